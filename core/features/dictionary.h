@@ -1,0 +1,38 @@
+// The names a model in a named space has weights for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace perceptrond {
+
+// Names numbered from 1 in the order they came; 0 stands for every other name. Only grows.
+// Not thread-safe: concurrent reads are fine, Add excludes everything.
+class Dictionary {
+ public:
+  static constexpr uint32_t kUnknown = 0;
+
+  // The name's number, or kUnknown. O(1) expected.
+  uint32_t Find(std::string_view name) const;
+  // Gives the name the next number and returns it. The name must be new. O(1) expected.
+  uint32_t Add(std::string_view name);
+  // Of a number from 1 to size().
+  const std::string& Name(uint32_t number) const { return names_[number - 1]; }
+  // How many names there are; the next one gets size() + 1.
+  uint32_t size() const { return static_cast<uint32_t>(names_.size()); }
+  // Approximate memory held.
+  size_t bytes() const { return bytes_; }
+
+ private:
+  // A deque, so that the map's keys may point into it.
+  std::deque<std::string> names_;
+  absl::flat_hash_map<std::string_view, uint32_t> numbers_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,9 @@
+#include "core/features/hashing.h"
+
+#include <xxhash.h>
+
+namespace perceptrond {
+
+uint64_t HashName(std::string_view name) { return XXH3_64bits(name.data(), name.size()); }
+
+}  // namespace perceptrond

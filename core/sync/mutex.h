@@ -1,0 +1,107 @@
+// absl::Mutex with its thread annotations, made visible to ThreadSanitizer. Debian's Abseil is not instrumented, so under
+// ThreadSanitizer its locks would look like no locks at all; here each operation is told to the sanitizer by its public
+// interface. In every other build these classes are absl::Mutex and nothing more.
+#pragma once
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define PERCEPTROND_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PERCEPTROND_TSAN 1
+#endif
+#endif
+
+#ifdef PERCEPTROND_TSAN
+#include <sanitizer/tsan_interface.h>
+#define PERCEPTROND_TSAN_CALL(call) call
+#else
+#define PERCEPTROND_TSAN_CALL(call) static_cast<void>(0)
+#endif
+
+namespace perceptrond {
+
+class ABSL_LOCKABLE Mutex {
+ public:
+  Mutex() { PERCEPTROND_TSAN_CALL(__tsan_mutex_create(this, __tsan_mutex_not_static)); }
+  ~Mutex() { PERCEPTROND_TSAN_CALL(__tsan_mutex_destroy(this, 0)); }
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, 0));
+    mutex_.Lock();
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, 0, 0));
+  }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_unlock(this, 0));
+    mutex_.Unlock();
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, 0));
+  }
+  void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
+    mutex_.ReaderLock();
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
+  }
+  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock));
+    mutex_.ReaderUnlock();
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, __tsan_mutex_read_lock));
+  }
+  // Waits until the condition holds. The mutex must be held exclusively.
+  void Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
+    BeforeWait();
+    mutex_.Await(condition);
+    AfterWait();
+  }
+  // The same, for at most so long; says whether the condition holds.
+  bool AwaitWithTimeout(const absl::Condition& condition, absl::Duration timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
+    BeforeWait();
+    const bool holds = mutex_.AwaitWithTimeout(condition, timeout);
+    AfterWait();
+    return holds;
+  }
+
+ private:
+  void BeforeWait() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_unlock(this, 0));
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, 0));
+  }
+  void AfterWait() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, 0));
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, 0, 0));
+  }
+
+  absl::Mutex mutex_;
+};
+
+class ABSL_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+    mutex_->Lock();
+  }
+  ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mutex_;
+};
+
+class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
+ public:
+  explicit ReaderMutexLock(Mutex* mutex) ABSL_SHARED_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+    mutex_->ReaderLock();
+  }
+  ~ReaderMutexLock() ABSL_UNLOCK_FUNCTION() { mutex_->ReaderUnlock(); }
+  ReaderMutexLock(const ReaderMutexLock&) = delete;
+  ReaderMutexLock& operator=(const ReaderMutexLock&) = delete;
+
+ private:
+  Mutex* const mutex_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,53 @@
+// What makes a batch or a row unfit to be read. Checked once, where data enters the core; everything behind trusts it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/vector/batch.h"
+
+namespace perceptrond {
+
+enum class Fault : uint8_t {
+  kNone,
+  // The whole batch.
+  kMalformedColumns,
+  // One row.
+  kNonFiniteValue,
+  kUnsortedIndices,
+  kRepeatedName,
+  kBadName,
+  kIndexOutOfRange,
+  kWrongDimension,
+  kTooManyFeatures,
+  kMissingLabel,
+  kUnknownLabel,
+  // One row of a good batch, when it would have been learned.
+  kFeatureCap,
+};
+
+// UPPER_SNAKE, as clients compare it and metrics count it: "NON_FINITE_VALUE".
+const char* FaultReason(Fault fault);
+
+// What was wrong, and where.
+struct Finding {
+  Fault fault = Fault::kNone;
+  // The field and what is wrong with it, in words for a person.
+  std::string field;
+  std::string description;
+
+  explicit operator bool() const { return fault != Fault::kNone; }
+};
+
+// Whether the columns fit together, so that row(i) may be called for every row. O(rows + names).
+Finding CheckColumns(const Batch& batch);
+
+// Whether a row is well formed: finite values, indices that strictly ascend below `dimension`, at most max_features of
+// them; a dense row exactly `dimension` values wide. O(row.size). On success sets *squared_norm to the row's.
+Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm);
+
+// Words for the fault CheckRow found: which value or index it was. O(row.size).
+Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fault fault);
+
+}  // namespace perceptrond

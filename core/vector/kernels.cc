@@ -1,0 +1,60 @@
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+// Sums term(0) + ... + term(n - 1) in four lanes: lane i % 4 takes term(i).
+template <typename Term>
+inline double LaneSum(size_t n, Term term) {
+  double lane0 = 0;
+  double lane1 = 0;
+  double lane2 = 0;
+  double lane3 = 0;
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    lane0 += term(i);
+    lane1 += term(i + 1);
+    lane2 += term(i + 2);
+    lane3 += term(i + 3);
+  }
+  if (i < n) lane0 += term(i);
+  if (i + 1 < n) lane1 += term(i + 1);
+  if (i + 2 < n) lane2 += term(i + 2);
+  return (lane0 + lane1) + (lane2 + lane3);
+}
+
+inline double Product(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
+
+}  // namespace
+
+double Dot(std::span<const float> weights, const Row& row) {
+  const float* w = weights.data();
+  const float* x = row.values;
+  const uint32_t* at = row.indices;
+  if (at == nullptr) {
+    return LaneSum(row.size, [=](size_t i) { return Product(w[i], x[i]); });
+  }
+  if (x == nullptr) {
+    return LaneSum(row.size, [=](size_t i) { return static_cast<double>(w[at[i]]); });
+  }
+  return LaneSum(row.size, [=](size_t i) { return Product(w[at[i]], x[i]); });
+}
+
+double SquaredNorm(const Row& row) {
+  const float* x = row.values;
+  if (x == nullptr) return static_cast<double>(row.size);
+  return LaneSum(row.size, [=](size_t i) { return Product(x[i], x[i]); });
+}
+
+double AddScaled(std::span<float> weights, double step, const Row& row) {
+  double change = 0;
+  for (size_t i = 0; i < row.size; ++i) {
+    float& weight = weights[row.index(i)];
+    const double before = weight;
+    weight = static_cast<float>(before + step * static_cast<double>(row.value(i)));
+    change += static_cast<double>(weight) * static_cast<double>(weight) - before * before;
+  }
+  return change;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,23 @@
+// The only loops over features. Each fixes the order of its operations, so that every machine and every build computes
+// the same bits: products of two float32 are exact in float64, sums run in four lanes that are added as
+// (0 + 1) + (2 + 3), and no operation may be contracted (the build says -ffp-contract=off).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/vector/row.h"
+
+namespace perceptrond {
+
+// weights . row, in float64. Every index of the row must be below weights.size(). O(row.size).
+double Dot(std::span<const float> weights, const Row& row);
+
+// ||row||^2, in float64; not finite iff one of the values is not. O(row.size).
+double SquaredNorm(const Row& row);
+
+// weights += step * row, each weight rounded once from float64. Returns the change of ||weights||^2, computed from the
+// rounded weights. Every index must be below weights.size(), none twice. O(row.size).
+double AddScaled(std::span<float> weights, double step, const Row& row);
+
+}  // namespace perceptrond
