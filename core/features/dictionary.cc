@@ -2,17 +2,17 @@
 
 namespace perceptrond {
 
-uint32_t Dictionary::Find(std::string_view name) const {
+uint32_t Dictionary::Find(absl::string_view name) const {
   const auto found = numbers_.find(name);
   return found == numbers_.end() ? kUnknown : found->second;
 }
 
-uint32_t Dictionary::Add(std::string_view name) {
+uint32_t Dictionary::Add(absl::string_view name) {
   names_.emplace_back(name);
   const uint32_t number = size();
   numbers_.emplace(names_.back(), number);
   // The string's own storage, its object, and the map's slot at its usual load.
-  bytes_ += name.size() + sizeof(std::string) + 2 * (sizeof(std::string_view) + sizeof(uint32_t));
+  bytes_ += name.size() + sizeof(std::string) + 2 * (sizeof(absl::string_view) + sizeof(uint32_t));
   return number;
 }
 

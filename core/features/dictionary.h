@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 
 namespace perceptrond {
 
@@ -18,9 +18,9 @@ class Dictionary {
   static constexpr uint32_t kUnknown = 0;
 
   // The name's number, or kUnknown. O(1) expected.
-  uint32_t Find(std::string_view name) const;
+  uint32_t Find(absl::string_view name) const;
   // Gives the name the next number and returns it. The name must be new. O(1) expected.
-  uint32_t Add(std::string_view name);
+  uint32_t Add(absl::string_view name);
   // Of a number from 1 to size().
   const std::string& Name(uint32_t number) const { return names_[number - 1]; }
   // How many names there are; the next one gets size() + 1.
@@ -31,7 +31,7 @@ class Dictionary {
  private:
   // A deque, so that the map's keys may point into it.
   std::deque<std::string> names_;
-  absl::flat_hash_map<std::string_view, uint32_t> numbers_;
+  absl::flat_hash_map<absl::string_view, uint32_t> numbers_;
   size_t bytes_ = 0;
 };
 

@@ -23,8 +23,8 @@ struct FeatureSpace {
   // kDense: the dimension. kHashed: 2^bits. kNamed: the most names.
   uint32_t size = 0;
 
-  // How many weights a model has at revision 0. In a named space weight 0 stands for every name that has none yet: it is
-  // always zero, so unknown names score nothing without a branch.
+  // How many weights a model has at revision 0. In a named space weight 0 stands for every name
+  // that has none yet: it is always zero, so unknown names score nothing without a branch.
   uint32_t initial_weights() const { return kind == Kind::kNamed ? 1 : size; }
 };
 

@@ -4,6 +4,6 @@
 
 namespace perceptrond {
 
-uint64_t HashName(std::string_view name) { return XXH3_64bits(name.data(), name.size()); }
+uint64_t HashName(absl::string_view name) { return XXH3_64bits(name.data(), name.size()); }
 
 }  // namespace perceptrond

@@ -1,16 +1,19 @@
-// From names to slots: the hashing trick (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009).
+// From names to slots: the hashing trick (Weinberger et al., Feature Hashing for Large Scale
+// Multitask Learning, 2009).
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace perceptrond {
 
-// XXH3-64 of the name's bytes with seed 0: a published hash, the same on every machine and in every client.
-uint64_t HashName(std::string_view name);
+// XXH3-64 of the name's bytes with seed 0: a published hash, the same on every machine and in every
+// client.
+uint64_t HashName(absl::string_view name);
 
 // The slot of a name among `slots`, a power of two: the hash's low bits.
-inline uint32_t NameSlot(std::string_view name, uint32_t slots) {
+inline uint32_t NameSlot(absl::string_view name, uint32_t slots) {
   return static_cast<uint32_t>(HashName(name) & (slots - 1));
 }
 

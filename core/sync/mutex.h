@@ -1,6 +1,7 @@
-// absl::Mutex with its thread annotations, made visible to ThreadSanitizer. Debian's Abseil is not instrumented, so under
-// ThreadSanitizer its locks would look like no locks at all; here each operation is told to the sanitizer by its public
-// interface. In every other build these classes are absl::Mutex and nothing more.
+// absl::Mutex with its thread annotations, made visible to ThreadSanitizer. Debian's Abseil is not
+// instrumented, so under ThreadSanitizer its locks would look like no locks at all; here each
+// operation is told to the sanitizer by its public interface. In every other build these classes
+// are absl::Mutex and nothing more.
 #pragma once
 
 #include "absl/base/thread_annotations.h"

@@ -1,12 +1,12 @@
-// Many examples in columns: compressed sparse rows, or dense rows of one width. The form the wire delivers and the
-// learner reads, without a copy between.
+// Many examples in columns: compressed sparse rows, or dense rows of one width. The form the wire
+// delivers and the learner reads, without a copy between.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
+#include "absl/strings/string_view.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -21,13 +21,11 @@ struct Batch {
   // One a row, or none (a batch to predict).
   std::span<const int32_t> labels;
   // Not empty: an index is a position in these names, which strictly ascend.
-  std::span<const std::string_view> names;
+  std::span<const absl::string_view> names;
   // > 0: rows are dense, and row_ends, indices and names are empty.
   uint32_t dense_width = 0;
 
-  size_t rows() const {
-    return dense_width > 0 ? values.size() / dense_width : row_ends.size();
-  }
+  size_t rows() const { return dense_width > 0 ? values.size() / dense_width : row_ends.size(); }
   // Where row i begins in indices and values. O(1).
   size_t row_begin(size_t i) const {
     if (dense_width > 0) return i * dense_width;

@@ -17,8 +17,9 @@ Finding CheckDenseColumns(const Batch& batch) {
     return Malformed("dense_width", "dense rows take no row_ends, indices or feature_names");
   }
   if (batch.values.size() % batch.dense_width != 0) {
-    return Malformed("values", absl::StrCat(batch.values.size(), " values are not a multiple of dense_width ",
-                                            batch.dense_width));
+    return Malformed("values",
+                     absl::StrCat(batch.values.size(), " values are not a multiple of dense_width ",
+                                  batch.dense_width));
   }
   return {};
 }
@@ -27,20 +28,24 @@ Finding CheckSparseColumns(const Batch& batch) {
   uint32_t begin = 0;
   for (size_t i = 0; i < batch.row_ends.size(); ++i) {
     if (batch.row_ends[i] < begin) {
-      return Malformed(absl::StrCat("row_ends[", i, "]"), absl::StrCat(batch.row_ends[i], " is below the end before it, ", begin));
+      return Malformed(absl::StrCat("row_ends[", i, "]"),
+                       absl::StrCat(batch.row_ends[i], " is below the end before it, ", begin));
     }
     begin = batch.row_ends[i];
   }
   if (begin != batch.indices.size()) {
-    return Malformed("row_ends", absl::StrCat("the last row ends at ", begin, " of ", batch.indices.size(), " indices"));
+    return Malformed("row_ends", absl::StrCat("the last row ends at ", begin, " of ",
+                                              batch.indices.size(), " indices"));
   }
   if (!batch.values.empty() && batch.values.size() != batch.indices.size()) {
-    return Malformed("values", absl::StrCat(batch.values.size(), " values for ", batch.indices.size(),
-                                            " indices (or none, for all ones)"));
+    return Malformed("values",
+                     absl::StrCat(batch.values.size(), " values for ", batch.indices.size(),
+                                  " indices (or none, for all ones)"));
   }
   for (size_t i = 1; i < batch.names.size(); ++i) {
     if (batch.names[i - 1] >= batch.names[i]) {
-      return Malformed(absl::StrCat("feature_names[", i, "]"), "names must strictly ascend by their bytes");
+      return Malformed(absl::StrCat("feature_names[", i, "]"),
+                       "names must strictly ascend by their bytes");
     }
   }
   return {};
@@ -81,10 +86,16 @@ const char* FaultReason(Fault fault) {
       return "WRONG_DIMENSION";
     case Fault::kTooManyFeatures:
       return "TOO_MANY_FEATURES";
+    case Fault::kLengthMismatch:
+      return "LENGTH_MISMATCH";
+    case Fault::kWrongForm:
+      return "WRONG_FORM";
     case Fault::kMissingLabel:
       return "MISSING_LABEL";
     case Fault::kUnknownLabel:
       return "UNKNOWN_LABEL";
+    case Fault::kWeightOverflow:
+      return "WEIGHT_OVERFLOW";
     case Fault::kFeatureCap:
       return "FEATURE_CAP";
   }
@@ -92,11 +103,13 @@ const char* FaultReason(Fault fault) {
 }
 
 Finding CheckColumns(const Batch& batch) {
-  if (Finding finding = batch.dense_width > 0 ? CheckDenseColumns(batch) : CheckSparseColumns(batch)) {
+  if (Finding finding =
+          batch.dense_width > 0 ? CheckDenseColumns(batch) : CheckSparseColumns(batch)) {
     return finding;
   }
   if (!batch.labels.empty() && batch.labels.size() != batch.rows()) {
-    return Malformed("labels", absl::StrCat(batch.labels.size(), " labels for ", batch.rows(), " rows"));
+    return Malformed("labels",
+                     absl::StrCat(batch.labels.size(), " labels for ", batch.rows(), " rows"));
   }
   return {};
 }
@@ -118,7 +131,8 @@ Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fau
   switch (fault) {
     case Fault::kTooManyFeatures:
       finding.field = row.indices == nullptr ? "values" : "indices";
-      finding.description = absl::StrCat(row.size, " features; at most ", max_features, " are taken");
+      finding.description =
+          absl::StrCat(row.size, " features; at most ", max_features, " are taken");
       break;
     case Fault::kWrongDimension:
       finding.field = "values";
@@ -127,13 +141,15 @@ Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fau
     case Fault::kUnsortedIndices: {
       const size_t i = FirstDescent(row);
       finding.field = absl::StrCat("indices[", i, "]");
-      finding.description = absl::StrCat(row.indices[i], " follows ", row.indices[i - 1], "; indices must strictly ascend");
+      finding.description = absl::StrCat(row.indices[i], " follows ", row.indices[i - 1],
+                                         "; indices must strictly ascend");
       break;
     }
     case Fault::kIndexOutOfRange:
       finding.field = absl::StrCat("indices[", row.size - 1, "]");
-      finding.description = absl::StrCat(row.indices[row.size - 1], " is not below the model's dimension ", dimension,
-                                         " (indices count from 0)");
+      finding.description =
+          absl::StrCat(row.indices[row.size - 1], " is not below the model's dimension ", dimension,
+                       " (indices count from 0)");
       break;
     case Fault::kNonFiniteValue: {
       size_t i = 0;

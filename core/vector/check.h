@@ -1,4 +1,5 @@
-// What makes a batch or a row unfit to be read. Checked once, where data enters the core; everything behind trusts it.
+// What makes a batch or a row unfit to be read. Checked once, where data enters the core;
+// everything behind trusts it.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +22,12 @@ enum class Fault : uint8_t {
   kIndexOutOfRange,
   kWrongDimension,
   kTooManyFeatures,
+  kLengthMismatch,
+  kWrongForm,
   kMissingLabel,
   kUnknownLabel,
   // One row of a good batch, when it would have been learned.
+  kWeightOverflow,
   kFeatureCap,
 };
 
@@ -43,8 +47,9 @@ struct Finding {
 // Whether the columns fit together, so that row(i) may be called for every row. O(rows + names).
 Finding CheckColumns(const Batch& batch);
 
-// Whether a row is well formed: finite values, indices that strictly ascend below `dimension`, at most max_features of
-// them; a dense row exactly `dimension` values wide. O(row.size). On success sets *squared_norm to the row's.
+// Whether a row is well formed: finite values, indices that strictly ascend below `dimension`, at
+// most max_features of them; a dense row exactly `dimension` values wide. O(row.size). On success
+// sets *squared_norm to the row's.
 Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm);
 
 // Words for the fault CheckRow found: which value or index it was. O(row.size).

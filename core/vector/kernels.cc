@@ -1,5 +1,8 @@
 #include "core/vector/kernels.h"
 
+#include <cmath>
+#include <limits>
+
 namespace perceptrond {
 namespace {
 
@@ -44,6 +47,14 @@ double SquaredNorm(const Row& row) {
   const float* x = row.values;
   if (x == nullptr) return static_cast<double>(row.size);
   return LaneSum(row.size, [=](size_t i) { return Product(x[i], x[i]); });
+}
+
+bool StaysFinite(std::span<const float> weights, double step, const Row& row) {
+  for (size_t i = 0; i < row.size; ++i) {
+    const double after = weights[row.index(i)] + step * static_cast<double>(row.value(i));
+    if (!(std::abs(after) <= std::numeric_limits<float>::max())) return false;
+  }
+  return true;
 }
 
 double AddScaled(std::span<float> weights, double step, const Row& row) {

@@ -1,6 +1,7 @@
-// The only loops over features. Each fixes the order of its operations, so that every machine and every build computes
-// the same bits: products of two float32 are exact in float64, sums run in four lanes that are added as
-// (0 + 1) + (2 + 3), and no operation may be contracted (the build says -ffp-contract=off).
+// The only loops over features. Each fixes the order of its operations, so that every machine and
+// every build computes the same bits: products of two float32 are exact in float64, sums run in
+// four lanes that are added as (0 + 1) + (2 + 3), and no operation may be contracted (the build
+// says -ffp-contract=off).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,12 @@ double Dot(std::span<const float> weights, const Row& row);
 // ||row||^2, in float64; not finite iff one of the values is not. O(row.size).
 double SquaredNorm(const Row& row);
 
-// weights += step * row, each weight rounded once from float64. Returns the change of ||weights||^2, computed from the
-// rounded weights. Every index must be below weights.size(), none twice. O(row.size).
+// Whether every weight stays within float32 when step * row is added. O(row.size).
+bool StaysFinite(std::span<const float> weights, double step, const Row& row);
+
+// weights += step * row, each weight rounded once from float64. Returns the change of
+// ||weights||^2, computed from the rounded weights. Every index must be below weights.size(), none
+// twice. O(row.size).
 double AddScaled(std::span<float> weights, double step, const Row& row);
 
 }  // namespace perceptrond

@@ -6,7 +6,8 @@
 
 namespace perceptrond {
 
-// A view of one row, sparse or dense. Owns nothing: the arrays must outlive it. Any thread may read it.
+// A view of one row, sparse or dense. Owns nothing: the arrays must outlive it. Any thread may read
+// it.
 struct Row {
   // Sparse: `size` places. Dense: null, and value i belongs to feature i.
   const uint32_t* indices = nullptr;
@@ -14,7 +15,9 @@ struct Row {
   const float* values = nullptr;
   size_t size = 0;
 
-  uint32_t index(size_t i) const { return indices == nullptr ? static_cast<uint32_t>(i) : indices[i]; }
+  uint32_t index(size_t i) const {
+    return indices == nullptr ? static_cast<uint32_t>(i) : indices[i];
+  }
   float value(size_t i) const { return values == nullptr ? 1.0F : values[i]; }
 };
 

@@ -1,0 +1,34 @@
+#include "core/convergence/pass.h"
+
+#include <algorithm>
+
+namespace perceptrond {
+
+void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
+  rejected += tally.rejected_total;
+  if (tally.examples == 0) return;
+  if (examples == 0) start_revision = judged_on;
+  if (judged_on != start_revision || tally.updates > 0) changed = true;
+  examples += tally.examples;
+  mistakes += tally.mistakes;
+  updates += tally.updates;
+  risk += tally.risk;
+  min_score = std::min(min_score, tally.min_score);
+  squared_radius = std::max(squared_radius, tally.squared_radius);
+}
+
+PassSummary PassProgress::End(int64_t number, uint64_t revision, double norm) const {
+  PassSummary summary;
+  summary.number = number;
+  summary.examples = examples;
+  summary.mistakes = mistakes;
+  summary.updates = updates;
+  summary.rejected = rejected;
+  summary.risk = risk;
+  summary.squared_radius = squared_radius;
+  summary.converged = examples > 0 && !changed && revision == start_revision;
+  if (summary.converged && norm > 0) summary.margin = min_score / norm;
+  return summary;
+}
+
+}  // namespace perceptrond

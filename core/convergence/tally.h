@@ -1,0 +1,49 @@
+// What a stretch of one stream's examples amounted to, gathered without a lock and handed over at
+// once: by the progress of the model, and by the pass that the producer is in.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "core/learner/learner.h"
+#include "core/vector/check.h"
+
+namespace perceptrond {
+
+inline constexpr size_t kFaults = static_cast<size_t>(Fault::kFeatureCap) + 1;
+
+// Of examples judged on one state of the weights, except that the last may have changed it. Not
+// thread-safe.
+struct Tally {
+  uint64_t examples = 0;
+  // At most one: a stretch ends with its first mistake.
+  uint64_t mistakes = 0;
+  uint64_t updates = 0;
+  uint64_t duplicates = 0;
+  std::array<uint64_t, kFaults> rejected{};
+  uint64_t rejected_total = 0;
+  // Sum of max(0, -y s).
+  double risk = 0;
+  // Min of y s.
+  double min_score = std::numeric_limits<double>::infinity();
+  // Max of ||x||^2 + b^2.
+  double squared_radius = 0;
+
+  // squared_norm: the row's, with b^2.
+  void Judged(const Judgement& judgement, int32_t label, double squared_norm) {
+    const double signed_score = label * judgement.score;
+    ++examples;
+    if (signed_score < 0) risk -= signed_score;
+    min_score = std::min(min_score, signed_score);
+    squared_radius = std::max(squared_radius, squared_norm);
+    if (judgement.mistake) ++mistakes;
+  }
+  void Rejected(Fault fault) {
+    ++rejected[static_cast<size_t>(fault)];
+    ++rejected_total;
+  }
+};
+
+}  // namespace perceptrond

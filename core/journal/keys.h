@@ -1,0 +1,50 @@
+// How the RocksDB journal names what it keeps: a letter for the kind, then numbers in big-endian
+// bytes, so that keys sort as the numbers do and everything of one model lies together.
+// docs/journal.md shows the whole table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace perceptrond::keys {
+
+inline constexpr absl::string_view kFormat = "m/format";
+inline constexpr absl::string_view kLastId = "m/last_id";
+
+inline void AppendNumber(std::string& key, uint64_t number) {
+  for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));
+}
+inline uint64_t ReadNumber(absl::string_view bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8 && i < bytes.size(); ++i)
+    number = number << 8 | static_cast<uint8_t>(bytes[i]);
+  return number;
+}
+inline std::string OfModel(char kind, uint64_t id) {
+  std::string key(1, kind);
+  AppendNumber(key, id);
+  return key;
+}
+
+inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
+inline std::string Counters(uint64_t id) { return OfModel('n', id); }
+inline std::string Position(uint64_t id, absl::string_view producer) {
+  return OfModel('p', id) + std::string(producer);
+}
+// Records are found by the revision they end at.
+inline std::string Record(uint64_t id, uint64_t last_revision) {
+  std::string key = OfModel('r', id);
+  AppendNumber(key, last_revision);
+  return key;
+}
+inline std::string SnapshotHead(uint64_t id) { return OfModel('s', id); }
+inline std::string SnapshotChunk(uint64_t id, uint64_t revision, uint64_t chunk) {
+  std::string key = OfModel('c', id);
+  AppendNumber(key, revision);
+  AppendNumber(key, chunk);
+  return key;
+}
+
+}  // namespace perceptrond::keys

@@ -1,0 +1,328 @@
+#include "core/journal/rocksdb_journal.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "core/journal/keys.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr uint64_t kFormatVersion = 1;
+// A snapshot is kept in values of this size: large values would go through memory and the log in
+// one piece.
+constexpr size_t kChunkBytes = 1 << 20;
+
+absl::Status ToAbsl(const rocksdb::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.IsCorruption())
+    return absl::DataLossError(absl::StrCat("journal: ", status.ToString()));
+  return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
+}
+
+std::string NumberValue(uint64_t number) {
+  std::string value;
+  keys::AppendNumber(value, number);
+  return value;
+}
+
+// The smallest key behind every key that begins with `prefix`.
+std::string PrefixEnd(std::string prefix) {
+  while (!prefix.empty() && static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
+  if (!prefix.empty()) prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
+  return prefix;
+}
+
+absl::Status Parse(rocksdb::Slice bytes, google::protobuf::MessageLite& message,
+                   absl::string_view what) {
+  if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
+}
+
+rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
+  rocksdb::Options db;
+  db.create_if_missing = true;
+  db.write_buffer_size = options.write_buffer_bytes;
+  db.max_total_wal_size = 4 * options.write_buffer_bytes;
+  db.max_background_jobs = 2;
+  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  db.keep_log_file_num = 2;
+  // A log that ends in the middle of a write is what a crash leaves; damage anywhere else must not
+  // pass for an end.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  db.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return db;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.directory, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot create ", options.directory, ": ", error.message()));
+  }
+  rocksdb::DB* db = nullptr;
+  if (rocksdb::Status status = rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
+      !status.ok()) {
+    if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+      return absl::UnavailableError(absl::StrCat(
+          options.directory, " is in use by another server: stop it or name another directory (",
+          status.ToString(), ")"));
+    }
+    return ToAbsl(status);
+  }
+  auto journal =
+      std::unique_ptr<RocksDbJournal>(new RocksDbJournal(std::unique_ptr<rocksdb::DB>(db)));
+  if (absl::Status status = journal->CheckFormat(); !status.ok()) return status;
+  return journal;
+}
+
+RocksDbJournal::RocksDbJournal(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
+
+RocksDbJournal::~RocksDbJournal() = default;
+
+absl::Status RocksDbJournal::CheckFormat() {
+  std::string value;
+  absl::StatusOr<bool> found = Get(std::string(keys::kFormat), value);
+  if (!found.ok()) return found.status();
+  if (!*found) {
+    rocksdb::WriteBatch batch;
+    batch.Put(rocksdb::Slice(keys::kFormat.data(), keys::kFormat.size()),
+              NumberValue(kFormatVersion));
+    return Write(batch, /*sync=*/true);
+  }
+  const uint64_t version = keys::ReadNumber(value);
+  if (version <= kFormatVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the journal has format ", version,
+                                                    "; this server reads up to ", kFormatVersion,
+                                                    ": use a newer one"));
+}
+
+absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, bool sync) {
+  rocksdb::WriteOptions options;
+  options.sync = sync;
+  return ToAbsl(db_->Write(options, &batch));
+}
+
+absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
+  if (status.IsNotFound()) return false;
+  if (!status.ok()) return ToAbsl(status);
+  return true;
+}
+
+absl::StatusOr<bool> RocksDbJournal::GetMessage(const std::string& key,
+                                                google::protobuf::MessageLite& message) {
+  std::string value;
+  absl::StatusOr<bool> found = Get(key, value);
+  if (!found.ok() || !*found) return found;
+  if (absl::Status status = Parse(value, message, message.GetTypeName()); !status.ok())
+    return status;
+  return true;
+}
+
+absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
+  MutexLock lock(&headers_mutex_);
+  const std::string key = keys::Header(header.model().name());
+  std::string value;
+  absl::StatusOr<bool> found = Get(key, value);
+  if (!found.ok()) return found.status();
+  if (*found) return absl::AlreadyExistsError(absl::StrCat(header.model().name(), " exists"));
+  std::string last_id;
+  found = Get(std::string(keys::kLastId), last_id);
+  if (!found.ok()) return found.status();
+  header.set_id(*found ? keys::ReadNumber(last_id) + 1 : 1);
+  rocksdb::WriteBatch batch;
+  batch.Put(rocksdb::Slice(keys::kLastId.data(), keys::kLastId.size()), NumberValue(header.id()));
+  batch.Put(key, header.SerializeAsString());
+  return Write(batch, /*sync=*/true);
+}
+
+absl::StatusOr<storage::ModelHeader> RocksDbJournal::Find(absl::string_view name) {
+  storage::ModelHeader header;
+  absl::StatusOr<bool> found = GetMessage(keys::Header(name), header);
+  if (!found.ok()) return found.status();
+  if (!*found) return absl::NotFoundError(absl::StrCat("there is no model ", name));
+  return header;
+}
+
+absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header) {
+  MutexLock lock(&headers_mutex_);
+  absl::StatusOr<storage::ModelHeader> found = Find(header.model().name());
+  if (!found.ok()) return found.status();
+  if (found->id() != header.id())
+    return absl::NotFoundError(absl::StrCat("there is no such model ", header.model().name()));
+  rocksdb::WriteBatch batch;
+  batch.Put(keys::Header(header.model().name()), header.SerializeAsString());
+  return Write(batch, /*sync=*/true);
+}
+
+absl::Status RocksDbJournal::Delete(absl::string_view name) {
+  MutexLock lock(&headers_mutex_);
+  absl::StatusOr<storage::ModelHeader> header = Find(name);
+  if (!header.ok()) return header.status();
+  rocksdb::WriteBatch batch;
+  batch.Delete(keys::Header(name));
+  for (const char kind : {'n', 'p', 'r', 's', 'c'}) {
+    const std::string prefix = keys::OfModel(kind, header->id());
+    batch.DeleteRange(prefix, PrefixEnd(prefix));
+  }
+  return Write(batch, /*sync=*/true);
+}
+
+absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::string_view after,
+                                                                       size_t limit) {
+  std::vector<storage::ModelHeader> page;
+  const std::string end = PrefixEnd("h");
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  const std::string start = keys::Header(after);
+  for (it->Seek(start); it->Valid() && page.size() < limit; it->Next()) {
+    if (it->key() == rocksdb::Slice(start)) continue;
+    if (absl::Status status = Parse(it->value(), page.emplace_back(), "a model's header");
+        !status.ok())
+      return status;
+  }
+  if (!it->status().ok()) return ToAbsl(it->status());
+  return page;
+}
+
+absl::StatusOr<uint64_t> RocksDbJournal::Count() {
+  const std::string end = PrefixEnd("h");
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  uint64_t count = 0;
+  for (it->Seek("h"); it->Valid(); it->Next()) ++count;
+  if (!it->status().ok()) return ToAbsl(it->status());
+  return count;
+}
+
+absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool sync) {
+  rocksdb::WriteBatch batch;
+  std::string bytes;
+  for (const JournalEntry& entry : entries) {
+    for (const storage::UpdateRecord& record : entry.records) {
+      record.SerializeToString(&bytes);
+      batch.Put(keys::Record(entry.model_id, LastRevision(record)), bytes);
+    }
+    entry.counters.SerializeToString(&bytes);
+    batch.Put(keys::Counters(entry.model_id), bytes);
+    for (const storage::ProducerPosition& position : entry.positions) {
+      position.SerializeToString(&bytes);
+      batch.Put(keys::Position(entry.model_id, position.id()), bytes);
+    }
+  }
+  return Write(batch, sync);
+}
+
+absl::Status RocksDbJournal::Sync() { return ToAbsl(db_->FlushWAL(/*sync=*/true)); }
+
+absl::StatusOr<storage::Counters> RocksDbJournal::LoadCounters(uint64_t model_id) {
+  storage::Counters counters;
+  absl::StatusOr<bool> found = GetMessage(keys::Counters(model_id), counters);
+  if (!found.ok()) return found.status();
+  return counters;
+}
+
+absl::StatusOr<JournalStanding> RocksDbJournal::LoadStanding(uint64_t model_id) {
+  absl::StatusOr<storage::Counters> counters = LoadCounters(model_id);
+  if (!counters.ok()) return counters.status();
+  JournalStanding standing{*std::move(counters), {}};
+  const std::string prefix = keys::OfModel('p', model_id);
+  const std::string end = PrefixEnd(prefix);
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  for (it->Seek(prefix); it->Valid(); it->Next()) {
+    absl::Status status =
+        Parse(it->value(), standing.positions.emplace_back(), "a producer's position");
+    if (!status.ok()) return status;
+  }
+  if (!it->status().ok()) return ToAbsl(it->status());
+  return standing;
+}
+
+absl::Status RocksDbJournal::Replay(
+    uint64_t model_id, uint64_t after_revision,
+    const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>& replay) {
+  const std::string end = PrefixEnd(keys::OfModel('r', model_id));
+  const rocksdb::Slice upper(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  options.fill_cache = false;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  storage::UpdateRecord record;
+  for (it->Seek(keys::Record(model_id, after_revision + 1)); it->Valid(); it->Next()) {
+    if (absl::Status status = Parse(it->value(), record, "an update record"); !status.ok())
+      return status;
+    if (absl::Status status = replay(record, it->value().size()); !status.ok()) return status;
+  }
+  return ToAbsl(it->status());
+}
+
+absl::StatusOr<std::optional<storage::Snapshot>> RocksDbJournal::LoadSnapshot(uint64_t model_id) {
+  std::string head;
+  absl::StatusOr<bool> found = Get(keys::SnapshotHead(model_id), head);
+  if (!found.ok()) return found.status();
+  if (!*found) return std::nullopt;
+  // The head is the snapshot's revision and its size in bytes.
+  const uint64_t revision = keys::ReadNumber(head);
+  const uint64_t size = head.size() == 16 ? keys::ReadNumber(absl::string_view(head).substr(8)) : 0;
+  std::string bytes;
+  std::string chunk;
+  for (uint64_t i = 0; bytes.size() < size; ++i) {
+    found = Get(keys::SnapshotChunk(model_id, revision, i), chunk);
+    if (!found.ok()) return found.status();
+    if (!*found || chunk.empty())
+      return absl::DataLossError(absl::StrCat("journal: chunk ", i, " of a snapshot is missing"));
+    bytes += chunk;
+  }
+  std::optional<storage::Snapshot> snapshot(std::in_place);
+  if (absl::Status status = Parse(bytes, *snapshot, "a snapshot"); !status.ok()) return status;
+  return snapshot;
+}
+
+absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
+  const std::string bytes = snapshot.SerializeAsString();
+  const uint64_t revision = snapshot.revision();
+  for (uint64_t i = 0; i * kChunkBytes < bytes.size(); ++i) {
+    rocksdb::WriteBatch batch;
+    batch.Put(keys::SnapshotChunk(model_id, revision, i),
+              bytes.substr(i * kChunkBytes, kChunkBytes));
+    if (absl::Status status = Write(batch, /*sync=*/false); !status.ok()) return status;
+  }
+  // One batch turns to the new snapshot and drops what it makes superfluous, chunks of unfinished
+  // ones too.
+  rocksdb::WriteBatch batch;
+  batch.Put(keys::SnapshotHead(model_id), NumberValue(revision) + NumberValue(bytes.size()));
+  batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
+  batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0),
+                    keys::SnapshotChunk(model_id, revision, 0));
+  batch.DeleteRange(keys::SnapshotChunk(model_id, revision + 1, 0),
+                    PrefixEnd(keys::OfModel('c', model_id)));
+  return Write(batch, /*sync=*/true);
+}
+
+absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
+  rocksdb::WriteBatch batch;
+  batch.DeleteRange(keys::Record(model_id, revision + 1), PrefixEnd(keys::OfModel('r', model_id)));
+  return Write(batch, /*sync=*/true);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,69 @@
+// The default home: RocksDB in a directory of its own. Its write-ahead log gives group commit and
+// checksums, its batches give atomic commits.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/journal/journal.h"
+#include "core/sync/mutex.h"
+
+namespace rocksdb {
+class DB;
+class WriteBatch;
+class Status;
+}  // namespace rocksdb
+
+namespace perceptrond {
+
+class RocksDbJournal final : public Journal {
+ public:
+  struct Options {
+    // Created if absent, with its parents.
+    std::string directory;
+    // Memory for blocks read from disk, in bytes.
+    size_t block_cache_bytes = 64 << 20;
+    // Memory for what is written before it goes to a table, in bytes; the log on disk is bounded by
+    // a few times this.
+    size_t write_buffer_bytes = 16 << 20;
+  };
+
+  // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
+  // if its content fails its checks; FAILED_PRECONDITION if a newer version wrote it.
+  static absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(const Options& options);
+  // Flushes nothing that is not durable already.
+  ~RocksDbJournal() override;
+
+  absl::Status Create(storage::ModelHeader& header) override;
+  absl::StatusOr<storage::ModelHeader> Find(absl::string_view name) override;
+  absl::Status Replace(const storage::ModelHeader& header) override;
+  absl::Status Delete(absl::string_view name) override;
+  absl::StatusOr<std::vector<storage::ModelHeader>> List(absl::string_view after,
+                                                         size_t limit) override;
+  absl::StatusOr<uint64_t> Count() override;
+  absl::Status Commit(std::span<const JournalEntry> entries, bool sync) override;
+  absl::Status Sync() override;
+  absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) override;
+  absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override;
+  absl::Status Replay(uint64_t model_id, uint64_t after_revision,
+                      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&
+                          replay) override;
+  absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
+  absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
+  absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
+
+ private:
+  explicit RocksDbJournal(std::unique_ptr<rocksdb::DB> db);
+
+  absl::Status CheckFormat();
+  absl::Status Write(rocksdb::WriteBatch& batch, bool sync);
+  // Reads one key; false if it is absent.
+  absl::StatusOr<bool> Get(const std::string& key, std::string& value);
+  absl::StatusOr<bool> GetMessage(const std::string& key, google::protobuf::MessageLite& message);
+
+  const std::unique_ptr<rocksdb::DB> db_;
+  // Headers change one at a time.
+  Mutex headers_mutex_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,107 @@
+#include "core/model/committer.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/notification.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+
+Committer::Committer(Journal& journal, const Options& options,
+                     std::function<void(Model&, const absl::Status&)> on_failure,
+                     std::function<void(const std::shared_ptr<Model>&)> on_commit)
+    : journal_(journal),
+      options_(options),
+      on_failure_(std::move(on_failure)),
+      on_commit_(std::move(on_commit)),
+      thread_([this] { Run(); }) {}
+
+Committer::~Committer() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void Committer::Submit(std::shared_ptr<Model> model, Done done) {
+  MutexLock lock(&mutex_);
+  queue_.push_back({std::move(model), std::move(done)});
+}
+
+absl::Status Committer::Commit(std::shared_ptr<Model> model) {
+  absl::Notification finished;
+  absl::Status result;
+  Submit(std::move(model), [&](absl::Status status) {
+    result = std::move(status);
+    finished.Notify();
+  });
+  finished.WaitForNotification();
+  return result;
+}
+
+void Committer::Run() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !queue_.empty();
+  };
+  std::vector<Waiting> waiting;
+  bool unsynced = false;
+  absl::Time last_sync = absl::Now();
+  while (true) {
+    bool stop = false;
+    {
+      MutexLock lock(&mutex_);
+      const absl::Duration patience =
+          unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
+      mutex_.AwaitWithTimeout(absl::Condition(&has_work), patience);
+      waiting.swap(queue_);
+      stop = stopping_ && waiting.empty();
+    }
+    if (!waiting.empty()) {
+      CommitAll(waiting);
+      waiting.clear();
+      unsynced = options_.durability == Durability::kInterval;
+    }
+    if (unsynced && (stop || absl::Now() >= last_sync + options_.interval)) {
+      if (!journal_.Sync().ok()) failures_.fetch_add(1, std::memory_order_relaxed);
+      last_sync = absl::Now();
+      unsynced = false;
+    }
+    if (stop) return;
+  }
+}
+
+void Committer::CommitAll(std::vector<Waiting>& waiting) {
+  absl::flat_hash_map<Model*, absl::Status> results;
+  std::vector<std::shared_ptr<Model>> models;
+  std::vector<JournalEntry> entries;
+  bool updates = false;
+  for (const Waiting& one : waiting) {
+    if (!results.emplace(one.model.get(), one.model->closed()).second) continue;
+    if (!results[one.model.get()].ok()) continue;
+    entries.push_back(one.model->ledger().Cut());
+    entries.back().model_id = one.model->id();
+    updates |= !entries.back().records.empty();
+    models.push_back(one.model);
+  }
+  absl::Status written;
+  if (!entries.empty()) {
+    written = journal_.Commit(entries, updates && options_.durability == Durability::kSync);
+    (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < models.size(); ++i) {
+    Model& model = *models[i];
+    if (!written.ok()) {
+      results[&model] = JournalError(written, "");
+      on_failure_(model, results[&model]);
+      continue;
+    }
+    if (entries[i].records.empty()) continue;
+    uint64_t bytes = 0;
+    for (const storage::UpdateRecord& record : entries[i].records) bytes += record.ByteSizeLong();
+    model.AddJournalBytes(bytes);
+    on_commit_(models[i]);
+  }
+  for (Waiting& one : waiting) one.done(results[one.model.get()]);
+}
+
+}  // namespace perceptrond

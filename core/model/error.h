@@ -1,0 +1,41 @@
+// Errors with the details that clients and operators act on: absl::Status whose payloads are
+// google.rpc messages. The server passes them on as they are.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace perceptrond {
+
+inline constexpr absl::string_view kErrorDomain = "perceptrond";
+inline constexpr absl::string_view kErrorInfoUrl = "type.googleapis.com/google.rpc.ErrorInfo";
+inline constexpr absl::string_view kBadRequestUrl = "type.googleapis.com/google.rpc.BadRequest";
+inline constexpr absl::string_view kRetryInfoUrl = "type.googleapis.com/google.rpc.RetryInfo";
+
+// With google.rpc.ErrorInfo: reason in UPPER_SNAKE, and metadata.
+absl::Status MakeError(
+    absl::StatusCode code, absl::string_view reason, absl::string_view message,
+    std::initializer_list<std::pair<absl::string_view, std::string>> metadata = {});
+
+// INVALID_ARGUMENT with google.rpc.BadRequest naming the field.
+absl::Status InvalidField(absl::string_view reason, absl::string_view field,
+                          absl::string_view description);
+
+// Adds google.rpc.RetryInfo.
+absl::Status WithRetry(absl::Status status, absl::Duration delay);
+
+// Adds ErrorInfo to an error that has none yet, as the journal's have.
+absl::Status WithReason(absl::Status status, absl::string_view reason);
+
+// NOT_FOUND, MODEL_NOT_FOUND.
+absl::Status ModelNotFound(absl::string_view name);
+
+// What the journal says, with the reason that its code stands for.
+absl::Status JournalError(absl::Status status, absl::string_view model);
+
+}  // namespace perceptrond

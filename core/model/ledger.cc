@@ -1,0 +1,167 @@
+#include "core/model/ledger.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "core/model/ledger_codec.h"
+
+namespace perceptrond {
+namespace {
+
+// A record of the log is closed when its rows have this many features: reading one back takes
+// little memory.
+constexpr int kRecordFeatures = 1 << 17;
+
+std::shared_ptr<Producer> Restore(const storage::ProducerPosition& position) {
+  auto producer = std::make_shared<Producer>(position.id());
+  producer->next_offset = position.next_offset();
+  producer->passes = position.passes();
+  producer->pass = FromStorage(position.pass());
+  if (position.has_last_pass()) producer->last_pass = FromProto(position.last_pass());
+  return producer;
+}
+
+void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
+  const Row& row = update.row;
+  if (row.indices != nullptr) {
+    record.mutable_indices()->Add(row.indices, row.indices + row.size);
+    record.add_row_ends(record.indices_size());
+  }
+  for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
+  record.add_labels(update.label);
+  for (const absl::string_view name : update.new_names) record.add_new_names(std::string(name));
+  record.set_squared_norm(update.squared_norm);
+}
+
+}  // namespace
+
+Ledger::Ledger(const JournalStanding& standing) : progress_(FromStorage(standing.counters)) {
+  for (const storage::ProducerPosition& position : standing.positions) {
+    producers_.emplace(position.id(), Restore(position));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view id,
+                                                               uint64_t owner) {
+  MutexLock lock(&mutex_);
+  auto found = producers_.find(id);
+  if (found == producers_.end()) {
+    if (producers_.size() >= kMaxProducers) {
+      return WithRetry(
+          MakeError(
+              absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT",
+              absl::StrCat("the model remembers ", kMaxProducers,
+                           " producers already; let streams that come back use the id they had")),
+          absl::Minutes(1));
+    }
+    found = producers_.emplace(id, std::make_shared<Producer>(std::string(id))).first;
+  }
+  if (owner != 0) found->second->owner = owner;
+  return found->second;
+}
+
+bool Ledger::Speaks(Producer& producer, uint64_t owner) {
+  MutexLock lock(&mutex_);
+  if (producer.owner == 0) producer.owner = owner;  // the model has been out of memory since
+  return producer.owner == owner;
+}
+
+ProducerStanding Ledger::Standing(const Producer& producer) {
+  MutexLock lock(&mutex_);
+  return {producer.next_offset, producer.passes, producer.last_pass};
+}
+
+void Ledger::Resume(Producer& producer, int64_t next_offset) {
+  MutexLock lock(&mutex_);
+  if (next_offset <= producer.next_offset) return;
+  progress_.AddRecovered(next_offset - producer.next_offset);
+  // Their scores are not known, so that the pass they belong to cannot be certified.
+  producer.pass.changed = true;
+  Move(Tally(), producer, next_offset - producer.next_offset, 0);
+}
+
+void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
+  progress_.Add(tally);
+  producer.pass.Add(tally, revision);
+  producer.next_offset += rows;
+  ++version_;
+  if (producer.id.empty() || producer.dirty) return;
+  producer.dirty = true;
+  const auto found = producers_.find(producer.id);
+  if (found != producers_.end()) dirty_.push_back(found->second);
+}
+
+void Ledger::Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
+  MutexLock lock(&mutex_);
+  Move(tally, producer, rows, revision);
+}
+
+void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update) {
+  MutexLock lock(&mutex_);
+  Move(tally, producer, rows, update.revision - 1);
+  AppendRow(OpenRecord(update), update);
+}
+
+storage::UpdateRecord& Ledger::OpenRecord(const Update& update) {
+  const uint32_t dense_width =
+      update.row.indices == nullptr ? static_cast<uint32_t>(update.row.size) : 0;
+  if (records_.empty() || records_.back().dense_width() != dense_width ||
+      records_.back().values_size() > kRecordFeatures) {
+    storage::UpdateRecord& record = records_.emplace_back();
+    record.set_first_revision(update.revision);
+    record.set_dense_width(dense_width);
+  }
+  return records_.back();
+}
+
+PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revision, double norm) {
+  MutexLock lock(&mutex_);
+  if (number <= producer.passes) {
+    if (producer.last_pass.has_value() && producer.last_pass->number == number)
+      return *producer.last_pass;
+    PassSummary forgotten;
+    forgotten.number = number;
+    return forgotten;
+  }
+  PassSummary summary = producer.pass.End(number, revision, norm);
+  producer.passes = number;
+  producer.pass = PassProgress();
+  producer.last_pass = summary;
+  progress_.AddPass(summary);
+  Move(Tally(), producer, 0, revision);
+  return summary;
+}
+
+JournalEntry Ledger::Cut() {
+  MutexLock lock(&mutex_);
+  JournalEntry entry;
+  entry.records = std::exchange(records_, {});
+  entry.counters = ToStorage(progress_.counters());
+  for (const std::shared_ptr<Producer>& producer : dirty_) {
+    producer->dirty = false;
+    storage::ProducerPosition& position = entry.positions.emplace_back();
+    position.set_id(producer->id);
+    position.set_next_offset(producer->next_offset);
+    position.set_passes(producer->passes);
+    if (producer->pass.examples > 0 || producer->pass.rejected > 0 || producer->pass.changed) {
+      *position.mutable_pass() = ToStorage(producer->pass);
+    }
+    if (producer->last_pass.has_value())
+      *position.mutable_last_pass() = ToProto(*producer->last_pass);
+  }
+  dirty_.clear();
+  return entry;
+}
+
+Report Ledger::MakeReport(double squared_norm, const TheoremContext& context) {
+  MutexLock lock(&mutex_);
+  return progress_.MakeReport(squared_norm, context);
+}
+
+uint64_t Ledger::version() {
+  MutexLock lock(&mutex_);
+  return version_;
+}
+
+}  // namespace perceptrond

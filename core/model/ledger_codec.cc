@@ -1,0 +1,101 @@
+#include "core/model/ledger_codec.h"
+
+namespace perceptrond {
+namespace {
+
+namespace storage = ::perceptron::storage::v1;
+
+}  // namespace
+
+PassSummary FromProto(const ::perceptron::v1::PassSummary& stored) {
+  PassSummary pass;
+  pass.number = stored.number();
+  pass.examples = stored.examples();
+  pass.mistakes = stored.mistakes();
+  pass.updates = stored.updates();
+  pass.rejected = stored.rejected();
+  pass.risk = stored.risk();
+  pass.converged = stored.converged();
+  if (stored.has_margin()) pass.margin = stored.margin();
+  return pass;
+}
+
+::perceptron::v1::PassSummary ToProto(const PassSummary& pass) {
+  ::perceptron::v1::PassSummary proto;
+  proto.set_number(pass.number);
+  proto.set_examples(pass.examples);
+  proto.set_mistakes(pass.mistakes);
+  proto.set_updates(pass.updates);
+  proto.set_rejected(pass.rejected);
+  proto.set_risk(pass.risk);
+  proto.set_converged(pass.converged);
+  if (pass.margin.has_value()) proto.set_margin(*pass.margin);
+  return proto;
+}
+
+storage::Counters ToStorage(const Counters& counters) {
+  storage::Counters stored;
+  stored.set_examples(counters.examples);
+  stored.set_mistakes(counters.mistakes);
+  stored.set_updates(counters.updates);
+  stored.set_duplicates(counters.duplicates);
+  for (size_t i = 0; i < kFaults; ++i) {
+    if (counters.rejected[i] > 0)
+      (*stored.mutable_rejected())[FaultReason(static_cast<Fault>(i))] = counters.rejected[i];
+  }
+  stored.set_streak(counters.streak);
+  stored.set_squared_radius(counters.squared_radius);
+  stored.set_margin_floor(counters.margin_floor);
+  stored.set_floor_squared_radius(counters.floor_squared_radius);
+  if (counters.last_pass.has_value()) *stored.mutable_last_pass() = ToProto(*counters.last_pass);
+  return stored;
+}
+
+Counters FromStorage(const storage::Counters& stored) {
+  Counters counters;
+  counters.examples = stored.examples();
+  counters.mistakes = stored.mistakes();
+  counters.updates = stored.updates();
+  counters.duplicates = stored.duplicates();
+  for (size_t i = 0; i < kFaults; ++i) {
+    const auto found = stored.rejected().find(FaultReason(static_cast<Fault>(i)));
+    if (found != stored.rejected().end()) counters.rejected[i] = found->second;
+  }
+  counters.streak = stored.streak();
+  counters.squared_radius = stored.squared_radius();
+  counters.margin_floor = stored.margin_floor();
+  counters.floor_squared_radius = stored.floor_squared_radius();
+  if (stored.has_last_pass()) counters.last_pass = FromProto(stored.last_pass());
+  return counters;
+}
+
+storage::PassProgress ToStorage(const PassProgress& pass) {
+  storage::PassProgress stored;
+  stored.set_examples(pass.examples);
+  stored.set_mistakes(pass.mistakes);
+  stored.set_updates(pass.updates);
+  stored.set_rejected(pass.rejected);
+  stored.set_risk(pass.risk);
+  stored.set_min_score(pass.min_score);
+  stored.set_squared_radius(pass.squared_radius);
+  stored.set_start_revision(pass.start_revision);
+  stored.set_changed(pass.changed);
+  return stored;
+}
+
+PassProgress FromStorage(const storage::PassProgress& stored) {
+  PassProgress pass;
+  // An empty pass is stored as nothing at all; its minimum is that of no example.
+  if (stored.examples() > 0) pass.min_score = stored.min_score();
+  pass.examples = stored.examples();
+  pass.mistakes = stored.mistakes();
+  pass.updates = stored.updates();
+  pass.rejected = stored.rejected();
+  pass.risk = stored.risk();
+  pass.squared_radius = stored.squared_radius();
+  pass.start_revision = stored.start_revision();
+  pass.changed = stored.changed();
+  return pass;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,277 @@
+#include "core/model/model.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+#include "core/model/snapshot_codec.h"
+
+namespace perceptrond {
+
+void PredictOutcome::Clear() {
+  revision = 0;
+  scores.clear();
+  labels.clear();
+  distances.clear();
+  refused.clear();
+}
+
+Model::Model(const storage::ModelHeader& header, ModelSettings settings, const Limits& limits,
+             const JournalStanding& standing)
+    : id_(header.id()),
+      name_(header.model().name()),
+      uid_(header.model().uid()),
+      settings_(std::move(settings)),
+      limits_(limits),
+      frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
+      learner_(FindLearner(settings_.learner.kind)
+                   .make(settings_.learner,
+                         settings_.space.initial_weights() + settings_.learner.start.names.size())),
+      margin_of_interest_(header.model().margin_of_interest()),
+      ledger_(standing) {
+  for (const std::string& name : settings_.learner.start.names) dictionary_.Add(name);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
+                                                   Journal& journal, const Limits& limits) {
+  absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
+  if (!settings.ok()) {
+    return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_CORRUPT",
+                     absl::StrCat("the journal holds settings this server cannot read: ",
+                                  settings.status().message()));
+  }
+  absl::StatusOr<JournalStanding> standing = journal.LoadStanding(header.id());
+  if (!standing.ok()) return standing.status();
+  std::shared_ptr<Model> model(new Model(header, *std::move(settings), limits, *standing));
+  if (absl::Status status = model->Rebuild(journal, standing->counters.updates()); !status.ok())
+    return status;
+  return model;
+}
+
+absl::Status Model::Rebuild(Journal& journal, uint64_t committed_revision) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<std::optional<storage::Snapshot>> snapshot = journal.LoadSnapshot(id_);
+  if (!snapshot.ok()) return snapshot.status();
+  JournalUse use;
+  if (snapshot->has_value()) {
+    if (absl::Status status = RestoreSnapshot(**snapshot); !status.ok()) return status;
+    use.snapshot_time = absl::FromUnixSeconds((*snapshot)->time().seconds()) +
+                        absl::Nanoseconds((*snapshot)->time().nanos());
+  }
+  const auto replay = [&](const storage::UpdateRecord& record, size_t bytes)
+                          ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                            use.bytes += bytes;
+                            return ReplayRecord(record);
+                          };
+  if (absl::Status status = journal.Replay(id_, revision_, replay); !status.ok()) return status;
+  if (revision_ != committed_revision) {
+    return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" ends at revision ",
+                                            revision_, " but its counters stand at ",
+                                            committed_revision));
+  }
+  MutexLock use_lock(&use_mutex_);
+  use_ = use;
+  return absl::OkStatus();
+}
+
+absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
+  absl::StatusOr<LearnerState> state = ReadState(snapshot);
+  if (!state.ok()) return state.status();
+  if (!learner_->Restore(*std::move(state))) {
+    return absl::DataLossError(
+        absl::StrCat("the snapshot of \"", name_, "\" has another learner's shape"));
+  }
+  dictionary_ = Dictionary();
+  for (const std::string& name : snapshot.names()) dictionary_.Add(name);
+  learner_->Grow(dictionary_.size() + 1);
+  revision_ = snapshot.revision();
+  return absl::OkStatus();
+}
+
+absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
+  const auto loss = [&](absl::string_view what) {
+    return absl::DataLossError(
+        absl::StrCat("the journal of \"", name_, "\" at revision ", revision_, ": ", what));
+  };
+  if (record.first_revision() > revision_ + 1)
+    return loss("records are missing before the next one");
+  for (const std::string& name : record.new_names()) {
+    // A record that a snapshot covers in part brings names that the snapshot has already.
+    if (dictionary_.Find(name) == Dictionary::kUnknown) dictionary_.Add(name);
+  }
+  if (record.new_names_size() > 0) learner_->Grow(dictionary_.size() + 1);
+  Batch batch;
+  batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
+  batch.indices = {record.indices().data(), static_cast<size_t>(record.indices_size())};
+  batch.values = {record.values().data(), static_cast<size_t>(record.values_size())};
+  batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
+  batch.dense_width = record.dense_width();
+  if (Finding finding = CheckColumns(batch)) return loss(finding.description);
+  for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
+    const Row row = batch.row(i);
+    for (size_t j = 0; j < row.size; ++j) {
+      if (row.index(j) >= learner_->weights().size())
+        return loss("a feature lies outside the model");
+    }
+    const Judgement judgement = learner_->Judge(row, batch.labels[i]);
+    if (!judgement.mistake)
+      return loss("the next example is no mistake, but was when it was learned");
+    learner_->Update(row, batch.labels[i], judgement);
+    ++revision_;
+  }
+  if (learner_->augmented_squared_norm() != record.squared_norm())
+    return loss("replay ends at other weights");
+  return absl::OkStatus();
+}
+
+absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
+                            uint64_t min_revision, PredictOutcome& outcome) const {
+  outcome.Clear();
+  if (Finding finding = CheckColumns(batch)) {
+    return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
+                        finding.description);
+  }
+  Mapper mapper(settings_.space);
+  if (Finding finding = mapper.Begin(batch)) {
+    return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
+                        finding.description);
+  }
+  const size_t rows = batch.rows();
+  outcome.scores.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  outcome.labels.resize(rows, 0);
+  outcome.refused.assign(refused.begin(), refused.end());
+
+  ReaderMutexLock lock(&mutex_);
+  if (!closed_.ok()) return closed_;
+  if (revision_ < min_revision) {
+    return MakeError(
+        absl::StatusCode::kAborted, "REVISION_TOO_OLD",
+        absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
+        {{"revision", absl::StrCat(revision_)}});
+  }
+  outcome.revision = revision_;
+  const double squared_norm = learner_->squared_norm();
+  const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
+  if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  mapper.Resolve(dictionary_);
+  auto skip = refused.begin();
+  for (size_t i = 0; i < rows; ++i) {
+    if (skip != refused.end() && skip->row == i) {
+      ++skip;
+      continue;
+    }
+    double row_norm = 0;
+    const Fault fault =
+        CheckRow(batch.row(i), mapper.index_limit(), limits_.max_example_features, &row_norm);
+    if (fault != Fault::kNone) {
+      outcome.refused.push_back(
+          {static_cast<uint32_t>(i),
+           DescribeRow(batch.row(i), mapper.index_limit(), limits_.max_example_features, fault)});
+      continue;
+    }
+    const double score = learner_->Score(mapper.Map(i));
+    if (!std::isfinite(score)) {
+      outcome.refused.push_back({static_cast<uint32_t>(i),
+                                 {Fault::kNonFiniteValue, "values",
+                                  "names that share a slot add up to no finite number"}});
+      continue;
+    }
+    outcome.scores[i] = static_cast<float>(score);
+    outcome.labels[i] = learner_->Predict(score);
+    if (per_norm > 0) outcome.distances[i] = static_cast<float>(score * per_norm);
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Model::revision() const {
+  ReaderMutexLock lock(&mutex_);
+  return revision_;
+}
+
+TheoremContext Model::MakeTheoremContext() const {
+  return {
+      FindLearner(settings_.learner.kind).convergence_theorem && settings_.learner.start.all_zero(),
+      settings_.learner.step_size, margin_of_interest_};
+}
+
+Report Model::MakeReport() const {
+  ReaderMutexLock lock(&mutex_);
+  return ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
+}
+
+Model::View Model::MakeView() const {
+  View view;
+  WeightList& list = view.weights;
+  ReaderMutexLock lock(&mutex_);
+  view.report = ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
+  const std::span<const float> weights = learner_->weights();
+  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  for (uint32_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    list.values.push_back(weights[i]);
+    if (named) {
+      list.names.push_back(dictionary_.Name(i));
+    } else {
+      list.indices.push_back(i);
+    }
+  }
+  list.offset = learner_->offset();
+  list.revision = revision_;
+  return view;
+}
+
+size_t Model::memory_bytes() const {
+  ReaderMutexLock lock(&mutex_);
+  size_t bytes = sizeof(Model) + dictionary_.bytes();
+  for (const std::span<const float> array : learner_->State().arrays) bytes += array.size_bytes();
+  return bytes;
+}
+
+void Model::SetFrozen(bool frozen) {
+  MutexLock lock(&gate_);
+  frozen_ = frozen;
+}
+
+void Model::SetMarginOfInterest(double margin) {
+  MutexLock lock(&mutex_);
+  margin_of_interest_ = margin;
+}
+
+void Model::Close(absl::Status why) {
+  MutexLock lock(&mutex_);
+  if (closed_.ok()) closed_ = std::move(why);
+}
+
+absl::Status Model::closed() const {
+  ReaderMutexLock lock(&mutex_);
+  return closed_;
+}
+
+storage::Snapshot Model::MakeSnapshot() const {
+  ReaderMutexLock lock(&mutex_);
+  storage::Snapshot snapshot = WriteState(learner_->State());
+  snapshot.set_revision(revision_);
+  for (uint32_t number = 1; number <= dictionary_.size(); ++number)
+    snapshot.add_names(dictionary_.Name(number));
+  return snapshot;
+}
+
+Model::JournalUse Model::journal_use() const {
+  MutexLock lock(&use_mutex_);
+  return use_;
+}
+
+void Model::AddJournalBytes(uint64_t bytes) {
+  MutexLock lock(&use_mutex_);
+  use_.bytes += bytes;
+}
+
+void Model::SnapshotSaved(uint64_t covered, absl::Time time) {
+  MutexLock lock(&use_mutex_);
+  use_.bytes -= covered;
+  use_.snapshot_time = time;
+}
+
+}  // namespace perceptrond

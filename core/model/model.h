@@ -1,0 +1,204 @@
+// One named model in memory: a learner, its books, and the lock that makes judging and updating one
+// step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/convergence/progress.h"
+#include "core/features/dictionary.h"
+#include "core/features/mapper.h"
+#include "core/learner/learner.h"
+#include "core/model/ledger.h"
+#include "core/model/settings.h"
+#include "core/sync/mutex.h"
+#include "core/vector/batch.h"
+#include "core/vector/check.h"
+
+namespace perceptrond {
+
+// A row that was refused, and why.
+struct RefusedRow {
+  uint32_t row = 0;
+  Finding finding;
+};
+
+// A batch to learn.
+struct LearnCall {
+  Batch batch;
+  // Rows already found bad when the batch was put together, ascending; they lie in the batch as
+  // empty rows.
+  std::span<const RefusedRow> refused;
+  // Who sends it. Required. Its `turn` is held by the caller.
+  Producer* producer = nullptr;
+  // The number of the first row; absent: the one the producer is at.
+  std::optional<int64_t> first_offset;
+  // > 0: the producer's pass of that number ends behind the batch.
+  int64_t end_of_pass = 0;
+  // Fill scores and predicted.
+  bool detail = true;
+  // Refuse the whole batch if one row is bad, before any is learned.
+  bool all_or_nothing = false;
+};
+
+// What became of it. Reused from call to call: vectors keep their memory.
+struct LearnOutcome {
+  uint64_t examples = 0;
+  uint64_t mistakes = 0;
+  uint64_t duplicates = 0;
+  // The model's revision and the producer's position afterwards.
+  uint64_t revision = 0;
+  int64_t next_offset = 0;
+  // With detail, one a row, before it was learned; NaN and 0 for rows refused or replayed.
+  std::vector<float> scores;
+  std::vector<int32_t> predicted;
+  // Rows that caused updates, and the revision each produced.
+  std::vector<uint32_t> updated_rows;
+  std::vector<uint64_t> update_revisions;
+  std::vector<RefusedRow> refused;
+  std::optional<PassSummary> pass;
+
+  void Clear();
+};
+
+// What a batch is predicted to be. Reused from call to call.
+struct PredictOutcome {
+  uint64_t revision = 0;
+  // One a row; NaN and 0 for refused ones.
+  std::vector<float> scores;
+  std::vector<int32_t> labels;
+  // One a row, or none while the weights are zero.
+  std::vector<float> distances;
+  std::vector<RefusedRow> refused;
+
+  void Clear();
+};
+
+// Every non-zero weight.
+struct WeightList {
+  // By index, or in a named space by name.
+  std::vector<uint32_t> indices;
+  std::vector<std::string> names;
+  std::vector<float> values;
+  double offset = 0;
+  uint64_t revision = 0;
+};
+
+// Thread contract: safe for any number of threads. Scoring shares; only a mistake excludes, and
+// only while it is judged again and applied. Lock order: Producer::turn, gate_, mutex_, the
+// ledger's.
+class Model {
+ public:
+  struct Limits {
+    size_t max_example_features = 1 << 20;
+  };
+
+  // Rebuilds a model from the journal: snapshot, records, counters. DATA_LOSS if they contradict
+  // each other, down to the bit: every record's rows must be mistakes again, and end at the norm
+  // they had.
+  static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
+                                                     Journal& journal, const Limits& limits);
+
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  uint64_t id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const std::string& uid() const { return uid_; }
+  const ModelSettings& settings() const { return settings_; }
+  Ledger& ledger() { return ledger_; }
+
+  // Judges and learns the batch, row by row in its order. On an error nothing was learned and the
+  // position did not move:
+  //   INVALID_ARGUMENT: the columns are malformed, or (all_or_nothing) a row is bad: then
+  //   outcome.refused says which; OUT_OF_RANGE (OFFSET_GAP): rows or passes between the producer's
+  //   position and this batch are missing; FAILED_PRECONDITION (MODEL_FROZEN).
+  // An error of another code says that the model is closed: look it up again; rows before the close
+  // may be learned, but the producer's position knows. What was learned is durable once a commit
+  // submitted after this call is. O(features of the batch).
+  absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Scores the batch on one revision. Changes nothing. `refused` are rows already found bad.
+  // INVALID_ARGUMENT for malformed columns; ABORTED (REVISION_TOO_OLD) below min_revision.
+  absl::Status Predict(const Batch& batch, std::span<const RefusedRow> refused,
+                       uint64_t min_revision, PredictOutcome& outcome) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  uint64_t revision() const ABSL_LOCKS_EXCLUDED(mutex_);
+  Report MakeReport() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Weights and report of one revision.
+  struct View {
+    WeightList weights;
+    Report report;
+  };
+  View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Weights, names and books, approximately.
+  size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for the messages being learned; none is learned from then on.
+  void SetFrozen(bool frozen) ABSL_LOCKS_EXCLUDED(gate_);
+  void SetMarginOfInterest(double margin) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on Learn and Predict answer `why`: the model was deleted, or its journal could not be
+  // written.
+  void Close(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status closed() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The journal's part.
+  storage::Snapshot MakeSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+  struct JournalUse {
+    // Bytes of records that a load would replay.
+    uint64_t bytes = 0;
+    // When the snapshot was taken; InfinitePast: there is none.
+    absl::Time snapshot_time = absl::InfinitePast();
+  };
+  JournalUse journal_use() const ABSL_LOCKS_EXCLUDED(use_mutex_);
+  void AddJournalBytes(uint64_t bytes) ABSL_LOCKS_EXCLUDED(use_mutex_);
+  // A snapshot was saved when the journal had `covered` bytes.
+  void SnapshotSaved(uint64_t covered, absl::Time time) ABSL_LOCKS_EXCLUDED(use_mutex_);
+
+ private:
+  Model(const storage::ModelHeader& header, ModelSettings settings, const Limits& limits,
+        const JournalStanding& standing);
+
+  // One message being learned: see learn.cc.
+  class Learning;
+
+  absl::Status Rebuild(Journal& journal, uint64_t committed_revision) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RestoreSnapshot(const storage::Snapshot& snapshot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayRecord(const storage::UpdateRecord& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t id_;
+  const std::string name_;
+  const std::string uid_;
+  const ModelSettings settings_;
+  const Limits limits_;
+
+  // Held, shared, while a message is learned: a model is frozen between messages, never within one.
+  Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);
+  bool frozen_ ABSL_GUARDED_BY(gate_) = false;
+
+  // mutable: const methods share it.
+  mutable Mutex mutex_;
+  std::unique_ptr<Learner> learner_ ABSL_GUARDED_BY(mutex_);
+  Dictionary dictionary_ ABSL_GUARDED_BY(mutex_);
+  uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;
+  double margin_of_interest_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);
+
+  mutable Ledger ledger_;
+
+  mutable Mutex use_mutex_;
+  JournalUse use_ ABSL_GUARDED_BY(use_mutex_);
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,195 @@
+#include "core/model/settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+absl::Status Invalid(absl::string_view field, absl::string_view description) {
+  return InvalidField("INVALID_FIELD", field, description);
+}
+
+absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& space) {
+  switch (space.space_case()) {
+    case v1::FeatureSpace::kDense:
+      if (space.dense().dimension() < 1 || space.dense().dimension() > FeatureSpace::kMaxFeatures) {
+        return Invalid("model.feature_space.dense.dimension",
+                       absl::StrCat(space.dense().dimension(), " is not between 1 and ",
+                                    FeatureSpace::kMaxFeatures));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kDense, space.dense().dimension()};
+    case v1::FeatureSpace::kHashed:
+      if (space.hashed().bits() < 1 || space.hashed().bits() > FeatureSpace::kMaxBits) {
+        return Invalid(
+            "model.feature_space.hashed.bits",
+            absl::StrCat(space.hashed().bits(), " is not between 1 and ", FeatureSpace::kMaxBits));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kHashed, 1U << space.hashed().bits()};
+    case v1::FeatureSpace::kNamed:
+      if (space.named().max_features() < 1 ||
+          space.named().max_features() > FeatureSpace::kMaxFeatures) {
+        return Invalid("model.feature_space.named.max_features",
+                       absl::StrCat(space.named().max_features(), " is not between 1 and ",
+                                    FeatureSpace::kMaxFeatures));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kNamed, space.named().max_features()};
+    case v1::FeatureSpace::SPACE_NOT_SET:
+      break;
+  }
+  return Invalid("model.feature_space",
+                 "say where examples live: dense of a dimension, hashed of some bits, or named");
+}
+
+absl::Status CheckStartPlaces(const v1::Weights& weights, const FeatureSpace& space) {
+  constexpr absl::string_view kField = "model.learner.starting_weights";
+  const bool named = space.kind == FeatureSpace::Kind::kNamed;
+  const int places = named ? weights.names_size() : weights.indices_size();
+  if ((named ? weights.indices_size() : weights.names_size()) > 0 ||
+      places != weights.values_size()) {
+    return Invalid(kField, named ? "a named space takes as many names as values, and no indices"
+                                 : "takes as many indices as values, and no names");
+  }
+  if (named) {
+    const absl::flat_hash_set<absl::string_view> distinct(weights.names().begin(),
+                                                          weights.names().end());
+    if (static_cast<int>(distinct.size()) != places) return Invalid(kField, "a name stands twice");
+    if (static_cast<uint32_t>(places) > space.size)
+      return Invalid(kField, "more names than max_features");
+    return absl::OkStatus();
+  }
+  for (int i = 0; i < places; ++i) {
+    if (weights.indices(i) >= space.size)
+      return Invalid(kField,
+                     absl::StrCat("index ", weights.indices(i), " is not below ", space.size));
+    if (i > 0 && weights.indices(i - 1) >= weights.indices(i))
+      return Invalid(kField, "indices must strictly ascend");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const FeatureSpace& space) {
+  constexpr absl::string_view kField = "model.learner.starting_weights";
+  const v1::Weights& weights = learner.starting_weights();
+  if (absl::Status status = CheckStartPlaces(weights, space); !status.ok()) return status;
+  if (!std::isfinite(weights.offset()) ||
+      !std::all_of(weights.values().begin(), weights.values().end(),
+                   [](float v) { return std::isfinite(v); })) {
+    return Invalid(kField, "weights must be finite");
+  }
+  if (weights.offset() != 0 && learner.offset_value() == 0) {
+    return Invalid(absl::StrCat(kField, ".offset"),
+                   "a boundary through the origin (offset_value 0) has no offset");
+  }
+  StartingWeights start;
+  start.indices.assign(weights.indices().begin(), weights.indices().end());
+  start.names.assign(weights.names().begin(), weights.names().end());
+  start.values.assign(weights.values().begin(), weights.values().end());
+  start.offset = weights.offset();
+  // Names are numbered in their order: see core/features/dictionary.h.
+  for (size_t i = 0; i < start.names.size(); ++i)
+    start.indices.push_back(static_cast<uint32_t>(i + 1));
+  return start;
+}
+
+absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const FeatureSpace& space) {
+  LearnerSettings settings;
+  switch (learner.kind()) {
+    case v1::LEARNER_KIND_PERCEPTRON:
+      settings.kind = LearnerKind::kPerceptron;
+      break;
+    default:
+      return Invalid("model.learner.kind",
+                     absl::StrCat("this server knows no learner number ", learner.kind()));
+  }
+  switch (learner.tie_rule()) {
+    case v1::TIE_RULE_MISTAKE:
+      settings.tie_rule = TieRule::kMistake;
+      break;
+    case v1::TIE_RULE_POSITIVE:
+      settings.tie_rule = TieRule::kPositive;
+      break;
+    case v1::TIE_RULE_CORRECT:
+      settings.tie_rule = TieRule::kCorrect;
+      break;
+    default:
+      return Invalid("model.learner.tie_rule",
+                     absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
+  }
+  settings.step_size = learner.step_size();
+  if (!(settings.step_size > 0) || !std::isfinite(settings.step_size)) {
+    return Invalid("model.learner.step_size",
+                   absl::StrCat(settings.step_size, " is not above 0 and finite"));
+  }
+  settings.offset_value = learner.offset_value();
+  if (!(settings.offset_value >= 0) || !std::isfinite(settings.offset_value)) {
+    return Invalid("model.learner.offset_value",
+                   absl::StrCat(settings.offset_value, " is not at least 0 and finite"));
+  }
+  absl::StatusOr<StartingWeights> start = ReadStart(learner, space);
+  if (!start.ok()) return start.status();
+  settings.start = *std::move(start);
+  if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
+    return InvalidField("ZERO_START", "model.learner.tie_rule",
+                        "from zero weights every score is 0, and this rule counts 0 as correct: "
+                        "nothing would ever be "
+                        "learned; give starting_weights");
+  }
+  return settings;
+}
+
+}  // namespace
+
+void FillDefaults(v1::Model& model) {
+  if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
+    model.mutable_feature_space()->mutable_named()->set_max_features(FeatureSpace::kDefaultCap);
+  }
+  v1::Learner& learner = *model.mutable_learner();
+  if (learner.kind() == v1::LEARNER_KIND_UNSPECIFIED) learner.set_kind(v1::LEARNER_KIND_PERCEPTRON);
+  if (learner.tie_rule() == v1::TIE_RULE_UNSPECIFIED) learner.set_tie_rule(v1::TIE_RULE_MISTAKE);
+  if (!learner.has_step_size()) learner.set_step_size(1);
+  if (!learner.has_offset_value()) learner.set_offset_value(1);
+}
+
+absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
+  absl::StatusOr<FeatureSpace> space = ReadSpace(model.feature_space());
+  if (!space.ok()) return space.status();
+  absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), *space);
+  if (!learner.ok()) return learner.status();
+  ModelSettings settings{
+      *space, *std::move(learner), {model.label_names().begin(), model.label_names().end()}};
+  const std::vector<std::string>& labels = settings.label_names;
+  if (!labels.empty() &&
+      (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty())) {
+    return Invalid("model.label_names",
+                   "name both labels, that of -1 first, differently: [\"ham\", \"spam\"]; or none");
+  }
+  if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
+  return settings;
+}
+
+absl::Status CheckMutableFields(const v1::Model& model) {
+  if (model.description().size() > 1024)
+    return Invalid("model.description", "has more than 1024 bytes");
+  if (!(model.margin_of_interest() >= 0) || !std::isfinite(model.margin_of_interest())) {
+    return Invalid("model.margin_of_interest", "must be above 0 and finite, or 0 for none");
+  }
+  return absl::OkStatus();
+}
+
+bool IsModelId(absl::string_view id) {
+  if (id.empty() || id.size() > 128 || !absl::ascii_isalnum(id[0])) return false;
+  return std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,40 @@
+// A model's settings as the core reads them, and the one place that turns the API's settings into
+// them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/features/feature_space.h"
+#include "core/learner/settings.h"
+
+namespace perceptron::v1 {
+class Model;
+}
+
+namespace perceptrond {
+
+// Fixed for a model's life.
+struct ModelSettings {
+  FeatureSpace space;
+  LearnerSettings learner;
+  // Empty, or the names of -1 and +1.
+  std::vector<std::string> label_names;
+};
+
+// Writes out the defaults of every setting left open, so that a stored model says all of them.
+void FillDefaults(::perceptron::v1::Model& model);
+
+// Reads settings that FillDefaults has been over. INVALID_ARGUMENT, reason INVALID_FIELD (or
+// ZERO_START), naming the field that is out of range.
+absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model);
+
+// Checks what UpdateModel may change: description and margin_of_interest. INVALID_ARGUMENT.
+absl::Status CheckMutableFields(const ::perceptron::v1::Model& model);
+
+// Whether the id may name a model: 1 to 128 letters, digits, '_', '-' or '.', the first a letter or
+// digit.
+bool IsModelId(absl::string_view id);
+
+}  // namespace perceptrond

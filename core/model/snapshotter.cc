@@ -1,0 +1,63 @@
+#include "core/model/snapshotter.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+
+namespace perceptrond {
+
+Snapshotter::Snapshotter(Journal& journal, Committer& committer)
+    : journal_(journal), committer_(committer), thread_([this] { Run(); }) {}
+
+Snapshotter::~Snapshotter() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void Snapshotter::Request(std::shared_ptr<Model> model) {
+  MutexLock lock(&mutex_);
+  if (stopping_ || std::find(queue_.begin(), queue_.end(), model) != queue_.end()) return;
+  queue_.push_back(std::move(model));
+}
+
+void Snapshotter::Run() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !queue_.empty();
+  };
+  while (true) {
+    std::shared_ptr<Model> model;
+    {
+      MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      if (stopping_) {
+        queue_.clear();
+        return;
+      }
+      model = queue_.front();
+    }
+    Take(model);
+    MutexLock lock(&mutex_);
+    queue_.erase(queue_.begin());
+  }
+}
+
+void Snapshotter::Take(const std::shared_ptr<Model>& model) {
+  const uint64_t covered = model->journal_use().bytes;
+  storage::Snapshot snapshot = model->MakeSnapshot();
+  const absl::Time now = absl::Now();
+  const int64_t nanos = absl::ToUnixNanos(now);
+  snapshot.mutable_time()->set_seconds(nanos / 1'000'000'000);
+  snapshot.mutable_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  // A snapshot may only cover what is in the journal: else a crash would find weights ahead of
+  // their counters.
+  if (!committer_.Commit(model).ok()) return;
+  if (!journal_.SaveSnapshot(model->id(), snapshot).ok())
+    return;  // the journal still has every record
+  model->SnapshotSaved(covered, now);
+  snapshots_.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace perceptrond

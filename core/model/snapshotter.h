@@ -1,0 +1,41 @@
+// Keeps replay and disk bounded: takes snapshots of models whose journal has grown, beside serving.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/journal/journal.h"
+#include "core/model/committer.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// Thread contract: safe for any number of threads.
+class Snapshotter {
+ public:
+  Snapshotter(Journal& journal, Committer& committer);
+  // Finishes the snapshot it is at and leaves the others for another time: they only shorten
+  // replay.
+  ~Snapshotter();
+
+  // Asks for a snapshot. A model that already waits is not asked for twice.
+  void Request(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t snapshots() const { return snapshots_.load(std::memory_order_relaxed); }
+
+ private:
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Take(const std::shared_ptr<Model>& model);
+
+  Journal& journal_;
+  Committer& committer_;
+  std::atomic<uint64_t> snapshots_ = 0;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Model>> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace perceptrond

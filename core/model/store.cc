@@ -1,0 +1,302 @@
+#include "core/model/store.h"
+
+#include <algorithm>
+
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+#include "core/model/ledger_codec.h"
+#include "core/model/snapshotter.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// Sets update_time to now, and in any case to later than it was, and the etag that goes with it.
+void Stamp(v1::Model& model) {
+  google::protobuf::Timestamp& time = *model.mutable_update_time();
+  const int64_t before = time.seconds() * 1'000'000'000 + time.nanos();
+  const int64_t nanos = std::max(absl::ToUnixNanos(absl::Now()), before + 1);
+  time.set_seconds(nanos / 1'000'000'000);
+  time.set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  model.set_etag(absl::StrCat(absl::Hex(nanos)));
+}
+
+std::string RandomUid() {
+  absl::BitGen bits;
+  return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(bits), absl::kZeroPad16),
+                      absl::Hex(absl::Uniform<uint64_t>(bits), absl::kZeroPad16));
+}
+
+absl::Status CheckEtag(const v1::Model& model, absl::string_view etag) {
+  if (etag.empty() || etag == model.etag()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kAborted, "ETAG_MISMATCH",
+                   absl::StrCat("model \"", model.name(),
+                                "\" has changed since you read it: get it again, then decide"),
+                   {{"model", model.name()}, {"etag", model.etag()}});
+}
+
+void ClearOutputs(v1::Model& model) {
+  model.clear_revision();
+  model.clear_report();
+  model.clear_weights();
+}
+
+}  // namespace
+
+Store::Store(std::unique_ptr<Journal> journal, const Options& options)
+    : options_(options), journal_(std::move(journal)) {
+  committer_ = std::make_unique<Committer>(
+      *journal_, options_.committer,
+      [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
+      [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
+  snapshotter_ = std::make_unique<Snapshotter>(*journal_, *committer_);
+}
+
+Store::~Store() {
+  // The snapshotter waits for commits, and commits ask for snapshots.
+  snapshotter_.reset();
+  committer_.reset();
+}
+
+absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& request_id,
+                                        bool validate_only) {
+  ClearOutputs(settings);
+  FillDefaults(settings);
+  if (absl::StatusOr<ModelSettings> read = ReadSettings(settings); !read.ok()) return read.status();
+  MutexLock lock(&headers_mutex_);
+  const std::string name = settings.name();
+  absl::StatusOr<storage::ModelHeader> existing = journal_->Find(name);
+  if (existing.ok()) {
+    if (!request_id.empty() && existing->request_id() == request_id) return existing->model();
+    return JournalError(absl::AlreadyExistsError(""), name);
+  }
+  if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
+  settings.set_state(v1::MODEL_STATE_ACTIVE);
+  settings.clear_update_time();
+  Stamp(settings);
+  *settings.mutable_create_time() = settings.update_time();
+  if (validate_only) {
+    settings.clear_uid();
+    settings.clear_etag();
+    return settings;
+  }
+  settings.set_uid(RandomUid());
+  storage::ModelHeader header;
+  *header.mutable_model() = settings;
+  header.set_request_id(request_id);
+  if (absl::Status status = journal_->Create(header); !status.ok())
+    return JournalError(status, name);
+  if (count_.has_value()) ++*count_;
+  return settings;
+}
+
+absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_view etag,
+                                        bool validate_only,
+                                        const std::function<absl::Status(v1::Model&)>& change) {
+  MutexLock lock(&headers_mutex_);
+  absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  v1::Model& model = *header->mutable_model();
+  if (absl::Status status = CheckEtag(model, etag); !status.ok()) return status;
+  const std::string before = model.SerializeAsString();
+  if (absl::Status status = change(model); !status.ok()) return status;
+  if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
+  if (model.SerializeAsString() == before || validate_only) return model;
+  Stamp(model);
+  if (absl::Status status = journal_->Replace(*header); !status.ok())
+    return JournalError(status, name);
+  // A load that began before the header was replaced must not end with the old state.
+  if (absl::StatusOr<std::shared_ptr<Model>> loaded = Acquire(name); loaded.ok()) {
+    (*loaded)->SetFrozen(model.state() == v1::MODEL_STATE_FROZEN);
+    (*loaded)->SetMarginOfInterest(model.margin_of_interest());
+  }
+  return model;
+}
+
+absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool validate_only) {
+  MutexLock lock(&headers_mutex_);
+  absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
+  if (validate_only) return absl::OkStatus();
+  // In memory, so that whoever holds it, or is loading it, is told.
+  absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
+  if (absl::Status status = journal_->Delete(name); !status.ok()) return JournalError(status, name);
+  if (count_.has_value()) --*count_;
+  if (model.ok()) (*model)->Close(ModelNotFound(name));
+  MutexLock slots(&mutex_);
+  Remove(std::string(name));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
+  {
+    MutexLock lock(&mutex_);
+    auto found = slots_.find(name);
+    while (found != slots_.end() && found->second.model == nullptr) {
+      const auto settled = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        const auto slot = slots_.find(name);
+        return slot == slots_.end() || slot->second.model != nullptr;
+      };
+      mutex_.Await(absl::Condition(&settled));
+      found = slots_.find(name);
+    }
+    if (found != slots_.end()) {
+      lru_.splice(lru_.begin(), lru_, found->second.place);
+      return found->second.model;
+    }
+    lru_.emplace_front(name);
+    slots_.emplace(name, Slot{nullptr, 0, lru_.begin()});
+  }
+  absl::StatusOr<std::shared_ptr<Model>> model = Load(name);
+  MutexLock lock(&mutex_);
+  if (!model.ok()) {
+    Remove(std::string(name));
+    return JournalError(model.status(), name);
+  }
+  Slot& slot = slots_[name];
+  slot.model = *model;
+  slot.bytes = (*model)->memory_bytes();
+  bytes_ += slot.bytes;
+  ++stats_.loads;
+  Evict();
+  return model;
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
+  absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+  if (!header.ok()) return header.status();
+  bool doubtful = false;
+  {
+    MutexLock lock(&mutex_);
+    doubtful = doubtful_.contains(header->id());
+  }
+  if (doubtful) {
+    absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header->id());
+    if (!counters.ok()) return counters.status();
+    absl::Status status = journal_->DropAfter(header->id(), counters->updates());
+    if (!status.ok()) return status;
+    MutexLock lock(&mutex_);
+    doubtful_.erase(header->id());
+  }
+  return Model::Load(*header, *journal_, options_.limits);
+}
+
+void Store::Evict() {
+  // Each model is looked at once at the most: those in use go to the front.
+  for (size_t looked_at = 0, all = lru_.size(); bytes_ > options_.memory_budget && looked_at < all;
+       ++looked_at) {
+    const std::string name = lru_.back();
+    Slot& slot = slots_[name];
+    if (slot.model == nullptr || slot.model.use_count() > 1) {
+      lru_.splice(lru_.begin(), lru_, slot.place);
+      continue;
+    }
+    Remove(name);
+    ++stats_.evictions;
+  }
+}
+
+void Store::Remove(const std::string& name) {
+  const auto found = slots_.find(name);
+  if (found == slots_.end()) return;
+  bytes_ -= found->second.bytes;
+  lru_.erase(found->second.place);
+  slots_.erase(found);
+}
+
+std::shared_ptr<Model> Store::Peek(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  const auto found = slots_.find(name);
+  return found == slots_.end() ? nullptr : found->second.model;
+}
+
+absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
+  absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
+  if (!model.ok()) return model.status();
+  absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  return Summarize(*header);
+}
+
+absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, size_t limit) {
+  absl::StatusOr<std::vector<storage::ModelHeader>> headers = journal_->List(after, limit);
+  if (!headers.ok()) return JournalError(headers.status(), "");
+  std::vector<ModelSummary> page;
+  for (const storage::ModelHeader& header : *headers) {
+    absl::StatusOr<ModelSummary> summary = Summarize(header);
+    if (!summary.ok()) return JournalError(summary.status(), header.model().name());
+    page.push_back(*std::move(summary));
+  }
+  return page;
+}
+
+absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header) {
+  ModelSummary summary;
+  summary.settings = header.model();
+  if (const std::shared_ptr<Model> model = Peek(header.model().name());
+      model != nullptr && model->id() == header.id()) {
+    summary.report = model->MakeReport();
+    summary.journal = model->journal_use();
+    summary.memory_bytes = model->memory_bytes();
+    summary.in_memory = true;
+  } else {
+    absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header.id());
+    if (!counters.ok()) return counters.status();
+    summary.report = Progress(FromStorage(*counters)).MakeStoredReport();
+  }
+  summary.revision = summary.report.counters.updates;
+  return summary;
+}
+
+void Store::OnCommitFailure(Model& model, const absl::Status& why) {
+  // Its memory holds updates that no journal has. The next Acquire rebuilds it from the journal;
+  // leftovers of the failed write, should any appear, go first.
+  model.Close(why);
+  MutexLock lock(&mutex_);
+  doubtful_.insert(model.id());
+  const auto found = slots_.find(model.name());
+  if (found != slots_.end() && found->second.model.get() == &model) Remove(model.name());
+}
+
+void Store::OnCommit(const std::shared_ptr<Model>& model) {
+  const size_t bytes = model->memory_bytes();
+  {
+    MutexLock lock(&mutex_);
+    const auto found = slots_.find(model->name());
+    if (found != slots_.end() && found->second.model == model) {
+      bytes_ += bytes - found->second.bytes;
+      found->second.bytes = bytes;
+      Evict();
+    }
+  }
+  if (model->journal_use().bytes > std::max<uint64_t>(options_.snapshot_bytes, bytes))
+    snapshotter_->Request(model);
+}
+
+absl::StatusOr<uint64_t> Store::Count() {
+  MutexLock lock(&headers_mutex_);
+  if (!count_.has_value()) {
+    absl::StatusOr<uint64_t> counted = journal_->Count();
+    if (!counted.ok()) return JournalError(counted.status(), "");
+    count_ = *counted;
+  }
+  return *count_;
+}
+
+Store::Stats Store::stats() const {
+  MutexLock lock(&mutex_);
+  Stats stats = stats_;
+  stats.commits = committer_->commits();
+  stats.commit_failures = committer_->failures();
+  stats.snapshots = snapshotter_->snapshots();
+  stats.models_in_memory = slots_.size();
+  stats.memory_bytes = bytes_;
+  return stats;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,133 @@
+// All the models there are: on disk by their names, in memory while they are used.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/journal/journal.h"
+#include "core/model/committer.h"
+#include "core/model/model.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+
+class Snapshotter;
+
+// One model as it is seen from outside: its stored settings and what it has become.
+struct ModelSummary {
+  // Settings and state; report, revision and weights are not set.
+  ::perceptron::v1::Model settings;
+  Report report;
+  uint64_t revision = 0;
+  Model::JournalUse journal;
+  size_t memory_bytes = 0;
+  // False: taken from the journal's counters; its window, norm and what depends on them are not
+  // known.
+  bool in_memory = false;
+};
+
+// Thread contract: safe for any number of threads. A model stays in memory while anybody holds it;
+// one that nobody holds may leave at any time, and comes back by Acquire as it was.
+//
+// Every method may also answer UNAVAILABLE (JOURNAL_UNAVAILABLE) or DATA_LOSS (JOURNAL_CORRUPT).
+class Store {
+ public:
+  struct Options {
+    Committer::Options committer;
+    Model::Limits limits;
+    // The models in memory may take so many bytes; the least recently used leave first. Models in
+    // use stay, whatever they take.
+    size_t memory_budget = size_t{1} << 30;
+    // A model is snapshot when its journal has grown by this, and by its own size.
+    uint64_t snapshot_bytes = 4 << 20;
+  };
+  struct Stats {
+    uint64_t commits = 0;
+    uint64_t commit_failures = 0;
+    uint64_t loads = 0;
+    uint64_t evictions = 0;
+    uint64_t snapshots = 0;
+    uint64_t models_in_memory = 0;
+    uint64_t memory_bytes = 0;
+  };
+
+  Store(std::unique_ptr<Journal> journal, const Options& options);
+  // Everything submitted is answered first. Nobody may hold a model any more.
+  ~Store();
+
+  // Creates a model; `settings` has its name. With validate_only only says what would be created.
+  // ALREADY_EXISTS (MODEL_EXISTS), unless request_id is not empty and created the one there is.
+  // INVALID_ARGUMENT.
+  absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
+                                                 const std::string& request_id, bool validate_only);
+  // Changes settings by `change`, which may refuse. A non-empty etag must match: ABORTED
+  // (ETAG_MISMATCH). NOT_FOUND.
+  absl::StatusOr<::perceptron::v1::Model> Change(
+      absl::string_view name, absl::string_view etag, bool validate_only,
+      const std::function<absl::Status(::perceptron::v1::Model&)>& change);
+  // NOT_FOUND, ABORTED. Streams that hold the model learn that it is closed.
+  absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
+
+  // The model, loaded if need be: concurrent callers wait for one load. NOT_FOUND.
+  absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // NOT_FOUND. Loads the model.
+  absl::StatusOr<ModelSummary> Get(absl::string_view name);
+  // At most `limit` models behind `after` in the order of their names. Loads none.
+  absl::StatusOr<std::vector<ModelSummary>> List(absl::string_view after, size_t limit);
+
+  // How many models there are. O(models) the first time, then O(1).
+  absl::StatusOr<uint64_t> Count();
+
+  Committer& committer() { return *committer_; }
+  Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t memory_budget() const { return options_.memory_budget; }
+
+ private:
+  struct Slot {
+    // Null while it is being loaded.
+    std::shared_ptr<Model> model;
+    size_t bytes = 0;
+    // In lru_, most recently used first.
+    std::list<std::string>::iterator place;
+  };
+
+  absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name);
+  // Lets go of models that nobody holds until the rest fits.
+  void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The model if it is in memory.
+  std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header);
+  void OnCommitFailure(Model& model, const absl::Status& why);
+  void OnCommit(const std::shared_ptr<Model>& model);
+
+  const Options options_;
+  const std::unique_ptr<Journal> journal_;
+
+  // Headers change one at a time.
+  Mutex headers_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Of all models; not known before it was asked for.
+  std::optional<uint64_t> count_ ABSL_GUARDED_BY(headers_mutex_);
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::string, Slot> slots_ ABSL_GUARDED_BY(mutex_);
+  std::list<std::string> lru_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Stats stats_ ABSL_GUARDED_BY(mutex_);
+  // Models whose last write failed: what it may have left behind goes before they are loaded.
+  absl::flat_hash_set<uint64_t> doubtful_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<Committer> committer_;
+  std::unique_ptr<Snapshotter> snapshotter_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,108 @@
+#include "server/convert.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "core/model/ledger_codec.h"
+#include "google/rpc/status.pb.h"
+#include "server/status.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+template <typename T>
+void Append(const std::vector<T>& from, google::protobuf::RepeatedField<T>& to) {
+  to.Add(from.begin(), from.end());
+}
+
+void AddErrors(const std::vector<RefusedRow>& refused, ExampleForm form,
+               google::protobuf::RepeatedPtrField<v1::RowError>& errors) {
+  for (const RefusedRow& row : refused) {
+    v1::RowError& error = *errors.Add();
+    error.set_row(row.row);
+    ToProto(ToStatus(row, form), *error.mutable_status());
+  }
+}
+
+}  // namespace
+
+void ToProto(const Report& report, v1::ConvergenceReport& proto) {
+  const Counters& counters = report.counters;
+  proto.set_examples(counters.examples);
+  proto.set_mistakes(counters.mistakes);
+  proto.set_updates(counters.updates);
+  proto.set_duplicates(counters.duplicates);
+  proto.set_streak(counters.streak);
+  for (size_t i = 0; i < kFaults; ++i) {
+    if (counters.rejected[i] > 0)
+      (*proto.mutable_rejected())[FaultReason(static_cast<Fault>(i))] = counters.rejected[i];
+  }
+  if (report.progressive_error.has_value()) proto.set_progressive_error(*report.progressive_error);
+  if (report.window_error.has_value()) proto.set_window_error(*report.window_error);
+  proto.set_window_examples(report.window_examples);
+  if (report.window_risk.has_value()) proto.set_window_risk(*report.window_risk);
+  proto.set_weight_norm(report.weight_norm);
+  proto.set_radius(report.radius);
+  if (report.margin_ceiling.has_value()) proto.set_margin_ceiling(*report.margin_ceiling);
+  if (report.bound_in_use.has_value()) proto.set_bound_in_use(*report.bound_in_use);
+  if (report.margin_floor.has_value()) proto.set_margin_floor(*report.margin_floor);
+  if (report.update_bound.has_value()) proto.set_update_bound(*report.update_bound);
+  if (report.margin_refuted.has_value()) proto.set_margin_refuted(*report.margin_refuted);
+  if (counters.last_pass.has_value()) *proto.mutable_last_pass() = ToProto(*counters.last_pass);
+}
+
+v1::Model ToProto(const ModelSummary& summary) {
+  v1::Model model = summary.settings;
+  model.set_revision(static_cast<int64_t>(summary.revision));
+  ToProto(summary.report, *model.mutable_report());
+  return model;
+}
+
+void ToProto(const WeightList& weights, v1::Weights& proto) {
+  Append(weights.indices, *proto.mutable_indices());
+  Append(weights.values, *proto.mutable_values());
+  for (const std::string& name : weights.names) proto.add_names(name);
+  proto.set_offset(weights.offset);
+}
+
+absl::Status ToStatus(const RefusedRow& refused, ExampleForm form) {
+  const Finding& finding = refused.finding;
+  const std::string row = form == ExampleForm::kColumns
+                              ? absl::StrCat("columns.rows[", refused.row, "]")
+                              : absl::StrCat("examples[", refused.row, "]");
+  const std::string field = finding.field.empty() ? row : absl::StrCat(row, ".", finding.field);
+  if (finding.fault == Fault::kFeatureCap) {
+    return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, FaultReason(finding.fault),
+                               absl::StrCat(field, ": ", finding.description)),
+                     absl::Minutes(1));
+  }
+  return InvalidField(FaultReason(finding.fault), field, finding.description);
+}
+
+void ToProto(const LearnOutcome& outcome, ExampleForm form, bool detail, v1::LearnResult& proto) {
+  proto.set_examples(outcome.examples);
+  proto.set_mistakes(outcome.mistakes);
+  proto.set_updates(outcome.updated_rows.size());
+  proto.set_duplicates(outcome.duplicates);
+  proto.set_acknowledged_through(outcome.next_offset - 1);
+  proto.set_revision(static_cast<int64_t>(outcome.revision));
+  if (detail) {
+    Append(outcome.scores, *proto.mutable_scores());
+    Append(outcome.predicted, *proto.mutable_predicted());
+  }
+  Append(outcome.updated_rows, *proto.mutable_updated_rows());
+  Append(outcome.update_revisions, *proto.mutable_update_revisions());
+  AddErrors(outcome.refused, form, *proto.mutable_errors());
+  if (outcome.pass.has_value()) *proto.mutable_pass() = ToProto(*outcome.pass);
+}
+
+void ToProto(const PredictOutcome& outcome, ExampleForm form, v1::PredictResponse& proto) {
+  Append(outcome.scores, *proto.mutable_scores());
+  Append(outcome.labels, *proto.mutable_labels());
+  Append(outcome.distances, *proto.mutable_distances());
+  proto.set_revision(static_cast<int64_t>(outcome.revision));
+  AddErrors(outcome.refused, form, *proto.mutable_errors());
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,192 @@
+#include "server/example_batch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr int kMaxNameBytes = 1024;
+
+template <typename T>
+std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
+  return {field.data(), static_cast<size_t>(field.size())};
+}
+
+Finding LengthMismatch(absl::string_view what, int places, int values) {
+  return {Fault::kLengthMismatch, absl::StrCat(what, ".values"),
+          absl::StrCat(values, " values for ", places, " features (or none, for all ones)")};
+}
+
+}  // namespace
+
+absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
+                                bool has_columns, const v1::ExampleColumns& columns,
+                                const ModelSettings& settings, Use use) {
+  batch_ = Batch();
+  refused_.clear();
+  if (has_columns && !examples.empty()) {
+    return InvalidField("BOTH_FORMS", "columns", "a message holds examples or columns, not both");
+  }
+  form_ = has_columns ? ExampleForm::kColumns : ExampleForm::kExamples;
+  if (has_columns) {
+    ReadColumns(columns, use);
+  } else {
+    ReadExamples(examples, settings, use);
+  }
+  return absl::OkStatus();
+}
+
+void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
+  batch_.row_ends = View(columns.row_ends());
+  batch_.indices = View(columns.indices());
+  batch_.values = View(columns.values());
+  if (use == Use::kLearn) batch_.labels = View(columns.labels());
+  batch_.dense_width = columns.dense_width();
+  names_.clear();
+  for (const std::string& name : columns.feature_names()) names_.push_back(name);
+  batch_.names = names_;
+}
+
+void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
+                                const ModelSettings& settings, Use use) {
+  row_ends_.clear();
+  indices_.clear();
+  values_.clear();
+  labels_.clear();
+  names_.clear();
+  places_.clear();
+  // A dense model takes no names: the examples that have some will be refused, the others go by
+  // index.
+  if (settings.space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
+  for (int i = 0; i < examples.size(); ++i) {
+    const v1::Example& example = examples[i];
+    const size_t begin = indices_.size();
+    int32_t label = 1;
+    Finding finding = use == Use::kLearn ? ReadLabel(example, settings, label) : Finding();
+    if (!finding) finding = AppendRow(example, settings);
+    if (finding) {
+      indices_.resize(begin);
+      values_.resize(begin);
+      refused_.push_back({static_cast<uint32_t>(i), std::move(finding)});
+    }
+    row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
+    labels_.push_back(label);
+  }
+  batch_.row_ends = row_ends_;
+  batch_.indices = indices_;
+  batch_.values = values_;
+  batch_.labels = labels_;
+  batch_.names = names_;
+}
+
+void ExampleBatch::GatherNames(const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
+  for (const v1::Example& example : examples) {
+    for (const std::string& name : example.named().names()) {
+      if (name.empty() || name.size() > kMaxNameBytes) continue;  // its example will be refused
+      if (places_.emplace(name, 0).second) names_.push_back(name);
+    }
+  }
+  std::sort(names_.begin(), names_.end());
+  for (size_t i = 0; i < names_.size(); ++i) places_[names_[i]] = static_cast<uint32_t>(i);
+}
+
+Finding ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings& settings,
+                                int32_t& label) {
+  switch (example.target_case()) {
+    case v1::Example::kLabel:
+      if (example.label() != 1 && example.label() != -1) {
+        return {Fault::kUnknownLabel, "label",
+                absl::StrCat(example.label(), " is neither -1 nor +1")};
+      }
+      label = example.label();
+      return {};
+    case v1::Example::kLabelName: {
+      const auto& names = settings.label_names;
+      const auto found = std::find(names.begin(), names.end(), example.label_name());
+      if (found == names.end()) {
+        return {Fault::kUnknownLabel, "label_name",
+                names.empty() ? "the model's labels have no names; use label -1 or +1"
+                              : absl::StrCat("the model's labels are \"", names[0], "\" and \"",
+                                             names[1], "\"")};
+      }
+      label = found == names.begin() ? -1 : 1;
+      return {};
+    }
+    case v1::Example::TARGET_NOT_SET:
+      break;
+  }
+  return {Fault::kMissingLabel, "label", "an example to be learned needs a label"};
+}
+
+Finding ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
+  const bool by_index = example.has_dense() || example.has_sparse();
+  if (settings.space.kind == FeatureSpace::Kind::kNamed && by_index) {
+    return {Fault::kWrongForm, example.has_dense() ? "dense" : "sparse",
+            "a model with named features takes names"};
+  }
+  if (settings.space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
+    return {Fault::kWrongForm, "named", "a dense model takes dense or sparse features, not names"};
+  }
+  if (!names_.empty() && by_index) {
+    return {Fault::kWrongForm, example.has_dense() ? "dense" : "sparse",
+            "other examples of this message go by name; send those that go by index in another "
+            "message"};
+  }
+  if (example.has_dense()) {
+    const auto& values = example.dense().values();
+    if (static_cast<uint32_t>(values.size()) != settings.space.size) {
+      return {
+          Fault::kWrongDimension, "dense.values",
+          absl::StrCat(values.size(), " values for a model of dimension ", settings.space.size)};
+    }
+    for (int i = 0; i < values.size(); ++i) indices_.push_back(static_cast<uint32_t>(i));
+    values_.insert(values_.end(), values.begin(), values.end());
+    return {};
+  }
+  if (example.has_sparse()) {
+    const v1::SparseFeatures& sparse = example.sparse();
+    if (sparse.values_size() != 0 && sparse.values_size() != sparse.indices_size()) {
+      return LengthMismatch("sparse", sparse.indices_size(), sparse.values_size());
+    }
+    indices_.insert(indices_.end(), sparse.indices().begin(), sparse.indices().end());
+    values_.insert(values_.end(), sparse.values().begin(), sparse.values().end());
+    values_.resize(indices_.size(), 1.0F);
+    return {};
+  }
+  return AppendNamed(example.named());
+}
+
+Finding ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
+  if (named.values_size() != 0 && named.values_size() != named.names_size()) {
+    return LengthMismatch("named", named.names_size(), named.values_size());
+  }
+  std::vector<std::pair<uint32_t, float>> features;
+  features.reserve(named.names_size());
+  for (int i = 0; i < named.names_size(); ++i) {
+    const auto place = places_.find(named.names(i));
+    if (place == places_.end()) {
+      return {Fault::kBadName, absl::StrCat("named.names[", i, "]"),
+              absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
+                           named.names(i).size())};
+    }
+    features.emplace_back(place->second, named.values_size() == 0 ? 1.0F : named.values(i));
+  }
+  std::sort(features.begin(), features.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (i > 0 && features[i].first == features[i - 1].first) {
+      return {Fault::kRepeatedName, "named.names",
+              absl::StrCat("\"", names_[features[i].first], "\" stands twice")};
+    }
+    indices_.push_back(features[i].first);
+    values_.push_back(features[i].second);
+  }
+  return {};
+}
+
+}  // namespace perceptrond

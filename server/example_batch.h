@@ -1,0 +1,57 @@
+// From a message's examples to the batch that the core reads. Packed columns are read where they
+// lie; nested examples are laid out as columns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/model/model.h"
+#include "core/model/settings.h"
+#include "perceptron/v1/example.pb.h"
+#include "server/convert.h"
+
+namespace perceptrond {
+
+// Keeps its memory from one message to the next. Not thread-safe. Views of the message: it must
+// outlive the batch.
+class ExampleBatch {
+ public:
+  enum class Use : uint8_t { kLearn, kPredict };
+
+  // Reads the message's examples, of which it has one form or none. INVALID_ARGUMENT (BOTH_FORMS).
+  absl::Status Read(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
+                    bool has_columns, const ::perceptron::v1::ExampleColumns& columns,
+                    const ModelSettings& settings, Use use);
+
+  const Batch& batch() const { return batch_; }
+  // Nested examples that are bad in themselves; they lie in the batch as empty rows.
+  std::span<const RefusedRow> refused() const { return refused_; }
+  ExampleForm form() const { return form_; }
+
+ private:
+  void ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
+  void ReadExamples(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
+                    const ModelSettings& settings, Use use);
+  void GatherNames(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples);
+  // Appends the example's features as a row; finds fault with it otherwise.
+  Finding AppendRow(const ::perceptron::v1::Example& example, const ModelSettings& settings);
+  Finding AppendNamed(const ::perceptron::v1::NamedFeatures& named);
+  static Finding ReadLabel(const ::perceptron::v1::Example& example, const ModelSettings& settings,
+                           int32_t& label);
+
+  Batch batch_;
+  ExampleForm form_ = ExampleForm::kColumns;
+  std::vector<RefusedRow> refused_;
+  std::vector<uint32_t> row_ends_;
+  std::vector<uint32_t> indices_;
+  std::vector<float> values_;
+  std::vector<int32_t> labels_;
+  std::vector<absl::string_view> names_;
+  // The place of each name in names_.
+  absl::flat_hash_map<absl::string_view, uint32_t> places_;
+};
+
+}  // namespace perceptrond

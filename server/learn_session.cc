@@ -1,0 +1,186 @@
+#include "server/learn_session.h"
+
+#include <atomic>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "google/rpc/status.pb.h"
+#include "server/convert.h"
+#include "server/model_name.h"
+#include "server/status.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// Names this process' streams, the later the greater: a producer is spoken for by its newest.
+std::atomic<uint64_t> last_owner = 0;
+
+// What is wrong with one message and leaves the stream open.
+bool IsInBand(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+}  // namespace
+
+absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
+  if (!open_) {
+    if (absl::Status status = Open(request); !status.ok()) return status;
+    open_ = true;
+  }
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
+  if (!model.ok()) return model.status();
+  Answer answer;
+  answer.bytes = bytes;
+  answer.result.set_message_number(messages_);
+  if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
+  ++messages_;
+  {
+    MutexLock lock(&mutex_);
+    bytes_ += bytes;
+    answers_.push_back(std::move(answer));
+  }
+  store_.committer().Submit(*std::move(model), [self = shared_from_this()](absl::Status status) {
+    self->Committed(status);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status LearnSession::Open(const Request& request) {
+  if (request.model().empty()) {
+    return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
+  }
+  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
+  model_name_ = request.model();
+  producer_id_ = request.producer().id();
+  if (producer_id_.size() > 128)
+    return InvalidField("INVALID_FIELD", "producer.id", "has more than 128 bytes");
+  if (request.has_producer() && producer_id_.empty()) {
+    return InvalidField("INVALID_FIELD", "producer.id",
+                        "a producer has a name; leave producer out for an unnumbered stream");
+  }
+  detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
+  owner_ = last_owner.fetch_add(1, std::memory_order_relaxed) + 1;
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
+  if (!model.ok()) return model.status();
+  if (producer_id_.empty()) {
+    producer_ = std::make_shared<Producer>("");
+  } else {
+    absl::StatusOr<std::shared_ptr<Producer>> producer =
+        (*model)->ledger().FindProducer(producer_id_, owner_);
+    if (!producer.ok()) return producer.status();
+    if (request.producer().has_resume()) {
+      const v1::Producer::Resume& resume = request.producer().resume();
+      if (resume.model_uid() != (*model)->uid()) {
+        return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
+                         absl::StrCat("model \"", model_name_,
+                                      "\" was deleted and created anew since it acknowledged your "
+                                      "examples: begin a new stream without resume"));
+      }
+      // The stream before this one may be in the middle of a message.
+      MutexLock turn(&(*producer)->turn);
+      (*model)->ledger().Resume(**producer, resume.acknowledged_through() + 1);
+    }
+    producer_ = *std::move(producer);
+  }
+  const ProducerStanding standing = (*model)->ledger().Standing(*producer_);
+  next_offset_ = standing.next_offset;
+  auto opened = std::make_unique<v1::StreamOpened>();
+  opened->set_model_uid((*model)->uid());
+  opened->set_revision(static_cast<int64_t>((*model)->revision()));
+  opened->set_next_offset(standing.next_offset);
+  opened->set_passes(standing.passes);
+  MutexLock lock(&mutex_);
+  opened_ = std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Producer>> LearnSession::FindProducer(Model& model) {
+  if (producer_id_.empty()) return producer_;
+  absl::StatusOr<std::shared_ptr<Producer>> producer =
+      model.ledger().FindProducer(producer_id_, /*owner=*/0);
+  if (!producer.ok()) return producer;
+  if (model.ledger().Speaks(**producer, owner_)) return producer;
+  return MakeError(
+      absl::StatusCode::kAborted, "PRODUCER_SUPERSEDED",
+      absl::StrCat("producer \"", producer_id_, "\" has opened a newer stream; this one ends"));
+}
+
+absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
+  absl::StatusOr<std::shared_ptr<Producer>> producer = FindProducer(model);
+  if (!producer.ok()) return producer.status();
+  // Kept while it is used: an evicted model's producer would go with it.
+  producer_ = *producer;
+  absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
+                                    model.settings(), ExampleBatch::Use::kLearn);
+  if (status.ok()) {
+    MutexLock turn(&producer_->turn);
+    LearnCall call;
+    call.batch = batch_.batch();
+    call.refused = batch_.refused();
+    call.producer = producer_.get();
+    // Said outright: should the model have been taken back to an earlier state, this must be a gap
+    // and not go on there.
+    call.first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
+    call.end_of_pass = request.end_of_pass();
+    call.detail = detail_;
+    status = model.Learn(call, outcome_);
+  }
+  if (status.ok()) {
+    next_offset_ = outcome_.next_offset;
+    ToProto(outcome_, batch_.form(), detail_, result);
+    return status;
+  }
+  if (!IsInBand(status)) return status;
+  ToProto(status, *result.mutable_error());
+  result.set_acknowledged_through(model.ledger().Standing(*producer_).next_offset - 1);
+  result.set_revision(static_cast<int64_t>(model.revision()));
+  return absl::OkStatus();
+}
+
+void LearnSession::Committed(const absl::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    if (status.ok() && failure_.ok()) {
+      ++ready_answers_;
+    } else {
+      // Nothing behind a failed commit may be answered.
+      if (failure_.ok()) failure_ = status;
+      bytes_ -= answers_.back().bytes;
+      answers_.pop_back();
+    }
+  }
+  ready_();
+}
+
+bool LearnSession::Take(Response& response) {
+  MutexLock lock(&mutex_);
+  if (opened_ == nullptr && ready_answers_ == 0) return false;
+  response.Clear();
+  if (opened_ != nullptr) *response.mutable_opened() = *std::exchange(opened_, nullptr);
+  for (; ready_answers_ > 0; --ready_answers_) {
+    bytes_ -= answers_.front().bytes;
+    response.add_results()->Swap(&answers_.front().result);
+    answers_.pop_front();
+  }
+  return true;
+}
+
+bool LearnSession::Full() const {
+  MutexLock lock(&mutex_);
+  return answers_.size() >= limits_.messages || bytes_ >= limits_.bytes;
+}
+
+bool LearnSession::Idle() const {
+  MutexLock lock(&mutex_);
+  return answers_.empty() && opened_ == nullptr;
+}
+
+absl::Status LearnSession::failure() const {
+  MutexLock lock(&mutex_);
+  return failure_;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,85 @@
+// One LearnStream as a state machine that knows nothing of the transport: messages in, answers out,
+// in order, each once its effects are durable.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/model/model.h"
+#include "core/model/store.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "server/example_batch.h"
+#include "server/stream_limits.h"
+
+namespace perceptrond {
+
+// Thread contract: Accept is called by one thread at a time; the other methods by any, also while
+// Accept runs. Owned by a shared_ptr: commits that are under way keep it alive.
+class LearnSession : public std::enable_shared_from_this<LearnSession> {
+ public:
+  using Request = ::perceptron::v1::LearnStreamRequest;
+  using Response = ::perceptron::v1::LearnStreamResponse;
+  static constexpr char kMessageName[] = "LearnStreamRequest";
+
+  LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
+
+  // `ready` is called, from any thread, when Take may have something. To be set before the first
+  // Accept.
+  void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
+  // Learns a message of so many bytes. An error ends the stream: what was accepted before is still
+  // answered.
+  absl::Status Accept(const Request& request, size_t bytes);
+  // Moves what is ready into `response`; false if nothing is.
+  bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Too much is unanswered: accept no more until Take has had something.
+  bool Full() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing is unanswered.
+  bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why the stream must end although its messages were fine: a commit failed. Ok otherwise.
+  absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Answer {
+    ::perceptron::v1::LearnResult result;
+    size_t bytes = 0;
+  };
+
+  absl::Status Open(const Request& request);
+  // Fills the result; in-band errors are part of it.
+  absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
+  absl::StatusOr<std::shared_ptr<Producer>> FindProducer(Model& model);
+  void Committed(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Store& store_;
+  const StreamLimits limits_;
+  std::function<void()> ready_;
+
+  // Accept's.
+  bool open_ = false;
+  std::string model_name_;
+  // Empty: the stream numbers its own examples, and producer_ is its own.
+  std::string producer_id_;
+  std::shared_ptr<Producer> producer_;
+  uint64_t owner_ = 0;
+  bool detail_ = true;
+  int64_t messages_ = 0;
+  // The number of the next example, unless a message says otherwise.
+  int64_t next_offset_ = 0;
+  ExampleBatch batch_;
+  LearnOutcome outcome_;
+
+  mutable Mutex mutex_;
+  std::unique_ptr<::perceptron::v1::StreamOpened> opened_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  // How many of answers_, from the front, are ready.
+  size_t ready_answers_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,45 @@
+// perceptron.v1.LearningService: adaptors between gRPC and the store. Nothing is decided here.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "core/model/store.h"
+#include "perceptron/v1/learning_service.grpc.pb.h"
+#include "server/drain.h"
+#include "server/stream_limits.h"
+
+namespace perceptrond {
+
+// The streams are taken as raw bytes: see server/stream_reactor.h.
+class LearningService final
+    : public ::perceptron::v1::LearningService::WithRawCallbackMethod_LearnStream<
+          ::perceptron::v1::LearningService::WithRawCallbackMethod_PredictStream<
+              ::perceptron::v1::LearningService::WithCallbackMethod_Learn<
+                  ::perceptron::v1::LearningService::WithCallbackMethod_Predict<
+                      ::perceptron::v1::LearningService::WithCallbackMethod_WatchModel<
+                          ::perceptron::v1::LearningService::Service>>>>> {
+ public:
+  LearningService(Store& store, Drain& drain, const StreamLimits& limits)
+      : store_(store), drain_(drain), limits_(limits) {}
+
+  grpc::ServerUnaryReactor* Learn(grpc::CallbackServerContext* context,
+                                  const ::perceptron::v1::LearnRequest* request,
+                                  ::perceptron::v1::LearnResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnStream(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context,
+                                    const ::perceptron::v1::PredictRequest* request,
+                                    ::perceptron::v1::PredictResponse* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictStream(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* WatchModel(
+      grpc::CallbackServerContext* context,
+      const ::perceptron::v1::WatchModelRequest* request) override;
+
+ private:
+  Store& store_;
+  Drain& drain_;
+  const StreamLimits limits_;
+};
+
+}  // namespace perceptrond

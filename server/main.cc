@@ -1,0 +1,55 @@
+// perceptrond: parses its options, serves until SIGTERM or SIGINT, drains, and goes.
+#include <pthread.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "server/build_info.h"
+#include "server/logging.h"
+#include "server/options.h"
+#include "server/server.h"
+
+int main(int argc, char** argv) {
+  using perceptrond::Log;
+  using perceptrond::LogLevel;
+
+  const perceptrond::ParseResult parsed =
+      perceptrond::ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
+  if (parsed.exit_code.has_value()) {
+    std::fputs(parsed.out.c_str(), stdout);
+    std::fputs(parsed.err.c_str(), stderr);
+    return *parsed.exit_code;
+  }
+  const perceptrond::Options& options = parsed.options;
+  perceptrond::InitLogging(options.log_level, options.log_format);
+
+  // Blocked before any thread is made, so that only sigwait below receives them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  absl::StatusOr<std::unique_ptr<perceptrond::Server>> server = perceptrond::Server::Start(options);
+  if (!server.ok()) {
+    Log(LogLevel::kError, "cannot start", {{"error", server.status().message()}});
+    return 1;
+  }
+  Log(LogLevel::kInfo, "serving",
+      {{"version", perceptrond::GetBuildInfo().version},
+       {"address", absl::StrJoin((*server)->addresses(), ",")},
+       {"metrics_port", (*server)->metrics_port()},
+       {"data_dir",
+        options.journal == perceptrond::JournalKind::kMemory ? "(memory)" : options.data_dir}});
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  (*server)->Shutdown();
+  Log(LogLevel::kInfo, "stopped");
+  return 0;
+}

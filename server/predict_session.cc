@@ -1,0 +1,69 @@
+#include "server/predict_session.h"
+
+#include <utility>
+
+#include "core/model/error.h"
+#include "google/rpc/status.pb.h"
+#include "server/convert.h"
+#include "server/model_name.h"
+#include "server/status.h"
+
+namespace perceptrond {
+
+absl::Status Predictor::Predict(const std::string& model_name,
+                                const ::perceptron::v1::PredictRequest& request,
+                                ::perceptron::v1::PredictResponse& response) {
+  if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
+  if (request.min_revision() < 0)
+    return InvalidField("INVALID_FIELD", "min_revision", "is below 0");
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name);
+  if (!model.ok()) return model.status();
+  absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
+                                    (*model)->settings(), ExampleBatch::Use::kPredict);
+  if (!status.ok()) return status;
+  status = (*model)->Predict(batch_.batch(), batch_.refused(),
+                             static_cast<uint64_t>(request.min_revision()), outcome_);
+  if (!status.ok()) return status;
+  ToProto(outcome_, batch_.form(), response);
+  return absl::OkStatus();
+}
+
+absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
+  if (!request.model().empty()) model_name_ = request.model();
+  if (model_name_.empty()) {
+    return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
+  }
+  Answer answer;
+  answer.bytes = bytes;
+  absl::Status status = predictor_.Predict(model_name_, request, answer.response);
+  if (absl::IsInvalidArgument(status) || absl::IsAborted(status)) {
+    ToProto(status, *answer.response.mutable_error());
+  } else if (!status.ok()) {
+    return status;
+  }
+  MutexLock lock(&mutex_);
+  bytes_ += bytes;
+  answers_.push_back(std::move(answer));
+  return absl::OkStatus();
+}
+
+bool PredictSession::Take(Response& response) {
+  MutexLock lock(&mutex_);
+  if (answers_.empty()) return false;
+  response.Swap(&answers_.front().response);
+  bytes_ -= answers_.front().bytes;
+  answers_.pop_front();
+  return true;
+}
+
+bool PredictSession::Full() const {
+  MutexLock lock(&mutex_);
+  return answers_.size() >= limits_.messages || bytes_ >= limits_.bytes;
+}
+
+bool PredictSession::Idle() const {
+  MutexLock lock(&mutex_);
+  return answers_.empty();
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,222 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "core/journal/memory_journal.h"
+#include "core/journal/rocksdb_journal.h"
+#include "core/model/store.h"
+#include "server/drain.h"
+#include "server/learning_service.h"
+#include "server/logging.h"
+#include "server/metrics.h"
+#include "server/model_name.h"
+#include "server/model_service.h"
+#include "server/rpc_metrics.h"
+
+namespace perceptrond {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
+  if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
+  RocksDbJournal::Options rocksdb;
+  rocksdb.directory = options.data_dir;
+  absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(rocksdb);
+  if (!journal.ok()) return journal.status();
+  return *std::move(journal);
+}
+
+Store::Options StoreOptions(const Options& options) {
+  Store::Options store;
+  store.committer.durability = options.durability;
+  store.committer.interval = options.durability_interval;
+  store.limits.max_example_features = options.max_example_features;
+  store.memory_budget = options.memory_budget;
+  store.snapshot_bytes = options.snapshot_bytes;
+  return store;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  return content.str();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Options& options) {
+  if (options.tls_cert.empty()) return grpc::InsecureServerCredentials();
+  absl::StatusOr<std::string> certificate = ReadFile(options.tls_cert);
+  if (!certificate.ok()) return certificate.status();
+  absl::StatusOr<std::string> key = ReadFile(options.tls_key);
+  if (!key.ok()) return key.status();
+  grpc::SslServerCredentialsOptions ssl;
+  ssl.pem_key_cert_pairs.push_back({*std::move(key), *std::move(certificate)});
+  if (!options.tls_client_ca.empty()) {
+    absl::StatusOr<std::string> ca = ReadFile(options.tls_client_ca);
+    if (!ca.ok()) return ca.status();
+    ssl.pem_root_certs = *std::move(ca);
+    ssl.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+  return grpc::SslServerCredentials(ssl);
+}
+
+std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
+  std::vector<ModelMetrics> metrics;
+  absl::StatusOr<std::vector<ModelSummary>> models = store.List("", limit);
+  if (!models.ok()) {
+    Log(LogLevel::kWarning, "models cannot be listed for metrics",
+        {{"error", models.status().ToString()}});
+    return metrics;
+  }
+  for (ModelSummary& model : *models) {
+    ModelMetrics& one = metrics.emplace_back();
+    one.id = std::string(absl::StripPrefix(model.settings.name(), kModelCollection));
+    one.revision = model.revision;
+    one.report = std::move(model.report);
+    one.journal_bytes = model.journal.bytes;
+    one.snapshot_time = model.journal.snapshot_time;
+    one.memory_bytes = model.memory_bytes;
+    one.in_memory = model.in_memory;
+  }
+  return metrics;
+}
+
+ServerStats CollectServer(Store& store) {
+  const Store::Stats stats = store.stats();
+  ServerStats server;
+  server.models = store.Count().value_or(0);
+  server.models_loaded = stats.models_in_memory;
+  server.memory_bytes = stats.memory_bytes;
+  server.memory_budget_bytes = store.memory_budget();
+  server.journal_commits = stats.commits;
+  server.journal_commit_failures = stats.commit_failures;
+  server.loads = stats.loads;
+  server.evictions = stats.evictions;
+  server.snapshots = stats.snapshots;
+  return server;
+}
+
+}  // namespace
+
+// In the order of their making; unmade from the end.
+struct Server::Parts {
+  explicit Parts(const Options& options) : options(options) {}
+
+  const Options options;
+  RpcMetrics rpc;
+  Drain drain;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<ModelService> models;
+  std::unique_ptr<LearningService> learning;
+  std::unique_ptr<grpc::Server> grpc;
+  std::vector<std::string> addresses;
+  std::unique_ptr<Metrics> metrics;
+  bool stopped = false;
+
+  absl::Status Listen();
+};
+
+absl::Status Server::Parts::Listen() {
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials = Credentials(options);
+  if (!credentials.ok()) return credentials.status();
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  std::vector<int> ports(options.addresses.size());
+  for (size_t i = 0; i < options.addresses.size(); ++i) {
+    builder.AddListeningPort(options.addresses[i], *credentials, &ports[i]);
+  }
+  // Another server on the same port must be an error, not a partner.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxSendMessageSize(-1);
+  builder.RegisterService(models.get());
+  builder.RegisterService(learning.get());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeRpcMetricsInterceptor(rpc));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  grpc = builder.BuildAndStart();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const std::string& address = options.addresses[i];
+    if (grpc == nullptr || ports[i] == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot listen on ", address, ": is it in use, or not an address of this machine?"));
+    }
+    const bool socket = absl::StartsWith(address, "unix:");
+    addresses.push_back(
+        socket ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
+    if (!IsLoopback(address) && options.tls_cert.empty()) {
+      Log(LogLevel::kWarning,
+          "others can reach this address, and nothing is encrypted: see --tls-cert",
+          {{"address", address}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
+  auto parts = std::make_unique<Parts>(options);
+  absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
+  if (!journal.ok()) return journal.status();
+  parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
+  parts->models = std::make_unique<ModelService>(*parts->store, parts->drain);
+  parts->learning = std::make_unique<LearningService>(
+      *parts->store, parts->drain,
+      StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes});
+  for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService"}) {
+    parts->rpc.AddService(
+        *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name));
+  }
+  if (!options.metrics_address.empty()) {
+    Store& store = *parts->store;
+    absl::StatusOr<std::unique_ptr<Metrics>> metrics =
+        Metrics::Start(options.metrics_address, options.metrics_max_models,
+                       {[&store](size_t limit) { return CollectModels(store, limit); },
+                        [&store] { return CollectServer(store); }, &parts->rpc});
+    if (!metrics.ok()) return metrics.status();
+    parts->metrics = *std::move(metrics);
+  }
+  Parts& started = *parts;
+  std::unique_ptr<Server> server(new Server(std::move(parts)));
+  if (absl::Status status = started.Listen(); !status.ok()) return status;
+  for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService"}) {
+    started.grpc->GetHealthCheckService()->SetServingStatus(name, true);
+  }
+  return server;
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Server::~Server() { Shutdown(); }
+
+const std::vector<std::string>& Server::addresses() const { return parts_->addresses; }
+
+int Server::metrics_port() const {
+  return parts_->metrics == nullptr ? 0 : parts_->metrics->port();
+}
+
+void Server::Shutdown() {
+  if (std::exchange(parts_->stopped, true)) return;
+  if (parts_->grpc != nullptr) {
+    parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
+    parts_->drain.Begin();
+    parts_->grpc->Shutdown(absl::ToChronoTime(absl::Now() + parts_->options.drain_timeout));
+    parts_->grpc->Wait();
+  }
+  parts_->metrics.reset();
+  parts_->grpc.reset();
+  // Nobody holds a model any more; what was submitted is written before the store goes.
+  parts_->store.reset();
+}
+
+}  // namespace perceptrond

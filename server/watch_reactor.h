@@ -1,0 +1,58 @@
+// One WatchModel call: sends the model's report when it has changed, at most once an interval.
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/model/store.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "server/drain.h"
+
+namespace perceptrond {
+
+// Deletes itself when gRPC is done with it; callbacks under way keep it alive.
+class WatchReactor final : public grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse> {
+ public:
+  static grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* Start(
+      Store& store, Drain& drain, const ::perceptron::v1::WatchModelRequest& request);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  WatchReactor(Store& store, Drain& drain) : store_(store), drain_(drain) {}
+
+  void Run(const ::perceptron::v1::WatchModelRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends the report if it has changed, else waits for the next time.
+  void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Store& store_;
+  Drain& drain_;
+  uint64_t drain_id_ = 0;
+  // gRPC's hold on the reactor.
+  std::shared_ptr<WatchReactor> self_;
+
+  Mutex mutex_;
+  std::string name_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
+  ::perceptron::v1::WatchModelResponse response_ ABSL_GUARDED_BY(mutex_);
+  // What was sent last: the settings' etag and the serialized report.
+  std::string last_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // To be sent when the write under way is done.
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace perceptrond
