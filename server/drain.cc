@@ -5,21 +5,25 @@
 
 namespace perceptrond {
 
-uint64_t Drain::Add(std::function<void()> listener) {
+void Drain::Add(std::function<void()> listener, uint64_t& id) {
   {
     MutexLock lock(&mutex_);
-    if (!draining_) {
-      listeners_.emplace(++last_id_, std::move(listener));
-      return last_id_;
-    }
+    id = ++last_id_;
+    listeners_.emplace(id, listener);
+    if (!draining_) return;
   }
   listener();
-  return 0;
 }
 
 void Drain::Remove(uint64_t id) {
   MutexLock lock(&mutex_);
   listeners_.erase(id);
+}
+
+bool Drain::AwaitAllRemoved(absl::Duration timeout) {
+  MutexLock lock(&mutex_);
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return listeners_.empty(); };
+  return mutex_.AwaitWithTimeout(absl::Condition(&none), timeout);
 }
 
 void Drain::Begin() {

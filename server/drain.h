@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {
@@ -12,10 +13,14 @@ namespace perceptrond {
 // Thread contract: safe for any number of threads.
 class Drain {
  public:
-  // Calls `listener` once when draining begins, at once if it has. A call may be under way while
-  // Remove returns: the listener must own what it uses.
-  uint64_t Add(std::function<void()> listener) ABSL_LOCKS_EXCLUDED(mutex_);
+  // To be called by every call that outlives its handler. Calls `listener` once when draining
+  // begins, at once if it has. A call may be under way while Remove returns: the listener must own
+  // what it uses.
+  // `id`, by which to Remove it, is set before that.
+  void Add(std::function<void()> listener, uint64_t& id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits, for at most so long, until everybody who was added is removed; says whether they are.
+  bool AwaitAllRemoved(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
 

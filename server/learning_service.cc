@@ -68,8 +68,12 @@ grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* co
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
-  store_.committer().Submit(std::move(model),
-                            [reactor](absl::Status durable) { reactor->Finish(ToGrpc(durable)); });
+  uint64_t waiting = 0;
+  drain_.Add([] {}, waiting);
+  store_.committer().Submit(std::move(model), [this, reactor, waiting](absl::Status durable) {
+    reactor->Finish(ToGrpc(durable));
+    drain_.Remove(waiting);
+  });
   return reactor;
 }
 

@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <memory>
 #include <type_traits>
@@ -101,7 +102,11 @@ bool NeedsQuotes(std::string_view text) {
   return false;
 }
 
-std::string Number(double value) { return absl::StrFormat("%.9g", value); }
+// The shortest form that reads back as the same number.
+std::string Number(double value) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
 
 void AppendTextValue(const LogField& field, std::string* out) {
   std::visit(

@@ -325,7 +325,8 @@ class Collector final : public prometheus::Collectable {
 
   Families Collect() const override {
     Families families;
-    std::vector<ModelMetrics> models = sources_.models(max_models_);
+    std::vector<ModelMetrics> models;
+    if (max_models_ > 0) models = sources_.models(max_models_);
     if (models.size() > max_models_) models.resize(max_models_);
     AppendModels(models, families);
     AppendServer(sources_.server(), models.size(), families);

@@ -30,11 +30,13 @@ class Metrics {
   };
 
   // Listens on `address`, "HOST:PORT" with HOST an IPv4 address, an IPv6 address in brackets, or a
-  // name; port 0 takes a free one. At most `max_models` models are exported. INVALID_ARGUMENT if
+  // name; port 0 takes a free one. At most `max_models` models are exported; 0: none, and the
+  // source is not asked. INVALID_ARGUMENT if
   // the address is no such thing, UNAVAILABLE if it cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Metrics>> Start(const std::string& address,
                                                         size_t max_models, Sources sources);
-  // Ends scrapes under way, then stops listening.
+  // Ends scrapes under way and stops listening. Takes up to 2 s: the HTTP server looks that often
+  // whether to stop.
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;

@@ -311,8 +311,8 @@ Flags::Flags(Options* o) {
   Number("max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
          "The most features one example may have; more is INVALID_ARGUMENT (TOO_MANY_FEATURES).");
   Bytes("snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
-        "A model is snapshot when its journal since the last snapshot exceeds this and its own\n"
-        "size. Less means faster loading and more writing.");
+        "A model's snapshot is taken when its journal since the last one exceeds this and the\n"
+        "model's own size. Less means faster loading and more writing.");
   MetricsAddress(
       "metrics-address", &o->metrics_address,
       "Where to serve Prometheus metrics over HTTP, at /metrics; off or empty: nowhere.\n"
@@ -370,6 +370,12 @@ class ConfigFile final : public CLI::ConfigBase {
       if (!seen.insert(item.name).second) {
         throw Error(absl::StrCat("key ", item.name, " is given twice"));
       }
+      // To CLI11 a comment starts at any '#', and cuts a quoted value in two.
+      for (const std::string& value : item.inputs) {
+        if (value.find_first_of("\"'") == 0) {
+          throw Error(absl::StrCat("key ", item.name, ": unbalanced quotes, or a # in the value"));
+        }
+      }
     }
     std::erase_if(items, [](const CLI::ConfigItem& item) { return Environment(item.name); });
     return items;
@@ -394,7 +400,8 @@ void AddFlag(const Flag& flag, CLI::App* app) {
     return true;
   };
   CLI::Option* option = app->add_option(name, set, flag.help + "\n");
-  option->option_text(flag.form)->envname(EnvironmentName(flag.name));
+  const std::string variable = EnvironmentName(flag.name);
+  option->option_text(absl::StrCat(flag.form, " (Env:", variable, ")"))->envname(variable);
   if (flag.repeatable) option->take_all();
 }
 
@@ -469,7 +476,8 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    return Exit(0, app.help());
+    // Between two flags CLI11 indents the empty line too.
+    return Exit(0, absl::StrReplaceAll(app.help(), {{"\n      \n", "\n\n"}}));
   } catch (const CLI::CallForVersion& version) {
     return Exit(0, absl::StrCat(version.what(), "\n"));
   } catch (const CLI::FileError& error) {

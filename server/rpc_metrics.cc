@@ -1,5 +1,6 @@
 #include "server/rpc_metrics.h"
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ std::string Path(absl::string_view service, absl::string_view method) {
 // One RPC. Reads and writes of a stream may call it at once.
 class RpcMetricsInterceptor final : public grpc::experimental::Interceptor {
  public:
-  explicit RpcMetricsInterceptor(RpcMethodMetrics& method) : method_(method), start_(Clock::now()) {
+  RpcMetricsInterceptor(RpcMethodMetrics& method, const grpc::ServerContextBase& context)
+      : method_(method), context_(context), start_(Clock::now()) {
     method_.Started();
   }
   // The RPC is over. Without a status, because the connection or the caller went away first.
@@ -39,7 +41,11 @@ class RpcMetricsInterceptor final : public grpc::experimental::Interceptor {
       method_.Sent();
     }
     if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
-      Handled(batch->GetSendStatus().error_code());
+      const int code = batch->GetSendStatus().error_code();
+      // A stream whose reads end because its caller went away may be finished with OK: nobody will
+      // see that.
+      Handled(code == grpc::StatusCode::OK && context_.IsCancelled() ? grpc::StatusCode::CANCELLED
+                                                                     : code);
     }
     batch->Proceed();
   }
@@ -52,6 +58,7 @@ class RpcMetricsInterceptor final : public grpc::experimental::Interceptor {
   }
 
   RpcMethodMetrics& method_;
+  const grpc::ServerContextBase& context_;
   const Clock::time_point start_;
   std::atomic<bool> handled_{false};
 };
@@ -62,7 +69,7 @@ class Factory final : public grpc::experimental::ServerInterceptorFactoryInterfa
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
-    return new RpcMetricsInterceptor(metrics_.Find(info->method()));
+    return new RpcMetricsInterceptor(metrics_.Find(info->method()), *info->server_context());
   }
 
  private:

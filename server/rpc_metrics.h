@@ -102,7 +102,8 @@ class RpcMetrics {
 
 // Creates the interceptor that feeds `metrics`, for
 // ServerBuilder::experimental().SetInterceptorCreators. Serves every API of gRPC's, raw and generic
-// methods too. An RPC is handled when its status is handed to gRPC; one that ends without counts as
+// methods too. An RPC is handled when its status is handed to gRPC, and counts before its caller
+// sees it. One that ends without a status, or with OK after its caller cancelled it, counts as
 // Canceled.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeRpcMetricsInterceptor(
     const RpcMetrics& metrics);

@@ -26,6 +26,9 @@
 namespace perceptrond {
 namespace {
 
+// For answers that were handed to gRPC to reach their clients.
+constexpr absl::Duration kLastWords = absl::Milliseconds(250);
+
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
   RocksDbJournal::Options rocksdb;
@@ -210,7 +213,12 @@ void Server::Shutdown() {
   if (parts_->grpc != nullptr) {
     parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
     parts_->drain.Begin();
-    parts_->grpc->Shutdown(absl::ToChronoTime(absl::Now() + parts_->options.drain_timeout));
+    if (!parts_->drain.AwaitAllRemoved(parts_->options.drain_timeout)) {
+      Log(LogLevel::kWarning, "calls outlast the drain timeout and are cancelled");
+    }
+    // What is left are answers on their way and idle connections, whose clients may take seconds to
+    // notice.
+    parts_->grpc->Shutdown(absl::ToChronoTime(absl::Now() + kLastWords));
     parts_->grpc->Wait();
   }
   parts_->metrics.reset();

@@ -35,9 +35,13 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
       if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->Advance(std::nullopt);
     };
     reactor->session_->OnReady(pump);
-    reactor->drain_id_ = drain.Add([weak] {
-      if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->Advance(DrainingError());
-    });
+    drain.Add(
+        [weak] {
+          if (const std::shared_ptr<StreamReactor> alive = weak.lock()) {
+            alive->Advance(DrainingError());
+          }
+        },
+        reactor->drain_id_);
     reactor->Advance(std::nullopt);
     return reactor.get();
   }
@@ -112,6 +116,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     if (finished_) return;
     if (absl::Status failure = session_->failure(); !failure.ok()) EndWith(std::move(failure));
     if (!broken_ && !writing_ && session_->Take(response_)) {
+      outgoing_.Clear();
       bool own_buffer = false;
       grpc::SerializationTraits<typename Session::Response>::Serialize(response_, &outgoing_,
                                                                        &own_buffer);

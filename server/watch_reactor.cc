@@ -20,14 +20,16 @@ grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* WatchReactor::St
     Store& store, Drain& drain, const ::perceptron::v1::WatchModelRequest& request) {
   std::shared_ptr<WatchReactor> reactor(new WatchReactor(store, drain));
   reactor->self_ = reactor;
-  reactor->Run(request);
   const std::weak_ptr<WatchReactor> weak = reactor;
-  reactor->drain_id_ = drain.Add([weak] {
-    const std::shared_ptr<WatchReactor> alive = weak.lock();
-    if (alive == nullptr) return;
-    MutexLock lock(&alive->mutex_);
-    alive->End(ToGrpc(DrainingError()));
-  });
+  drain.Add(
+      [weak] {
+        const std::shared_ptr<WatchReactor> alive = weak.lock();
+        if (alive == nullptr) return;
+        MutexLock lock(&alive->mutex_);
+        alive->End(ToGrpc(DrainingError()));
+      },
+      reactor->drain_id_);
+  reactor->Run(request);
   return reactor.get();
 }
 

@@ -1,0 +1,96 @@
+// What the integration tests share: a real server on the loopback, and stubs to talk to it.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "perceptron/v1/learning_service.grpc.pb.h"
+#include "perceptron/v1/model_service.grpc.pb.h"
+#include "tests/support/server_process.h"
+
+namespace perceptrond::testing {
+
+namespace v1 = ::perceptron::v1;
+
+// google.rpc.ErrorInfo.reason of a status; "" without one.
+std::string Reason(const grpc::Status& status);
+std::string Reason(const google::rpc::Status& status);
+// The first field that google.rpc.BadRequest names; "" without one.
+std::string BadField(const google::rpc::Status& status);
+std::string BadField(const grpc::Status& status);
+// Of google.rpc.ErrorInfo.
+std::string Metadata(const google::rpc::Status& status, const std::string& key);
+
+// A stub's view of one LearnStream: sends and receives in lock step or apart. Not thread-safe.
+class RawLearnStream {
+ public:
+  RawLearnStream(v1::LearningService::Stub& stub, const std::string& model,
+                 const std::string& producer = "");
+  // The opening answer.
+  v1::StreamOpened Open();
+  void Send(const v1::LearnStreamRequest& request) { stream_->Write(request); }
+  // The next result; fails the test if the stream ends first.
+  v1::LearnResult Result();
+  v1::LearnResult Ask(const v1::LearnStreamRequest& request) {
+    Send(request);
+    return Result();
+  }
+  // Whether another answer comes.
+  bool Read();
+  // Half-closes, reads what is left, and returns the stream's status.
+  grpc::Status Finish();
+  void Cancel() { context_.TryCancel(); }
+  v1::LearnStreamRequest& first() { return first_; }
+
+ private:
+  grpc::ClientContext context_;
+  v1::LearnStreamRequest first_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::LearnStreamRequest, v1::LearnStreamResponse>>
+      stream_;
+  v1::LearnStreamResponse answer_;
+  int next_result_ = 0;
+};
+
+// {index: value, ...} and a label.
+v1::Example SparseExample(int label, std::initializer_list<std::pair<uint32_t, float>> features);
+v1::Example NamedExample(const std::string& label_name,
+                         std::initializer_list<std::pair<const char*, float>> features);
+
+class ServerTest : public ::testing::Test {
+ protected:
+  explicit ServerTest(std::vector<std::string> flags = {})
+      : server_(dir_.path() + "/data", std::move(flags)) {
+    Connect();
+  }
+
+  void Connect();
+  void Restart() {
+    server_.Restart();
+    Connect();
+  }
+  v1::Model CreateDense(const std::string& id, uint32_t dimension);
+  v1::Model Create(const std::string& id, const v1::Model& settings);
+  v1::Model Get(const std::string& id, v1::ModelView view = v1::MODEL_VIEW_WEIGHTS);
+  grpc::Status Learn(const v1::LearnRequest& request, v1::LearnResult* result = nullptr);
+  grpc::Status Predict(const v1::PredictRequest& request, v1::PredictResponse* response);
+  // Calls any method with any bytes; the answers' bytes if `answers` is set.
+  grpc::Status CallRaw(const std::string& method, const std::vector<std::string>& messages,
+                       std::vector<std::string>* answers = nullptr);
+
+  TempDir dir_;
+  ServerProcess server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::ModelService::Stub> models_;
+  std::unique_ptr<v1::LearningService::Stub> learning_;
+};
+
+}  // namespace perceptrond::testing
