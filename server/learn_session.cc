@@ -26,9 +26,11 @@ bool IsInBand(const absl::Status& status) {
 }  // namespace
 
 absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
-  if (!open_) {
-    if (absl::Status status = Open(request); !status.ok()) return status;
-    open_ = true;
+  std::unique_ptr<v1::StreamOpened> opened;
+  if (messages_ == 0) {
+    absl::StatusOr<v1::StreamOpened> start = Open(request);
+    if (!start.ok()) return start.status();
+    opened = std::make_unique<v1::StreamOpened>(*std::move(start));
   }
   absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
   if (!model.ok()) return model.status();
@@ -39,6 +41,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   ++messages_;
   {
     MutexLock lock(&mutex_);
+    if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += bytes;
     answers_.push_back(std::move(answer));
   }
@@ -48,7 +51,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status LearnSession::Open(const Request& request) {
+absl::StatusOr<v1::StreamOpened> LearnSession::Open(const Request& request) {
   if (request.model().empty()) {
     return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
   }
@@ -87,14 +90,12 @@ absl::Status LearnSession::Open(const Request& request) {
   }
   const ProducerStanding standing = (*model)->ledger().Standing(*producer_);
   next_offset_ = standing.next_offset;
-  auto opened = std::make_unique<v1::StreamOpened>();
-  opened->set_model_uid((*model)->uid());
-  opened->set_revision(static_cast<int64_t>((*model)->revision()));
-  opened->set_next_offset(standing.next_offset);
-  opened->set_passes(standing.passes);
-  MutexLock lock(&mutex_);
-  opened_ = std::move(opened);
-  return absl::OkStatus();
+  v1::StreamOpened opened;
+  opened.set_model_uid((*model)->uid());
+  opened.set_revision(static_cast<int64_t>((*model)->revision()));
+  opened.set_next_offset(standing.next_offset);
+  opened.set_passes(standing.passes);
+  return opened;
 }
 
 absl::StatusOr<std::shared_ptr<Producer>> LearnSession::FindProducer(Model& model) {
@@ -157,7 +158,7 @@ void LearnSession::Committed(const absl::Status& status) {
 
 bool LearnSession::Take(Response& response) {
   MutexLock lock(&mutex_);
-  if (opened_ == nullptr && ready_answers_ == 0) return false;
+  if (ready_answers_ == 0) return false;
   response.Clear();
   if (opened_ != nullptr) *response.mutable_opened() = *std::exchange(opened_, nullptr);
   for (; ready_answers_ > 0; --ready_answers_) {
@@ -175,7 +176,7 @@ bool LearnSession::Full() const {
 
 bool LearnSession::Idle() const {
   MutexLock lock(&mutex_);
-  return answers_.empty() && opened_ == nullptr;
+  return answers_.empty();
 }
 
 absl::Status LearnSession::failure() const {

@@ -49,7 +49,8 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
     size_t bytes = 0;
   };
 
-  absl::Status Open(const Request& request);
+  // What the stream starts from.
+  absl::StatusOr<::perceptron::v1::StreamOpened> Open(const Request& request);
   // Fills the result; in-band errors are part of it.
   absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(Model& model);
@@ -60,7 +61,6 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   std::function<void()> ready_;
 
   // Accept's.
-  bool open_ = false;
   std::string model_name_;
   // Empty: the stream numbers its own examples, and producer_ is its own.
   std::string producer_id_;
@@ -74,6 +74,8 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   LearnOutcome outcome_;
 
   mutable Mutex mutex_;
+  // Sent with the first answer: what it says the producer need not send again must be durable, as
+  // that answer is.
   std::unique_ptr<::perceptron::v1::StreamOpened> opened_ ABSL_GUARDED_BY(mutex_);
   std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
   // How many of answers_, from the front, are ready.

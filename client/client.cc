@@ -1,0 +1,183 @@
+#include "client/client.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "client/names.h"
+
+namespace perceptrond::client {
+
+Client Client::Connect(const std::string& address, Options options) {
+  return Client(MakeConnection(MakeChannel(address)), std::move(options));
+}
+
+Client::Client(std::shared_ptr<Connection> connection, Options options)
+    : connection_(std::move(connection)), options_(std::move(options)) {}
+
+absl::Status Client::Call(bool repeatable, const Attempt& attempt) const {
+  return CallWithRetry(options_.retry, repeatable, [&] {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+    return ToAbslStatus(attempt(&context));
+  });
+}
+
+absl::StatusOr<v1::Model> Client::CreateModel(std::string_view name, const v1::Model& model,
+                                              std::string request_id, bool validate_only) const {
+  v1::CreateModelRequest request;
+  request.set_model_id(std::string(ModelId(name)));
+  *request.mutable_model() = model;
+  request.set_request_id(request_id.empty() ? RandomId() : std::move(request_id));
+  request.set_validate_only(validate_only);
+  v1::Model created;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->CreateModel(context, request, &created);
+  });
+  if (!status.ok()) return status;
+  return created;
+}
+
+absl::StatusOr<v1::Model> Client::GetModel(std::string_view name, v1::ModelView view) const {
+  v1::GetModelRequest request;
+  request.set_name(ModelName(name));
+  request.set_view(view);
+  v1::Model model;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->GetModel(context, request, &model);
+  });
+  if (!status.ok()) return status;
+  return model;
+}
+
+absl::StatusOr<std::vector<v1::Model>> Client::ListModels() const {
+  std::vector<v1::Model> models;
+  v1::ListModelsRequest request;
+  do {
+    v1::ListModelsResponse response;
+    const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+      return connection_->ListModels(context, request, &response);
+    });
+    if (!status.ok()) return status;
+    for (v1::Model& model : *response.mutable_models()) models.push_back(std::move(model));
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return models;
+}
+
+absl::StatusOr<v1::Model> Client::UpdateModel(const v1::Model& model,
+                                              const std::vector<std::string>& paths,
+                                              bool validate_only) const {
+  v1::UpdateModelRequest request;
+  *request.mutable_model() = model;
+  request.mutable_model()->set_name(ModelName(model.name()));
+  for (const std::string& path : paths) request.mutable_update_mask()->add_paths(path);
+  request.set_validate_only(validate_only);
+  v1::Model updated;
+  const absl::Status status = Call(false, [&](grpc::ClientContext* context) {
+    return connection_->UpdateModel(context, request, &updated);
+  });
+  if (!status.ok()) return status;
+  return updated;
+}
+
+absl::Status Client::DeleteModel(std::string_view name, std::string_view etag) const {
+  v1::DeleteModelRequest request;
+  request.set_name(ModelName(name));
+  request.set_etag(std::string(etag));
+  return Call(false, [&](grpc::ClientContext* context) {
+    return connection_->DeleteModel(context, request);
+  });
+}
+
+absl::StatusOr<v1::Model> Client::FreezeModel(std::string_view name, std::string_view etag) const {
+  v1::FreezeModelRequest request;
+  request.set_name(ModelName(name));
+  request.set_etag(std::string(etag));
+  v1::Model model;
+  const absl::Status status = Call(false, [&](grpc::ClientContext* context) {
+    return connection_->FreezeModel(context, request, &model);
+  });
+  if (!status.ok()) return status;
+  return model;
+}
+
+absl::StatusOr<v1::Model> Client::UnfreezeModel(std::string_view name,
+                                                std::string_view etag) const {
+  v1::UnfreezeModelRequest request;
+  request.set_name(ModelName(name));
+  request.set_etag(std::string(etag));
+  v1::Model model;
+  const absl::Status status = Call(false, [&](grpc::ClientContext* context) {
+    return connection_->UnfreezeModel(context, request, &model);
+  });
+  if (!status.ok()) return status;
+  return model;
+}
+
+absl::StatusOr<v1::LearnResult> Client::Learn(std::string_view name, v1::ExampleColumns columns,
+                                              std::optional<Numbered> numbers) const {
+  v1::LearnRequest request;
+  request.set_model(ModelName(name));
+  *request.mutable_columns() = std::move(columns);
+  const bool repeatable = numbers.has_value() && !numbers->producer_id.empty();
+  if (repeatable) {
+    request.set_producer_id(numbers->producer_id);
+    request.set_first_offset(numbers->first_offset);
+  }
+  v1::LearnResponse response;
+  const absl::Status status = Call(repeatable, [&](grpc::ClientContext* context) {
+    return connection_->Learn(context, request, &response);
+  });
+  if (!status.ok()) return status;
+  return std::move(*response.mutable_result());
+}
+
+absl::StatusOr<v1::PredictResponse> Client::Predict(std::string_view name,
+                                                    v1::ExampleColumns columns,
+                                                    int64_t min_revision) const {
+  v1::PredictRequest request;
+  request.set_model(ModelName(name));
+  *request.mutable_columns() = std::move(columns);
+  request.set_min_revision(min_revision);
+  v1::PredictResponse response;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->Predict(context, request, &response);
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<Health> Client::CheckHealth(const std::string& service) const {
+  Health health = Health::kUnknown;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->CheckHealth(context, service, &health);
+  });
+  if (!status.ok()) return status;
+  return health;
+}
+
+absl::Status Client::WatchModel(std::string_view name, absl::Duration min_interval,
+                                const std::function<bool(const v1::Model&)>& on_model,
+                                grpc::ClientContext* context) const {
+  grpc::ClientContext own;
+  if (context == nullptr) context = &own;
+  v1::WatchModelRequest request;
+  request.set_name(ModelName(name));
+  absl::Duration rest;
+  request.mutable_min_interval()->set_seconds(
+      absl::IDivDuration(min_interval, absl::Seconds(1), &rest));
+  request.mutable_min_interval()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  const auto stream = connection_->WatchModel(context, request);
+  v1::WatchModelResponse response;
+  while (stream->Read(&response)) {
+    if (on_model(response.model())) continue;
+    context->TryCancel();
+    while (stream->Read(&response)) {
+    }
+    stream->Finish();
+    return absl::OkStatus();
+  }
+  return ToAbslStatus(stream->Finish());
+}
+
+}  // namespace perceptrond::client

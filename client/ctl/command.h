@@ -1,0 +1,45 @@
+// What the subcommands of perceptronctl share. Each has a function that adds it to the application;
+// parsing the command line chooses one by setting *action, and main() runs that.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+
+#include "client/client.h"
+
+namespace perceptrond::client {
+
+// Exit codes; the footer of --help explains them.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitRefused = 3;
+inline constexpr int kExitInterrupted = 130;
+
+struct Globals {
+  std::string server = "127.0.0.1:7600";
+  std::string output = "text";
+  double timeout_seconds = 30;
+
+  bool json() const { return output == "json"; }
+  Client Connect() const;
+};
+
+using Action = std::function<int()>;
+
+// `globals` and `action` must outlive the application.
+void AddCreate(CLI::App* app, const Globals* globals, Action* action);
+void AddList(CLI::App* app, const Globals* globals, Action* action);
+void AddGet(CLI::App* app, const Globals* globals, Action* action);
+void AddUpdate(CLI::App* app, const Globals* globals, Action* action);
+void AddDelete(CLI::App* app, const Globals* globals, Action* action);
+void AddFreeze(CLI::App* app, const Globals* globals, Action* action);
+void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action);
+void AddLearn(CLI::App* app, const Globals* globals, Action* action);
+void AddPredict(CLI::App* app, const Globals* globals, Action* action);
+void AddWatch(CLI::App* app, const Globals* globals, Action* action);
+void AddHealth(CLI::App* app, const Globals* globals, Action* action);
+
+}  // namespace perceptrond::client

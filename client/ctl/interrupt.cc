@@ -1,0 +1,51 @@
+#include "client/ctl/interrupt.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace perceptrond::client {
+namespace {
+
+std::atomic<bool> interrupted{false};
+// Readable once a signal came, whichever thread got it.
+int wake_up[2] = {-1, -1};
+
+void OnSignal(int) {
+  const int saved = errno;
+  interrupted = true;
+  [[maybe_unused]] const ssize_t written = write(wake_up[1], "", 1);
+  errno = saved;
+}
+
+}  // namespace
+
+void CatchInterrupts() {
+  if (pipe2(wake_up, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool Interrupted() { return interrupted; }
+
+bool WaitReadable(int descriptor) {
+  WaitInterrupted(descriptor);
+  return !Interrupted();
+}
+
+void WaitInterrupted(int descriptor) {
+  pollfd polled[2] = {{wake_up[0], POLLIN, 0}, {descriptor, POLLIN, 0}};
+  while (!Interrupted()) {
+    const int count = poll(polled, 2, -1);
+    if (count > 0 || (count < 0 && errno != EINTR)) return;
+  }
+}
+
+}  // namespace perceptrond::client

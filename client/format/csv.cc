@@ -1,0 +1,140 @@
+// CSV as RFC 4180 has it, one record a line: fields may be quoted, a quote inside is doubled; line
+// breaks inside a field are not supported. Columns but the label's are features: named by the
+// header (without one by their number from 1), or in dense rows the dimensions in their order. An
+// empty field is a feature that is absent; in dense rows it is an error.
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/format/formats.h"
+#include "client/format/number.h"
+
+namespace perceptrond::client {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+class Csv final : public Format {
+ public:
+  explicit Csv(const FormatOptions& options) : options_(options) {}
+
+  void StartFile() override { columns_.clear(); }
+
+  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
+    row->Clear();
+    if (line.empty()) return LineKind::kNothing;
+    if (absl::Status status = Split(line); !status.ok()) return status;
+    if (columns_.empty()) {
+      if (absl::Status status = NameColumns(); !status.ok()) return status;
+      if (options_.header) return LineKind::kNothing;
+    }
+    if (fields_.size() != columns_.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(fields_.size(), " fields where the first line has ", columns_.size()));
+    }
+    row->kind = options_.dense ? RowKind::kDense : RowKind::kNamed;
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      absl::Status status =
+          i == label_ ? ReadLabel(Trim(fields_[i]), row) : ReadFeature(i, Trim(fields_[i]), row);
+      if (!status.ok()) return status;
+    }
+    return LineKind::kExample;
+  }
+
+ private:
+  static constexpr size_t kNoColumn = static_cast<size_t>(-1);
+
+  absl::Status Split(std::string_view line) {
+    fields_.clear();
+    unquoted_.clear();
+    // Views into unquoted_ must stay good.
+    unquoted_.reserve(line.size());
+    size_t i = 0;
+    while (true) {
+      if (i < line.size() && line[i] == '"') {
+        const size_t begin = unquoted_.size();
+        for (++i;; ++i) {
+          if (i >= line.size()) return absl::InvalidArgumentError("a quote is not closed");
+          if (line[i] == '"') {
+            if (i + 1 >= line.size() || line[i + 1] != '"') break;
+            ++i;
+          }
+          unquoted_.push_back(line[i]);
+        }
+        ++i;
+        if (i < line.size() && line[i] != options_.delimiter) {
+          return absl::InvalidArgumentError("text follows a closing quote");
+        }
+        fields_.push_back(std::string_view(unquoted_).substr(begin));
+      } else {
+        const size_t end = std::min(line.find(options_.delimiter, i), line.size());
+        fields_.push_back(line.substr(i, end - i));
+        i = end;
+      }
+      if (i >= line.size()) return absl::OkStatus();
+      ++i;
+    }
+  }
+
+  absl::Status NameColumns() {
+    label_ = kNoColumn;
+    const std::string& wanted = options_.label_column;
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      columns_.push_back(options_.header ? std::string(Trim(fields_[i])) : absl::StrCat(i + 1));
+      if (!wanted.empty() && columns_.back() == wanted) label_ = i;
+    }
+    size_t number = 0;
+    if (!wanted.empty() && label_ == kNoColumn && absl::SimpleAtoi(wanted, &number) &&
+        number >= 1 && number <= columns_.size()) {
+      label_ = number - 1;
+    }
+    if (!wanted.empty() && label_ == kNoColumn) {
+      columns_.clear();
+      return absl::InvalidArgumentError(absl::StrCat("there is no label column \"", wanted, "\""));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadLabel(std::string_view field, Row* row) const {
+    absl::StatusOr<int> label = ParseLabel(options_.labels, field);
+    if (label.ok()) {
+      row->label = *label;
+    } else if (options_.require_label) {
+      return label.status();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadFeature(size_t column, std::string_view field, Row* row) const {
+    if (field.empty() && !options_.dense) return absl::OkStatus();
+    float value = 0;
+    if (!ParseWholeFloat(field, &value)) {
+      return absl::InvalidArgumentError(absl::StrCat("column ", columns_[column], ": \"",
+                                                     std::string(field.substr(0, 40)),
+                                                     "\" is no finite number"));
+    }
+    if (!options_.dense) row->AddName(columns_[column]);
+    row->values.push_back(value);
+    return absl::OkStatus();
+  }
+
+  const FormatOptions options_;
+  // Names of all columns; empty before the first line.
+  std::vector<std::string> columns_;
+  size_t label_ = kNoColumn;
+  std::vector<std::string_view> fields_;
+  std::string unquoted_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> MakeCsv(const FormatOptions& options) {
+  return std::make_unique<Csv>(options);
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,94 @@
+// JSON lines: each line one perceptron.v1.Example in protobuf's JSON form, for example
+// {"named": {"names": ["free", "win"]}, "labelName": "spam"} or {"sparse": {"indices": [3, 7]},
+// "label": -1}.
+#include <google/protobuf/util/json_util.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/format/formats.h"
+#include "perceptron/v1/example.pb.h"
+
+namespace perceptrond::client {
+namespace {
+
+using perceptron::v1::Example;
+
+class Jsonl final : public Format {
+ public:
+  explicit Jsonl(const FormatOptions& options)
+      : labels_(options.labels), require_label_(options.require_label) {}
+
+  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
+    row->Clear();
+    if (line.find_first_not_of(" \t") == std::string_view::npos) return LineKind::kNothing;
+    example_.Clear();
+    const auto status =
+        google::protobuf::util::JsonStringToMessage({line.data(), line.size()}, &example_);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("no perceptron.v1.Example in JSON: ",
+                                                     std::string(status.message().as_string())));
+    }
+    if (absl::Status read = ReadFeatures(row); !read.ok()) return read;
+    if (absl::Status read = ReadLabel(row); !read.ok()) return read;
+    return LineKind::kExample;
+  }
+
+ private:
+  absl::Status ReadFeatures(Row* row) const {
+    switch (example_.features_case()) {
+      case Example::kDense:
+        row->kind = RowKind::kDense;
+        row->values.assign(example_.dense().values().begin(), example_.dense().values().end());
+        break;
+      case Example::kSparse:
+        row->indices.assign(example_.sparse().indices().begin(), example_.sparse().indices().end());
+        row->values.assign(example_.sparse().values().begin(), example_.sparse().values().end());
+        break;
+      case Example::kNamed:
+        row->kind = RowKind::kNamed;
+        for (const std::string& name : example_.named().names()) row->AddName(name);
+        row->values.assign(example_.named().values().begin(), example_.named().values().end());
+        break;
+      case Example::FEATURES_NOT_SET:
+        break;
+    }
+    if (row->kind != RowKind::kDense && !row->values.empty() &&
+        row->values.size() != row->feature_count()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(row->feature_count(), " features but ", row->values.size(), " values"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadLabel(Row* row) const {
+    absl::StatusOr<int> label = 0;
+    switch (example_.target_case()) {
+      case Example::kLabel:
+        label = ParseLabel(labels_, absl::StrCat(example_.label()));
+        break;
+      case Example::kLabelName:
+        label = ParseLabel(labels_, example_.label_name());
+        break;
+      case Example::TARGET_NOT_SET:
+        label = absl::InvalidArgumentError("neither \"label\" nor \"labelName\"");
+        break;
+    }
+    if (label.ok()) {
+      row->label = *label;
+    } else if (require_label_) {
+      return label.status();
+    }
+    return absl::OkStatus();
+  }
+
+  const LabelRule labels_;
+  const bool require_label_;
+  Example example_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> MakeJsonl(const FormatOptions& options) {
+  return std::make_unique<Jsonl>(options);
+}
+
+}  // namespace perceptrond::client

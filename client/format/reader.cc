@@ -1,0 +1,131 @@
+#include "client/format/reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace perceptrond::client {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 18;
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(std::string path, int descriptor, std::function<bool(int)> wait)
+      : path_(std::move(path)), descriptor_(descriptor), wait_(std::move(wait)) {}
+  ~FileSource() override {
+    if (descriptor_ != STDIN_FILENO) close(descriptor_);
+  }
+  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
+    while (true) {
+      if (wait_ && !wait_(descriptor_)) return 0;
+      const ssize_t count = read(descriptor_, buffer, size);
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path_));
+    }
+  }
+
+ private:
+  const std::string path_;
+  const int descriptor_;
+  const std::function<bool(int)> wait_;
+};
+
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::string_view rest) : rest_(rest) {}
+  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
+    const size_t count = std::min(size, rest_.size());
+    std::memcpy(buffer, rest_.data(), count);
+    rest_.remove_prefix(count);
+    return count;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
+                                                     std::function<bool(int)> wait) {
+  if (path == "-") return std::make_unique<FileSource>("standard input", STDIN_FILENO, wait);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  return std::make_unique<FileSource>(path, descriptor, std::move(wait));
+}
+
+std::unique_ptr<ByteSource> OpenMemory(const std::string* content) {
+  return std::make_unique<MemorySource>(*content);
+}
+
+Reader::Reader(std::string name, std::unique_ptr<ByteSource> source, Format* format,
+               int64_t skip_lines)
+    : name_(std::move(name)),
+      source_(std::move(source)),
+      format_(format),
+      skip_lines_(skip_lines),
+      buffer_(kBufferBytes) {
+  format_->StartFile();
+}
+
+absl::Status Reader::AtLine(const absl::Status& status) const {
+  return absl::Status(status.code(),
+                      absl::StrCat(name_, ":", line_, ": ", std::string(status.message())));
+}
+
+absl::StatusOr<bool> Reader::Next(Row* row) {
+  while (true) {
+    std::string_view line;
+    absl::StatusOr<bool> more = NextLine(&line);
+    if (!more.ok() || !*more) return more;
+    if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+    if (line_ <= skip_lines_) continue;
+    absl::StatusOr<LineKind> kind = format_->Parse(line, row);
+    if (!kind.ok()) return AtLine(kind.status());
+    if (*kind == LineKind::kExample) return true;
+  }
+}
+
+absl::StatusOr<bool> Reader::NextLine(std::string_view* line) {
+  size_t searched = 0;
+  while (true) {
+    const char* const start = buffer_.data() + begin_;
+    const size_t available = end_ - begin_;
+    const void* const found = std::memchr(start + searched, '\n', available - searched);
+    if (found != nullptr || (source_ended_ && available > 0)) {
+      size_t length = found != nullptr
+                          ? static_cast<size_t>(static_cast<const char*>(found) - start)
+                          : available;
+      begin_ += found != nullptr ? length + 1 : length;
+      ++line_;
+      if (length > 0 && start[length - 1] == '\r') --length;
+      *line = std::string_view(start, length);
+      return true;
+    }
+    if (source_ended_) return false;
+    searched = available;
+    std::memmove(buffer_.data(), start, available);
+    begin_ = 0;
+    end_ = available;
+    if (end_ == buffer_.size()) {
+      if (end_ >= kMaxLineBytes) {
+        ++line_;
+        return AtLine(absl::OutOfRangeError("the line is longer than 64 MiB"));
+      }
+      buffer_.resize(2 * buffer_.size());
+    }
+    absl::StatusOr<size_t> count = source_->Read(buffer_.data() + end_, buffer_.size() - end_);
+    if (!count.ok()) return count.status();
+    end_ += *count;
+    source_ended_ = *count == 0;
+  }
+}
+
+}  // namespace perceptrond::client

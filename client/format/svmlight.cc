@@ -1,0 +1,93 @@
+// svmlight (also LIBSVM): `label index:value index:value ... # comment`, separated by blanks. A
+// `qid:` is refused. Without a label where none is required the line begins with its first feature.
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "client/format/formats.h"
+#include "client/format/number.h"
+
+namespace perceptrond::client {
+namespace {
+
+bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+
+class Svmlight final : public Format {
+ public:
+  explicit Svmlight(const FormatOptions& options)
+      : labels_(options.labels),
+        require_label_(options.require_label),
+        base_(static_cast<uint32_t>(*options.index_base)) {}
+
+  absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
+    row->Clear();
+    const char* p = line.data();
+    const char* end = p + line.size();
+    if (const void* comment = std::memchr(p, '#', line.size()); comment != nullptr) {
+      end = static_cast<const char*>(comment);
+    }
+    while (p != end && IsBlank(*p)) ++p;
+    if (p == end) return LineKind::kNothing;
+
+    const char* token = p;
+    while (p != end && !IsBlank(*p)) ++p;
+    const std::string_view first(token, static_cast<size_t>(p - token));
+    if (std::memchr(first.data(), ':', first.size()) == nullptr) {
+      absl::StatusOr<int> label = ParseLabel(labels_, first);
+      if (!label.ok()) {
+        if (require_label_) return label.status();
+      } else {
+        row->label = *label;
+      }
+    } else if (require_label_) {
+      return absl::InvalidArgumentError("no label before the first feature");
+    } else {
+      p = token;
+    }
+    return ParseFeatures(p, end, row);
+  }
+
+ private:
+  absl::StatusOr<LineKind> ParseFeatures(const char* p, const char* end, Row* row) const {
+    bool all_ones = true;
+    while (true) {
+      while (p != end && IsBlank(*p)) ++p;
+      if (p == end) break;
+      const char* const token = p;
+      uint32_t index = 0;
+      float value = 0;
+      p = ParseUint32(p, end, &index);
+      if (p == nullptr || p == end || *p != ':') return BadFeature(token, end);
+      p = ParseFloat(p + 1, end, &value);
+      if (p == nullptr || (p != end && !IsBlank(*p))) return BadFeature(token, end);
+      if (index < base_) {
+        return absl::InvalidArgumentError(
+            "index 0 in a file whose indices start at 1; if they start at 0, say --index-base 0");
+      }
+      row->indices.push_back(index - base_);
+      row->values.push_back(value);
+      all_ones &= value == 1.0f;
+    }
+    if (all_ones) row->values.clear();
+    return LineKind::kExample;
+  }
+
+  static absl::Status BadFeature(const char* token, const char* end) {
+    const char* stop = token;
+    while (stop != end && !IsBlank(*stop) && stop - token < 40) ++stop;
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", std::string(token, stop),
+                     "\" is no feature: expected index:value, a whole number and a finite one"));
+  }
+
+  const LabelRule labels_;
+  const bool require_label_;
+  const uint32_t base_;
+};
+
+}  // namespace
+
+std::unique_ptr<Format> MakeSvmlight(const FormatOptions& options) {
+  return std::make_unique<Svmlight>(options);
+}
+
+}  // namespace perceptrond::client

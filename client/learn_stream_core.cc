@@ -1,0 +1,231 @@
+#include "client/learn_stream_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/error.h"
+#include "client/names.h"
+
+namespace perceptrond::client {
+
+LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::string model,
+                                 LearnOptions options)
+    : StreamWorker(options.retry, options.patience),
+      connection_(std::move(connection)),
+      model_(std::move(model)),
+      options_(std::move(options)),
+      generated_id_(options_.numbered && options_.producer_id.empty()) {
+  if (options_.numbered) producer_id_ = generated_id_ ? RandomId() : options_.producer_id;
+}
+
+absl::Status LearnStreamCore::Open() {
+  Start();
+  MonitorLock lock(&mutex_);
+  while (!opened_once_ && !ended_.has_value()) mutex_.Wait();
+  return opened_once_ ? absl::OkStatus() : Ended();
+}
+
+// A worker that ended well is still of no use to whoever wants to send.
+absl::Status LearnStreamCore::Ended() const {
+  if (!ended_->ok()) return *ended_;
+  return absl::FailedPreconditionError("the stream is finished");
+}
+
+absl::Status LearnStreamCore::Send(std::shared_ptr<Outgoing> message) {
+  MonitorLock lock(&mutex_);
+  while (!ended_.has_value() && !window_.empty() &&
+         (window_.size() >= options_.window_messages ||
+          window_.bytes() + message->bytes > options_.window_bytes)) {
+    mutex_.Wait();
+  }
+  if (ended_.has_value()) return Ended();
+  message->first_offset = next_offset_;
+  if (numbered()) message->request.set_first_offset(next_offset_);
+  next_offset_ += static_cast<int64_t>(message->tags.size());
+  window_.Add(std::move(message));
+  mutex_.NotifyAll();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::SendMark(
+    std::shared_ptr<Outgoing> message) {
+  int64_t number = 0;
+  {
+    MonitorLock lock(&mutex_);
+    number = ++passes_;
+  }
+  message->request.set_end_of_pass(number);
+  if (absl::Status status = Send(std::move(message)); !status.ok()) return status;
+  MonitorLock lock(&mutex_);
+  while (!ended_.has_value() && !window_.empty()) mutex_.Wait();
+  if (!window_.empty()) return Ended();
+  if (last_pass_.number() == number) return last_pass_;
+  perceptron::v1::PassSummary forgotten;
+  forgotten.set_number(number);
+  return forgotten;
+}
+
+absl::Status LearnStreamCore::FinishAndWait() {
+  MonitorLock lock(&mutex_);
+  finishing_ = true;
+  mutex_.NotifyAll();
+  while (!ended_.has_value()) mutex_.Wait();
+  return *ended_;
+}
+
+absl::Status LearnStreamCore::status() {
+  MonitorLock lock(&mutex_);
+  return ended_.value_or(absl::OkStatus());
+}
+
+LearnTotals LearnStreamCore::totals() {
+  MonitorLock lock(&mutex_);
+  LearnTotals totals = totals_;
+  totals.reconnects = reconnects_;
+  return totals;
+}
+
+void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
+  connection_->LearnStream(context, reactor);
+}
+
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewind() {
+  window_.Restart();
+  auto first = std::make_shared<perceptron::v1::LearnStreamRequest>();
+  first->set_model(model_);
+  first->set_answer_detail(options_.answer_detail);
+  if (numbered()) {
+    first->mutable_producer()->set_id(producer_id_);
+    if (opened_once_ && totals_.acknowledged_through >= 0) {
+      auto* resume = first->mutable_producer()->mutable_resume();
+      resume->set_model_uid(first_opened_.model_uid());
+      resume->set_acknowledged_through(totals_.acknowledged_through);
+    }
+  }
+  return first;
+}
+
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::NextToSend() {
+  std::shared_ptr<Outgoing> message = window_.NextToSend();
+  if (message == nullptr) return nullptr;
+  return {message, &message->request};
+}
+
+absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* response) {
+  if (response->has_opened()) {
+    if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
+  }
+  for (const perceptron::v1::LearnResult& result : response->results()) {
+    if (absl::Status status = OnResult(result); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
+  std::vector<std::shared_ptr<Outgoing>> settled;
+  {
+    MonitorLock lock(&mutex_);
+    if (!opened_once_) {
+      if (absl::Status status = StartNumbering(opened); !status.ok()) return status;
+      first_opened_ = opened;
+      opened_once_ = true;
+    } else if (opened.model_uid() != first_opened_.model_uid()) {
+      return MakeError(absl::StatusCode::kAborted, "MODEL_REPLACED",
+                       absl::StrCat(model_,
+                                    " was deleted and created again while examples were "
+                                    "being sent to it"));
+    } else if (numbered() && opened.next_offset() <= totals_.acknowledged_through) {
+      return MakeError(
+          absl::StatusCode::kDataLoss, "POSITION_LOST",
+          absl::StrCat("the server acknowledged examples through ", totals_.acknowledged_through,
+                       " but now expects ", opened.next_offset()));
+    }
+    if (numbered()) {
+      settled = window_.Settle(opened.next_offset());
+      for (const auto& message : settled) totals_.lost_answers += message->tags.size();
+      totals_.acknowledged_through =
+          std::max(totals_.acknowledged_through, opened.next_offset() - 1);
+    }
+    totals_.revision = std::max(totals_.revision, opened.revision());
+    ready_ = true;
+    mutex_.NotifyAll();
+  }
+  if (!options_.on_result) return absl::OkStatus();
+  const perceptron::v1::LearnResult unknown;
+  for (const auto& message : settled) {
+    options_.on_result({message->tags, message->first_offset, unknown, true});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::StartNumbering(const perceptron::v1::StreamOpened& opened) {
+  next_offset_ = options_.start_offset.value_or(opened.next_offset());
+  if (numbered() && next_offset_ > opened.next_offset()) {
+    return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
+                     absl::StrCat("the first example would have number ", next_offset_,
+                                  ", but the server expects ", opened.next_offset(),
+                                  " next from producer \"", producer_id_, "\""));
+  }
+  const bool from_start = options_.start_offset.has_value() && *options_.start_offset == 0;
+  passes_ = options_.passes_before.value_or(from_start ? 0 : opened.passes());
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result) {
+  // The message that opened the stream had nothing to answer for.
+  if (result.message_number() == 0) return absl::OkStatus();
+  if (result.has_error()) return ToAbslStatus(result.error());
+  std::shared_ptr<Outgoing> message;
+  {
+    MonitorLock lock(&mutex_);
+    message = window_.Oldest(result.message_number());
+  }
+  if (message == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("the server answered message ", result.message_number(), " out of turn"));
+  }
+  // First the callback, then the news: who waits for an answer finds its callback done.
+  if (options_.on_result && !message->rows_settled) {
+    options_.on_result({message->tags, message->first_offset, result, false});
+  }
+  MonitorLock lock(&mutex_);
+  window_.RemoveOldest();
+  Count(result);
+  return absl::OkStatus();
+}
+
+void LearnStreamCore::Count(const perceptron::v1::LearnResult& result) {
+  totals_.examples += result.examples();
+  totals_.mistakes += result.mistakes();
+  totals_.updates += result.updates();
+  totals_.duplicates += result.duplicates();
+  totals_.refused += static_cast<uint64_t>(result.errors_size());
+  totals_.revision = result.revision();
+  if (numbered()) {
+    totals_.acknowledged_through =
+        std::max(totals_.acknowledged_through, result.acknowledged_through());
+  }
+  if (result.has_pass()) last_pass_ = result.pass();
+  mutex_.NotifyAll();
+}
+
+bool LearnStreamCore::MayRetry(const absl::Status& status) {
+  if (!opened_once_ && generated_id_ && numbered() && ErrorReason(status) == "PRODUCER_LIMIT") {
+    producer_id_.clear();
+    return true;
+  }
+  // Without numbers nobody can tell what became of rows in flight, nor of the pass they belong to.
+  if (!numbered() && opened_once_) return false;
+  if (IsTransient(status)) return true;
+  if (!ErrorReason(status).empty()) return false;
+  // What proxies and dying servers make of a broken connection.
+  return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+void LearnStreamCore::OnBroken(const absl::Status& status) {
+  if (options_.on_reconnect) options_.on_reconnect(status);
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,86 @@
+// The inside of LearnStream: the state machine between its callers and its connections. See
+// learn_stream.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "client/batch_builder.h"
+#include "client/learn_stream.h"
+#include "client/stream_worker.h"
+#include "client/window.h"
+
+namespace perceptrond::client {
+
+// Threads: as LearnStream.
+class LearnStreamCore final
+    : public StreamWorker<perceptron::v1::LearnStreamRequest, perceptron::v1::LearnStreamResponse> {
+ public:
+  LearnStreamCore(std::shared_ptr<Connection> connection, std::string model, LearnOptions options);
+  ~LearnStreamCore() override { Stop(); }
+
+  // Begins, and waits for the server's first answer.
+  absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Numbers the message and queues it; waits while the window is full. A mark > 0 ends that pass.
+  absl::Status Send(std::shared_ptr<Outgoing> message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends `message`, whose last row ends the next pass, and waits for the mark's answer.
+  absl::StatusOr<perceptron::v1::PassSummary> SendMark(std::shared_ptr<Outgoing> message)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FinishAndWait() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel() { BreakOff(); }
+
+  absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_);
+  LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Constant once Open() returned OK.
+  const perceptron::v1::StreamOpened& opened() const { return first_opened_; }
+  const std::string& producer_id() const { return producer_id_; }
+  const LearnOptions& options() const { return options_; }
+
+  // The batch being gathered belongs to the caller's thread.
+  BatchBuilder batch;
+  std::vector<uint64_t> batch_tags;
+
+ private:
+  void Prepare(grpc::ClientContext* context, Reactor* reactor) override;
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Rewind() override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> NextToSend() override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !window_.empty();
+  }
+  absl::Status OnResponse(perceptron::v1::LearnStreamResponse* response) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayRetry(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnBroken(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::Status OnOpened(const perceptron::v1::StreamOpened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status StartNumbering(const perceptron::v1::StreamOpened& opened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Count(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool numbered() const { return !producer_id_.empty(); }
+  absl::Status Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::shared_ptr<Connection> connection_;
+  const std::string model_;
+  const LearnOptions options_;
+  const bool generated_id_;
+
+  // Written on the worker's thread until opened_once_, constant from then on.
+  std::string producer_id_;
+  perceptron::v1::StreamOpened first_opened_;
+
+  bool opened_once_ ABSL_GUARDED_BY(mutex_) = false;
+  Window window_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t passes_ ABSL_GUARDED_BY(mutex_) = 0;
+  LearnTotals totals_ ABSL_GUARDED_BY(mutex_);
+  perceptron::v1::PassSummary last_pass_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perceptrond::client

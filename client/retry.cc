@@ -1,0 +1,44 @@
+#include "client/retry.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "client/error.h"
+
+namespace perceptrond::client {
+
+bool IsTransient(const absl::Status& status) {
+  if (absl::IsUnavailable(status)) return true;
+  return absl::IsResourceExhausted(status) && RetryDelay(status).has_value();
+}
+
+Backoff::Backoff(const RetryPolicy& policy)
+    : initial_(policy.initial_backoff),
+      max_(policy.max_backoff),
+      multiplier_(std::max(1.0, policy.multiplier)),
+      ceiling_(std::min(initial_, max_)),
+      random_(std::random_device()()) {}
+
+absl::Duration Backoff::Next(const absl::Status& error) {
+  const double share = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
+  const absl::Duration drawn = ceiling_ * share;
+  ceiling_ = std::min(ceiling_ * multiplier_, max_);
+  return std::max(drawn, RetryDelay(error).value_or(absl::ZeroDuration()));
+}
+
+void Backoff::Reset() { ceiling_ = std::min(initial_, max_); }
+
+absl::Status CallWithRetry(const RetryPolicy& policy, bool repeatable,
+                           absl::FunctionRef<absl::Status()> attempt) {
+  const absl::Time give_up = policy.now() + policy.give_up_after;
+  Backoff backoff(policy);
+  while (true) {
+    const absl::Status status = attempt();
+    if (status.ok() || !repeatable || !IsTransient(status)) return status;
+    const absl::Duration wait = backoff.Next(status);
+    if (policy.now() + wait >= give_up) return status;
+    policy.sleep(wait);
+  }
+}
+
+}  // namespace perceptrond::client

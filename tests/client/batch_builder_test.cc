@@ -1,0 +1,181 @@
+#include "client/batch_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "client/error.h"
+#include "client/utf8.h"
+
+namespace perceptrond::client {
+namespace {
+
+using perceptron::v1::ExampleColumns;
+
+Row Sparse(std::vector<uint32_t> indices, std::vector<float> values = {}, int label = 1) {
+  Row row;
+  row.indices = std::move(indices);
+  row.values = std::move(values);
+  row.label = label;
+  return row;
+}
+
+Row Named(const std::vector<std::string>& names, std::vector<float> values = {}, int label = 1) {
+  Row row;
+  row.kind = RowKind::kNamed;
+  for (const std::string& name : names) row.AddName(name);
+  row.values = std::move(values);
+  row.label = label;
+  return row;
+}
+
+ExampleColumns Build(BatchBuilder* builder) {
+  ExampleColumns columns;
+  builder->Build(&columns);
+  return columns;
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  return ErrorReason(status);
+}
+
+TEST(BatchBuilder, PutsIndicesInAscendingOrderWithTheirValues) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Sparse({7, 2, 5}, {.7f, .2f, .5f}, -1)).ok());
+  ASSERT_TRUE(builder.Add(Sparse({1}, {.1f})).ok());
+  const ExampleColumns columns = Build(&builder);
+  EXPECT_EQ(columns.ShortDebugString(),
+            "row_ends: 3 row_ends: 4 indices: 2 indices: 5 indices: 7 indices: 1 values: 0.2 "
+            "values: 0.5 values: 0.7 values: 0.1 labels: -1 labels: 1");
+}
+
+TEST(BatchBuilder, LeavesOutValuesIffAllAreOne) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Sparse({1, 2}, {1, 1})).ok());
+  ASSERT_TRUE(builder.Add(Sparse({3})).ok());
+  EXPECT_EQ(Build(&builder).values_size(), 0);
+  ASSERT_TRUE(builder.Add(Sparse({1, 2})).ok());
+  ASSERT_TRUE(builder.Add(Sparse({3}, {2})).ok());
+  EXPECT_EQ(Build(&builder).values_size(), 3);
+}
+
+TEST(BatchBuilder, LeavesOutLabelsIffNoRowHasOne) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Sparse({1}, {}, 0)).ok());
+  EXPECT_EQ(Build(&builder).labels_size(), 0);
+  ASSERT_TRUE(builder.Add(Sparse({1}, {}, 0)).ok());
+  ASSERT_TRUE(builder.Add(Sparse({1}, {}, -1)).ok());
+  EXPECT_EQ(Build(&builder).labels_size(), 2);
+}
+
+TEST(BatchBuilder, KeepsDenseRowsAsTheyAre) {
+  BatchBuilder builder;
+  Row row;
+  row.kind = RowKind::kDense;
+  row.values = {1, 0, 1};
+  ASSERT_TRUE(builder.Add(row).ok());
+  const ExampleColumns columns = Build(&builder);
+  EXPECT_EQ(columns.dense_width(), 3u);
+  EXPECT_EQ(columns.values_size(), 3);
+  EXPECT_EQ(columns.row_ends_size(), 0);
+}
+
+TEST(BatchBuilder, RefusesWhatOccursTwiceAndLeavesTheBatchAsItWas) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Named({"a"})).ok());
+  EXPECT_EQ(ReasonOf(builder.Add(Named({"b", "a", "b"}))), "REPEATED_NAME");
+  EXPECT_EQ(builder.rows(), 1u);
+  const ExampleColumns columns = Build(&builder);
+  EXPECT_EQ(columns.feature_names_size(), 1);
+  EXPECT_EQ(ReasonOf(builder.Add(Sparse({3, 1, 3}))), "REPEATED_INDEX");
+  EXPECT_TRUE(builder.empty());
+}
+
+TEST(BatchBuilder, RefusesMalformedRows) {
+  BatchBuilder builder;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {kNan}))), "NON_FINITE_VALUE");
+  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {kInfinity, -kInfinity}))), "NON_FINITE_VALUE");
+  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {1}))), "MALFORMED_ROW");
+  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {}, 2))), "UNKNOWN_LABEL");
+  EXPECT_EQ(ReasonOf(builder.Add(Named({""}))), "INVALID_NAME");
+  EXPECT_EQ(ReasonOf(builder.Add(Named({std::string(1025, 'x')}))), "INVALID_NAME");
+  EXPECT_EQ(ReasonOf(builder.Add(Named({"\xff"}))), "INVALID_NAME");
+  EXPECT_TRUE(builder.Add(Named({std::string(1024, 'x')})).ok());
+}
+
+TEST(BatchBuilder, TakesTheLargestFiniteValues) {
+  BatchBuilder builder;
+  constexpr float kMax = std::numeric_limits<float>::max();
+  EXPECT_TRUE(builder.Add(Sparse({1, 2, 3}, {kMax, kMax, kMax})).ok());
+}
+
+TEST(BatchBuilder, SaysWhichRowsGoTogether) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Sparse({})).ok());
+  EXPECT_TRUE(builder.Fits(Named({"a"})));
+  ASSERT_TRUE(builder.Add(Named({"a"})).ok());
+  EXPECT_TRUE(builder.Fits(Sparse({})));
+  EXPECT_FALSE(builder.Fits(Sparse({1})));
+  EXPECT_TRUE(absl::IsFailedPrecondition(builder.Add(Sparse({1}))));
+}
+
+// Whatever order names come in, the message has them ascending, its rows ascend by index, and it
+// says the same as the rows did.
+TEST(BatchBuilder, BuildsNamedMessagesThatMeanWhatTheRowsMeant) {
+  std::mt19937 random(7);
+  BatchBuilder builder;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::map<std::string, float>> meant;
+    for (int row = 0; row < 20; ++row) {
+      std::map<std::string, float> features;
+      for (uint32_t i = random() % 8; i > 0; --i) {
+        std::string name = "w" + std::to_string(random() % 30);
+        if (random() % 4 == 0) name = "\xc3\xa9" + name;
+        features[name] = static_cast<float>(random() % 5);
+      }
+      std::vector<std::string> names;
+      for (const auto& [name, value] : features) names.push_back(name);
+      std::shuffle(names.begin(), names.end(), random);
+      std::vector<float> values;
+      for (const std::string& name : names) values.push_back(features[name]);
+      ASSERT_TRUE(builder.Add(Named(names, values)).ok());
+      meant.push_back(features);
+    }
+    const ExampleColumns columns = Build(&builder);
+    ASSERT_EQ(columns.row_ends_size(), 20);
+    const auto& names = columns.feature_names();
+    EXPECT_EQ(std::adjacent_find(names.begin(), names.end(), std::greater_equal<std::string>()),
+              names.end());
+    int begin = 0;
+    for (int row = 0; row < 20; ++row) {
+      std::map<std::string, float> says;
+      for (int i = begin; i < static_cast<int>(columns.row_ends(row)); ++i) {
+        if (i > begin) {
+          EXPECT_LT(columns.indices(i - 1), columns.indices(i));
+        }
+        says[names[static_cast<int>(columns.indices(i))]] =
+            columns.values_size() == 0 ? 1 : columns.values(i);
+      }
+      begin = static_cast<int>(columns.row_ends(row));
+      EXPECT_EQ(says, meant[static_cast<size_t>(row)]);
+    }
+  }
+}
+
+TEST(Utf8, TellsTextFromBytes) {
+  EXPECT_TRUE(IsValidUtf8("plain"));
+  EXPECT_TRUE(IsValidUtf8("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));
+  for (const char* bad : {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
+                          "\xf4\x90\x80\x80", "\xf8\x88\x80\x80", "\xe2\x82"}) {
+    EXPECT_FALSE(IsValidUtf8(bad));
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::client

@@ -1,0 +1,157 @@
+#include "tests/client/fake_server.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "client/error.h"
+
+namespace perceptrond::client {
+
+FakeServer::FakeServer() {
+  grpc::ServerBuilder builder;
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+}
+
+FakeServer::~FakeServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+std::shared_ptr<Connection> FakeServer::Connect() {
+  return MakeConnection(server_->InProcessChannel(grpc::ChannelArguments()));
+}
+
+FakeServer::ProducerState FakeServer::producer(const std::string& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return producers_[id];
+}
+
+std::vector<std::string> FakeServer::producer_ids() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> ids;
+  for (const auto& [id, state] : producers_) ids.push_back(id);
+  return ids;
+}
+
+int64_t FakeServer::openings() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return openings_;
+}
+
+grpc::Status FakeServer::Learn(grpc::ServerContext*, const v1::LearnRequest* request,
+                               v1::LearnResponse* response) {
+  response->mutable_result()->set_examples(
+      static_cast<uint64_t>(request->columns().row_ends_size()));
+  return on_learn ? on_learn(*request) : grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened) {
+  const int64_t before = openings_++;
+  if (on_open) {
+    if (grpc::Status status = on_open(before, request); !status.ok()) return status;
+  }
+  ProducerState& state = producers_[request.producer().id()];
+  if (forget_on_drop && static_cast<int64_t>(state.account.size()) > state.durable) {
+    // A producer may only claim what it was told.
+    const int64_t claimed =
+        request.producer().has_resume() ? request.producer().resume().acknowledged_through() : -1;
+    if (claimed > state.acknowledged) return grpc::Status(grpc::StatusCode::DATA_LOSS, "claimed");
+    state.account.resize(static_cast<size_t>(std::max(state.durable, claimed + 1)));
+  }
+  // Telling a producer where it stands acknowledges all before.
+  state.acknowledged = static_cast<int64_t>(state.account.size()) - 1;
+  opened->set_model_uid(model_uid);
+  opened->set_next_offset(static_cast<int64_t>(state.account.size()));
+  opened->set_passes(state.passes);
+  return grpc::Status::OK;
+}
+
+void FakeServer::Account(const v1::LearnStreamRequest& request, int rows, ProducerState* state,
+                         v1::LearnResult* result) {
+  const auto next = static_cast<int64_t>(state->account.size());
+  const int64_t first = request.has_first_offset() ? request.first_offset() : next;
+  if (first > next) {
+    *result->mutable_error() =
+        ToRpcStatus(MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP", "a gap"));
+    return;
+  }
+  if (on_result) on_result(request, result);
+  if (result->has_error()) return;
+  for (int row = 0; row < rows; ++row) {
+    if (first + row < next) {
+      result->set_duplicates(result->duplicates() + 1);
+      continue;
+    }
+    const uint32_t id = request.columns().indices(row);
+    state->account.push_back(id);
+    result->set_examples(result->examples() + 1);
+    if (id % kUpdateEvery == 0) {
+      result->set_updates(result->updates() + 1);
+      state->durable = static_cast<int64_t>(state->account.size());
+    }
+  }
+}
+
+grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
+  v1::LearnStreamRequest request;
+  v1::LearnStreamResponse response;
+  std::string id;
+  for (int64_t number = 0; io->Read(&request); ++number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (number == 0) {
+      id = request.producer().id();
+      grpc::Status status = Open(request, response.mutable_opened());
+      if (!status.ok()) return status;
+      if (answer_opening) response.add_results();
+      io->Write(response);
+      response.Clear();
+      continue;
+    }
+    ProducerState& state = producers_[id];
+    const int rows = request.columns().row_ends_size();
+    const Fate what = fate ? fate(request) : Fate::kAnswer;
+    const grpc::Status dropped(grpc::StatusCode::UNAVAILABLE, "dropped");
+    if (what == Fate::kDropBefore) return dropped;
+    v1::LearnResult result;
+    result.set_message_number(number);
+    Account(request, what == Fate::kDropHalfway ? rows / 2 : rows, &state, &result);
+    if (what == Fate::kDropHalfway) return dropped;
+    if (request.end_of_pass() > 0 && !result.has_error()) {
+      if (request.end_of_pass() == state.passes + 1) {
+        ++state.passes;
+        state.durable = static_cast<int64_t>(state.account.size());
+        state.pass.set_number(state.passes);
+        state.pass.set_examples(state.account.size());
+      }
+      if (request.end_of_pass() == state.passes) *result.mutable_pass() = state.pass;
+    }
+    if (what == Fate::kDropAfter) return dropped;
+    result.set_acknowledged_through(static_cast<int64_t>(state.account.size()) - 1);
+    *response.add_results() = result;
+    // An answer that marks a pass is waited for, so it cannot be held back.
+    if (response.results_size() >= answers_together || request.end_of_pass() > 0) {
+      state.acknowledged = static_cast<int64_t>(state.account.size()) - 1;
+      io->Write(response);
+      response.Clear();
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (response.results_size() > 0) io->Write(response);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::PredictStream(grpc::ServerContext*, PredictStreamIo* io) {
+  v1::PredictRequest request;
+  for (int answered = 0; io->Read(&request); ++answered) {
+    if (answered == predict_break_after) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dropped");
+    }
+    v1::PredictResponse response;
+    for (const uint32_t index : request.columns().indices()) {
+      response.add_scores(static_cast<float>(index));
+      response.add_labels(index % 2 == 0 ? 1 : -1);
+    }
+    io->Write(response);
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace perceptrond::client

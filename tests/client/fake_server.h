@@ -1,0 +1,91 @@
+// A perceptrond in the test's own process: a real gRPC server that keeps account of every example
+// and misbehaves on request. An example is known by the index of its one feature; those divisible
+// by kUpdateEvery "update the model".
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/connection.h"
+#include "perceptron/v1/learning_service.grpc.pb.h"
+#include "perceptron/v1/model_service.grpc.pb.h"
+
+namespace perceptrond::client {
+
+inline constexpr uint32_t kUpdateEvery = 3;
+
+class FakeServer final : public v1::LearningService::Service {
+ public:
+  // What happens to one message of a learning stream.
+  enum class Fate {
+    kAnswer,
+    // The connection breaks before anything of it is accounted for, after a part of it, after all
+    // of it.
+    kDropBefore,
+    kDropHalfway,
+    kDropAfter,
+  };
+  struct ProducerState {
+    std::vector<uint32_t> account;
+    // The last position that an update journaled.
+    int64_t durable = 0;
+    int64_t acknowledged = -1;
+    int64_t passes = 0;
+    v1::PassSummary pass;
+  };
+
+  FakeServer();
+  ~FakeServer() override;
+
+  std::shared_ptr<Connection> Connect();
+
+  // Set before use. Asked for each message, under the lock.
+  std::function<Fate(const v1::LearnStreamRequest&)> fate;
+  // Each break also is a crash: what no update journaled is forgotten.
+  bool forget_on_drop = false;
+  // Answer message 0, too.
+  bool answer_opening = false;
+  // Hold answers back until so many are due, a pass ends, or the stream has no more to read.
+  int answers_together = 1;
+  // If set, every opening is refused with this; called under the lock with the count of openings
+  // before.
+  std::function<grpc::Status(int64_t, const v1::LearnStreamRequest&)> on_open;
+  // May refuse rows of a message, or all of it; called under the lock.
+  std::function<void(const v1::LearnStreamRequest&, v1::LearnResult*)> on_result;
+  std::string model_uid = "uid-1";
+  // Predictions: how many messages a stream answers before it breaks; < 0: any.
+  int predict_break_after = -1;
+
+  ProducerState producer(const std::string& id);
+  std::vector<std::string> producer_ids();
+  int64_t openings();
+
+  // For unary calls.
+  std::function<grpc::Status(const v1::LearnRequest&)> on_learn;
+
+ private:
+  using LearnStreamIo = grpc::ServerReaderWriter<v1::LearnStreamResponse, v1::LearnStreamRequest>;
+  using PredictStreamIo = grpc::ServerReaderWriter<v1::PredictResponse, v1::PredictRequest>;
+
+  grpc::Status Learn(grpc::ServerContext*, const v1::LearnRequest*, v1::LearnResponse*) override;
+  grpc::Status LearnStream(grpc::ServerContext*, LearnStreamIo* io) override;
+  grpc::Status PredictStream(grpc::ServerContext*, PredictStreamIo* io) override;
+
+  grpc::Status Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened);
+  void Account(const v1::LearnStreamRequest& request, int rows, ProducerState* state,
+               v1::LearnResult* result);
+
+  std::mutex mutex_;
+  std::map<std::string, ProducerState> producers_;
+  int64_t openings_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace perceptrond::client

@@ -1,0 +1,272 @@
+#include "client/format/format.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace perceptrond::client {
+namespace {
+
+FormatOptions Options(FormatKind kind) {
+  FormatOptions options;
+  options.kind = kind;
+  options.index_base = 1;
+  options.label_column = "y";
+  return options;
+}
+
+std::unique_ptr<Format> Make(const FormatOptions& options) {
+  auto format = MakeFormat(options);
+  EXPECT_TRUE(format.ok()) << format.status();
+  return *std::move(format);
+}
+
+// Parses a line that must hold an example.
+Row Parsed(Format* format, const std::string& line) {
+  Row row;
+  const auto kind = format->Parse(line, &row);
+  EXPECT_TRUE(kind.ok()) << line << ": " << kind.status();
+  EXPECT_TRUE(!kind.ok() || *kind == LineKind::kExample) << line;
+  return row;
+}
+
+// The error of a line that must not parse.
+std::string Error(Format* format, const std::string& line) {
+  Row row;
+  const auto kind = format->Parse(line, &row);
+  EXPECT_TRUE(absl::IsInvalidArgument(kind.status())) << line;
+  return std::string(kind.status().message());
+}
+
+bool Nothing(Format* format, const std::string& line) {
+  Row row;
+  const auto kind = format->Parse(line, &row);
+  return kind.ok() && *kind == LineKind::kNothing;
+}
+
+std::map<std::string, float> Features(const Row& row) {
+  std::map<std::string, float> features;
+  for (size_t i = 0; i < row.name_count(); ++i) {
+    features[std::string(row.name(i))] = row.values.empty() ? 1 : row.values[i];
+  }
+  return features;
+}
+
+using Map = std::map<std::string, float>;
+
+TEST(Svmlight, ReadsLabelAndFeaturesFromTheStatedBase) {
+  const auto format = Make(Options(FormatKind::kSvmlight));
+  const Row row = Parsed(format.get(), "-1 1:0.5\t7:-2e1  # 9:9");
+  EXPECT_EQ(row.label, -1);
+  EXPECT_EQ(row.indices, (std::vector<uint32_t>{0, 6}));
+  EXPECT_EQ(row.values, (std::vector<float>{.5f, -20}));
+  FormatOptions zero = Options(FormatKind::kSvmlight);
+  zero.index_base = 0;
+  EXPECT_EQ(Parsed(Make(zero).get(), "+1 0:2").indices, std::vector<uint32_t>{0});
+}
+
+TEST(Svmlight, DemandsAnIndexBaseAndExplainsWhy) {
+  FormatOptions options = Options(FormatKind::kSvmlight);
+  options.index_base.reset();
+  const auto format = MakeFormat(options);
+  ASSERT_TRUE(absl::IsInvalidArgument(format.status()));
+  EXPECT_NE(std::string(format.status().message()).find("--index-base"), std::string::npos);
+  options.index_base = 2;
+  EXPECT_FALSE(MakeFormat(options).ok());
+}
+
+TEST(Svmlight, LeavesOutValuesWhereAllAreOne) {
+  const auto format = Make(Options(FormatKind::kSvmlight));
+  EXPECT_TRUE(Parsed(format.get(), "1 2:1 3:1.0").values.empty());
+}
+
+TEST(Svmlight, PassesOverEmptyLinesAndComments) {
+  const auto format = Make(Options(FormatKind::kSvmlight));
+  EXPECT_TRUE(Nothing(format.get(), ""));
+  EXPECT_TRUE(Nothing(format.get(), " \t"));
+  EXPECT_TRUE(Nothing(format.get(), "# all of it"));
+  EXPECT_TRUE(Parsed(format.get(), "+1").indices.empty()) << "a label alone is an example";
+}
+
+TEST(Svmlight, RefusesMalformedLines) {
+  const auto format = Make(Options(FormatKind::kSvmlight));
+  EXPECT_NE(Error(format.get(), "1 0:1").find("indices start at 1"), std::string::npos);
+  for (const char* line : {"1 2", "1 2:", "1 :3", "1 2:nan", "1 2:inf", "1 2:1e39", "1 2:1x",
+                           "1 x:1", "1 -2:1", "1 4294967296:1", "1 2:3:4", "1 qid:3 2:1", "2:1",
+                           "maybe 2:1", "2 2:1", "nan 2:1", "0 2:1"}) {
+    Error(format.get(), line);
+  }
+}
+
+TEST(Svmlight, NeedsNoLabelToPredict) {
+  FormatOptions options = Options(FormatKind::kSvmlight);
+  options.require_label = false;
+  const auto format = Make(options);
+  EXPECT_EQ(Parsed(format.get(), "2:1 5:3").indices, (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(Parsed(format.get(), "? 2:1").label, 0);
+  EXPECT_EQ(Parsed(format.get(), "-1 2:1").label, -1);
+}
+
+TEST(Labels, AreNamesOrSignsAndZeroOnlyWhereStated) {
+  LabelRule rule;
+  rule.names = {"ham", "spam"};
+  EXPECT_EQ(*ParseLabel(rule, "ham"), -1);
+  EXPECT_EQ(*ParseLabel(rule, "spam"), 1);
+  EXPECT_EQ(*ParseLabel(rule, "-1.0"), -1);
+  EXPECT_EQ(*ParseLabel(rule, "+1"), 1);
+  EXPECT_FALSE(ParseLabel(rule, "eggs").ok());
+  const auto zero = ParseLabel(rule, "0");
+  EXPECT_NE(std::string(zero.status().message()).find("--zero-is-negative"), std::string::npos);
+  rule.zero_is_negative = true;
+  EXPECT_EQ(*ParseLabel(rule, "0"), -1);
+}
+
+TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
+  const auto format = Make(Options(FormatKind::kVw));
+  const Row row = Parsed(format.get(), "1 1.0 'tag|words:2 free win:3 | plain |info len:-4.5");
+  EXPECT_EQ(row.label, 1);
+  EXPECT_EQ(Features(row),
+            (Map{{"words^free", 2}, {"words^win", 6}, {"plain", 1}, {"info^len", -4.5f}}));
+}
+
+TEST(Vw, KnowsLabelsFromTags) {
+  const auto format = Make(Options(FormatKind::kVw));
+  EXPECT_EQ(Parsed(format.get(), "-1 |f a").label, -1);
+  EXPECT_EQ(Parsed(format.get(), "-1 tag|f a").label, -1);
+  EXPECT_EQ(Parsed(format.get(), "-1 'tag |f a").label, -1);
+  EXPECT_NE(Error(format.get(), "1|f a").find("tag"), std::string::npos);
+}
+
+TEST(Vw, RefusesMalformedLinesAndImportance) {
+  const auto format = Make(Options(FormatKind::kVw));
+  EXPECT_NE(Error(format.get(), "1 2.0 |f a").find("importance"), std::string::npos);
+  for (const char* line : {"1 a b", "1 |f a:x", "1 |f a:nan", "1 |f:x a", "1 |f :2", "2 |f a",
+                           "1 1 1 x |f a", "|f a"}) {
+    Error(format.get(), line);
+  }
+  EXPECT_TRUE(Nothing(format.get(), "  "));
+}
+
+TEST(Csv, NamesFeaturesByTheHeader) {
+  const auto format = Make(Options(FormatKind::kCsv));
+  EXPECT_TRUE(Nothing(format.get(), "a, y ,\"b,\"\"c\""));
+  const Row row = Parsed(format.get(), "1.5,-1,\"2\"");
+  EXPECT_EQ(row.label, -1);
+  EXPECT_EQ(Features(row), (Map{{"a", 1.5f}, {"b,\"c", 2}}));
+  EXPECT_EQ(Features(Parsed(format.get(), ",1, 3 ")), (Map{{"b,\"c", 3}})) << "empty is absent";
+}
+
+TEST(Csv, FillsDenseRowsInOrder) {
+  FormatOptions options = Options(FormatKind::kCsv);
+  options.dense = true;
+  options.header = false;
+  options.label_column = "2";
+  options.delimiter = ';';
+  const auto format = Make(options);
+  const Row row = Parsed(format.get(), "1;-1;3");
+  EXPECT_EQ(row.kind, RowKind::kDense);
+  EXPECT_EQ(row.label, -1);
+  EXPECT_EQ(row.values, (std::vector<float>{1, 3}));
+  Error(format.get(), ";1;3");
+}
+
+TEST(Csv, RefusesMalformedLines) {
+  const auto format = Make(Options(FormatKind::kCsv));
+  EXPECT_NE(Error(format.get(), "a,b").find("no label column"), std::string::npos);
+  EXPECT_TRUE(Nothing(format.get(), "a,y"));
+  for (const char* line : {"1", "1,1,1", "x,1", "nan,1", "1,2", "\"1,1", "\"1\"x,1", "1,"}) {
+    Error(format.get(), line);
+  }
+}
+
+TEST(Csv, ReadsAHeaderInEachFile) {
+  const auto format = Make(Options(FormatKind::kCsv));
+  EXPECT_TRUE(Nothing(format.get(), "a,y"));
+  format->StartFile();
+  EXPECT_TRUE(Nothing(format.get(), "y,b"));
+  EXPECT_EQ(Features(Parsed(format.get(), "1,4")), (Map{{"b", 4}}));
+}
+
+TEST(Jsonl, ReadsExamplesInAllTheirForms) {
+  FormatOptions options = Options(FormatKind::kJsonl);
+  options.labels.names = {"ham", "spam"};
+  const auto format = Make(options);
+  const Row named = Parsed(
+      format.get(), R"({"named": {"names": ["a", "b"], "values": [1, 2]}, "labelName": "spam"})");
+  EXPECT_EQ(named.label, 1);
+  EXPECT_EQ(Features(named), (Map{{"a", 1}, {"b", 2}}));
+  const Row sparse = Parsed(format.get(), R"({"sparse": {"indices": [3, 7]}, "label": -1})");
+  EXPECT_EQ(sparse.indices, (std::vector<uint32_t>{3, 7}));
+  EXPECT_TRUE(sparse.values.empty());
+  EXPECT_EQ(Parsed(format.get(), R"({"dense": {"values": [1, 2, 3]}, "label": 1})").values.size(),
+            3u);
+}
+
+TEST(Jsonl, RefusesMalformedLines) {
+  const auto format = Make(Options(FormatKind::kJsonl));
+  for (const char* line : {"{", "[]", R"({"label": 1, "nope": 2})", R"({"label": 3})", "{}",
+                           R"({"sparse": {"indices": [1], "values": [1, 2]}, "label": 1})",
+                           R"({"sparse": {"indices": [1], "values": [1]}, "label": 1)"}) {
+    Error(format.get(), line);
+  }
+  EXPECT_TRUE(Nothing(format.get(), " "));
+}
+
+TEST(Text, CountsWordsInLowerCase) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.labels.names = {"ham", "spam"};
+  const auto format = Make(options);
+  const Row row = Parsed(format.get(), "spam\tFree! don't free caf\xc3\xa9 7x\tmore");
+  EXPECT_EQ(row.label, 1);
+  EXPECT_EQ(Features(row),
+            (Map{{"free", 2}, {"don't", 1}, {"caf\xc3\xa9", 1}, {"7x", 1}, {"more", 1}}));
+  EXPECT_EQ(Parsed(format.get(), "ham\t ...").name_count(), 0u);
+  Error(format.get(), "no tab at all");
+  Error(format.get(), "eggs\tand text");
+}
+
+TEST(Text, IsAllTextWhereNoLabelIsRequired) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.require_label = false;
+  EXPECT_EQ(Features(Parsed(Make(options).get(), "Win now")), (Map{{"win", 1}, {"now", 1}}));
+}
+
+TEST(Formats, AreGuessedFromFewExtensionsOnly) {
+  EXPECT_EQ(FormatByExtension("a/b.svm"), FormatKind::kSvmlight);
+  EXPECT_EQ(FormatByExtension("b.svmlight"), FormatKind::kSvmlight);
+  EXPECT_EQ(FormatByExtension("b.tsv"), FormatKind::kText);
+  EXPECT_EQ(FormatByExtension("b.jsonl"), FormatKind::kJsonl);
+  for (const char* path : {"b", "b.text", "b.txt", "b.train", "-", "csv"}) {
+    EXPECT_FALSE(FormatByExtension(path).has_value()) << path;
+  }
+}
+
+// No bytes at all make a parser crash, or accept a value that is not finite.
+TEST(Formats, SurviveAnyBytes) {
+  std::mt19937 random(11);
+  const std::string pieces[] = {"1", "-1", " ", ":",   "|", ",",   "\"",   "\t",
+                                "#", "{",  "}", "1e9", "e", "nan", "a",    "\xff",
+                                "'", ".",  "[", "]",   "y", "inf", "1e39", "4294967295"};
+  for (const FormatKind kind : {FormatKind::kSvmlight, FormatKind::kVw, FormatKind::kCsv,
+                                FormatKind::kJsonl, FormatKind::kText}) {
+    for (const bool require_label : {false, true}) {
+      FormatOptions options = Options(kind);
+      options.require_label = require_label;
+      if (!require_label) options.label_column.clear();
+      const auto format = Make(options);
+      Row row;
+      for (int i = 0; i < 3000; ++i) {
+        std::string line;
+        for (uint32_t n = random() % 12; n > 0; --n) line += pieces[random() % std::size(pieces)];
+        const auto parsed = format->Parse(line, &row);
+        if (!parsed.ok() || *parsed != LineKind::kExample) continue;
+        EXPECT_TRUE(row.label != 0 || !require_label) << line;
+        EXPECT_TRUE(row.values.empty() || row.values.size() == row.feature_count()) << line;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::client

@@ -1,0 +1,331 @@
+#include "client/learn_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "client/error.h"
+#include "tests/client/fake_server.h"
+
+namespace perceptrond::client {
+namespace {
+
+using Fate = FakeServer::Fate;
+
+Row Example(uint32_t id) {
+  Row row;
+  row.indices = {id};
+  row.label = 1;
+  return row;
+}
+
+LearnOptions Quick() {
+  LearnOptions options;
+  options.producer_id = "p";
+  options.rows_per_message = 4;
+  options.window_messages = 5;
+  options.retry.initial_backoff = absl::Microseconds(100);
+  options.retry.max_backoff = absl::Milliseconds(1);
+  options.retry.give_up_after = absl::Seconds(30);
+  return options;
+}
+
+std::vector<uint32_t> UpTo(uint32_t n) {
+  std::vector<uint32_t> ids(n);
+  std::iota(ids.begin(), ids.end(), 0u);
+  return ids;
+}
+
+std::unique_ptr<LearnStream> MustOpen(FakeServer* server, LearnOptions options) {
+  auto stream = LearnStream::Open(server->Connect(), "m", std::move(options));
+  EXPECT_TRUE(stream.ok()) << stream.status();
+  return stream.ok() ? *std::move(stream) : nullptr;
+}
+
+TEST(LearnStream, SendsEveryExampleInOrderAndSumsTheAnswers) {
+  FakeServer server;
+  auto stream = MustOpen(&server, Quick());
+  for (uint32_t id = 0; id < 103; ++id) ASSERT_TRUE(stream->Push(Example(id), id).ok());
+  const auto totals = stream->Finish();
+  ASSERT_TRUE(totals.ok()) << totals.status();
+  EXPECT_EQ(server.producer("p").account, UpTo(103));
+  EXPECT_EQ(totals->examples, 103u);
+  EXPECT_EQ(totals->updates, 35u);
+  EXPECT_EQ(totals->acknowledged_through, 102);
+  EXPECT_EQ(totals->reconnects, 0);
+}
+
+// The contract: however the connection breaks, the server's account ends up as every example once,
+// in order; and the producer hears of every row exactly once, too.
+class LearnStreamUnderFaults : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
+  std::mt19937 random(GetParam());
+  FakeServer server;
+  server.forget_on_drop = GetParam() % 2 == 0;
+  server.answer_opening = GetParam() % 3 == 0;
+  server.answers_together = 1 + static_cast<int>(GetParam() % 4);
+  int faults = 0;
+  server.fate = [&](const v1::LearnStreamRequest&) {
+    const uint32_t drawn = random() % 12;
+    if (drawn >= 3 || faults == 40) return Fate::kAnswer;
+    ++faults;
+    return drawn == 0 ? Fate::kDropBefore : drawn == 1 ? Fate::kDropHalfway : Fate::kDropAfter;
+  };
+  std::vector<uint64_t> reported;
+  LearnOptions options = Quick();
+  options.window_messages = static_cast<size_t>(server.answers_together) + random() % 8;
+  options.on_result = [&](const LearnAnswer& answer) {
+    reported.insert(reported.end(), answer.tags.begin(), answer.tags.end());
+  };
+  auto stream = MustOpen(&server, std::move(options));
+  uint32_t id = 0;
+  for (int pass = 1; pass <= 3; ++pass) {
+    const uint32_t rows = random() % 150;
+    for (uint32_t i = 0; i < rows; ++i, ++id) {
+      ASSERT_TRUE(stream->Push(Example(id), id).ok());
+      if (random() % 20 == 0) {
+        ASSERT_TRUE(stream->Flush().ok());
+      }
+    }
+    const auto summary = stream->MarkPass();
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_EQ(summary->number(), pass);
+    EXPECT_EQ(summary->examples(), id) << "the mark's answer was lost for good";
+  }
+  const auto totals = stream->Finish();
+  ASSERT_TRUE(totals.ok()) << totals.status();
+  EXPECT_EQ(server.producer("p").account, UpTo(id));
+  EXPECT_EQ(server.producer("p").passes, 3);
+  EXPECT_EQ(reported, std::vector<uint64_t>([&] {
+              const std::vector<uint32_t> ids = UpTo(id);
+              return std::vector<uint64_t>(ids.begin(), ids.end());
+            }()));
+  EXPECT_EQ(totals->acknowledged_through, static_cast<int64_t>(id) - 1);
+  EXPECT_EQ(totals->reconnects, faults);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LearnStreamUnderFaults, testing::Range(0u, 40u));
+
+TEST(LearnStream, AppendsWhereAKnownProducerEnded) {
+  FakeServer server;
+  for (int run = 0; run < 2; ++run) {
+    auto stream = MustOpen(&server, Quick());
+    for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(10 * run + id)).ok());
+    const auto pass = stream->MarkPass();
+    ASSERT_TRUE(pass.ok());
+    EXPECT_EQ(pass->number(), run + 1);
+    ASSERT_TRUE(stream->Finish().ok());
+  }
+  EXPECT_EQ(server.producer("p").account, UpTo(20));
+}
+
+TEST(LearnStream, RunsAgainFromOffsetZeroWithoutLearningTwice) {
+  FakeServer server;
+  {
+    auto stream = MustOpen(&server, Quick());
+    for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
+    ASSERT_TRUE(stream->MarkPass().ok());
+    for (uint32_t id = 10; id < 13; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
+    ASSERT_TRUE(stream->Finish().ok());
+  }
+  LearnOptions options = Quick();
+  options.start_offset = 0;
+  auto stream = MustOpen(&server, std::move(options));
+  for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
+  const auto pass = stream->MarkPass();
+  ASSERT_TRUE(pass.ok());
+  EXPECT_EQ(pass->number(), 1) << "the mark is the same mark, sent again";
+  for (uint32_t id = 10; id < 20; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
+  const auto totals = stream->Finish();
+  ASSERT_TRUE(totals.ok());
+  EXPECT_EQ(totals->duplicates, 13u);
+  EXPECT_EQ(totals->examples, 7u);
+  EXPECT_EQ(server.producer("p").account, UpTo(20));
+}
+
+TEST(LearnStream, RefusesToOpenBeyondWhatTheServerExpects) {
+  FakeServer server;
+  LearnOptions options = Quick();
+  options.start_offset = 5;
+  const auto stream = LearnStream::Open(server.Connect(), "m", std::move(options));
+  EXPECT_TRUE(absl::IsOutOfRange(stream.status()));
+  EXPECT_EQ(ErrorReason(stream.status()), "OFFSET_GAP");
+}
+
+TEST(LearnStream, ReportsRefusedRowsAndGoesOn) {
+  FakeServer server;
+  server.on_result = [](const v1::LearnStreamRequest& request, v1::LearnResult* result) {
+    for (int row = 0; row < request.columns().row_ends_size(); ++row) {
+      if (request.columns().indices(row) % 5 == 4) {
+        v1::RowError* error = result->add_errors();
+        error->set_row(static_cast<uint32_t>(row));
+        *error->mutable_status() =
+            ToRpcStatus(MakeError(absl::StatusCode::kResourceExhausted, "FEATURE_CAP", "full"));
+      }
+    }
+  };
+  std::vector<uint64_t> refused;
+  LearnOptions options = Quick();
+  options.on_result = [&](const LearnAnswer& answer) {
+    for (const v1::RowError& error : answer.result.errors()) {
+      refused.push_back(answer.tags[error.row()]);
+    }
+  };
+  auto stream = MustOpen(&server, std::move(options));
+  for (uint32_t id = 0; id < 11; ++id) ASSERT_TRUE(stream->Push(Example(id), 100 + id).ok());
+  const auto totals = stream->Finish();
+  ASSERT_TRUE(totals.ok());
+  EXPECT_EQ(totals->refused, 2u);
+  EXPECT_EQ(refused, (std::vector<uint64_t>{104, 109}));
+}
+
+TEST(LearnStream, FailsWithTheServersErrorWhenAMessageIsRefusedWhole) {
+  FakeServer server;
+  server.on_result = [](const v1::LearnStreamRequest&, v1::LearnResult* result) {
+    *result->mutable_error() =
+        ToRpcStatus(MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_FROZEN", "frozen"));
+  };
+  auto stream = MustOpen(&server, Quick());
+  ASSERT_TRUE(stream->Push(Example(0)).ok());
+  const auto totals = stream->Finish();
+  EXPECT_TRUE(absl::IsFailedPrecondition(totals.status()));
+  EXPECT_EQ(ErrorReason(totals.status()), "MODEL_FROZEN");
+  EXPECT_FALSE(stream->Push(Example(1)).ok() && stream->Flush().ok());
+}
+
+TEST(LearnStream, TriesAgainWhenTheServerAsksForAMoment) {
+  FakeServer server;
+  int refusals = 0;
+  server.on_open = [&](int64_t before, const v1::LearnStreamRequest&) {
+    if (before == 2) return grpc::Status::OK;
+    ++refusals;
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "starting");
+  };
+  auto stream = MustOpen(&server, Quick());
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(refusals, 2);
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST(LearnStream, PassesOnAnErrorThatNoReconnectionMends) {
+  FakeServer server;
+  server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
+    return ToGrpcStatus(MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", "no models/m"));
+  };
+  const auto stream = LearnStream::Open(server.Connect(), "m", Quick());
+  EXPECT_TRUE(absl::IsNotFound(stream.status()));
+  EXPECT_EQ(ErrorReason(stream.status()), "MODEL_NOT_FOUND");
+  EXPECT_EQ(server.openings(), 1);
+}
+
+TEST(LearnStream, GivesUpOnAServerThatStaysAway) {
+  FakeServer server;
+  server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
+  };
+  LearnOptions options = Quick();
+  options.retry.give_up_after = absl::Milliseconds(20);
+  const auto stream = LearnStream::Open(server.Connect(), "m", std::move(options));
+  EXPECT_TRUE(absl::IsUnavailable(stream.status()));
+  EXPECT_GT(server.openings(), 1);
+}
+
+TEST(LearnStream, NoticesThatTheModelWasReplaced) {
+  FakeServer server;
+  server.fate = [&](const v1::LearnStreamRequest&) {
+    server.model_uid = "uid-2";
+    return Fate::kDropBefore;
+  };
+  auto stream = MustOpen(&server, Quick());
+  ASSERT_TRUE(stream->Push(Example(0)).ok());
+  const auto totals = stream->Finish();
+  EXPECT_TRUE(absl::IsAborted(totals.status()));
+  EXPECT_EQ(ErrorReason(totals.status()), "MODEL_REPLACED");
+}
+
+TEST(LearnStream, NamesItselfAtRandomWhereNobodyNamedIt) {
+  FakeServer server;
+  for (int i = 0; i < 2; ++i) {
+    LearnOptions options = Quick();
+    options.producer_id.clear();
+    auto stream = MustOpen(&server, std::move(options));
+    EXPECT_EQ(stream->producer_id().size(), 32u);
+    EXPECT_TRUE(stream->Finish().ok());
+  }
+  EXPECT_EQ(server.producer_ids().size(), 2u);
+}
+
+TEST(LearnStream, GoesOnWithoutNumbersWhenThereAreTooManyProducers) {
+  FakeServer server;
+  server.on_open = [](int64_t, const v1::LearnStreamRequest& request) {
+    if (!request.has_producer()) return grpc::Status::OK;
+    return ToGrpcStatus(
+        MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT", "10,000 producers"));
+  };
+  LearnOptions options = Quick();
+  options.producer_id.clear();
+  auto stream = MustOpen(&server, std::move(options));
+  EXPECT_EQ(stream->producer_id(), "");
+  for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
+  EXPECT_TRUE(stream->MarkPass().ok());
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(server.producer("").account, UpTo(10));
+}
+
+TEST(LearnStream, NeverSendsUnnumberedRowsTwice) {
+  FakeServer server;
+  server.fate = [](const v1::LearnStreamRequest&) { return Fate::kDropAfter; };
+  LearnOptions options = Quick();
+  options.producer_id.clear();
+  options.numbered = false;
+  auto stream = MustOpen(&server, std::move(options));
+  for (uint32_t id = 0; id < 3; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
+  EXPECT_TRUE(absl::IsUnavailable(stream->Finish().status()));
+  EXPECT_EQ(server.producer("").account, UpTo(3));
+  EXPECT_EQ(server.openings(), 1);
+}
+
+TEST(LearnStream, KeepsTheStreamWhenARowIsMalformed) {
+  FakeServer server;
+  auto stream = MustOpen(&server, Quick());
+  Row twice = Example(0);
+  twice.indices = {4, 4};
+  EXPECT_TRUE(absl::IsInvalidArgument(stream->Push(twice)));
+  EXPECT_TRUE(stream->status().ok());
+  ASSERT_TRUE(stream->Push(Example(0)).ok());
+  ASSERT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(server.producer("p").account, UpTo(1));
+}
+
+TEST(LearnStream, CancelReleasesABlockedPush) {
+  FakeServer server;
+  server.answers_together = 1000;
+  LearnOptions options = Quick();
+  options.window_messages = 1;
+  options.rows_per_message = 1000;
+  auto stream = MustOpen(&server, std::move(options));
+  // The first message stays unanswered, so the second has to wait.
+  ASSERT_TRUE(stream->Push(Example(0)).ok());
+  ASSERT_TRUE(stream->Push(Example(1)).ok());
+  ASSERT_TRUE(stream->Flush().ok());
+  std::thread canceller([&] { stream->Cancel(); });
+  ASSERT_TRUE(stream->Push(Example(2)).ok());
+  const absl::Status status = stream->Flush();
+  canceller.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST(LearnStream, RefusesOptionsOutOfRange) {
+  FakeServer server;
+  LearnOptions options = Quick();
+  options.rows_per_message = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      LearnStream::Open(server.Connect(), "m", std::move(options)).status()));
+}
+
+}  // namespace
+}  // namespace perceptrond::client

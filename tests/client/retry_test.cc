@@ -1,0 +1,111 @@
+#include "client/retry.h"
+
+#include <google/protobuf/any.pb.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "client/error.h"
+#include "google/rpc/error_details.pb.h"
+
+namespace perceptrond::client {
+namespace {
+
+// A clock that only sleeping moves.
+class RetryTest : public testing::Test {
+ protected:
+  RetryTest() {
+    policy_.now = [this] { return now_; };
+    policy_.sleep = [this](absl::Duration wait) {
+      waits_.push_back(wait);
+      now_ += wait;
+    };
+  }
+
+  static absl::Status Exhausted(absl::Duration retry) {
+    google::rpc::Status status;
+    status.set_code(8);
+    google::rpc::RetryInfo info;
+    info.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(retry));
+    status.add_details()->PackFrom(info);
+    return ToAbslStatus(status);
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<absl::Duration> waits_;
+  RetryPolicy policy_;
+};
+
+TEST_F(RetryTest, RepeatsWhatIsUnavailableUntilItSucceeds) {
+  int attempts = 0;
+  EXPECT_TRUE(CallWithRetry(policy_, true, [&] {
+                return ++attempts < 4 ? absl::UnavailableError("") : absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(attempts, 4);
+}
+
+TEST_F(RetryTest, NeverRepeatsWhatMayNotArriveTwice) {
+  int attempts = 0;
+  EXPECT_TRUE(absl::IsUnavailable(CallWithRetry(policy_, false, [&] {
+    ++attempts;
+    return absl::UnavailableError("");
+  })));
+  EXPECT_EQ(attempts, 1);
+}
+
+TEST_F(RetryTest, DoesNotRepeatWhatFailedForGood) {
+  for (const absl::Status& status :
+       {absl::NotFoundError(""), absl::InvalidArgumentError(""), absl::AbortedError(""),
+        absl::DeadlineExceededError(""), absl::ResourceExhaustedError("a cap")}) {
+    int attempts = 0;
+    EXPECT_EQ(CallWithRetry(policy_, true,
+                            [&] {
+                              ++attempts;
+                              return status;
+                            }),
+              status);
+    EXPECT_EQ(attempts, 1) << status;
+  }
+}
+
+TEST_F(RetryTest, WaitsLongerEachTimeButNeverPastTheLimits) {
+  policy_.initial_backoff = absl::Milliseconds(100);
+  policy_.max_backoff = absl::Milliseconds(400);
+  policy_.give_up_after = absl::Seconds(10);
+  EXPECT_TRUE(
+      absl::IsUnavailable(CallWithRetry(policy_, true, [] { return absl::UnavailableError(""); })));
+  ASSERT_GT(waits_.size(), 5u);
+  const absl::Duration ceilings[] = {absl::Milliseconds(100), absl::Milliseconds(200)};
+  for (size_t i = 0; i < waits_.size(); ++i) {
+    const absl::Duration ceiling = i < 2 ? ceilings[i] : absl::Milliseconds(400);
+    EXPECT_LE(waits_[i], ceiling);
+    EXPECT_GE(waits_[i], ceiling / 2);
+  }
+  EXPECT_LT(now_ - absl::UnixEpoch(), absl::Seconds(10));
+}
+
+TEST_F(RetryTest, WaitsAtLeastAsLongAsTheServerAsks) {
+  int attempts = 0;
+  EXPECT_TRUE(CallWithRetry(policy_, true, [&] {
+                return ++attempts == 1 ? Exhausted(absl::Seconds(7)) : absl::OkStatus();
+              }).ok());
+  ASSERT_EQ(waits_.size(), 1u);
+  EXPECT_EQ(waits_[0], absl::Seconds(7));
+}
+
+TEST_F(RetryTest, DoesNotStartAWaitThatWouldEndTooLate) {
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      CallWithRetry(policy_, true, [] { return Exhausted(absl::Minutes(5)); })));
+  EXPECT_TRUE(waits_.empty());
+}
+
+TEST_F(RetryTest, BackoffStartsOverAfterProgress) {
+  policy_.initial_backoff = absl::Milliseconds(100);
+  Backoff backoff(policy_);
+  for (int i = 0; i < 5; ++i) backoff.Next(absl::UnavailableError(""));
+  backoff.Reset();
+  EXPECT_LE(backoff.Next(absl::UnavailableError("")), absl::Milliseconds(100));
+}
+
+}  // namespace
+}  // namespace perceptrond::client

@@ -1,0 +1,36 @@
+#!/bin/sh
+# What perceptronctl says and how it exits where no server is needed. Usage: usage_test.sh PERCEPTRONCTL
+set -u
+ctl=$1
+failures=0
+
+expect() {  # expect CODE PATTERN ARGUMENT...
+  code=$1
+  pattern=$2
+  shift 2
+  said=$("$ctl" "$@" 2>&1 </dev/null)
+  got=$?
+  if [ "$got" -ne "$code" ] || ! printf '%s' "$said" | grep -q -e "$pattern"; then
+    echo "perceptronctl $*: exit $got, expected $code and \"$pattern\":"
+    echo "$said"
+    failures=1
+  fi
+}
+
+expect 0 'perceptronctl [0-9]' --version
+expect 0 'A first model' --help
+for command in create list get update delete freeze unfreeze learn predict watch health; do
+  expect 0 'Example' "$command" --help
+done
+expect 2 'subcommand' 
+expect 2 'NAME' get
+expect 2 'exactly one of' create m
+expect 2 'excludes' create m --dimension 4 --named
+expect 2 'text' list -o yaml
+expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
+expect 2 'say what to change' update m
+# Nobody listens there; -o is taken before and after the subcommand.
+expect 1 'is perceptrond running there' --server unix:/nonexistent/socket --timeout 0.2 -o json list
+expect 1 'is perceptrond running there' list --server unix:/nonexistent/socket --timeout 0.2 -o json
+expect 1 'UNAVAILABLE' health --server unix:/nonexistent/socket --timeout 0.2
+exit $failures
