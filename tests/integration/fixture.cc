@@ -115,7 +115,8 @@ v1::Example NamedExample(const std::string& label_name,
 void ServerTest::Connect() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // Its own connection: one that failed with the server before would first wait before it tries again.
+  // Its own connection: one that failed with the server before would first wait before it tries
+  // again.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   channel_ =
       grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), arguments);

@@ -1,0 +1,81 @@
+// /metrics of the real server: what promtool thinks of it, and that models' series come and go with
+// the models.
+#include "tests/integration/fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+class ServerMetricsTest : public ServerTest {
+ protected:
+  ServerMetricsTest() : ServerTest({"--metrics-max-models", "2"}) {}
+  std::string Scrape() {
+    return RunCommand("curl -sf http://127.0.0.1:" + std::to_string(server_.metrics_port()) +
+                      "/metrics")
+        .out;
+  }
+  void LearnOne(const std::string& id) {
+    v1::LearnRequest learn;
+    learn.set_model("models/" + id);
+    *learn.add_examples() = SparseExample(1, {{0, 1}});
+    ASSERT_TRUE(Learn(learn).ok());
+  }
+};
+
+TEST_F(ServerMetricsTest, PromtoolFindsNothingToSay) {
+  CreateDense("a", 1);
+  LearnOne("a");
+  const CommandResult checked = RunCommand("promtool check metrics 2>&1", Scrape());
+  EXPECT_EQ(checked.exit_code, 0);
+  EXPECT_EQ(checked.out, "");
+}
+
+TEST_F(ServerMetricsTest, CountsOfAModelAreItsReports) {
+  CreateDense("a", 1);
+  LearnOne("a");
+  LearnOne("a");
+  const std::string text = Scrape();
+  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_model_examples_total{model_name=\"a\"} 2"));
+  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_model_mistakes_total{model_name=\"a\"} 1"));
+  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_model_updates_total{model_name=\"a\"} 1"));
+  EXPECT_THAT(text, ::testing::HasSubstr("grpc_method=\"Learn\""));
+  EXPECT_THAT(text, ::testing::HasSubstr("grpc_server_handling_seconds_bucket"));
+  EXPECT_THAT(text, ::testing::HasSubstr("process_resident_memory_bytes"));
+  EXPECT_THAT(text, ::testing::HasSubstr("perceptrond_build_info"));
+}
+
+TEST_F(ServerMetricsTest, AModelsSeriesEndWithTheModel) {
+  CreateDense("gone", 1);
+  LearnOne("gone");
+  EXPECT_THAT(Scrape(), ::testing::HasSubstr("model_name=\"gone\""));
+  grpc::ClientContext context;
+  v1::DeleteModelRequest request;
+  request.set_name("models/gone");
+  google::protobuf::Empty empty;
+  ASSERT_TRUE(models_->DeleteModel(&context, request, &empty).ok());
+  EXPECT_THAT(Scrape(), ::testing::Not(::testing::HasSubstr("gone")));
+}
+
+TEST_F(ServerMetricsTest, RequestsForUnknownModelsMakeNoSeriesAndTheNumberOfModelsIsCapped) {
+  for (const char* id : {"a", "b", "c"}) CreateDense(id, 1);
+  v1::PredictRequest predict;
+  predict.set_model("models/invented");
+  v1::PredictResponse response;
+  EXPECT_FALSE(Predict(predict, &response).ok());
+  const std::string text = Scrape();
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("invented")));
+  EXPECT_THAT(text, ::testing::HasSubstr("model_name=\"b\""));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("model_name=\"c\"")));
+}
+
+TEST_F(ServerMetricsTest, CountersGoOnAfterASigkill) {
+  CreateDense("a", 1);
+  LearnOne("a");
+  server_.Kill();
+  Restart();
+  // Without having been loaded.
+  EXPECT_THAT(Scrape(),
+              ::testing::HasSubstr("perceptrond_model_examples_total{model_name=\"a\"} 1"));
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
