@@ -64,13 +64,14 @@ void WatchReactor::Look() {
 
 void WatchReactor::Wait() {
   if (finished_) return;
-  alarm_.Set(absl::ToChronoTime(absl::Now() + interval_),
-             [weak = std::weak_ptr<WatchReactor>(self_)](bool /*on_time*/) {
-               const std::shared_ptr<WatchReactor> alive = weak.lock();
-               if (alive == nullptr) return;
-               MutexLock lock(&alive->mutex_);
-               alive->Look();
-             });
+  alarm_ = std::make_unique<grpc::Alarm>();
+  alarm_->Set(absl::ToChronoTime(absl::Now() + interval_),
+              [weak = std::weak_ptr<WatchReactor>(self_)](bool /*on_time*/) {
+                const std::shared_ptr<WatchReactor> alive = weak.lock();
+                if (alive == nullptr) return;
+                MutexLock lock(&alive->mutex_);
+                alive->Look();
+              });
 }
 
 void WatchReactor::End(const grpc::Status& status) {
@@ -80,7 +81,7 @@ void WatchReactor::End(const grpc::Status& status) {
     return;
   }
   finished_ = true;
-  alarm_.Cancel();
+  if (alarm_ != nullptr) alarm_->Cancel();
   Finish(status);
 }
 

@@ -45,7 +45,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<::perceptron::v1::Wat
   Mutex mutex_;
   std::string name_ ABSL_GUARDED_BY(mutex_);
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
-  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
+  // A new one each time: the old one may be in the middle of its callback.
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
   ::perceptron::v1::WatchModelResponse response_ ABSL_GUARDED_BY(mutex_);
   // What was sent last: the settings' etag and the serialized report.
   std::string last_ ABSL_GUARDED_BY(mutex_);

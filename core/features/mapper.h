@@ -16,7 +16,8 @@ namespace perceptrond {
 // thread-safe; holds views of the batch it was given last.
 class Mapper {
  public:
-  explicit Mapper(const FeatureSpace& space) : space_(space) {}
+  // The indices of a row without features are not null: see Row.
+  explicit Mapper(const FeatureSpace& space) : space_(space) { indices_.reserve(1); }
 
   // Begins a batch, whose columns fit together (CheckColumns). Finds fault with a batch whose form
   // the space does not take, as names in a dense space. O(names).

@@ -1,7 +1,8 @@
 #include "core/model/committer.h"
 
+#include <optional>
+
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/notification.h"
 #include "core/model/error.h"
 
 namespace perceptrond {
@@ -29,14 +30,16 @@ void Committer::Submit(std::shared_ptr<Model> model, Done done) {
 }
 
 absl::Status Committer::Commit(std::shared_ptr<Model> model) {
-  absl::Notification finished;
-  absl::Status result;
+  Mutex mutex;
+  std::optional<absl::Status> result;
   Submit(std::move(model), [&](absl::Status status) {
+    MutexLock lock(&mutex);
     result = std::move(status);
-    finished.Notify();
   });
-  finished.WaitForNotification();
-  return result;
+  const auto answered = [&result] { return result.has_value(); };
+  MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(&answered));
+  return *std::move(result);
 }
 
 void Committer::Run() {

@@ -150,7 +150,7 @@ class Model::Learning {
   void Judged(const Judgement& judgement, int32_t label) {
     tally_.Judged(judgement, label, squared_norm_ + augmented_);
     if (call_.detail) {
-      outcome_.scores[row_] = static_cast<float>(judgement.score);
+      outcome_.scores[row_] = Saturate(judgement.score);
       outcome_.predicted[row_] = judgement.predicted;
     }
     ++pending_;

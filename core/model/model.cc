@@ -7,6 +7,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "core/model/snapshot_codec.h"
+#include "core/vector/kernels.h"
 
 namespace perceptrond {
 
@@ -178,9 +179,9 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
                                   "names that share a slot add up to no finite number"}});
       continue;
     }
-    outcome.scores[i] = static_cast<float>(score);
+    outcome.scores[i] = Saturate(score);
     outcome.labels[i] = learner_->Predict(score);
-    if (per_norm > 0) outcome.distances[i] = static_cast<float>(score * per_norm);
+    if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
   }
   return absl::OkStatus();
 }

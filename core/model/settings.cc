@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -88,6 +89,11 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
   if (weights.offset() != 0 && learner.offset_value() == 0) {
     return Invalid(absl::StrCat(kField, ".offset"),
                    "a boundary through the origin (offset_value 0) has no offset");
+  }
+  if (weights.offset() != 0 &&
+      !(std::abs(weights.offset() / learner.offset_value()) <= std::numeric_limits<float>::max())) {
+    return Invalid(absl::StrCat(kField, ".offset"),
+                   "divided by offset_value it is out of float32's range");
   }
   StartingWeights start;
   start.indices.assign(weights.indices().begin(), weights.indices().end());

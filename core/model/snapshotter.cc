@@ -9,12 +9,14 @@ namespace perceptrond {
 Snapshotter::Snapshotter(Journal& journal, Committer& committer)
     : journal_(journal), committer_(committer), thread_([this] { Run(); }) {}
 
-Snapshotter::~Snapshotter() {
+Snapshotter::~Snapshotter() { Stop(); }
+
+void Snapshotter::Stop() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Snapshotter::Request(std::shared_ptr<Model> model) {

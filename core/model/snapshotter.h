@@ -17,9 +17,10 @@ namespace perceptrond {
 class Snapshotter {
  public:
   Snapshotter(Journal& journal, Committer& committer);
-  // Finishes the snapshot it is at and leaves the others for another time: they only shorten
-  // replay.
   ~Snapshotter();
+  // Finishes the snapshot it is at and leaves the others for another time: they only shorten
+  // replay. Requests from then on are ignored.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Asks for a snapshot. A model that already waits is not asked for twice.
   void Request(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -57,8 +57,9 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
 }
 
 Store::~Store() {
-  // The snapshotter waits for commits, and commits ask for snapshots.
-  snapshotter_.reset();
+  // The snapshotter waits for commits, and commits ask for snapshots: it stops first, but is there
+  // until the last commit.
+  snapshotter_->Stop();
   committer_.reset();
 }
 
@@ -123,14 +124,21 @@ absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool 
   if (!header.ok()) return JournalError(header.status(), name);
   if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
   if (validate_only) return absl::OkStatus();
-  // In memory, so that whoever holds it, or is loading it, is told.
+  // In memory and held, so that whoever asks for it until it is gone meets it closed; and no commit
+  // under way may write behind the deletion. A model too damaged to load can be deleted all the
+  // same.
   absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
-  if (absl::Status status = journal_->Delete(name); !status.ok()) return JournalError(status, name);
-  if (count_.has_value()) --*count_;
-  if (model.ok()) (*model)->Close(ModelNotFound(name));
-  MutexLock slots(&mutex_);
-  Remove(std::string(name));
-  return absl::OkStatus();
+  if (model.ok()) {
+    (*model)->Close(ModelNotFound(name));
+    (void)committer_->Commit(*model);
+  }
+  const absl::Status deleted = journal_->Delete(name);
+  if (deleted.ok() && count_.has_value()) --*count_;
+  if (model.ok()) {
+    MutexLock slots(&mutex_);
+    Remove(std::string(name));
+  }
+  return JournalError(deleted, name);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {

@@ -67,11 +67,11 @@ class ABSL_LOCKABLE Mutex {
   }
 
  private:
-  void BeforeWait() {
-    PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_unlock(this, 0));
-    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, 0));
-  }
+  // Abseil evaluates the condition under the lock, but within the call: until post_unlock the
+  // sanitizer does not look.
+  void BeforeWait() { PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_unlock(this, 0)); }
   void AfterWait() {
+    PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, 0));
     PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, 0));
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, 0, 0));
   }

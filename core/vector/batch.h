@@ -34,8 +34,8 @@ struct Batch {
   Row row(size_t i) const {
     const size_t begin = row_begin(i);
     if (dense_width > 0) return Row{nullptr, values.data() + begin, dense_width};
-    return Row{indices.data() + begin, values.empty() ? nullptr : values.data() + begin,
-               row_ends[i] - begin};
+    return Row{indices.empty() ? kNoIndices : indices.data() + begin,
+               values.empty() ? nullptr : values.data() + begin, row_ends[i] - begin};
   }
 };
 

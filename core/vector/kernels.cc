@@ -1,5 +1,6 @@
 #include "core/vector/kernels.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -55,6 +56,11 @@ bool StaysFinite(std::span<const float> weights, double step, const Row& row) {
     if (!(std::abs(after) <= std::numeric_limits<float>::max())) return false;
   }
   return true;
+}
+
+float Saturate(double value) {
+  constexpr double kMax = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kMax, kMax));
 }
 
 double AddScaled(std::span<float> weights, double step, const Row& row) {

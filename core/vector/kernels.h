@@ -25,4 +25,7 @@ bool StaysFinite(std::span<const float> weights, double step, const Row& row);
 // twice. O(row.size).
 double AddScaled(std::span<float> weights, double step, const Row& row);
 
+// A finite value as float32: what lies beyond its range becomes its largest number, not infinity.
+float Saturate(double value);
+
 }  // namespace perceptrond

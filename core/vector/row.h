@@ -6,6 +6,9 @@
 
 namespace perceptrond {
 
+// Where a sparse row without features points: null indices would make it dense.
+inline constexpr uint32_t kNoIndices[1] = {};
+
 // A view of one row, sparse or dense. Owns nothing: the arrays must outlive it. Any thread may read
 // it.
 struct Row {

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Installs, builds and runs every test. tests/README.md says more.
+set -eu
+
+usage() {
+  cat <<'END'
+Usage: sh tests/run.sh [--tsan | --asan] [--label X]... [--no-install] [--jobs N] [-- CTEST-OPTIONS]
+
+  (none)         builds into build/ (Release) and runs every test
+  --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
+  --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
+                 runs the tests of core/ and client/, all of them unless a label is given
+  --label X      only the tests labelled X (a regular expression); may be repeated
+  --no-install   install no packages
+  --jobs N       compilers, and tests, that may run at once (default: as many as fit)
+  --             what follows goes to ctest, as in: -- -R Journal --repeat until-fail:20
+
+The last lines are ctest's own.
+END
+}
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build
+kind=Release
+sanitize=
+labels=
+install=yes
+jobs=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --tsan) build=$root/build-tsan kind=Debug sanitize=thread ;;
+    --asan) build=$root/build-asan kind=Debug sanitize=address,undefined ;;
+    --label) labels="$labels ${2:?--label takes a label}"; shift ;;
+    --jobs) jobs=${2:?--jobs takes a number}; shift ;;
+    --no-install) install=no ;;
+    --help | -h) usage; exit 0 ;;
+    --) shift; break ;;
+    *) printf 'tests/run.sh: unknown option %s\n\n' "$1" >&2; usage >&2; exit 2 ;;
+  esac
+  shift
+done
+if [ "$sanitize" = thread ] && [ -z "$labels" ]; then labels=tsan; fi
+
+say() { printf '\n== %s\n' "$*"; }
+
+if [ "$install" = yes ]; then
+  say "packages"
+  sh "$root/deploy/install_packages.sh" build test
+fi
+
+if [ -z "$jobs" ]; then
+  # A compiler that reads gRPC's headers takes up to 1 GiB.
+  jobs=$(nproc)
+  fits=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+  if [ "${fits:-1}" -lt "$jobs" ]; then jobs=${fits:-1}; fi
+  if [ "$jobs" -lt 1 ]; then jobs=1; fi
+fi
+
+say "build into ${build#"$root"/}"
+# Given by the caller's arguments: what is left is for ctest.
+configure() {
+  if [ -f "$build/CMakeCache.txt" ]; then
+    cmake -S "$root" -B "$build" "$@"
+  else
+    cmake -S "$root" -B "$build" -G Ninja "$@"
+  fi
+}
+if [ "$kind" = Debug ]; then
+  configure -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1" -DPERCEPTROND_SANITIZE="$sanitize" -DPERCEPTROND_TESTS=ON
+else
+  configure -DCMAKE_BUILD_TYPE="$kind" -DPERCEPTROND_TESTS=ON
+fi
+
+# A sanitizer's run builds its own tests only.
+targets=all
+if [ "$sanitize" = thread ]; then
+  # The programs whose tests have the label.
+  targets=$(sed -n 's/.*TEST_TARGET=\([^ "]*\).*TEST_PROPERTIES=[^ "]*LABELS;[^ "]*tsan.*/\1/p' "$build/build.ninja")
+  if [ -z "$targets" ]; then
+    echo "No test program has the label tsan: give one LABELS tsan in its CMakeLists.txt." >&2
+    exit 1
+  fi
+elif [ -n "$sanitize" ]; then
+  targets="tests/core/all tests/client/all"
+  # What was not built; and a package for others, whose build knows nothing of sanitizers.
+  set -- -E '_NOT_BUILT$|^client_package$' -LE style "$@"
+fi
+# shellcheck disable=SC2086  # a list of words
+cmake --build "$build" -j "$jobs" --target $targets
+
+say "test"
+for label in $labels; do set -- -L "$label" "$@"; done
+# A sanitizer's first report is a failure, and says where.
+export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 ${TSAN_OPTIONS:-}"
+export UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1 ${UBSAN_OPTIONS:-}"
+export ASAN_OPTIONS="detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"
+export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$jobs}"
+exec ctest --test-dir "$build" --output-on-failure --no-tests=error "$@"

@@ -1,0 +1,75 @@
+#!/bin/sh
+# Includes run one way, and each library hides in its place: the table below says which.
+#   sh include_direction_test.sh [ROOT]
+set -eu
+
+root=${1:-$(dirname "$0")/../..}
+cd "$root"
+
+# shellcheck disable=SC2046  # no name in the tree holds a space
+awk '
+function layer_of(path) {
+  if (path ~ /^core\/[a-z]+\//) { split(path, part, "/"); return part[2] }
+  if (path ~ /^server\//) return "server"
+  if (path ~ /^client\//) return "client"
+  if (path ~ /^perceptron\/storage\/.*\.pb\.h$/) return "records"
+  if (path ~ /^(perceptron|google)\/.*\.grpc\.pb\.h$/) return "services"
+  if (path ~ /^(perceptron|google\/rpc)\/.*\.pb\.h$/) return "messages"
+  return ""
+}
+function wrong(why) {
+  printf "%s:%d: includes %s: %s\n", FILENAME, FNR, included, why
+  violations++
+}
+BEGIN {
+  # What a layer may include, besides itself, the standard library and Abseil.
+  allowed["sync"] = ""
+  allowed["vector"] = "sync"
+  allowed["features"] = "sync vector"
+  allowed["learner"] = "sync vector features"
+  allowed["convergence"] = "sync vector learner"
+  allowed["journal"] = "sync records"
+  allowed["model"] = "sync vector features learner convergence journal records messages"
+  allowed["server"] = allowed["model"] " model services"
+  allowed["client"] = "vector messages services"
+
+  # Where a library may be seen.
+  home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
+  home["prometheus/"] = home["CivetServer"] = home["civetweb"] = "^server/metrics[.]cc$"
+  home["rocksdb/"] = "^core/journal/rocksdb_journal[.]cc$"
+  home["xxhash"] = "^core/features/hashing[.]cc$"
+  home["spdlog/"] = home["fmt/"] = "^server/logging[.]cc$"
+  home["CLI/"] = "^(server/options[.]cc|client/ctl/.*)$"
+}
+FNR == 1 {
+  files++
+  layer = layer_of(FILENAME)
+  if (!(layer in allowed)) {
+    printf "%s: lies in no layer; see docs/architecture.md, and name it in tests/style/include_direction_test.sh\n", FILENAME
+    violations++
+  }
+}
+/^[ \t]*#[ \t]*include[ \t]*["<]/ {
+  included = $0
+  sub(/^[ \t]*#[ \t]*include[ \t]*/, "", included)
+  quoted = substr(included, 1, 1) == "\""
+  path = substr(included, 2)
+  sub(/[">].*/, "", path)
+  for (library in home)
+    if (index(path, library) == 1 && FILENAME !~ home[library])
+      wrong("this library is used in " home[library] " only")
+  target = layer_of(path)
+  if (target == "") {
+    if (quoted && path !~ /^absl\//) wrong("an include of the project names its layer, from the root")
+    next
+  }
+  if (!quoted) wrong("an include of the project stands in quotes")
+  if (target != layer && index(" " allowed[layer] " ", " " target " ") == 0)
+    wrong(layer " may not depend on " target)
+}
+END {
+  if (files == 0) { print "no source files found"; exit 1 }
+  if (violations) { printf "%d violations in %d files\n", violations, files; exit 1 }
+  printf "%d files keep to the include direction\n", files
+}
+' $(find core server client -name '*.cc' -o -name '*.h' -o -name '*.cc.in' | sort)

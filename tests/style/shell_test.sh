@@ -1,0 +1,13 @@
+#!/bin/sh
+# No script of the project gives shellcheck anything to say.
+#   sh shell_test.sh [ROOT [SHELLCHECK]]
+set -eu
+
+root=${1:-$(dirname "$0")/../..}
+shellcheck=${2:-shellcheck}
+cd "$root"
+files=$(find deploy tests -name '*.sh' | sort)
+if [ -f .ci/run ]; then files="$files .ci/run"; fi
+# shellcheck disable=SC2086  # a list of words
+"$shellcheck" $files
+echo "$(echo "$files" | wc -w) scripts are clean"
