@@ -1,0 +1,178 @@
+// The convergence report against data whose margin is known because they were built with it.
+#include <cmath>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/support/models.h"
+#include "tests/support/separable.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::LoneModel;
+using testing::MakeSeparable;
+using testing::SeparableData;
+namespace v1 = ::perceptron::v1;
+
+// Float32 weights round: by so much may a figure miss what the theorem says of exact ones.
+constexpr double kSlack = 1e-5;
+
+struct Setup {
+  uint32_t dimension;
+  double margin;
+  double offset_value;
+  double step_size;
+};
+
+void PrintTo(const Setup& setup, std::ostream* out) {
+  *out << "d=" << setup.dimension << " margin=" << setup.margin << " b=" << setup.offset_value
+       << " eta=" << setup.step_size;
+}
+
+class Theorem : public ::testing::TestWithParam<Setup> {
+ protected:
+  static v1::Model Settings() {
+    v1::Model settings = DenseSettings("separable", GetParam().dimension);
+    settings.mutable_learner()->set_offset_value(GetParam().offset_value);
+    settings.mutable_learner()->set_step_size(GetParam().step_size);
+    return settings;
+  }
+  static SeparableData Data(uint32_t seed) {
+    return MakeSeparable(seed, 300, GetParam().dimension, GetParam().margin,
+                         GetParam().offset_value);
+  }
+};
+
+TEST_P(Theorem, HoldsAtEveryMomentOfTheRun) {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    const SeparableData data = Data(seed);
+    LoneModel lone(Settings());
+    const double bound = data.squared_radius / (data.margin * data.margin);
+    bool converged = false;
+    for (int64_t pass = 1; !converged; ++pass) {
+      ASSERT_LE(pass, static_cast<int64_t>(bound) + 1) << "seed " << seed;
+      // Ten stretches a pass, so that the report is looked at in the middle of things.
+      for (size_t at = 0; at < 300; at += 30) {
+        const bool last = at + 30 == 300;
+        const LearnOutcome outcome =
+            lone.Learn(Columns(data.examples, at, at + 30).batch(), last ? pass : 0);
+        const Report report = lone.model->MakeReport();
+        ASSERT_LE(report.counters.updates, bound);
+        ASSERT_TRUE(report.margin_ceiling.has_value());
+        ASSERT_GE(*report.margin_ceiling, data.margin * (1 - kSlack));
+        ASSERT_TRUE(report.bound_in_use.has_value());
+        ASSERT_GT(*report.bound_in_use, 0);
+        ASSERT_LE(*report.bound_in_use, 1 + kSlack);
+        if (last) converged = outcome.pass->converged;
+      }
+    }
+    const Report report = lone.model->MakeReport();
+    EXPECT_DOUBLE_EQ(report.radius * report.radius, data.squared_radius);
+    ASSERT_TRUE(report.margin_floor.has_value());
+    EXPECT_GT(*report.margin_floor, 0);
+    EXPECT_LE(*report.margin_floor, *report.margin_ceiling * (1 + kSlack));
+    ASSERT_TRUE(report.update_bound.has_value());
+    EXPECT_GE(*report.update_bound, report.counters.updates);
+    EXPECT_NEAR(*report.update_bound,
+                data.squared_radius / (*report.margin_floor * *report.margin_floor),
+                1e-9 * *report.update_bound);
+  }
+}
+
+TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
+  const SeparableData data = Data(6);
+  LoneModel lone(Settings());
+  const Columns columns(data.examples);
+  int64_t pass = 1;
+  while (!lone.Learn(columns.batch(), pass).pass->converged) ++pass;
+  const std::vector<float> weights = lone.Weights(data.dimension);
+  const double b = GetParam().offset_value;
+  const double bias = b == 0 ? 0 : lone.Offset() / b;
+  double squared = bias * bias;
+  for (const float weight : weights) squared += static_cast<double>(weight) * weight;
+  double smallest = 1e300;
+  for (const testing::SvmExample& example : data.examples) {
+    double score = bias * b;
+    for (size_t i = 0; i < weights.size(); ++i)
+      score += static_cast<double>(weights[i]) * example.values[i];
+    smallest = std::min(smallest, example.label * score);
+  }
+  const Report report = lone.model->MakeReport();
+  EXPECT_NEAR(*report.margin_floor, smallest / std::sqrt(squared), 1e-9);
+  EXPECT_NEAR(report.weight_norm, std::sqrt(squared), 1e-9 * std::sqrt(squared));
+}
+
+TEST_P(Theorem, RefutesOnlyMarginsThatNoSeparatorHas) {
+  const SeparableData data = Data(7);
+  for (const double factor : {0.5, 1.0, 100.0}) {
+    v1::Model settings = Settings();
+    settings.set_margin_of_interest(data.margin * factor);
+    LoneModel lone(settings);
+    for (int64_t pass = 1; pass <= 5; ++pass) {
+      lone.Learn(Columns(data.examples).batch(), pass);
+      const Report report = lone.model->MakeReport();
+      ASSERT_TRUE(report.margin_refuted.has_value());
+      // The set has at least data.margin.
+      if (factor <= 1) {
+        ASSERT_FALSE(*report.margin_refuted);
+      }
+      ASSERT_EQ(*report.margin_refuted, *report.margin_ceiling < data.margin * factor);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Separable, Theorem,
+                         ::testing::Values(Setup{2, 0.1, 1, 1}, Setup{2, 0.05, 0, 1},
+                                           Setup{5, 0.1, 1, 0.1}, Setup{5, 0.1, 0, 8},
+                                           Setup{20, 0.05, 0.25, 1}, Setup{20, 0.05, 4, 0.003}));
+
+TEST(Refutation, ComesAtTheLatestWhenTheBoundIsExceeded) {
+  // Exclusive or has no separator at all: any margin is refuted before (R / margin)^2 updates.
+  v1::Model settings = DenseSettings("xor", 2);
+  settings.set_margin_of_interest(0.5);
+  LoneModel lone(settings);
+  const Columns columns = Columns()
+                              .AddDense({-1, -1}, 1)
+                              .AddDense({1, 1}, 1)
+                              .AddDense({-1, 1}, -1)
+                              .AddDense({1, -1}, -1);
+  const double bound = 3 / (0.5 * 0.5);
+  while (lone.model->revision() <= bound) lone.Learn(columns.batch());
+  EXPECT_TRUE(lone.model->MakeReport().margin_refuted.value());
+}
+
+TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
+  v1::Model settings = DenseSettings("started", 2);
+  settings.set_margin_of_interest(0.1);
+  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  start.add_indices(0);
+  start.add_values(1);
+  LoneModel lone(settings);
+  const Columns columns = Columns().AddDense({1, 0.5}, 1).AddDense({-1, 0.25}, 1);
+  for (int64_t pass = 1; pass <= 20; ++pass) lone.Learn(columns.batch(), pass);
+  const Report report = lone.model->MakeReport();
+  EXPECT_GT(report.counters.updates, 0U);
+  EXPECT_TRUE(report.counters.last_pass->converged);
+  EXPECT_FALSE(report.margin_ceiling.has_value());
+  EXPECT_FALSE(report.bound_in_use.has_value());
+  EXPECT_FALSE(report.margin_floor.has_value());
+  EXPECT_FALSE(report.update_bound.has_value());
+  EXPECT_FALSE(report.margin_refuted.has_value());
+}
+
+TEST(Report, OfAFreshModelClaimsNothing) {
+  const LoneModel lone(DenseSettings("fresh", 2));
+  const Report report = lone.model->MakeReport();
+  EXPECT_FALSE(report.progressive_error.has_value());
+  EXPECT_FALSE(report.window_error.has_value());
+  EXPECT_FALSE(report.margin_ceiling.has_value());
+  EXPECT_FALSE(report.bound_in_use.has_value());
+  EXPECT_FALSE(report.margin_floor.has_value());
+  EXPECT_FALSE(report.margin_refuted.has_value());
+  EXPECT_EQ(report.weight_norm, 0);
+}
+
+}  // namespace
+}  // namespace perceptrond

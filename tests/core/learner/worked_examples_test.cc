@@ -1,0 +1,188 @@
+// The worked examples of the lecture notes: examples small enough to be followed by hand, with the
+// updates, passes and weights they come to.
+#include <cmath>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/support/models.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::LoneModel;
+namespace v1 = ::perceptron::v1;
+
+struct Point {
+  std::vector<float> x;
+  int32_t y;
+};
+
+struct Worked {
+  std::string name;
+  std::vector<Point> data;
+  bool offset = true;
+  v1::TieRule tie = v1::TIE_RULE_MISTAKE;
+  uint64_t updates = 0;
+  // The last one has no mistake.
+  int64_t passes = 0;
+  std::vector<float> theta;
+  double theta0 = 0;
+};
+
+void PrintTo(const Worked& worked, std::ostream* out) { *out << worked.name; }
+
+Columns ToColumns(const std::vector<Point>& data) {
+  Columns columns;
+  for (const Point& point : data) columns.AddDense(point.x, point.y);
+  return columns;
+}
+
+v1::Model Settings(size_t dimension, bool offset, v1::TieRule tie) {
+  v1::Model settings = DenseSettings("worked", static_cast<uint32_t>(dimension));
+  settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
+  settings.mutable_learner()->set_tie_rule(tie);
+  return settings;
+}
+
+class WorkedExample : public ::testing::TestWithParam<Worked> {};
+
+TEST_P(WorkedExample, ConvergesAsWorkedOut) {
+  const Worked& worked = GetParam();
+  LoneModel lone(Settings(worked.data[0].x.size(), worked.offset, worked.tie));
+  const Columns columns = ToColumns(worked.data);
+  uint64_t updates = 0;
+  for (int64_t pass = 1; pass <= worked.passes; ++pass) {
+    const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
+    ASSERT_TRUE(outcome.pass.has_value());
+    EXPECT_EQ(outcome.pass->number, pass);
+    EXPECT_EQ(outcome.pass->examples, worked.data.size());
+    EXPECT_EQ(outcome.pass->updates, outcome.updated_rows.size());
+    EXPECT_EQ(outcome.pass->converged, pass == worked.passes) << "pass " << pass;
+    EXPECT_EQ(outcome.pass->updates == 0, pass == worked.passes) << "pass " << pass;
+    updates += outcome.pass->updates;
+  }
+  EXPECT_EQ(updates, worked.updates);
+  EXPECT_EQ(lone.model->revision(), worked.updates);
+  EXPECT_EQ(lone.Weights(worked.theta.size()), worked.theta);
+  EXPECT_EQ(lone.Offset(), worked.theta0);
+}
+
+const std::vector<Point> kLine = {{{1}, 1}, {{2}, 1}, {{3}, -1}, {{4}, -1}};
+const std::vector<Point> kAnd = {{{0, 0}, -1}, {{0, 1}, -1}, {{1, 0}, -1}, {{1, 1}, 1}};
+const std::vector<Point> kOr = {{{0, 0}, -1}, {{0, 1}, 1}, {{1, 0}, 1}, {{1, 1}, 1}};
+const std::vector<Point> kNand = {{{0, 0}, 1}, {{0, 1}, 1}, {{1, 0}, 1}, {{1, 1}, -1}};
+const std::vector<Point> kXor = {{{-1, -1}, 1}, {{1, 1}, 1}, {{-1, 1}, -1}, {{1, -1}, -1}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Seeds, WorkedExample,
+    ::testing::Values(
+        Worked{"OneDimension", kLine, true, v1::TIE_RULE_MISTAKE, 25, 11, {-3}, 7},
+        Worked{"Augmented",
+               {{{1, 1}, 1}, {{2, 1}, 1}, {{3, 1}, -1}, {{4, 1}, -1}},
+               false,
+               v1::TIE_RULE_MISTAKE,
+               25,
+               11,
+               {-3, 7},
+               0},
+        Worked{"And", kAnd, true, v1::TIE_RULE_MISTAKE, 18, 9, {3, 2}, -4},
+        Worked{"AndTiePositive", kAnd, true, v1::TIE_RULE_POSITIVE, 11, 6, {2, 1}, -3},
+        Worked{"Or", kOr, true, v1::TIE_RULE_MISTAKE, 9, 6, {2, 2}, -1},
+        Worked{"OrTiePositive", kOr, true, v1::TIE_RULE_POSITIVE, 5, 4, {1, 1}, -1},
+        Worked{"Nand", kNand, true, v1::TIE_RULE_MISTAKE, 18, 9, {-3, -2}, 4},
+        Worked{"NandTiePositive", kNand, true, v1::TIE_RULE_POSITIVE, 10, 6, {-2, -1}, 2},
+        Worked{"Not", {{{0}, 1}, {{1}, -1}}, true, v1::TIE_RULE_MISTAKE, 5, 4, {-2}, 1},
+        Worked{"XorWithProduct",
+               {{{-1, -1, 1}, 1}, {{1, 1, 1}, 1}, {{-1, 1, -1}, -1}, {{1, -1, -1}, -1}},
+               true,
+               v1::TIE_RULE_MISTAKE,
+               4,
+               2,
+               {0, 0, 4},
+               0}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(WorkedExamples, OneUpdate) {
+  v1::Model settings = DenseSettings("worked", 2);
+  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  start.add_indices(0);
+  start.add_indices(1);
+  start.add_values(1);
+  start.add_values(-1);
+  start.set_offset(1);
+  LoneModel lone(settings);
+  const LearnOutcome outcome = lone.Learn(Columns().AddDense({1, 3}, 1).batch());
+  EXPECT_EQ(outcome.scores, std::vector<float>{-1});
+  EXPECT_EQ(outcome.predicted, std::vector<int32_t>{-1});
+  EXPECT_EQ(outcome.mistakes, 1U);
+  EXPECT_EQ(outcome.updated_rows, std::vector<uint32_t>{0});
+  EXPECT_EQ(lone.Weights(2), (std::vector<float>{2, 2}));
+  EXPECT_EQ(lone.Offset(), 2);
+}
+
+TEST(WorkedExamples, Margins) {
+  v1::Model settings = DenseSettings("worked", 2);
+  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  start.add_indices(0);
+  start.add_indices(1);
+  start.add_values(1);
+  start.add_values(-1);
+  start.set_offset(1);
+  const LoneModel lone(settings);
+  const std::vector<Point> data = {{{1, 3}, 1}, {{2.5, 1.5}, 1}, {{-1.5, 1.5}, -1}};
+  const PredictOutcome outcome = lone.Predict(ToColumns(data).unlabelled());
+  const double root = std::sqrt(2.0);
+  const std::vector<double> margins = {-root / 2, root, root};
+  ASSERT_EQ(outcome.distances.size(), data.size());
+  double smallest = 1e9;
+  for (size_t i = 0; i < data.size(); ++i) {
+    const double margin = data[i].y * outcome.distances[i];
+    EXPECT_NEAR(margin, margins[i], 1e-6);
+    smallest = std::min(smallest, margin);
+  }
+  EXPECT_NEAR(smallest, -root / 2, 1e-6);
+}
+
+TEST(WorkedExamples, OneDimensionThroughTheOriginNeverConverges) {
+  LoneModel lone(Settings(1, false, v1::TIE_RULE_MISTAKE));
+  const Columns columns = ToColumns(kLine);
+  for (int64_t pass = 1; pass <= 200; ++pass) {
+    const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
+    ASSERT_FALSE(outcome.pass->converged);
+    ASSERT_GT(outcome.pass->updates, 0U);
+  }
+}
+
+TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
+  LoneModel lone(Settings(2, false, v1::TIE_RULE_MISTAKE));
+  const Columns columns = ToColumns({{{1, 1}, 1}, {{2, 1}, 1}, {{3, 1}, -1}, {{4, 1}, -1}});
+  for (int64_t pass = 1; pass <= 11; ++pass) lone.Learn(columns.batch(), pass);
+  const Report report = lone.model->MakeReport();
+  EXPECT_DOUBLE_EQ(report.radius, std::sqrt(17.0));
+  EXPECT_NEAR(17 / (0.18569 * 0.18569), 493.0, 0.1);
+  EXPECT_LE(report.counters.updates, 493U);
+  // theta = (-3, 7): the floor is its margin, attained at x = 2 (7 - 6 = 1); gamma* lies above it.
+  EXPECT_DOUBLE_EQ(*report.margin_floor, 1 / std::sqrt(58.0));
+  EXPECT_LE(*report.margin_floor, 0.18569 + 1e-5);
+  EXPECT_DOUBLE_EQ(*report.margin_ceiling, std::sqrt(58.0) / 25);
+  EXPECT_GE(*report.margin_ceiling, 0.18569);
+}
+
+TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
+  LoneModel lone(Settings(2, true, v1::TIE_RULE_MISTAKE));
+  const Columns columns = ToColumns(kXor);
+  for (int64_t pass = 1; pass <= 10; ++pass) {
+    const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
+    EXPECT_EQ(outcome.pass->updates, 4U);
+    EXPECT_FALSE(outcome.pass->converged);
+    EXPECT_EQ(lone.Weights(2), (std::vector<float>{0, 0}));
+    EXPECT_EQ(lone.Offset(), 0);
+    // No separator exists, whatever its margin.
+    EXPECT_EQ(lone.model->MakeReport().margin_ceiling, 0.0);
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond

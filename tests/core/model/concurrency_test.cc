@@ -1,0 +1,247 @@
+// Many streams learn one model at once while others predict, read reports and take snapshots. To be
+// run under ThreadSanitizer too.
+#include <atomic>
+#include <bit>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/support/recording_journal.h"
+#include "tests/support/separable.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::RecordingJournal;
+using testing::Send;
+using testing::SeparableData;
+using testing::StateBytes;
+
+constexpr uint32_t kDimension = 16;
+constexpr int kLearners = 8;
+constexpr int kPasses = 6;
+constexpr size_t kExamples = 1600;
+constexpr size_t kMessage = 25;
+
+// Float32 weights, written anew: each update rounds once from float64.
+struct Replayed {
+  std::vector<float> weights = std::vector<float>(kDimension);
+  double bias = 0;
+  uint64_t revision = 0;
+  uint64_t no_mistakes = 0;
+
+  void Apply(const storage::UpdateRecord& record) {
+    EXPECT_EQ(record.first_revision(), revision + 1);
+    int at = 0;
+    for (int row = 0; row < record.labels_size(); ++row) {
+      double score = bias;
+      const int begin = at;
+      for (; at < static_cast<int>(record.row_ends(row)); ++at)
+        score += static_cast<double>(weights[record.indices(at)]) * record.values(at);
+      // The sum's order is another here: what it may differ by is no matter.
+      if (record.labels(row) * score > 1e-9) ++no_mistakes;
+      for (int i = begin; i < at; ++i) {
+        float& weight = weights[record.indices(i)];
+        weight = static_cast<float>(weight + static_cast<double>(record.labels(row)) *
+                                                 static_cast<double>(record.values(i)));
+      }
+      bias += record.labels(row);
+      ++revision;
+    }
+  }
+};
+
+class Concurrency : public ::testing::Test {
+ protected:
+  Concurrency() {
+    Store::Options options;
+    options.snapshot_bytes = 1;
+    store_ =
+        std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_), options);
+    EXPECT_OK(store_->Create(DenseSettings("shared", kDimension), "", false).status());
+    model_ = store_->Acquire("shared").value();
+  }
+
+  // One producer's share of the set, some passes of it. Says how many updates were its own.
+  uint64_t LearnShare(int learner) {
+    uint64_t updates = 0;
+    const size_t share = kExamples / kLearners;
+    for (int pass = 1; pass <= kPasses; ++pass) {
+      for (size_t at = 0; at < share; at += kMessage) {
+        const size_t begin = learner * share + at;
+        const Columns columns(data_.examples, begin, begin + kMessage);
+        const int64_t offset = (pass - 1) * share + at;
+        const testing::Sent sent = Send(*store_, "shared", absl::StrCat("learner-", learner),
+                                        columns.batch(), offset, at + kMessage == share ? pass : 0);
+        EXPECT_OK(sent.status);
+        EXPECT_EQ(sent.outcome.examples, kMessage);
+        EXPECT_EQ(sent.outcome.duplicates, 0U);
+        EXPECT_EQ(sent.outcome.mistakes, sent.outcome.updated_rows.size());
+        updates += sent.outcome.updated_rows.size();
+      }
+    }
+    return updates;
+  }
+
+  // Every row of a prediction comes from one state: a row and its copy score the same.
+  void PredictOnce(uint64_t& revision) {
+    const std::vector<testing::SvmExample> twice = {data_.examples[0], data_.examples[1],
+                                                    data_.examples[0], data_.examples[1]};
+    PredictOutcome outcome;
+    EXPECT_OK(model_->Predict(Columns(twice).unlabelled(), {}, revision, outcome));
+    EXPECT_GE(outcome.revision, revision);
+    EXPECT_EQ(outcome.scores[0], outcome.scores[2]);
+    EXPECT_EQ(outcome.scores[1], outcome.scores[3]);
+    revision = outcome.revision;
+  }
+
+  // Counters and weights of one moment: they must fit together.
+  void ReportOnce(uint64_t& examples) {
+    const Model::View view = model_->MakeView();
+    const Report& report = view.report;
+    EXPECT_EQ(report.counters.updates, view.weights.revision);
+    EXPECT_EQ(report.counters.mistakes, report.counters.updates);
+    EXPECT_GE(report.counters.examples, examples);
+    examples = report.counters.examples;
+    if (!report.margin_ceiling.has_value()) return;
+    EXPECT_GE(*report.margin_ceiling, data_.margin * (1 - 1e-5));
+    EXPECT_LE(*report.bound_in_use, 1 + 1e-5);
+  }
+
+  const SeparableData data_ = testing::MakeSeparable(5, kExamples, kDimension, 0.05, 1);
+  const std::shared_ptr<RecordingJournal> journal_ =
+      std::make_shared<RecordingJournal>(std::make_shared<MemoryJournal>());
+  std::unique_ptr<Store> store_;
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
+  std::atomic<bool> done = false;
+  std::atomic<uint64_t> updates = 0;
+  std::vector<std::thread> learners;
+  std::vector<std::thread> watchers;
+  for (int i = 0; i < kLearners; ++i) learners.emplace_back([&, i] { updates += LearnShare(i); });
+  for (int i = 0; i < 2; ++i) {
+    watchers.emplace_back([&] {
+      for (uint64_t revision = 0; !done;) PredictOnce(revision);
+    });
+  }
+  watchers.emplace_back([&] {
+    for (uint64_t examples = 0; !done;) ReportOnce(examples);
+  });
+  watchers.emplace_back([&] {
+    for (uint64_t revision = 0; !done;) {
+      const storage::Snapshot snapshot = model_->MakeSnapshot();
+      EXPECT_GE(snapshot.revision(), revision);
+      revision = snapshot.revision();
+    }
+  });
+  for (std::thread& thread : learners) thread.join();
+  done = true;
+  for (std::thread& thread : watchers) thread.join();
+  journal_->AwaitSnapshots(1);
+
+  const Report report = model_->MakeReport();
+  EXPECT_EQ(report.counters.examples, kExamples * kPasses);
+  EXPECT_EQ(report.counters.duplicates, 0U);
+  EXPECT_EQ(report.counters.updates, updates);
+  EXPECT_EQ(model_->revision(), updates);
+  EXPECT_GT(updates, 50U);
+  EXPECT_LE(static_cast<double>(updates), data_.squared_radius / (data_.margin * data_.margin));
+
+  // A serial run over the journal's records ends at the same bits, and each was a mistake on the
+  // state it was applied to.
+  Replayed replayed;
+  for (const storage::UpdateRecord& record : journal_->records()) replayed.Apply(record);
+  EXPECT_EQ(replayed.no_mistakes, 0U);
+  EXPECT_EQ(replayed.revision, updates);
+  const Model::View view = model_->MakeView();
+  std::vector<float> weights(kDimension);
+  for (size_t i = 0; i < view.weights.indices.size(); ++i)
+    weights[view.weights.indices[i]] = view.weights.values[i];
+  for (uint32_t i = 0; i < kDimension; ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(weights[i]), std::bit_cast<uint32_t>(replayed.weights[i]))
+        << i;
+  }
+  EXPECT_EQ(view.weights.offset, replayed.bias);
+
+  // And so does the journal itself, snapshots and all.
+  const std::string state = StateBytes(*model_);
+  model_.reset();
+  store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_),
+                                   Store::Options());
+  const std::shared_ptr<Model> again = store_->Acquire("shared").value();
+  EXPECT_EQ(StateBytes(*again), state);
+  EXPECT_EQ(again->MakeReport().counters.examples, kExamples * kPasses);
+}
+
+// Names get weights while others look them up.
+TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
+  ASSERT_OK(store_->Create(testing::NamedSettings("named"), "", false).status());
+  std::atomic<bool> done = false;
+  std::vector<std::thread> learners;
+  for (int t = 0; t < 4; ++t) {
+    learners.emplace_back([&, t] {
+      testing::TrafficOptions traffic;
+      traffic.space = testing::Space::kNamed;
+      traffic.messages = 60;
+      traffic.dimension = 200;
+      for (testing::Message message : MakeTraffic(t, traffic)) {
+        message.producer = absl::StrCat("learner-", t);
+        EXPECT_OK(SendMessage(*store_, "named", traffic.space, message).status);
+      }
+    });
+  }
+  std::thread reader([&] {
+    const std::shared_ptr<Model> model = store_->Acquire("named").value();
+    testing::TrafficOptions traffic;
+    traffic.messages = 20;
+    traffic.dimension = 200;
+    const std::vector<testing::Message> messages = MakeTraffic(77, traffic);
+    while (!done) {
+      for (const testing::Message& message : messages) {
+        PredictOutcome outcome;
+        EXPECT_OK(model->Predict(
+            testing::SpaceBatch(testing::Space::kNamed, message.examples).batch(), {}, 0, outcome));
+      }
+      EXPECT_EQ(model->MakeView().weights.names.size(), model->MakeView().weights.values.size());
+    }
+  });
+  for (std::thread& thread : learners) thread.join();
+  done = true;
+  reader.join();
+  const std::string state = StateBytes(*store_->Acquire("named").value());
+  model_.reset();
+  store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_),
+                                   Store::Options());
+  EXPECT_EQ(StateBytes(*store_->Acquire("named").value()), state);
+}
+
+// Streams that hold a model learn of its end; nobody crashes over it.
+TEST_F(Concurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
+  model_.reset();
+  std::atomic<bool> done = false;
+  std::vector<std::thread> learners;
+  for (int t = 0; t < 4; ++t) {
+    learners.emplace_back([&, t] {
+      for (size_t at = 0; !done; at = (at + kMessage) % (kExamples - kMessage)) {
+        const testing::Sent sent = Send(*store_, "shared", absl::StrCat("learner-", t),
+                                        Columns(data_.examples, at, at + kMessage).batch());
+        EXPECT_TRUE(sent.status.ok() || absl::IsNotFound(sent.status)) << sent.status;
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_OK(store_->Delete("shared", "", false));
+    EXPECT_OK(store_->Create(DenseSettings("shared", kDimension), "", false).status());
+    EXPECT_OK(Send(*store_, "shared", "main", Columns(data_.examples, 0, kMessage).batch()).status);
+  }
+  done = true;
+  for (std::thread& thread : learners) thread.join();
+  EXPECT_EQ(store_->Count().value(), 1U);
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,259 @@
+// A producer numbers its examples: none is learned twice, none is missed unnoticed.
+#include <limits>
+
+#include "core/model/ledger_codec.h"
+#include "google/rpc/error_details.pb.h"
+#include "gtest/gtest.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::ReasonOf;
+using testing::StateBytes;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+class ExactlyOnce : public ::testing::Test {
+ protected:
+  absl::Status Learn(const Columns& columns, std::optional<int64_t> first, int64_t end_of_pass = 0,
+                     bool all_or_nothing = false) {
+    LearnCall call;
+    call.batch = columns.batch();
+    call.producer = producer_.get();
+    call.first_offset = first;
+    call.end_of_pass = end_of_pass;
+    call.all_or_nothing = all_or_nothing;
+    return model_->Learn(call, outcome_);
+  }
+  int64_t Position() { return model_->ledger().Standing(*producer_).next_offset; }
+  Counters Books() { return model_->MakeReport().counters; }
+
+  MemoryJournal journal_;
+  const std::shared_ptr<Model> model_ =
+      testing::MakeModel(journal_, testing::DenseSettings("model", 2));
+  const std::shared_ptr<Producer> producer_ = model_->ledger().FindProducer("p", 0).value();
+  LearnOutcome outcome_;
+  const Columns three_ = Columns().AddDense({1, 2}, 1).AddDense({2, 1}, -1).AddDense({3, 1}, 1);
+};
+
+TEST_F(ExactlyOnce, AReplayIsAcknowledgedAndNotLearned) {
+  ASSERT_OK(Learn(three_, 0));
+  EXPECT_EQ(outcome_.next_offset, 3);
+  const std::string state = StateBytes(*model_);
+  ASSERT_OK(Learn(three_, 0));
+  EXPECT_EQ(outcome_.duplicates, 3U);
+  EXPECT_EQ(outcome_.examples, 0U);
+  EXPECT_EQ(outcome_.mistakes, 0U);
+  EXPECT_TRUE(outcome_.updated_rows.empty());
+  EXPECT_EQ(outcome_.next_offset, 3);
+  EXPECT_EQ(outcome_.revision, 3U);
+  EXPECT_EQ(outcome_.predicted, (std::vector<int32_t>{0, 0, 0}));
+  EXPECT_TRUE(std::isnan(outcome_.scores[0]));
+  EXPECT_EQ(StateBytes(*model_), state);
+  EXPECT_EQ(Books().examples, 3U);
+  EXPECT_EQ(Books().duplicates, 3U);
+}
+
+TEST_F(ExactlyOnce, AnOverlapIsLearnedFromWhereItIsNew) {
+  ASSERT_OK(Learn(three_, 0));
+  ASSERT_OK(Learn(three_, 2));
+  EXPECT_EQ(outcome_.duplicates, 1U);
+  EXPECT_EQ(outcome_.examples, 2U);
+  EXPECT_EQ(outcome_.next_offset, 5);
+  EXPECT_EQ(outcome_.predicted[0], 0);
+  EXPECT_NE(outcome_.predicted[1], 0);
+}
+
+TEST_F(ExactlyOnce, WithoutANumberExamplesFollowOneAnother) {
+  ASSERT_OK(Learn(three_, std::nullopt));
+  ASSERT_OK(Learn(three_, std::nullopt));
+  EXPECT_EQ(outcome_.duplicates, 0U);
+  EXPECT_EQ(outcome_.next_offset, 6);
+}
+
+TEST_F(ExactlyOnce, AGapIsOutOfRangeAndChangesNothing) {
+  ASSERT_OK(Learn(three_, 0));
+  const std::string state = StateBytes(*model_);
+  for (const int64_t offset : {int64_t{4}, int64_t{1000}, int64_t{-1}}) {
+    const absl::Status status = Learn(three_, offset);
+    EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+    EXPECT_EQ(ReasonOf(status), "OFFSET_GAP");
+    google::rpc::ErrorInfo info;
+    ASSERT_TRUE(info.ParseFromString(std::string(*status.GetPayload(kErrorInfoUrl))));
+    EXPECT_EQ(info.metadata().at("expected_offset"), "3");
+  }
+  EXPECT_EQ(Position(), 3);
+  EXPECT_EQ(Books().examples, 3U);
+  EXPECT_EQ(Books().duplicates, 0U);
+  EXPECT_EQ(StateBytes(*model_), state);
+}
+
+TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
+  const Columns columns = Columns()
+                              .AddDense({kNaN, 0}, 1)
+                              .AddDense({1, 2}, 1)
+                              .AddDense({1, 2}, 7)
+                              .AddDense({1, 2}, -1)
+                              .AddDense({1, kNaN}, 1);
+  ASSERT_OK(Learn(columns, 0));
+  EXPECT_EQ(outcome_.next_offset, 5);
+  EXPECT_EQ(outcome_.examples, 2U);
+  ASSERT_EQ(outcome_.refused.size(), 3U);
+  EXPECT_EQ(outcome_.refused[0].row, 0U);
+  EXPECT_EQ(outcome_.refused[0].finding.fault, Fault::kNonFiniteValue);
+  EXPECT_EQ(outcome_.refused[0].finding.field, "values[0]");
+  EXPECT_EQ(outcome_.refused[1].row, 2U);
+  EXPECT_EQ(outcome_.refused[1].finding.fault, Fault::kUnknownLabel);
+  EXPECT_EQ(outcome_.refused[2].row, 4U);
+  EXPECT_EQ(outcome_.predicted[0], 0);
+  ASSERT_OK(Learn(columns, 0));
+  EXPECT_EQ(outcome_.duplicates, 5U);
+  EXPECT_EQ(Books().rejected[static_cast<size_t>(Fault::kNonFiniteValue)], 2U);
+  EXPECT_EQ(Books().rejected[static_cast<size_t>(Fault::kUnknownLabel)], 1U);
+}
+
+TEST_F(ExactlyOnce, RowsFoundBadBeforehandAreRefusedInTheirPlace) {
+  const RefusedRow bad[] = {{1, {Fault::kWrongForm, "features", "neither"}},
+                            {3, {Fault::kLengthMismatch, "values", "short"}}};
+  Columns columns;
+  columns.Add({0}, {1}, 1).Add({}, {}, 0).Add({1}, {1}, -1).Add({}, {}, 0);
+  LearnCall call;
+  call.batch = columns.batch();
+  call.refused = bad;
+  call.producer = producer_.get();
+  call.first_offset = 0;
+  ASSERT_OK(model_->Learn(call, outcome_));
+  ASSERT_EQ(outcome_.refused.size(), 2U);
+  EXPECT_EQ(outcome_.refused[0].finding.fault, Fault::kWrongForm);
+  EXPECT_EQ(outcome_.refused[1].row, 3U);
+  EXPECT_EQ(outcome_.refused[1].finding.description, "short");
+  EXPECT_EQ(outcome_.examples, 2U);
+  EXPECT_EQ(outcome_.next_offset, 4);
+  // Half replayed: the bad row among the replayed ones is not refused again.
+  Columns more = columns;
+  more.Add({0}, {1}, 1);
+  call.batch = more.batch();
+  call.first_offset = 2;
+  ASSERT_OK(model_->Learn(call, outcome_));
+  EXPECT_EQ(outcome_.duplicates, 2U);
+  ASSERT_EQ(outcome_.refused.size(), 1U);
+  EXPECT_EQ(outcome_.refused[0].row, 3U);
+  EXPECT_EQ(outcome_.next_offset, 7);
+}
+
+TEST_F(ExactlyOnce, AllOrNothingLearnsNothingOfABatchWithABadRow) {
+  const Columns columns = Columns().AddDense({1, 2}, 1).AddDense({1, 2}, 0);
+  const absl::Status status = Learn(columns, 0, 0, /*all_or_nothing=*/true);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  ASSERT_EQ(outcome_.refused.size(), 1U);
+  EXPECT_EQ(outcome_.refused[0].row, 1U);
+  EXPECT_EQ(Position(), 0);
+  EXPECT_EQ(model_->revision(), 0U);
+  EXPECT_OK(Learn(three_, 0, 0, /*all_or_nothing=*/true));
+  EXPECT_EQ(outcome_.examples, 3U);
+}
+
+TEST_F(ExactlyOnce, TheEndOfAPassIsMarkedOnce) {
+  ASSERT_OK(Learn(three_, 0, 1));
+  const PassSummary first = *outcome_.pass;
+  EXPECT_EQ(first.number, 1);
+  EXPECT_EQ(first.examples, 3U);
+  ASSERT_OK(Learn(three_, 0, 1));  // the answer was lost, the message comes again
+  EXPECT_EQ(ToProto(*outcome_.pass).SerializeAsString(), ToProto(first).SerializeAsString());
+  ASSERT_OK(Learn(three_, 3, 2));
+  EXPECT_EQ(outcome_.pass->number, 2);
+  EXPECT_EQ(outcome_.pass->examples, 3U);
+  ASSERT_OK(Learn(Columns(), 0, 1));  // long forgotten
+  EXPECT_EQ(outcome_.pass->number, 1);
+  EXPECT_EQ(outcome_.pass->examples, 0U);
+  EXPECT_FALSE(outcome_.pass->converged);
+  EXPECT_EQ(Books().last_pass->number, 2);
+}
+
+TEST_F(ExactlyOnce, AGapInPassesIsOutOfRange) {
+  const absl::Status status = Learn(three_, 0, 2);
+  EXPECT_TRUE(absl::IsOutOfRange(status));
+  EXPECT_EQ(ReasonOf(status), "OFFSET_GAP");
+  EXPECT_EQ(Position(), 0);
+}
+
+TEST_F(ExactlyOnce, ProducersHavePositionsOfTheirOwn) {
+  ASSERT_OK(Learn(three_, 0));
+  const std::shared_ptr<Producer> other = model_->ledger().FindProducer("q", 0).value();
+  LearnCall call;
+  call.batch = three_.batch();
+  call.producer = other.get();
+  call.first_offset = 0;
+  ASSERT_OK(model_->Learn(call, outcome_));
+  EXPECT_EQ(outcome_.duplicates, 0U);
+  EXPECT_EQ(outcome_.next_offset, 3);
+  EXPECT_EQ(Books().examples, 6U);
+}
+
+TEST_F(ExactlyOnce, AResumeRaisesThePositionButNeverLowersIt) {
+  ASSERT_OK(Learn(three_, 0));
+  model_->ledger().Resume(*producer_, 10);
+  EXPECT_EQ(Position(), 10);
+  EXPECT_EQ(Books().examples, 10U);
+  EXPECT_EQ(Books().mistakes, 3U);
+  model_->ledger().Resume(*producer_, 5);
+  EXPECT_EQ(Position(), 10);
+  EXPECT_EQ(Books().examples, 10U);
+  ASSERT_OK(Learn(Columns(), 10, 1));
+  EXPECT_FALSE(outcome_.pass->converged);
+}
+
+TEST_F(ExactlyOnce, APassWithExamplesThatWereResumedOverIsNotCertified) {
+  while (Learn(three_, std::nullopt).ok() && outcome_.mistakes > 0) {
+  }
+  ASSERT_OK(Learn(three_, std::nullopt, 1));
+  ASSERT_OK(Learn(three_, std::nullopt));
+  model_->ledger().Resume(*producer_, Position() + 1);
+  ASSERT_OK(Learn(three_, std::nullopt, 2));
+  EXPECT_EQ(outcome_.pass->mistakes, 0U);
+  EXPECT_FALSE(outcome_.pass->converged);
+}
+
+TEST_F(ExactlyOnce, TheLatestStreamSpeaksForAProducer) {
+  Ledger& ledger = model_->ledger();
+  const std::shared_ptr<Producer> first = ledger.FindProducer("r", 1).value();
+  EXPECT_TRUE(ledger.Speaks(*first, 1));
+  const std::shared_ptr<Producer> second = ledger.FindProducer("r", 2).value();
+  EXPECT_EQ(first, second);
+  EXPECT_FALSE(ledger.Speaks(*first, 1));
+  EXPECT_TRUE(ledger.Speaks(*second, 2));
+  ASSERT_OK(ledger.FindProducer("r", 0).status());
+  EXPECT_TRUE(ledger.Speaks(*second, 2));
+}
+
+TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
+  Ledger& ledger = model_->ledger();
+  for (size_t i = 1; i < Ledger::kMaxProducers; ++i)
+    ASSERT_OK(ledger.FindProducer(absl::StrCat("n", i), 0).status());
+  const absl::Status status = ledger.FindProducer("one more", 0).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(ReasonOf(status), "PRODUCER_LIMIT");
+  EXPECT_TRUE(status.GetPayload(kRetryInfoUrl).has_value());
+  EXPECT_OK(ledger.FindProducer("p", 0).status());
+}
+
+TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {
+  ASSERT_OK(Learn(three_, 0, 1));
+  const JournalEntry first = model_->ledger().Cut();
+  EXPECT_EQ(first.counters.updates(), LastRevision(first.records.back()));
+  EXPECT_EQ(first.positions.at(0).next_offset(), 3);
+  EXPECT_EQ(first.positions.at(0).passes(), 1);
+  const JournalEntry idle = model_->ledger().Cut();
+  EXPECT_TRUE(idle.records.empty());
+  EXPECT_TRUE(idle.positions.empty());
+  EXPECT_EQ(idle.counters.updates(), first.counters.updates());
+  ASSERT_OK(Learn(three_, 3));
+  const JournalEntry second = model_->ledger().Cut();
+  EXPECT_EQ(second.positions.at(0).next_offset(), 6);
+  EXPECT_EQ(second.positions.at(0).pass().examples(), 3U);
+}
+
+}  // namespace
+}  // namespace perceptrond

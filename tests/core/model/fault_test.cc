@@ -1,0 +1,253 @@
+// Faults under the journal: nothing acknowledged is lost, nothing unacknowledged is half in, and
+// the model is usable again.
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/support/faulty_journal.h"
+#include "tests/support/recording_journal.h"
+#include "tests/support/textbook.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::FaultyJournal;
+using testing::Message;
+using testing::ReasonOf;
+using testing::Send;
+using testing::Sent;
+using testing::Space;
+using testing::StateBytes;
+using Call = FaultyJournal::Call;
+using Fate = FaultyJournal::Fate;
+
+class Faults : public ::testing::Test {
+ protected:
+  void Open(FaultyJournal::Plan plan, uint64_t snapshot_bytes = uint64_t{1} << 40) {
+    store_.reset();
+    Store::Options options;
+    options.snapshot_bytes = snapshot_bytes;
+    store_ =
+        std::make_unique<Store>(std::make_unique<FaultyJournal>(base_, std::move(plan)), options);
+  }
+  // One kind of call fails once.
+  void OpenFailing(Call call, uint64_t number, Fate fate) {
+    Open([=](Call c, uint64_t n) { return c == call && n == number ? fate : Fate::kWorks; });
+  }
+
+  const std::shared_ptr<Journal> base_ = std::make_shared<MemoryJournal>();
+  std::unique_ptr<Store> store_;
+  const Columns mistake_ = Columns().AddDense({1, 2}, 1);
+};
+
+TEST_F(Faults, AFailedCommitIsUnavailableToEverybodyWhoWaits) {
+  Open([](Call call, uint64_t) { return call == Call::kCommit ? Fate::kFails : Fate::kWorks; });
+  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
+  Producer producer("");
+  LearnCall call;
+  call.batch = mistake_.batch();
+  call.producer = &producer;
+  LearnOutcome outcome;
+  ASSERT_OK(model->Learn(call, outcome));
+  std::vector<absl::Status> answers;
+  for (int i = 0; i < 5; ++i)
+    store_->committer().Submit(model, [&](absl::Status status) { answers.push_back(status); });
+  EXPECT_TRUE(absl::IsUnavailable(store_->committer().Commit(model)));
+  ASSERT_EQ(answers.size(), 5U);
+  for (const absl::Status& status : answers) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_EQ(ReasonOf(status), "JOURNAL_UNAVAILABLE");
+  }
+  EXPECT_TRUE(absl::IsUnavailable(model->closed()));
+  EXPECT_TRUE(absl::IsUnavailable(model->Learn(call, outcome)));
+  EXPECT_GE(store_->stats().commit_failures, 1U);
+  EXPECT_EQ(store_->stats().models_in_memory, 0U);
+}
+
+class OneFault : public Faults, public ::testing::WithParamInterface<Fate> {};
+
+TEST_P(OneFault, LosesNothingAcknowledgedAndAllowsToSendAgain) {
+  OpenFailing(Call::kCommit, 2, GetParam());
+  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
+  ASSERT_OK(Send(*store_, "a", "p", mistake_.batch(), 0).status);
+  const std::string acknowledged = StateBytes(*store_->Acquire("a").value());
+  const Columns other = Columns().AddDense({3, 1}, -1);
+  const Sent failed = Send(*store_, "a", "p", other.batch(), 1);
+  EXPECT_EQ(ReasonOf(failed.status), "JOURNAL_UNAVAILABLE");
+  const bool written = GetParam() == Fate::kFailsAfterwards;
+  const std::shared_ptr<Model> again = store_->Acquire("a").value();
+  EXPECT_EQ(StateBytes(*again) == acknowledged, !written);
+  EXPECT_EQ(again->MakeReport().counters.examples, written ? 2U : 1U);
+  const Sent resent = Send(*store_, "a", "p", other.batch(), 1);
+  ASSERT_OK(resent.status);
+  EXPECT_EQ(resent.outcome.duplicates, written ? 1U : 0U);
+  EXPECT_EQ(resent.outcome.next_offset, 2);
+  EXPECT_EQ(resent.outcome.revision, 2U);
+  const std::string state = StateBytes(*store_->Acquire("a").value());
+  Open([](Call, uint64_t) { return Fate::kWorks; });
+  EXPECT_EQ(StateBytes(*store_->Acquire("a").value()), state);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fates, OneFault,
+                         ::testing::Values(Fate::kFails, Fate::kFailsAfterwards,
+                                           Fate::kLeavesRecords));
+
+TEST_F(Faults, AFailedCommitOfOneGroupClosesOnlyTheModelsInIt) {
+  OpenFailing(Call::kCommit, 2, Fate::kFails);
+  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
+  ASSERT_OK(store_->Create(DenseSettings("b", 2), "", false).status());
+  ASSERT_OK(Send(*store_, "b", "p", mistake_.batch()).status);
+  const std::shared_ptr<Model> other = store_->Acquire("b").value();
+  EXPECT_FALSE(Send(*store_, "a", "p", mistake_.batch()).status.ok());
+  EXPECT_OK(other->closed());
+  EXPECT_OK(Send(*store_, "b", "p", mistake_.batch()).status);
+}
+
+class LoadFault : public Faults, public ::testing::WithParamInterface<Call> {};
+
+TEST_P(LoadFault, IsUnavailableOnceAndThenOver) {
+  Open([](Call, uint64_t) { return Fate::kWorks; });
+  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
+  ASSERT_OK(Send(*store_, "a", "p", mistake_.batch()).status);
+  const std::string state = StateBytes(*store_->Acquire("a").value());
+  OpenFailing(GetParam(), 1, Fate::kFails);
+  const absl::Status status = store_->Acquire("a").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(ReasonOf(status), "JOURNAL_UNAVAILABLE");
+  const auto model = store_->Acquire("a");
+  ASSERT_OK(model.status());
+  EXPECT_EQ(StateBytes(**model), state);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, LoadFault,
+                         ::testing::Values(Call::kLoadStanding, Call::kLoadSnapshot,
+                                           Call::kReplay));
+
+TEST_F(Faults, AFailedSnapshotIsNoLoss) {
+  auto recording = std::make_shared<testing::RecordingJournal>(
+      std::make_shared<FaultyJournal>(base_, [](Call call, uint64_t number) {
+        return call == Call::kSaveSnapshot && number <= 2 ? Fate::kFails : Fate::kWorks;
+      }));
+  Store::Options options;
+  options.snapshot_bytes = 1;
+  store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(recording), options);
+  testing::TrafficOptions traffic;
+  traffic.messages = 200;
+  ASSERT_OK(store_->Create(DenseSettings("a", traffic.dimension), "", false).status());
+  for (const Message& message : MakeTraffic(1, traffic))
+    ASSERT_OK(SendMessage(*store_, "a", Space::kDense, message).status);
+  recording->AwaitSnapshots(2);
+  const std::string state = StateBytes(*store_->Acquire("a").value());
+  Open([](Call, uint64_t) { return Fate::kWorks; });
+  EXPECT_EQ(StateBytes(*store_->Acquire("a").value()), state);
+}
+
+Fate RandomFate(std::mt19937& random, Call call) {
+  if (random() % 6 != 0) return Fate::kWorks;
+  if (call != Call::kCommit) return random() % 2 == 0 ? Fate::kFails : Fate::kFailsAfterwards;
+  constexpr Fate kFates[] = {Fate::kFails, Fate::kFailsAfterwards, Fate::kLeavesRecords};
+  return kFates[random() % 3];
+}
+
+// Sends until it is acknowledged.
+Sent Insist(Store& store, const std::string& name, Space space, const Message& message) {
+  while (true) {
+    Sent sent = SendMessage(store, name, space, message);
+    if (sent.status.ok()) return sent;
+    EXPECT_TRUE(absl::IsUnavailable(sent.status)) << sent.status;
+    if (!absl::IsUnavailable(sent.status)) return sent;
+  }
+}
+
+// A producer that sends again until it is answered: in the end everything is as if nothing had
+// failed.
+TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
+  for (uint32_t seed = 1; seed <= 12; ++seed) {
+    const Space space = static_cast<Space>(seed % 3);
+    std::mt19937 random(seed);
+    Open([random](Call call, uint64_t) mutable { return RandomFate(random, call); },
+         seed % 2 == 0 ? 1 : uint64_t{1} << 40);
+    testing::TrafficOptions traffic;
+    traffic.space = space;
+    const std::string name = absl::StrCat("model-", seed);
+    const auto settings = testing::SpaceSettings(space, name, traffic.dimension);
+    ASSERT_OK(store_->Create(settings, "", false).status());
+    testing::LoneModel twin(settings);
+    for (const Message& message : MakeTraffic(seed, traffic)) {
+      const Sent sent = Insist(*store_, name, space, message);
+      twin.Learn(testing::SpaceBatch(space, message.examples).batch(), message.end_of_pass);
+      ASSERT_EQ(sent.outcome.revision, twin.model->revision());
+      ASSERT_EQ(sent.outcome.next_offset, twin.producer.next_offset);
+    }
+    EXPECT_GT(store_->stats().commit_failures, 3U);
+    Open([](Call, uint64_t) { return Fate::kWorks; });
+    const std::shared_ptr<Model> model = store_->Acquire(name).value();
+    EXPECT_EQ(StateBytes(*model), StateBytes(*twin.model)) << seed;
+    const Counters counters = model->MakeReport().counters;
+    const Counters expected = twin.model->MakeReport().counters;
+    EXPECT_EQ(counters.examples, expected.examples);
+    EXPECT_EQ(counters.mistakes, expected.mistakes);
+    EXPECT_EQ(counters.updates, expected.updates);
+    EXPECT_EQ(counters.rejected, expected.rejected);
+    EXPECT_EQ(counters.streak, expected.streak);
+  }
+}
+
+// Several at once: which order their examples come in is open, but the journal says it, and a
+// textbook perceptron that follows the journal ends at the same weights.
+TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
+  constexpr uint32_t kDimension = 24;
+  std::mt19937 random(99);
+  Open([random](Call call, uint64_t) mutable { return RandomFate(random, call); });
+  ASSERT_OK(store_->Create(DenseSettings("a", kDimension), "", false).status());
+  uint64_t examples = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    testing::TrafficOptions traffic;
+    traffic.messages = 60;
+    traffic.bad_rows = false;
+    std::vector<Message> messages = MakeTraffic(7 + t, traffic);
+    for (Message& message : messages) {
+      message.producer = absl::StrCat("thread-", t);
+      examples += message.examples.size();
+    }
+    threads.emplace_back([this, messages = std::move(messages)] {
+      for (const Message& message : messages) Insist(*store_, "a", Space::kDense, message);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Open([](Call, uint64_t) { return Fate::kWorks; });
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
+  EXPECT_EQ(model->MakeReport().counters.examples, examples);
+  testing::Textbook textbook(kDimension);
+  uint64_t updates = 0;
+  EXPECT_OK(base_->Replay(model->id(), 0, [&](const storage::UpdateRecord& record, size_t) {
+    for (int row = 0, at = 0; row < record.labels_size(); ++row) {
+      testing::SvmExample example;
+      example.label = record.labels(row);
+      for (; at < static_cast<int>(record.row_ends(row)); ++at) {
+        example.indices.push_back(record.indices(at));
+        example.values.push_back(record.values(at));
+      }
+      EXPECT_LE(example.label * textbook.Score(example), 1e-4);
+      textbook.Score(example);
+      for (size_t i = 0; i < example.indices.size(); ++i)
+        textbook.weights[example.indices[i]] += example.label * example.values[i];
+      textbook.bias += example.label;
+      ++updates;
+    }
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(model->revision(), updates);
+  const WeightList list = model->MakeView().weights;
+  std::vector<double> weights(kDimension);
+  for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
+  for (uint32_t i = 0; i < kDimension; ++i) EXPECT_NEAR(weights[i], textbook.weights[i], 1e-4) << i;
+  EXPECT_EQ(list.offset, textbook.bias);
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,372 @@
+// What one model answers: bad input, limits, frozen and closed; and that predicting changes
+// nothing.
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::LoneModel;
+using testing::NamedColumns;
+using testing::NamedSettings;
+using testing::ReasonOf;
+using testing::Space;
+using testing::StateBytes;
+namespace v1 = ::perceptron::v1;
+
+constexpr float kHuge = std::numeric_limits<float>::max();
+
+absl::Status TryLearn(LoneModel& lone, const Batch& batch, LearnOutcome& outcome) {
+  LearnCall call;
+  call.batch = batch;
+  call.producer = &lone.producer;
+  return lone.model->Learn(call, outcome);
+}
+
+TEST(Predict, ChangesNothing) {
+  for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed}) {
+    testing::TrafficOptions traffic;
+    traffic.space = space;
+    LoneModel lone(testing::SpaceSettings(space, "model", traffic.dimension));
+    for (const testing::Message& message : MakeTraffic(1, traffic))
+      lone.Learn(testing::SpaceBatch(space, message.examples).batch());
+    const std::string state = StateBytes(*lone.model);
+    const uint64_t version = lone.model->ledger().version();
+    const size_t memory = lone.model->memory_bytes();
+    for (const testing::Message& message : MakeTraffic(2, traffic)) {
+      const PredictOutcome outcome =
+          lone.Predict(testing::SpaceBatch(space, message.examples).batch());
+      EXPECT_EQ(outcome.revision, lone.model->revision());
+    }
+    EXPECT_EQ(StateBytes(*lone.model), state);
+    EXPECT_EQ(lone.model->ledger().version(), version);
+    EXPECT_EQ(lone.model->memory_bytes(), memory);
+  }
+}
+
+TEST(Predict, SaysWhatLearningWouldSay) {
+  testing::TrafficOptions traffic;
+  LoneModel lone(DenseSettings("model", traffic.dimension));
+  for (const testing::Message& message : MakeTraffic(3, traffic)) {
+    if (message.examples.empty()) continue;
+    const Columns one(message.examples, 0, 1);
+    const PredictOutcome predicted = lone.Predict(one.batch());
+    const LearnOutcome learned = lone.Learn(one.batch());
+    // A bad label is no matter to a prediction.
+    if (!learned.refused.empty()) continue;
+    EXPECT_EQ(predicted.scores, learned.scores);
+    EXPECT_EQ(predicted.labels, learned.predicted);
+  }
+}
+
+TEST(Predict, RefusesBadRowsAndScoresTheOthers) {
+  LoneModel lone(DenseSettings("model", 2));
+  lone.Learn(Columns().AddDense({1, 2}, 1).batch());
+  const Columns columns = Columns().Add({0}, {1}, 0).Add({5}, {1}, 0).Add({1}, {1}, 0);
+  const PredictOutcome outcome = lone.Predict(columns.unlabelled());
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].row, 1U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kIndexOutOfRange);
+  EXPECT_EQ(outcome.scores[0], 2);
+  EXPECT_TRUE(std::isnan(outcome.scores[1]));
+  EXPECT_EQ(outcome.scores[2], 3);
+  EXPECT_EQ(outcome.labels, (std::vector<int32_t>{1, 0, 1}));
+}
+
+TEST(Predict, WaitsForNoRevisionButSaysThatItIsTooOld) {
+  LoneModel lone(DenseSettings("model", 2));
+  lone.Learn(Columns().AddDense({1, 2}, 1).batch());
+  PredictOutcome outcome;
+  EXPECT_OK(lone.model->Predict(Columns().AddDense({1, 2}, 0).batch(), {}, 1, outcome));
+  const absl::Status status =
+      lone.model->Predict(Columns().AddDense({1, 2}, 0).batch(), {}, 2, outcome);
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_EQ(ReasonOf(status), "REVISION_TOO_OLD");
+}
+
+TEST(Predict, HasNoDistancesWhileTheWeightsAreZero) {
+  const LoneModel lone(DenseSettings("model", 2));
+  const PredictOutcome outcome = lone.Predict(Columns().AddDense({1, 2}, 0).unlabelled());
+  EXPECT_TRUE(outcome.distances.empty());
+  EXPECT_EQ(outcome.scores, std::vector<float>{0});
+}
+
+TEST(Predict, UnknownNamesScoreNothing) {
+  LoneModel lone(NamedSettings("model"));
+  lone.Learn(NamedColumns({{{{"a", 2}}, 1}}).batch());
+  Batch batch;
+  const NamedColumns columns({{{{"a", 1}, {"zzz", 1000}}, 0}, {{{"b", 5}}, 0}, {{}, 0}});
+  batch = columns.batch();
+  batch.labels = {};
+  EXPECT_EQ(lone.Predict(batch).scores, (std::vector<float>{3, 1, 1}));
+}
+
+TEST(Scores, AreFiniteWhateverTheWeights) {
+  v1::Model settings = DenseSettings("model", 2);
+  settings.mutable_learner()->set_offset_value(0);
+  LoneModel lone(settings);
+  lone.Learn(Columns().AddDense({kHuge, kHuge}, 1).batch());
+  const Columns columns = Columns().AddDense({kHuge, kHuge}, 1).AddDense({-kHuge, -kHuge}, -1);
+  const PredictOutcome predicted = lone.Predict(columns.unlabelled());
+  const LearnOutcome learned = lone.Learn(columns.batch());
+  for (const std::vector<float>& scores : {predicted.scores, learned.scores, predicted.distances}) {
+    ASSERT_EQ(scores.size(), 2U);
+    EXPECT_TRUE(std::isfinite(scores[0])) << scores[0];
+    EXPECT_GT(scores[0], 0);
+    EXPECT_TRUE(std::isfinite(scores[1])) << scores[1];
+    EXPECT_LT(scores[1], 0);
+  }
+  EXPECT_EQ(learned.mistakes, 0U);
+}
+
+TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
+  v1::Model settings = DenseSettings("model", 3);
+  settings.mutable_learner()->set_offset_value(0);
+  LoneModel lone(settings);
+  const Columns columns = Columns()
+                              .AddDense({kHuge, kHuge, kHuge}, 1)
+                              .AddDense({kHuge, -kHuge, -kHuge}, 1)
+                              .AddDense({1, 0, 0}, -1);
+  const LearnOutcome outcome = lone.Learn(columns.batch());
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].row, 1U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kWeightOverflow);
+  EXPECT_EQ(outcome.next_offset, 3);
+  EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
+  const Report report = lone.model->MakeReport();
+  EXPECT_EQ(report.counters.rejected[static_cast<size_t>(Fault::kWeightOverflow)], 1U);
+  EXPECT_TRUE(std::isfinite(report.weight_norm));
+}
+
+TEST(Learn, RefusesNamesThatShareASlotAndAddUpToInfinity) {
+  LoneModel lone(testing::HashedSettings("model", 1));
+  std::vector<std::pair<std::string, float>> features;
+  for (int i = 0; i < 8; ++i) features.emplace_back(absl::StrCat("f", i), kHuge);
+  const LearnOutcome outcome = lone.Learn(NamedColumns({{features, 1}, {{{"f0", 1}}, 1}}).batch());
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kNonFiniteValue);
+  EXPECT_EQ(outcome.examples, 1U);
+}
+
+TEST(Learn, TakesExamplesWithoutFeaturesInEverySpace) {
+  for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed}) {
+    for (const bool alone : {true, false}) {
+      LoneModel lone(testing::SpaceSettings(space, "model", 4));
+      std::vector<testing::SvmExample> examples(1);
+      examples[0].label = 1;
+      if (!alone) examples.push_back({-1, {2}, {1}});
+      const LearnOutcome outcome = lone.Learn(testing::SpaceBatch(space, examples).batch());
+      EXPECT_TRUE(outcome.refused.empty());
+      EXPECT_EQ(outcome.updated_rows.size(), examples.size());
+      EXPECT_EQ(lone.Offset(), alone ? 1 : 0);
+      // What was learned can be read back.
+      JournalEntry entry = lone.model->ledger().Cut();
+      entry.model_id = lone.model->id();
+      ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+      const auto again =
+          Model::Load(lone.journal.Find("model").value(), lone.journal, Model::Limits());
+      ASSERT_OK(again.status());
+      EXPECT_EQ(StateBytes(**again), StateBytes(*lone.model));
+    }
+  }
+}
+
+TEST(Learn, MixesDenseAndSparseRowsInOneHistory) {
+  LoneModel lone(DenseSettings("model", 3));
+  std::mt19937 random(5);
+  for (int i = 0; i < 60; ++i) {
+    const auto value = [&] { return static_cast<float>(static_cast<int>(random() % 7) - 3); };
+    const int32_t label = random() % 2 == 0 ? 1 : -1;
+    if (random() % 2 == 0) {
+      lone.Learn(Columns().AddDense({value(), value(), value()}, label).batch());
+    } else {
+      lone.Learn(Columns().Add({0, 2}, {value(), value()}, label).Add({}, {}, label).batch());
+    }
+  }
+  JournalEntry entry = lone.model->ledger().Cut();
+  EXPECT_GT(entry.records.size(), 5U);
+  entry.model_id = lone.model->id();
+  ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
+  const auto again = Model::Load(lone.journal.Find("model").value(), lone.journal, Model::Limits());
+  ASSERT_OK(again.status());
+  EXPECT_EQ(StateBytes(**again), StateBytes(*lone.model));
+}
+
+TEST(Learn, NamesTheFieldOfMalformedColumnsAndLearnsNothing) {
+  LoneModel lone(DenseSettings("model", 3));
+  LearnOutcome outcome;
+  const Columns columns = Columns().AddDense({1, 2, 3}, 1);
+  absl::Status status = TryLearn(lone, columns.unlabelled(), outcome);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(ReasonOf(status), "MISSING_LABEL");
+  EXPECT_TRUE(status.GetPayload(kBadRequestUrl).has_value());
+  const NamedColumns named({{{{"a", 1}}, 1}});
+  status = TryLearn(lone, named.batch(), outcome);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(ReasonOf(status), "MALFORMED_COLUMNS");
+  EXPECT_EQ(lone.model->revision(), 0U);
+  EXPECT_EQ(lone.producer.next_offset, 0);
+}
+
+TEST(Learn, RefusesRowsOfTooManyFeatures) {
+  MemoryJournal journal;
+  auto settings = DenseSettings("model", 100);
+  FillDefaults(settings);
+  storage::ModelHeader header;
+  *header.mutable_model() = settings;
+  ASSERT_OK(journal.Create(header));
+  Model::Limits limits;
+  limits.max_example_features = 2;
+  const auto model = Model::Load(header, journal, limits).value();
+  Producer producer("");
+  LearnCall call;
+  const Columns columns = Columns().Add({0, 1, 2}, {1, 1, 1}, 1).Add({0, 1}, {1, 1}, 1);
+  call.batch = columns.batch();
+  call.producer = &producer;
+  LearnOutcome outcome;
+  ASSERT_OK(model->Learn(call, outcome));
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kTooManyFeatures);
+  EXPECT_EQ(outcome.examples, 1U);
+}
+
+TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
+  LoneModel lone(NamedSettings("model", 3));
+  lone.Learn(NamedColumns({{{{"a", 1}, {"b", 1}}, 1}}).batch());
+  const std::string state = StateBytes(*lone.model);
+  const LearnOutcome outcome =
+      lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}, {"d", 1}}, 1}}).batch());
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kFeatureCap);
+  EXPECT_EQ(outcome.next_offset, 2);
+  EXPECT_EQ(StateBytes(*lone.model), state);
+  // One more fits, and a correct example needs no name at all.
+  EXPECT_EQ(lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}}, 1}}).batch()).updated_rows.size(), 1U);
+  EXPECT_TRUE(
+      lone.Learn(NamedColumns({{{{"x", 1}, {"y", 1}, {"z", 1}}, 1}}).batch()).refused.empty());
+  const WeightList weights = lone.model->MakeView().weights;
+  EXPECT_EQ(weights.names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(weights.values, (std::vector<float>{-4, 1, 1}));
+}
+
+TEST(Frozen, LearnsNothingAndPredicts) {
+  LoneModel lone(DenseSettings("model", 2));
+  lone.model->SetFrozen(true);
+  LearnOutcome outcome;
+  const Columns columns = Columns().AddDense({1, 2}, 1);
+  const absl::Status status = TryLearn(lone, columns.batch(), outcome);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_EQ(ReasonOf(status), "MODEL_FROZEN");
+  EXPECT_EQ(lone.producer.next_offset, 0);
+  EXPECT_EQ(lone.Predict(columns.unlabelled()).scores.size(), 1U);
+  lone.model->SetFrozen(false);
+  EXPECT_OK(TryLearn(lone, columns.batch(), outcome));
+}
+
+TEST(Closed, AnswersWhyAndChangesNothing) {
+  LoneModel lone(DenseSettings("model", 2));
+  lone.model->Close(ModelNotFound("model"));
+  lone.model->Close(absl::UnavailableError("later"));  // the first reason stays
+  const std::string state = StateBytes(*lone.model);
+  LearnOutcome outcome;
+  const Columns columns = Columns().AddDense({1, 2}, 1);
+  EXPECT_EQ(ReasonOf(TryLearn(lone, columns.batch(), outcome)), "MODEL_NOT_FOUND");
+  PredictOutcome predicted;
+  EXPECT_TRUE(absl::IsNotFound(lone.model->Predict(columns.unlabelled(), {}, 0, predicted)));
+  EXPECT_EQ(StateBytes(*lone.model), state);
+}
+
+struct BadSettings {
+  const char* name;
+  std::function<void(v1::Model&)> change;
+  const char* field;
+};
+
+void PrintTo(const BadSettings& bad, std::ostream* out) { *out << bad.name; }
+
+class Settings : public ::testing::TestWithParam<BadSettings> {};
+
+TEST_P(Settings, OutOfRangeAreNamed) {
+  v1::Model settings = DenseSettings("model", 4);
+  GetParam().change(settings);
+  FillDefaults(settings);
+  const absl::Status status = ReadSettings(settings).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  google::rpc::BadRequest details;
+  const auto payload = status.GetPayload(kBadRequestUrl);
+  ASSERT_TRUE(payload.has_value());
+  ASSERT_TRUE(details.ParseFromString(std::string(*payload)));
+  EXPECT_EQ(details.field_violations(0).field(), GetParam().field);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Bad, Settings,
+    ::testing::Values(
+        BadSettings{"NoSpace", [](v1::Model& m) { m.clear_feature_space(); },
+                    "model.feature_space"},
+        BadSettings{
+            "NoDimension",
+            [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); },
+            "model.feature_space.dense.dimension"},
+        BadSettings{"TooManyBits",
+                    [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); },
+                    "model.feature_space.hashed.bits"},
+        BadSettings{"ZeroStep", [](v1::Model& m) { m.mutable_learner()->set_step_size(0); },
+                    "model.learner.step_size"},
+        BadSettings{"NaNStep", [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); },
+                    "model.learner.step_size"},
+        BadSettings{"NegativeOffset",
+                    [](v1::Model& m) { m.mutable_learner()->set_offset_value(-1); },
+                    "model.learner.offset_value"},
+        BadSettings{"InfiniteOffset",
+                    [](v1::Model& m) { m.mutable_learner()->set_offset_value(INFINITY); },
+                    "model.learner.offset_value"},
+        BadSettings{"StartOutside",
+                    [](v1::Model& m) {
+                      m.mutable_learner()->mutable_starting_weights()->add_indices(4);
+                      m.mutable_learner()->mutable_starting_weights()->add_values(1);
+                    },
+                    "model.learner.starting_weights"},
+        BadSettings{"StartInfinite",
+                    [](v1::Model& m) {
+                      m.mutable_learner()->mutable_starting_weights()->add_indices(1);
+                      m.mutable_learner()->mutable_starting_weights()->add_values(INFINITY);
+                    },
+                    "model.learner.starting_weights"},
+        BadSettings{"StartOffsetThatNoWeightHolds",
+                    [](v1::Model& m) {
+                      m.mutable_learner()->mutable_starting_weights()->set_offset(1e30);
+                      m.mutable_learner()->set_offset_value(1e-20);
+                    },
+                    "model.learner.starting_weights.offset"},
+        BadSettings{"StartOffsetWithoutOne",
+                    [](v1::Model& m) {
+                      m.mutable_learner()->mutable_starting_weights()->set_offset(1);
+                      m.mutable_learner()->set_offset_value(0);
+                    },
+                    "model.learner.starting_weights.offset"},
+        BadSettings{"ZeroStartWithTiesCorrect",
+                    [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); },
+                    "model.learner.tie_rule"},
+        BadSettings{"OneLabelName", [](v1::Model& m) { m.add_label_names("ham"); },
+                    "model.label_names"},
+        BadSettings{"NegativeMargin", [](v1::Model& m) { m.set_margin_of_interest(-1); },
+                    "model.margin_of_interest"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ModelId, IsShortAndPlain) {
+  for (const char* good : {"a", "0", "spam-filter_2.1"}) EXPECT_TRUE(IsModelId(good)) << good;
+  EXPECT_TRUE(IsModelId(std::string(128, 'x')));
+  for (const char* bad : {"", ".", "-a", "_a", "a/b", "a b", "\xc3\xa4"})
+    EXPECT_FALSE(IsModelId(bad)) << bad;
+  EXPECT_FALSE(IsModelId(std::string(129, 'x')));
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,157 @@
+#include "core/vector/check.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "core/convergence/tally.h"
+#include "gtest/gtest.h"
+#include "tests/support/columns.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Bad {
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  Fault fault;
+  const char* field;
+};
+
+class BadRow : public ::testing::TestWithParam<Bad> {};
+
+TEST_P(BadRow, IsFoundAndDescribed) {
+  Columns columns;
+  if (GetParam().indices.empty()) {
+    columns.AddDense(GetParam().values, 1);
+  } else {
+    columns.Add(GetParam().indices, GetParam().values, 1);
+  }
+  const Row row = columns.batch().row(0);
+  double norm = -1;
+  ASSERT_EQ(CheckRow(row, 4, 5, &norm), GetParam().fault);
+  const Finding finding = DescribeRow(row, 4, 5, GetParam().fault);
+  EXPECT_EQ(finding.fault, GetParam().fault);
+  EXPECT_EQ(finding.field, GetParam().field);
+  EXPECT_FALSE(finding.description.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, BadRow,
+    ::testing::Values(
+        Bad{{0, 1}, {1, kNaN}, Fault::kNonFiniteValue, "values[1]"},
+        Bad{{0, 1}, {kInfinity, 1}, Fault::kNonFiniteValue, "values[0]"},
+        Bad{{0, 1}, {1, -kInfinity}, Fault::kNonFiniteValue, "values[1]"},
+        Bad{{0, 2, 1}, {1, 1, 1}, Fault::kUnsortedIndices, "indices[2]"},
+        Bad{{2, 2}, {1, 1}, Fault::kUnsortedIndices, "indices[1]"},
+        Bad{{0, 4}, {1, 1}, Fault::kIndexOutOfRange, "indices[1]"},
+        Bad{{0xffffffff}, {1}, Fault::kIndexOutOfRange, "indices[0]"},
+        Bad{{0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 1, 1}, Fault::kTooManyFeatures, "indices"},
+        Bad{{}, {1, 2, 3}, Fault::kWrongDimension, "values"},
+        Bad{{}, {1, 2, 3, 4, 5}, Fault::kWrongDimension, "values"},
+        Bad{{}, {1, 2, 3, 4, 5, 6}, Fault::kTooManyFeatures, "values"},
+        Bad{{}, {1, 2, kNaN, 4}, Fault::kNonFiniteValue, "values[2]"}));
+
+TEST(CheckRow, TellsTheSquaredNormOfAGoodRow) {
+  double norm = 0;
+  EXPECT_EQ(CheckRow(Columns().Add({0, 3}, {3, -4}, 1).batch().row(0), 4, 5, &norm), Fault::kNone);
+  EXPECT_EQ(norm, 25);
+}
+
+// Its square overflows float32, but not the float64 it is kept in.
+TEST(CheckRow, TakesTheLargestNumbers) {
+  const float huge = std::numeric_limits<float>::max();
+  double norm = 0;
+  EXPECT_EQ(CheckRow(Columns().Add({0}, {huge}, 1).batch().row(0), 4, 5, &norm), Fault::kNone);
+  EXPECT_TRUE(std::isfinite(norm));
+}
+
+TEST(CheckRow, TakesARowWithoutFeaturesWhereverItLies) {
+  double norm = -1;
+  const Columns alone = Columns().Add({}, {}, 1);
+  EXPECT_EQ(CheckRow(alone.batch().row(0), 4, 5, &norm), Fault::kNone);
+  EXPECT_EQ(norm, 0);
+  const Columns among = Columns().Add({}, {}, 1).Add({1}, {1}, 1).Add({}, {}, -1);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(CheckRow(among.batch().row(i), 4, 5, &norm), Fault::kNone) << i;
+}
+
+class Malformed : public ::testing::Test {
+ protected:
+  static void ExpectField(const Batch& batch, const std::string& field) {
+    const Finding finding = CheckColumns(batch);
+    EXPECT_EQ(finding.fault, Fault::kMalformedColumns);
+    EXPECT_EQ(finding.field, field);
+    EXPECT_FALSE(finding.description.empty());
+  }
+  const Columns good_ = Columns().Add({0, 1}, {1, 2}, 1).Add({3}, {1}, -1);
+};
+
+TEST_F(Malformed, GoodColumnsAreNot) {
+  EXPECT_FALSE(CheckColumns(good_.batch()));
+  EXPECT_FALSE(CheckColumns(good_.unlabelled()));
+  EXPECT_FALSE(CheckColumns(Batch()));
+  EXPECT_FALSE(CheckColumns(Columns().AddDense({1, 2}, 1).AddDense({3, 4}, 1).batch()));
+}
+
+TEST_F(Malformed, RowEndsThatDescend) {
+  Batch batch = good_.batch();
+  const std::vector<uint32_t> ends = {3, 2};
+  batch.row_ends = ends;
+  ExpectField(batch, "row_ends[1]");
+}
+
+TEST_F(Malformed, RowEndsThatMissTheEnd) {
+  Batch batch = good_.batch();
+  for (const std::vector<uint32_t>& ends :
+       {std::vector<uint32_t>{2, 2}, std::vector<uint32_t>{2, 4}, std::vector<uint32_t>{}}) {
+    batch.row_ends = ends;
+    ExpectField(batch, "row_ends");
+  }
+}
+
+TEST_F(Malformed, ValuesThatAreNotAsManyAsIndices) {
+  Batch batch = good_.batch();
+  batch.values = batch.values.first(2);
+  ExpectField(batch, "values");
+}
+
+TEST_F(Malformed, LabelsThatAreNotAsManyAsRows) {
+  Batch batch = good_.batch();
+  batch.labels = batch.labels.first(1);
+  ExpectField(batch, "labels");
+}
+
+TEST_F(Malformed, NamesThatDoNotAscend) {
+  Batch batch = good_.batch();
+  const std::vector<absl::string_view> names = {"a", "b", "b", "d"};
+  batch.names = names;
+  ExpectField(batch, "feature_names[2]");
+}
+
+TEST_F(Malformed, DenseRowsWithIndicesOrWithoutEnoughValues) {
+  Batch batch = good_.batch();
+  batch.dense_width = 3;
+  ExpectField(batch, "dense_width");
+  const Columns dense = Columns().AddDense({1, 2, 3}, 1);
+  Batch short_batch = dense.batch();
+  short_batch.values = short_batch.values.first(2);
+  ExpectField(short_batch, "values");
+}
+
+TEST(FaultReason, OfEachFaultIsItsOwn) {
+  std::set<std::string> reasons;
+  for (size_t i = 0; i < kFaults; ++i) reasons.insert(FaultReason(static_cast<Fault>(i)));
+  EXPECT_EQ(reasons.size(), kFaults);
+  EXPECT_STREQ(FaultReason(Fault::kNonFiniteValue), "NON_FINITE_VALUE");
+  EXPECT_STREQ(FaultReason(Fault::kFeatureCap), "FEATURE_CAP");
+}
+
+}  // namespace
+}  // namespace perceptrond

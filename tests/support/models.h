@@ -1,0 +1,113 @@
+// Short ways to settings, models and learning.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/journal/memory_journal.h"
+#include "core/model/model.h"
+#include "core/model/store.h"
+#include "perceptron/v1/model.pb.h"
+#include "tests/support/columns.h"
+#include "tests/support/status.h"
+
+namespace perceptrond::testing {
+
+namespace v1 = ::perceptron::v1;
+
+inline v1::Model DenseSettings(const std::string& name, uint32_t dimension) {
+  v1::Model settings;
+  settings.set_name(name);
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(dimension);
+  return settings;
+}
+inline v1::Model HashedSettings(const std::string& name, uint32_t bits) {
+  v1::Model settings;
+  settings.set_name(name);
+  settings.mutable_feature_space()->mutable_hashed()->set_bits(bits);
+  return settings;
+}
+inline v1::Model NamedSettings(const std::string& name, uint32_t cap = 0) {
+  v1::Model settings;
+  settings.set_name(name);
+  settings.mutable_feature_space()->mutable_named()->set_max_features(cap);
+  return settings;
+}
+
+// Adds a model to a journal and loads it, without a store.
+inline std::shared_ptr<Model> MakeModel(Journal& journal, v1::Model settings) {
+  FillDefaults(settings);
+  storage::ModelHeader header;
+  *header.mutable_model() = std::move(settings);
+  EXPECT_OK(journal.Create(header));
+  auto model = Model::Load(header, journal, Model::Limits());
+  EXPECT_OK(model.status());
+  return *model;
+}
+
+// A model alone, with a producer of its own.
+struct LoneModel {
+  explicit LoneModel(const v1::Model& settings) : model(MakeModel(journal, settings)) {}
+
+  // Learns the batch, and ends the pass if a number is given.
+  LearnOutcome Learn(const Batch& batch, int64_t end_of_pass = 0) {
+    LearnCall call;
+    call.batch = batch;
+    call.producer = &producer;
+    call.end_of_pass = end_of_pass;
+    LearnOutcome outcome;
+    EXPECT_OK(model->Learn(call, outcome));
+    return outcome;
+  }
+  PredictOutcome Predict(const Batch& batch) const {
+    PredictOutcome outcome;
+    EXPECT_OK(model->Predict(batch, {}, 0, outcome));
+    return outcome;
+  }
+  // Every weight, zeros too, of a dense or hashed model.
+  std::vector<float> Weights(size_t dimension) const {
+    std::vector<float> weights(dimension);
+    const WeightList list = model->MakeView().weights;
+    for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
+    return weights;
+  }
+  double Offset() const { return model->MakeView().weights.offset; }
+
+  MemoryJournal journal;
+  std::shared_ptr<Model> model;
+  Producer producer{""};
+};
+
+// What must be the same of a model before and after it was away, to the bit. Snapshot's time is
+// left out.
+inline std::string StateBytes(const Model& model) {
+  return model.MakeSnapshot().SerializeAsString();
+}
+
+// One message of a named producer through a store, acknowledged: learned and committed.
+struct Sent {
+  absl::Status status;
+  LearnOutcome outcome;
+};
+inline Sent Send(Store& store, const std::string& name, const std::string& producer,
+                 const Batch& batch, std::optional<int64_t> first_offset = std::nullopt,
+                 int64_t end_of_pass = 0) {
+  Sent sent;
+  auto model = store.Acquire(name);
+  if (!model.ok()) return {model.status(), {}};
+  auto found = (*model)->ledger().FindProducer(producer, 0);
+  if (!found.ok()) return {found.status(), {}};
+  MutexLock turn(&(*found)->turn);
+  LearnCall call;
+  call.batch = batch;
+  call.producer = found->get();
+  call.first_offset = first_offset;
+  call.end_of_pass = end_of_pass;
+  sent.status = (*model)->Learn(call, sent.outcome);
+  if (sent.status.ok()) sent.status = store.committer().Commit(*model);
+  return sent;
+}
+
+}  // namespace perceptrond::testing

@@ -1,0 +1,24 @@
+// Where the large data sets lie that the project does not carry.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace perceptrond::testing {
+
+// The path of a data set: in the directory that the environment names in PERCEPTROND_DATA, else in
+// the one the build was told of. Nothing if it is not there: a test that needs it skips, saying so.
+inline std::optional<std::string> FindSharedData(const std::string& name) {
+  const char* directory = std::getenv("PERCEPTROND_DATA");
+#ifdef PERCEPTROND_SHARED_DATA
+  if (directory == nullptr) directory = PERCEPTROND_SHARED_DATA;
+#endif
+  if (directory == nullptr) return std::nullopt;
+  const std::filesystem::path path = std::filesystem::path(directory) / name;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return path.string();
+}
+
+}  // namespace perceptrond::testing
