@@ -29,6 +29,8 @@ inline std::string OfModel(char kind, uint64_t id) {
 }
 
 inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
+// There while the model is: what works on the model by its number can tell.
+inline std::string Alive(uint64_t id) { return OfModel('a', id); }
 inline std::string Counters(uint64_t id) { return OfModel('n', id); }
 inline std::string Position(uint64_t id, absl::string_view producer) {
   return OfModel('p', id) + std::string(producer);

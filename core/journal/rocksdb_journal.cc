@@ -146,6 +146,7 @@ absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   rocksdb::WriteBatch batch;
   batch.Put(rocksdb::Slice(keys::kLastId.data(), keys::kLastId.size()), NumberValue(header.id()));
   batch.Put(key, header.SerializeAsString());
+  batch.Put(keys::Alive(header.id()), "");
   return Write(batch, /*sync=*/true);
 }
 
@@ -174,6 +175,7 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
   if (!header.ok()) return header.status();
   rocksdb::WriteBatch batch;
   batch.Delete(keys::Header(name));
+  batch.Delete(keys::Alive(header->id()));
   for (const char kind : {'n', 'p', 'r', 's', 'c'}) {
     const std::string prefix = keys::OfModel(kind, header->id());
     batch.DeleteRange(prefix, PrefixEnd(prefix));
@@ -306,6 +308,17 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
     batch.Put(keys::SnapshotChunk(model_id, revision, i),
               bytes.substr(i * kChunkBytes, kChunkBytes));
     if (absl::Status status = Write(batch, /*sync=*/false); !status.ok()) return status;
+  }
+  // The model may have been deleted meanwhile: then its chunks go too.
+  MutexLock lock(&headers_mutex_);
+  std::string alive;
+  absl::StatusOr<bool> found = Get(keys::Alive(model_id), alive);
+  if (!found.ok()) return found.status();
+  if (!*found) {
+    const std::string chunks = keys::OfModel('c', model_id);
+    rocksdb::WriteBatch leftovers;
+    leftovers.DeleteRange(chunks, PrefixEnd(chunks));
+    return Write(leftovers, /*sync=*/false);
   }
   // One batch turns to the new snapshot and drops what it makes superfluous, chunks of unfinished
   // ones too.

@@ -13,8 +13,8 @@ Perceptron::Perceptron(const LearnerSettings& settings, size_t size)
       offset_value_(settings.offset_value),
       weights_(size) {
   const StartingWeights& start = settings.start;
-  squared_norm_ +=
-      AddScaled(weights_, 1, Row{start.indices.data(), start.values.data(), start.indices.size()});
+  AddScaled(weights_, 1, Row{start.indices.data(), start.values.data(), start.indices.size()},
+            squared_norm_);
   if (offset_value_ != 0) offset_weight_ = static_cast<float>(start.offset / offset_value_);
 }
 
@@ -54,7 +54,7 @@ bool Perceptron::CanUpdate(const Row& row, int32_t label, const Judgement& /*jud
 
 void Perceptron::Update(const Row& row, int32_t label, const Judgement& /*judgement*/) {
   const double step = step_size_ * label;
-  squared_norm_ += AddScaled(weights_, step, row);
+  AddScaled(weights_, step, row, squared_norm_);
   offset_weight_ = static_cast<float>(offset_weight_ + step * offset_value_);
 }
 
@@ -63,14 +63,15 @@ void Perceptron::Grow(size_t size) {
 }
 
 LearnerStateView Perceptron::State() const {
-  return {{std::span<const float>(weights_)}, {offset_weight_, squared_norm_}};
+  return {{std::span<const float>(weights_)},
+          {offset_weight_, squared_norm_.sum, squared_norm_.carry}};
 }
 
 bool Perceptron::Restore(LearnerState state) {
-  if (state.arrays.size() != 1 || state.scalars.size() != 2) return false;
+  if (state.arrays.size() != 1 || state.scalars.size() != 3) return false;
   weights_ = std::move(state.arrays[0]);
   offset_weight_ = state.scalars[0];
-  squared_norm_ = state.scalars[1];
+  squared_norm_ = {state.scalars[1], state.scalars[2]};
   return true;
 }
 

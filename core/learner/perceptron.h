@@ -14,6 +14,7 @@
 
 #include "core/learner/learner.h"
 #include "core/learner/settings.h"
+#include "core/vector/compensated_sum.h"
 
 namespace perceptrond {
 
@@ -30,9 +31,9 @@ class Perceptron final : public Learner {
   void Grow(size_t size) override;
   std::span<const float> weights() const override { return weights_; }
   double offset() const override { return offset_weight_ * offset_value_; }
-  double squared_norm() const override { return squared_norm_; }
+  double squared_norm() const override { return squared_norm_.value(); }
   double augmented_squared_norm() const override {
-    return squared_norm_ + offset_weight_ * offset_weight_;
+    return squared_norm_.value() + offset_weight_ * offset_weight_;
   }
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;
@@ -46,7 +47,7 @@ class Perceptron final : public Learner {
   // the same bits.
   double offset_weight_ = 0;
   // Of weights_, updated with each change.
-  double squared_norm_ = 0;
+  CompensatedSum squared_norm_;
 };
 
 }  // namespace perceptrond

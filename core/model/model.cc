@@ -86,13 +86,18 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   }
   dictionary_ = Dictionary();
   for (const std::string& name : snapshot.names()) dictionary_.Add(name);
-  learner_->Grow(dictionary_.size() + 1);
+  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  if (named ? learner_->weights().size() < dictionary_.size() + 1
+            : learner_->weights().size() != settings_.space.size) {
+    return absl::DataLossError(absl::StrCat("the snapshot of \"", name_, "\" has ",
+                                            learner_->weights().size(), " weights"));
+  }
   revision_ = snapshot.revision();
   return absl::OkStatus();
 }
 
 absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
-  const auto loss = [&](absl::string_view what) {
+  const auto loss = [&](absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return absl::DataLossError(
         absl::StrCat("the journal of \"", name_, "\" at revision ", revision_, ": ", what));
   };

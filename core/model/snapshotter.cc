@@ -25,6 +25,16 @@ void Snapshotter::Request(std::shared_ptr<Model> model) {
   queue_.push_back(std::move(model));
 }
 
+void Snapshotter::Await(uint64_t model_id) {
+  MutexLock lock(&mutex_);
+  const auto none = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::none_of(queue_.begin(), queue_.end(), [&](const std::shared_ptr<Model>& model) {
+      return model->id() == model_id;
+    });
+  };
+  mutex_.Await(absl::Condition(&none));
+}
+
 void Snapshotter::Run() {
   const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !queue_.empty();

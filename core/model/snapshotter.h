@@ -24,6 +24,8 @@ class Snapshotter {
 
   // Asks for a snapshot. A model that already waits is not asked for twice.
   void Request(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until no snapshot of that model is asked for or under way.
+  void Await(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t snapshots() const { return snapshots_.load(std::memory_order_relaxed); }
 
  private:

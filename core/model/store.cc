@@ -184,6 +184,8 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
     doubtful = doubtful_.contains(header->id());
   }
   if (doubtful) {
+    // A snapshot of the closed model would change the journal while it is read.
+    snapshotter_->Await(header->id());
     absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header->id());
     if (!counters.ok()) return counters.status();
     absl::Status status = journal_->DropAfter(header->id(), counters->updates());

@@ -63,15 +63,15 @@ float Saturate(double value) {
   return static_cast<float>(std::clamp(value, -kMax, kMax));
 }
 
-double AddScaled(std::span<float> weights, double step, const Row& row) {
-  double change = 0;
+void AddScaled(std::span<float> weights, double step, const Row& row,
+               CompensatedSum& squared_norm) {
   for (size_t i = 0; i < row.size; ++i) {
     float& weight = weights[row.index(i)];
-    const double before = weight;
-    weight = static_cast<float>(before + step * static_cast<double>(row.value(i)));
-    change += static_cast<double>(weight) * static_cast<double>(weight) - before * before;
+    squared_norm.Add(-Product(weight, weight));
+    weight =
+        static_cast<float>(static_cast<double>(weight) + step * static_cast<double>(row.value(i)));
+    squared_norm.Add(Product(weight, weight));
   }
-  return change;
 }
 
 }  // namespace perceptrond

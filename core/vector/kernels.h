@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/vector/compensated_sum.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -20,10 +21,10 @@ double SquaredNorm(const Row& row);
 // Whether every weight stays within float32 when step * row is added. O(row.size).
 bool StaysFinite(std::span<const float> weights, double step, const Row& row);
 
-// weights += step * row, each weight rounded once from float64. Returns the change of
-// ||weights||^2, computed from the rounded weights. Every index must be below weights.size(), none
-// twice. O(row.size).
-double AddScaled(std::span<float> weights, double step, const Row& row);
+// weights += step * row, each weight rounded once from float64. Keeps squared_norm, ||weights||^2,
+// up to date: the squares of the rounded weights come and go exactly. Every index must be below
+// weights.size(), none twice. O(row.size).
+void AddScaled(std::span<float> weights, double step, const Row& row, CompensatedSum& squared_norm);
 
 // A finite value as float32: what lies beyond its range becomes its largest number, not infinity.
 float Saturate(double value);

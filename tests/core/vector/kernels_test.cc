@@ -59,9 +59,21 @@ TEST_P(Kernels, AddScaledRoundsEachWeightOnceAndTellsTheChangeOfTheNorm) {
     weight = static_cast<float>(before + -0.3 * static_cast<double>(values_[i]));
     change += static_cast<double>(weight) * weight - before * before;
   }
-  const double told = AddScaled(weights_, -0.3, columns_.batch().row(0));
+  CompensatedSum told;
+  AddScaled(weights_, -0.3, columns_.batch().row(0), told);
   EXPECT_EQ(weights_, expected);
-  EXPECT_NEAR(told, change, 1e-9 * (1 + std::abs(change)));
+  EXPECT_NEAR(told.value(), change, 1e-9 * (1 + std::abs(change)));
+}
+
+TEST(AddScaled, KeepsTheNormOfSmallWeightsWhenAHugeOneComesAndGoes) {
+  std::vector<float> weights(2);
+  CompensatedSum squared_norm;
+  const Columns small = Columns().Add({0}, {3}, 1);
+  const Columns huge = Columns().Add({1}, {1e19F}, 1);
+  AddScaled(weights, 1, small.batch().row(0), squared_norm);
+  AddScaled(weights, 1, huge.batch().row(0), squared_norm);
+  AddScaled(weights, -1, huge.batch().row(0), squared_norm);
+  EXPECT_EQ(squared_norm.value(), 9);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Kernels, ::testing::Values(0, 1, 2, 3, 4, 5, 7, 8, 9, 100, 1001));
