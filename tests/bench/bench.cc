@@ -1,0 +1,83 @@
+// Measures ours beside its references and prints how they compare. README.md says what each row is.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "tests/bench/benchmark.h"
+#include "tests/bench/servers.h"
+
+namespace perceptrond::bench {
+namespace {
+
+bool Wanted(const Figure& figure, const Options& options) {
+  return absl::StrContains(figure.name, options.filter);
+}
+
+bool Wanted(const Benchmark& benchmark, const Options& options) {
+  for (const Figure& figure : benchmark.figures) {
+    if (Wanted(figure, options)) return true;
+  }
+  return false;
+}
+
+// Those of one group, interleaved: each once, then each again.
+void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<Figure>& figures) {
+  for (int rep = 0; rep < options.reps; ++rep) {
+    for (Benchmark& benchmark : benchmarks) {
+      if (!Wanted(benchmark, options)) continue;
+      if (isatty(STDERR_FILENO) != 0) {
+        std::fprintf(stderr, "\r\033[K%d/%d %s", rep + 1, options.reps,
+                     benchmark.figures[0].name.c_str());
+      }
+      benchmark.measure(benchmark.figures);
+    }
+  }
+  for (const Benchmark& benchmark : benchmarks) {
+    for (const Figure& figure : benchmark.figures) {
+      if (Wanted(figure, options)) figures.push_back(figure);
+    }
+  }
+}
+
+int Main(const Options& options) {
+  std::vector<Figure> figures;
+  Run(StreamBenchmarks(options), options, figures);
+  Run(LatencyBenchmarks(options), options, figures);
+  // Their threads would be in the way.
+  Servers::Stop();
+  Run(ProcessBenchmarks(options), options, figures);
+  Run(CoreBenchmarks(options), options, figures);
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+  std::fputs((options.json ? Json(figures) : Table(figures)).c_str(), stdout);
+  if (!figures.empty()) return 0;
+  std::fputs("no row has such a name\n", stderr);
+  return 2;
+}
+
+}  // namespace
+}  // namespace perceptrond::bench
+
+int main(int argc, char** argv) {
+  perceptrond::bench::Options options;
+  std::string output = "table";
+  CLI::App app("perceptrond beside a server that learns nothing, and beside plain loops", "bench");
+  app.add_option("--reps", options.reps, "Interleaved repetitions; medians are shown")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "Of each measurement")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--filter", options.filter, "Only rows whose name holds this");
+  app.add_option("-o,--output", output, "table, or json: one object a row")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  app.add_flag("--tiny", options.tiny, "Few examples: shows that it runs, and nothing else");
+  CLI11_PARSE(app, argc, argv);
+  options.json = output == "json";
+  std::signal(SIGPIPE, SIG_IGN);
+  return perceptrond::bench::Main(options);
+}

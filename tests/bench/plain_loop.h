@@ -1,0 +1,24 @@
+// What a plain loop over the same arrays costs: the perceptron as anyone would write it in C, built
+// with -O3 -march=native (see CMakeLists.txt).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace perceptrond::bench {
+
+// Arrays that do not overlap. indices null: dense rows of `width`.
+struct PlainArrays {
+  const uint32_t* row_ends;
+  const uint32_t* indices;
+  const float* values;
+  const int32_t* labels;
+  size_t rows;
+  size_t width;
+};
+
+// Judges every row, and learns from those that are mistakes; fills a score and a prediction a row.
+// Returns the mistakes.
+size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int32_t* predicted);
+
+}  // namespace perceptrond::bench

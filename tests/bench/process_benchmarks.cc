@@ -1,0 +1,19 @@
+// What an empty server takes: memory, and time from its start until it serves.
+#include "tests/bench/benchmark.h"
+#include "tests/bench/process.h"
+
+namespace perceptrond::bench {
+
+std::vector<Benchmark> ProcessBenchmarks(const Options& /*options*/) {
+  return {{{{"empty_resident_memory", "bytes", Goal::kAtMost, 2, {}, {}},
+            {"empty_start", "s", Goal::kAtMost, 2, {}, {}}},
+           [](std::vector<Figure>& figures) {
+             const TempDir dir;
+             const Process real(RealServerCommand(dir.path()));
+             const Process null(NullServerCommand(dir.path()));
+             Add(figures[0], real.ResidentBytes(), null.ResidentBytes());
+             Add(figures[1], real.start_seconds(), null.start_seconds());
+           }}};
+}
+
+}  // namespace perceptrond::bench

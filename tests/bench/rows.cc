@@ -1,0 +1,151 @@
+#include "tests/bench/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+
+namespace perceptrond::bench {
+namespace {
+
+// One place in so many belongs to the rows that err.
+constexpr uint32_t kShare = 16;
+
+float Value(std::mt19937& random) {
+  return std::uniform_real_distribution<float>(0.5F, 1.5F)(random);
+}
+
+void AddRow(Rows& rows, std::vector<uint32_t> places, int32_t label, std::mt19937& random) {
+  std::sort(places.begin(), places.end());
+  rows.indices.insert(rows.indices.end(), places.begin(), places.end());
+  for (size_t i = 0; i < places.size(); ++i) rows.values.push_back(Value(random));
+  rows.row_ends.push_back(static_cast<uint32_t>(rows.indices.size()));
+  rows.labels.push_back(label);
+}
+
+// Places outside the share of those that err.
+std::vector<uint32_t> RandomPlaces(uint32_t size, std::mt19937& random) {
+  std::set<uint32_t> places;
+  while (places.size() < kFeatures) {
+    const uint32_t place = random() % size;
+    if (place % kShare != 0) places.insert(place);
+  }
+  return {places.begin(), places.end()};
+}
+
+// Gives out the other places, none twice until all are used.
+class OwnPlaces {
+ public:
+  OwnPlaces(uint32_t size, std::mt19937& random) : places_(size / kShare) {
+    for (uint32_t i = 0; i < places_.size(); ++i) places_[i] = i * kShare;
+    std::shuffle(places_.begin(), places_.end(), random);
+  }
+  std::vector<uint32_t> Next() {
+    if (next_ + kFeatures > places_.size()) next_ = 0;
+    const auto begin = places_.begin() + static_cast<std::ptrdiff_t>(next_);
+    next_ += kFeatures;
+    return {begin, begin + kFeatures};
+  }
+
+ private:
+  std::vector<uint32_t> places_;
+  size_t next_ = 0;
+};
+
+int32_t RandomLabel(std::mt19937& random) { return random() % 2 == 0 ? 1 : -1; }
+
+// `rows`, then the same with the labels turned of every `step`-th row from the first.
+Rows AndTurned(const Rows& rows, size_t step) {
+  Rows both = rows;
+  Rows turned = rows;
+  for (size_t i = 0; i < turned.size(); i += step) turned.labels[i] = -turned.labels[i];
+  both.Append(turned);
+  return both;
+}
+
+}  // namespace
+
+Batch Rows::batch() const {
+  Batch batch;
+  batch.row_ends = row_ends;
+  batch.indices = indices;
+  batch.values = values;
+  batch.labels = labels;
+  batch.dense_width = dense_width;
+  return batch;
+}
+
+Rows Rows::Slice(size_t begin, size_t end) const {
+  Rows slice;
+  slice.dense_width = dense_width;
+  const Batch all = batch();
+  for (size_t i = begin; i < std::min(end, size()); ++i) {
+    const Row row = all.row(i);
+    slice.values.insert(slice.values.end(), row.values, row.values + row.size);
+    slice.labels.push_back(labels[i]);
+    if (dense_width > 0) continue;
+    slice.indices.insert(slice.indices.end(), row.indices, row.indices + row.size);
+    slice.row_ends.push_back(static_cast<uint32_t>(slice.indices.size()));
+  }
+  return slice;
+}
+
+void Rows::Append(const Rows& other) {
+  const auto base = static_cast<uint32_t>(indices.size());
+  for (const uint32_t end : other.row_ends) row_ends.push_back(base + end);
+  indices.insert(indices.end(), other.indices.begin(), other.indices.end());
+  values.insert(values.end(), other.values.begin(), other.values.end());
+  labels.insert(labels.end(), other.labels.begin(), other.labels.end());
+}
+
+Rows SparseRows(size_t count, uint32_t size, uint32_t seed) {
+  std::mt19937 random(seed);
+  Rows rows;
+  for (size_t i = 0; i < count; ++i)
+    AddRow(rows, RandomPlaces(size, random), RandomLabel(random), random);
+  return rows;
+}
+
+Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
+  std::mt19937 random(seed);
+  OwnPlaces own(size, random);
+  Rows rows;
+  for (size_t i = 0; i < count; ++i) {
+    const bool errs = i % 10 == 0;
+    AddRow(rows, errs ? own.Next() : RandomPlaces(size, random), errs ? 1 : RandomLabel(random),
+           random);
+  }
+  return AndTurned(rows, 10);
+}
+
+Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed) {
+  std::mt19937 random(seed);
+  OwnPlaces own(size, random);
+  Rows once;
+  for (size_t i = 0; i < size / kShare / kFeatures; ++i) AddRow(once, own.Next(), 1, random);
+  const Rows both = AndTurned(once, 1);
+  Rows rows;
+  for (size_t i = 0; i < rounds; ++i) rows.Append(both);
+  return rows;
+}
+
+Rows DenseRows(size_t count, uint32_t width, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> plane(width);
+  for (float& p : plane) p = normal(random);
+  Rows rows;
+  rows.dense_width = width;
+  while (rows.size() < count) {
+    std::vector<float> row(width);
+    for (float& value : row) value = normal(random);
+    const double score = std::inner_product(row.begin(), row.end(), plane.begin(), 0.0);
+    if (std::abs(score) < std::sqrt(width)) continue;
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
+    rows.labels.push_back(score > 0 ? 1 : -1);
+  }
+  return rows;
+}
+
+}  // namespace perceptrond::bench

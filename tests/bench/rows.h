@@ -1,0 +1,45 @@
+// The examples that the benchmarks send, made once from a fixed seed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/vector/batch.h"
+
+namespace perceptrond::bench {
+
+// Rows in columns, as core/vector/batch.h reads them.
+struct Rows {
+  std::vector<uint32_t> row_ends;
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  // > 0: dense.
+  uint32_t dense_width = 0;
+
+  size_t size() const { return labels.size(); }
+  Batch batch() const;
+  // Rows `begin` to `end` - 1, as rows of their own.
+  Rows Slice(size_t begin, size_t end) const;
+  void Append(const Rows& other);
+};
+
+inline constexpr size_t kFeatures = 75;
+
+// `count` rows of kFeatures random places below `size`, with random labels: far more dimensions
+// than rows, so that a perceptron separates them after a few passes.
+Rows SparseRows(size_t count, uint32_t size, uint32_t seed);
+
+// The same twice over, for a stream that never converges: every tenth row has places of its own,
+// and its label is +1 the first time and -1 the second. Without an offset a perceptron errs on
+// exactly those rows, whenever they come, once it has learned the others. At most size / 120 rows.
+Rows ErringRows(size_t count, uint32_t size, uint32_t seed);
+
+// Every row is a mistake, from zero weights and for ever: rows with places of their own, once with
+// the label +1 and once with -1, `rounds` times.
+Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed);
+
+// `count` dense rows, labelled by a plane that keeps its distance from all of them.
+Rows DenseRows(size_t count, uint32_t width, uint32_t seed);
+
+}  // namespace perceptrond::bench

@@ -1,0 +1,41 @@
+// The real server and the null server, side by side, started when first asked for.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "tests/bench/load.h"
+#include "tests/bench/process.h"
+
+namespace perceptrond::bench {
+
+// Not thread-safe.
+class Servers {
+ public:
+  // Of this program; lives until it ends or Stop is called.
+  static Servers& Get();
+  static void Stop();
+
+  enum class Transport { kTcp, kUnix };
+  grpc::Channel& real(Transport transport = Transport::kTcp);
+  grpc::Channel& null(Transport transport = Transport::kTcp);
+
+  // On the real server: a hashed model of 2^20 weights, without an offset if `offset` is false.
+  void CreateModel(const std::string& id, bool offset = true);
+  // Streams `messages` round after round until a round of them has no more mistakes than
+  // `mistakes`. Aborts if that does not come.
+  void Converge(Messages& messages, uint64_t mistakes);
+
+ private:
+  Servers();
+
+  TempDir dir_;
+  Process real_;
+  Process null_;
+  std::shared_ptr<grpc::Channel> real_channels_[2];
+  std::shared_ptr<grpc::Channel> null_channels_[2];
+};
+
+}  // namespace perceptrond::bench
