@@ -142,8 +142,8 @@ class Model::Learning {
   // no number.
   Row MapCurrent() {
     const Row row = mapper_.Map(row_);
-    if (model_.settings_.space.kind == FeatureSpace::Kind::kHashed && row.values != nullptr)
-      squared_norm_ = SquaredNorm(row);
+    const bool hashed = model_.settings_.space.kind == FeatureSpace::Kind::kHashed;
+    if (hashed && !call_.batch.names.empty()) squared_norm_ = SquaredNorm(row);
     return row;
   }
 

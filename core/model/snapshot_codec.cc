@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/features/feature_space.h"
+
 namespace perceptrond {
 namespace {
 
 namespace storage = ::perceptron::storage::v1;
+
+// The widest space, and the weight that unknown names share.
+constexpr uint64_t kMaxArray = uint64_t{FeatureSpace::kMaxFeatures} + 1;
 
 // By its bits: -0 is kept too.
 bool IsZero(float value) { return std::bit_cast<uint32_t>(value) == 0; }
@@ -39,6 +44,7 @@ storage::Snapshot WriteState(const LearnerStateView& state) {
 absl::StatusOr<LearnerState> ReadState(const storage::Snapshot& snapshot) {
   LearnerState state;
   for (const storage::StateArray& stored : snapshot.arrays()) {
+    if (stored.size() > kMaxArray) return absl::DataLossError("a snapshot's array is too large");
     std::vector<float>& array = state.arrays.emplace_back();
     if (stored.indices().empty() && static_cast<uint64_t>(stored.values_size()) == stored.size()) {
       array.assign(stored.values().begin(), stored.values().end());

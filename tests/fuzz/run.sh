@@ -1,0 +1,22 @@
+#!/bin/sh
+# Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-fuzz/, and runs
+# each for so many seconds (default 60) from its corpus. What they find lies in build-fuzz/findings/.
+# Usage: sh tests/fuzz/run.sh [SECONDS]
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+seconds=${1:-60}
+build=$root/build-fuzz
+
+sh "$root/deploy/install_packages.sh" build test
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
+  "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON
+cmake --build "$build" --target format_fuzz journal_fuzz session_fuzz
+
+mkdir -p "$build/findings"
+for fuzzer in format_fuzz journal_fuzz session_fuzz; do
+  printf '\n== %s, %s s\n' "$fuzzer" "$seconds"
+  mkdir -p "$build/corpus/$fuzzer"
+  # Findings of its own go to the first corpus folder, the project's seeds are only read.
+  "$build/bin/$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+    -artifact_prefix="$build/findings/$fuzzer-" "$build/corpus/$fuzzer" "$root/tests/fuzz/corpus/$fuzzer"
+done
