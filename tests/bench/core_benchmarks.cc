@@ -15,6 +15,7 @@
 #include "tests/bench/plain_loop.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
 namespace {
@@ -197,7 +198,7 @@ Benchmark TwoThreads(const Options& options) {
 Benchmark Recovery(const Options& options) {
   return {{{"core_recovery", "examples/s", Goal::kAtLeast, 0.5, {}, {}}},
           [&options](std::vector<Figure>& figures) {
-            const TempDir dir;
+            const testing::TempDir dir;
             RocksDbJournal::Options at;
             at.directory = dir.path() + "/journal";
             auto journal = RocksDbJournal::Open(at);

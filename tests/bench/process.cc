@@ -89,16 +89,6 @@ double Process::ResidentBytes() const {
   return 0;
 }
 
-TempDir::TempDir() {
-  path_ = (std::filesystem::temp_directory_path() / "perceptrond-bench-XXXXXX").string();
-  if (mkdtemp(path_.data()) == nullptr) std::abort();
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::vector<std::string> RealServerCommand(const std::string& dir) {
   return {PERCEPTROND_BINARY,
           "--address",

@@ -33,19 +33,6 @@ class Process {
   std::thread log_reader_;
 };
 
-// A directory that is gone when this is.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // Both listen on a free port of the loopback address and on a Unix socket in `dir`.
 std::vector<std::string> RealServerCommand(const std::string& dir);
 std::vector<std::string> NullServerCommand(const std::string& dir);

@@ -1,6 +1,7 @@
 // What an empty server takes: memory, and time from its start until it serves.
 #include "tests/bench/benchmark.h"
 #include "tests/bench/process.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
 
@@ -8,7 +9,7 @@ std::vector<Benchmark> ProcessBenchmarks(const Options& /*options*/) {
   return {{{{"empty_resident_memory", "bytes", Goal::kAtMost, 2, {}, {}},
             {"empty_start", "s", Goal::kAtMost, 2, {}, {}}},
            [](std::vector<Figure>& figures) {
-             const TempDir dir;
+             const testing::TempDir dir;
              const Process real(RealServerCommand(dir.path()));
              const Process null(NullServerCommand(dir.path()));
              Add(figures[0], real.ResidentBytes(), null.ResidentBytes());

@@ -8,6 +8,7 @@
 
 #include "tests/bench/load.h"
 #include "tests/bench/process.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
 
@@ -31,7 +32,7 @@ class Servers {
  private:
   Servers();
 
-  TempDir dir_;
+  testing::TempDir dir_;
   Process real_;
   Process null_;
   std::shared_ptr<grpc::Channel> real_channels_[2];

@@ -1,20 +1,33 @@
-// Any bytes as a file of examples: read or refused with words, never a crash, and what is read is
-// well formed. The first byte chooses the format and its options.
+// Any bytes as a file of examples: read or refused with words, never a crash; and what is read and
+// fits into a batch is what the server takes. The first byte chooses the format and its options.
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
+#include <vector>
 
 #include "client/batch_builder.h"
 #include "client/format/format.h"
+#include "core/vector/check.h"
 
 namespace {
 
+using perceptrond::client::BatchBuilder;
+using perceptrond::client::Format;
 using perceptrond::client::FormatKind;
 using perceptrond::client::FormatOptions;
+using perceptrond::client::LineKind;
+using perceptrond::client::Row;
+
+void Check(bool holds) {
+  if (!holds) std::abort();
+}
 
 FormatOptions Options(uint8_t choice) {
   FormatOptions options;
   options.kind = static_cast<FormatKind>(choice % 5);
+  options.labels.zero_is_negative = (choice & 0x08) != 0;
+  if ((choice & 0x10) != 0) options.labels.names = {"ham", "spam"};
   options.require_label = (choice & 0x20) != 0;
   options.index_base = (choice & 0x40) != 0 ? 1 : 0;
   options.header = (choice & 0x40) != 0;
@@ -23,28 +36,71 @@ FormatOptions Options(uint8_t choice) {
   return options;
 }
 
+template <typename T>
+std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
+  return {field.data(), static_cast<size_t>(field.size())};
+}
+
+// The message is one that no server refuses for its form.
+void CheckMessage(BatchBuilder& builder) {
+  const size_t rows = builder.rows();
+  perceptron::v1::ExampleColumns columns;
+  builder.Build(&columns);
+  const std::vector<absl::string_view> names(columns.feature_names().begin(),
+                                             columns.feature_names().end());
+  perceptrond::Batch batch;
+  batch.row_ends = View(columns.row_ends());
+  batch.indices = View(columns.indices());
+  batch.values = View(columns.values());
+  batch.labels = View(columns.labels());
+  batch.names = names;
+  batch.dense_width = columns.dense_width();
+  Check(!perceptrond::CheckColumns(batch));
+  Check(batch.rows() == rows);
+  uint32_t limit = std::numeric_limits<uint32_t>::max();
+  if (!names.empty()) limit = static_cast<uint32_t>(names.size());
+  if (batch.dense_width > 0) limit = batch.dense_width;
+  for (size_t i = 0; i < rows; ++i) {
+    double squared_norm = 0;
+    const perceptrond::Row row = batch.row(i);
+    // The largest index of all is no model's.
+    if (names.empty() && row.size > 0 && row.index(row.size - 1) == limit) continue;
+    Check(perceptrond::CheckRow(row, limit, row.size, &squared_norm) == perceptrond::Fault::kNone);
+  }
+}
+
+void ParseLine(Format& format, const FormatOptions& options, std::string_view line,
+               BatchBuilder& batch) {
+  Row row;
+  const absl::StatusOr<LineKind> parsed = format.Parse(line, &row);
+  if (!parsed.ok()) {
+    Check(absl::IsInvalidArgument(parsed.status()) && !parsed.status().message().empty());
+    return;
+  }
+  if (*parsed == LineKind::kNothing) return;
+  Check(row.values.empty() || row.values.size() == row.feature_count());
+  Check(row.label == 1 || row.label == -1 || (row.label == 0 && !options.require_label));
+  if (!batch.Fits(row)) CheckMessage(batch);
+  const absl::Status added = batch.Add(row);
+  Check(added.ok() || absl::IsInvalidArgument(added));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const auto format = perceptrond::client::MakeFormat(Options(data[0]));
-  if (!format.ok()) return 0;
+  const FormatOptions options = Options(data[0]);
+  const auto format = perceptrond::client::MakeFormat(options);
+  Check(format.ok());
   (*format)->StartFile();
-  perceptrond::client::Row row;
-  perceptrond::client::BatchBuilder batch;
+  BatchBuilder batch;
+  ParseLine(**format, options, {}, batch);
   std::string_view rest(reinterpret_cast<const char*>(data + 1), size - 1);
   while (!rest.empty()) {
     const size_t end = rest.find('\n');
-    const std::string_view line = rest.substr(0, end);
+    ParseLine(**format, options, rest.substr(0, end), batch);
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-    const auto parsed = (*format)->Parse(line, &row);
-    if (!parsed.ok()) {
-      if (parsed.status().message().empty()) std::abort();
-      continue;
-    }
-    if (*parsed == perceptrond::client::LineKind::kNothing) continue;
-    if (!row.values.empty() && row.values.size() != row.feature_count()) std::abort();
-    (void)batch.Add(row);
   }
+  CheckMessage(batch);
   return 0;
 }

@@ -1,10 +1,13 @@
 // Any bytes as messages of a LearnStream and a PredictStream: refused or learned, never a crash;
 // and whatever was learned, the books agree with each other and the journal gives the same model
-// again. The first byte chooses the model's feature space.
+// again. The first byte chooses the model's feature space and settings; the rest is one message,
+// or (0x80) several, each behind a byte that says how long it is.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "core/journal/memory_journal.h"
 #include "core/model/store.h"
@@ -14,6 +17,8 @@
 namespace {
 
 namespace v1 = ::perceptron::v1;
+using perceptrond::LearnSession;
+using perceptrond::Model;
 using perceptrond::Store;
 
 void Check(bool holds) {
@@ -29,26 +34,122 @@ v1::Model Settings(uint8_t choice) {
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(4);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(3);
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
+  if ((choice & 0x10) != 0) settings.mutable_learner()->set_step_size(1e30);
+  if ((choice & 0x20) != 0) settings.mutable_learner()->set_offset_value(0);
+  if ((choice & 0x40) != 0) settings.mutable_learner()->set_tie_rule(v1::TIE_RULE_POSITIVE);
   return settings;
 }
 
-// Every weight finite, every count in its place; and a load from the journal ends at the same bits.
-void CheckModel(Store& store, perceptrond::MemoryJournal& journal) {
+std::vector<std::string_view> Messages(uint8_t choice, std::string_view bytes) {
+  if ((choice & 0x80) == 0) return {bytes};
+  std::vector<std::string_view> messages;
+  while (!bytes.empty()) {
+    const size_t length = static_cast<uint8_t>(bytes[0]);
+    messages.push_back(bytes.substr(1, length));
+    bytes.remove_prefix(1 + messages.back().size());
+  }
+  return messages;
+}
+
+template <typename Request>
+bool Parse(std::string_view bytes, Request& request) {
+  return request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+void Predict(Store& store, const std::vector<std::string_view>& messages) {
+  perceptrond::PredictSession session(store, {});
+  for (const std::string_view bytes : messages) {
+    v1::PredictRequest request;
+    if (!Parse(bytes, request)) return;
+    request.set_model("models/m");
+    if (!session.Accept(request, bytes.size()).ok()) return;
+    v1::PredictResponse response;
+    Check(session.Take(response));
+    Check(response.scores_size() == response.labels_size());
+    Check(response.distances().empty() || response.distances_size() == response.scores_size());
+    for (const v1::RowError& error : response.errors())
+      Check(error.row() < static_cast<uint32_t>(response.labels_size()));
+  }
+}
+
+// What the session answered, message by message: rows and revisions in their order, and nothing
+// counted twice.
+struct Answers {
+  void Take(LearnSession& session) {
+    v1::LearnStreamResponse response;
+    while (session.Take(response)) {
+      for (const v1::LearnResult& result : response.results()) Take(result);
+    }
+  }
+  void Take(const v1::LearnResult& result) {
+    Check(result.message_number() == messages++);
+    Check(result.revision() >= revision);
+    Check(result.updates() == static_cast<uint64_t>(result.updated_rows_size()));
+    Check(result.updated_rows_size() == result.update_revisions_size());
+    Check(result.updates() <= result.examples() && result.mistakes() <= result.examples());
+    Check(result.scores_size() == result.predicted_size());
+    for (int i = 0; i < result.updated_rows_size(); ++i) {
+      Check(i == 0 || result.updated_rows(i - 1) < result.updated_rows(i));
+      Check(result.update_revisions(i) == static_cast<uint64_t>(++revision));
+    }
+    Check(result.revision() == revision);
+    Check(result.acknowledged_through() >= -1);
+    examples += result.examples();
+  }
+
+  int64_t messages = 0;
+  int64_t revision = 0;
+  uint64_t examples = 0;
+};
+
+Answers Learn(Store& store, const std::vector<std::string_view>& messages) {
+  const auto session = std::make_shared<LearnSession>(store, perceptrond::StreamLimits());
+  session->OnReady([] {});
   const auto model = store.Acquire("models/m");
   Check(model.ok());
-  const perceptrond::Model::View view = (*model)->MakeView();
+  int64_t accepted = 0;
+  for (const std::string_view bytes : messages) {
+    v1::LearnStreamRequest request;
+    if (!Parse(bytes, request)) break;
+    request.set_model("models/m");
+    // Nobody guesses it.
+    if (request.producer().has_resume())
+      request.mutable_producer()->mutable_resume()->set_model_uid((*model)->uid());
+    if (!session->Accept(request, bytes.size()).ok()) break;
+    // Again: a replay where the message is numbered.
+    if (!session->Accept(request, bytes.size()).ok()) Check(false);
+    accepted += 2;
+  }
+  Check(store.committer().Commit(*model).ok());
+  Check(session->failure().ok());
+  Answers answers;
+  answers.Take(*session);
+  Check(answers.messages == accepted && session->Idle());
+  return answers;
+}
+
+// Every weight finite, every count in its place; and a load from the journal ends at the same bits.
+void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers& answers) {
+  const auto model = store.Acquire("models/m");
+  Check(model.ok());
+  const Model::View view = (*model)->MakeView();
   for (const float weight : view.weights.values) Check(std::isfinite(weight));
   Check(std::isfinite(view.weights.offset));
-  Check(view.report.counters.updates == view.weights.revision);
-  Check(view.report.counters.mistakes <= view.report.counters.examples);
+  const perceptrond::Counters& counters = view.report.counters;
+  Check(view.weights.revision == static_cast<uint64_t>(answers.revision));
+  Check(counters.updates == view.weights.revision);
+  Check(counters.mistakes <= counters.examples && counters.updates <= counters.examples);
+  Check(counters.streak <= counters.examples);
+  Check(counters.examples >= answers.examples);
   const auto header = journal.Find("models/m");
   Check(header.ok());
-  const auto again = perceptrond::Model::Load(*header, journal, {});
+  const auto again = Model::Load(*header, journal, {});
   Check(again.ok());
-  const perceptrond::Model::View reloaded = (*again)->MakeView();
-  Check(reloaded.weights.values == view.weights.values);
-  Check(reloaded.weights.names == view.weights.names);
-  Check(reloaded.weights.offset == view.weights.offset);
+  Check((*again)->MakeSnapshot().SerializeAsString() ==
+        (*model)->MakeSnapshot().SerializeAsString());
+  const perceptrond::Counters reloaded = (*again)->MakeReport().counters;
+  Check(reloaded.examples == counters.examples && reloaded.mistakes == counters.mistakes);
+  Check(reloaded.duplicates == counters.duplicates && reloaded.rejected == counters.rejected);
 }
 
 }  // namespace
@@ -59,24 +160,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   perceptrond::MemoryJournal& journal = *owned;
   Store store(std::move(owned), Store::Options());
   Check(store.Create(Settings(data[0]), "", false).ok());
-
-  v1::PredictRequest predict;
-  if (predict.ParseFromArray(data + 1, static_cast<int>(size) - 1)) {
-    predict.set_model("models/m");
-    perceptrond::PredictSession session(store, {});
-    v1::PredictResponse response;
-    if (session.Accept(predict, size).ok()) Check(session.Take(response));
-  }
-  v1::LearnStreamRequest request;
-  if (!request.ParseFromArray(data + 1, static_cast<int>(size) - 1)) return 0;
-  request.set_model("models/m");
-  const auto session =
-      std::make_shared<perceptrond::LearnSession>(store, perceptrond::StreamLimits());
-  session->OnReady([] {});
-  // Twice: the second is a replay where the message is numbered.
-  if (session->Accept(request, size).ok()) (void)session->Accept(request, size);
-  const auto model = store.Acquire("models/m");
-  Check(model.ok() && store.committer().Commit(*model).ok());
-  CheckModel(store, journal);
+  const std::vector<std::string_view> messages =
+      Messages(data[0], {reinterpret_cast<const char*>(data + 1), size - 1});
+  Predict(store, messages);
+  CheckModel(store, journal, Learn(store, messages));
+  Predict(store, messages);
   return 0;
 }

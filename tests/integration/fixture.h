@@ -16,6 +16,7 @@
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 #include "tests/support/server_process.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::testing {
 

@@ -7,9 +7,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <utility>
+
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -23,17 +24,6 @@ std::string Field(const std::string& line, const std::string& key) {
 }
 
 }  // namespace
-
-TempDir::TempDir() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "perceptrond-test-XXXXXX").string();
-  path_ = mkdtemp(pattern.data());
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 ServerProcess::ServerProcess(std::string data_dir, std::vector<std::string> flags)
     : data_dir_(std::move(data_dir)), flags_(std::move(flags)) {

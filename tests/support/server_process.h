@@ -11,19 +11,6 @@
 
 namespace perceptrond::testing {
 
-// A directory that is gone when this is.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 // Runs until it is stopped or this is destroyed. Listens on free ports of the loopback address. Not
 // thread-safe.
 class ServerProcess {
