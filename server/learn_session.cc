@@ -17,6 +17,9 @@ namespace v1 = ::perceptron::v1;
 // Names this process' streams, the later the greater: a producer is spoken for by its newest.
 std::atomic<uint64_t> last_owner = 0;
 
+// So far below int64's end that a stream never counts past it.
+constexpr int64_t kMaxOffset = int64_t{1} << 62;
+
 // What is wrong with one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ||
@@ -82,6 +85,10 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(const Request& request) {
                                       "\" was deleted and created anew since it acknowledged your "
                                       "examples: begin a new stream without resume"));
       }
+      if (resume.acknowledged_through() > kMaxOffset) {
+        return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
+                            "is more than any producer can have sent");
+      }
       // The stream before this one may be in the middle of a message.
       MutexLock turn(&(*producer)->turn);
       (*model)->ledger().Resume(**producer, resume.acknowledged_through() + 1);
@@ -114,8 +121,14 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   if (!producer.ok()) return producer.status();
   // Kept while it is used: an evicted model's producer would go with it.
   producer_ = *producer;
-  absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
-                                    model.settings(), ExampleBatch::Use::kLearn);
+  absl::Status status;
+  if (!request.model().empty() && request.model() != model_name_) {
+    status = InvalidField("INVALID_FIELD", "model",
+                          "a stream learns one model; open another for another");
+  }
+  if (status.ok())
+    status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
+                         model.settings(), ExampleBatch::Use::kLearn);
   if (status.ok()) {
     MutexLock turn(&producer_->turn);
     LearnCall call;

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+
 #include "core/model/error.h"
 #include "google/rpc/status.pb.h"
 #include "server/convert.h"
@@ -18,12 +20,31 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
+// INVALID_ARGUMENT, MALFORMED_MESSAGE.
+template <typename Message>
+absl::Status Parse(const grpc::ByteBuffer& bytes, Message& message) {
+  grpc::ByteBuffer own = bytes;
+  if (grpc::SerializationTraits<Message>::Deserialize(&own, &message).ok()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kInvalidArgument, "MALFORMED_MESSAGE",
+                   absl::StrCat("the request's bytes are no ", message.GetTypeName()));
+}
+
+template <typename Message>
+void Serialize(const Message& message, grpc::ByteBuffer& bytes) {
+  bool own_buffer = false;
+  grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own_buffer);
+}
+
 // Learns a unary batch; durable only after the commit that the caller submits for `model`.
 absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
                         std::shared_ptr<Model>& model) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (request.producer_id().size() > 128)
     return InvalidField("INVALID_FIELD", "producer_id", "has more than 128 bytes");
+  if (request.producer_id().empty() && request.first_offset() != 0) {
+    return InvalidField("INVALID_FIELD", "first_offset",
+                        "numbers a producer's examples; give producer_id too");
+  }
   absl::StatusOr<std::shared_ptr<Model>> acquired = store.Acquire(request.model());
   if (!acquired.ok()) return acquired.status();
   model = *acquired;
@@ -57,17 +78,19 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
 }  // namespace
 
 grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* context,
-                                                 const v1::LearnRequest* request,
-                                                 v1::LearnResponse* response) {
+                                                 const grpc::ByteBuffer* bytes,
+                                                 grpc::ByteBuffer* answer) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  v1::LearnRequest request;
+  v1::LearnResponse response;
   std::shared_ptr<Model> model;
-  const absl::Status status =
-      drain_.draining() ? DrainingError()
-                        : LearnBatch(store_, *request, *response->mutable_result(), model);
+  absl::Status status = drain_.draining() ? DrainingError() : Parse(*bytes, request);
+  if (status.ok()) status = LearnBatch(store_, request, *response.mutable_result(), model);
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
+  Serialize(response, *answer);
   uint64_t waiting = 0;
   drain_.Add([] {}, waiting);
   store_.committer().Submit(std::move(model), [this, reactor, waiting](absl::Status durable) {
@@ -78,20 +101,21 @@ grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* co
 }
 
 grpc::ServerUnaryReactor* LearningService::Predict(grpc::CallbackServerContext* context,
-                                                   const v1::PredictRequest* request,
-                                                   v1::PredictResponse* response) {
+                                                   const grpc::ByteBuffer* bytes,
+                                                   grpc::ByteBuffer* answer) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  absl::Status status = drain_.draining()
-                            ? DrainingError()
-                            : Predictor(store_).Predict(request->model(), *request, *response);
-  if (status.ok() && response->errors_size() > 0) {
+  v1::PredictRequest request;
+  v1::PredictResponse response;
+  absl::Status status = drain_.draining() ? DrainingError() : Parse(*bytes, request);
+  if (status.ok()) status = Predictor(store_).Predict(request.model(), request, response);
+  if (status.ok() && response.errors_size() > 0) {
     // A unary call answers all rows or none.
-    const google::rpc::Status first = response->errors(0).status();
-    response->Clear();
+    const google::rpc::Status& first = response.errors(0).status();
     reactor->Finish(
         {static_cast<grpc::StatusCode>(first.code()), first.message(), first.SerializeAsString()});
     return reactor;
   }
+  if (status.ok()) Serialize(response, *answer);
   reactor->Finish(ToGrpc(status));
   return reactor;
 }

@@ -10,12 +10,13 @@
 
 namespace perceptrond {
 
-// The streams are taken as raw bytes: see server/stream_reactor.h.
+// What takes examples takes raw bytes, so that bytes which are no message get an error that says
+// so.
 class LearningService final
     : public ::perceptron::v1::LearningService::WithRawCallbackMethod_LearnStream<
           ::perceptron::v1::LearningService::WithRawCallbackMethod_PredictStream<
-              ::perceptron::v1::LearningService::WithCallbackMethod_Learn<
-                  ::perceptron::v1::LearningService::WithCallbackMethod_Predict<
+              ::perceptron::v1::LearningService::WithRawCallbackMethod_Learn<
+                  ::perceptron::v1::LearningService::WithRawCallbackMethod_Predict<
                       ::perceptron::v1::LearningService::WithCallbackMethod_WatchModel<
                           ::perceptron::v1::LearningService::Service>>>>> {
  public:
@@ -23,13 +24,12 @@ class LearningService final
       : store_(store), drain_(drain), limits_(limits) {}
 
   grpc::ServerUnaryReactor* Learn(grpc::CallbackServerContext* context,
-                                  const ::perceptron::v1::LearnRequest* request,
-                                  ::perceptron::v1::LearnResponse* response) override;
+                                  const grpc::ByteBuffer* bytes, grpc::ByteBuffer* answer) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnStream(
       grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context,
-                                    const ::perceptron::v1::PredictRequest* request,
-                                    ::perceptron::v1::PredictResponse* response) override;
+                                    const grpc::ByteBuffer* bytes,
+                                    grpc::ByteBuffer* answer) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictStream(
       grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* WatchModel(

@@ -33,6 +33,8 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow is a write that fails, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
 
   absl::StatusOr<std::unique_ptr<perceptrond::Server>> server = perceptrond::Server::Start(options);
   if (!server.ok()) {

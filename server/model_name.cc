@@ -1,5 +1,6 @@
 #include "server/model_name.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/model/error.h"
@@ -12,7 +13,7 @@ absl::Status CheckModelName(absl::string_view name, absl::string_view field) {
   if (absl::ConsumePrefix(&id, kModelCollection) && IsModelId(id)) return absl::OkStatus();
   return InvalidField(
       "INVALID_FIELD", field,
-      absl::StrCat("\"", name,
+      absl::StrCat("\"", absl::CHexEscape(name),
                    "\" is no model's name; write models/NAME, NAME of letters, digits, '_', '-' "
                    "and '.', the first a letter or digit"));
 }

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -361,7 +363,10 @@ class ConfigFile final : public CLI::ConfigBase {
   explicit ConfigFile(std::set<std::string> keys) : keys_(std::move(keys)) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::vector<CLI::ConfigItem> items = ConfigBase::from_config(input);
+    const std::string text(std::istreambuf_iterator<char>(input), {});
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) CheckComment(line);
+    std::istringstream again(text);
+    std::vector<CLI::ConfigItem> items = ConfigBase::from_config(again);
     std::set<std::string> seen;
     for (const CLI::ConfigItem& item : items) {
       if (!item.parents.empty() || !keys_.contains(item.name)) {
@@ -370,7 +375,6 @@ class ConfigFile final : public CLI::ConfigBase {
       if (!seen.insert(item.name).second) {
         throw Error(absl::StrCat("key ", item.name, " is given twice"));
       }
-      // To CLI11 a comment starts at any '#', and cuts a quoted value in two.
       for (const std::string& value : item.inputs) {
         if (value.find_first_of("\"'") == 0) {
           throw Error(absl::StrCat("key ", item.name, ": unbalanced quotes, or a # in the value"));
@@ -382,6 +386,22 @@ class ConfigFile final : public CLI::ConfigBase {
   }
 
  private:
+  // To CLI11 a comment starts at any '#', which may cut a value short in silence. Here it starts
+  // behind a blank and outside quotes, and any other '#' is an error.
+  static void CheckComment(absl::string_view line) {
+    line = line.substr(0, std::min(line.find('\r'), line.size()));
+    const size_t hash = line.find('#');
+    const absl::string_view before = absl::StripLeadingAsciiWhitespace(line.substr(0, hash));
+    if (hash == absl::string_view::npos || before.empty() || before.front() == ';') return;
+    const auto count = [&](char c) { return std::count(before.begin(), before.end(), c); };
+    const bool blank = absl::ascii_isspace(before.back());
+    const bool closed = count('"') % 2 == 0 && count('\'') % 2 == 0;
+    if (blank && closed && (count('"') == 0 || count('\'') == 0)) return;
+    const absl::string_view key = before.substr(0, before.find('='));
+    throw Error(absl::StrCat("key ", absl::StripTrailingAsciiWhitespace(key),
+                             ": unbalanced quotes, or a # in the value"));
+  }
+
   static CLI::ConfigError Error(const std::string& message) {
     return CLI::ConfigError("--config: " + message, CLI::ExitCodes::ConfigError);
   }

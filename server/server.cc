@@ -45,6 +45,11 @@ Store::Options StoreOptions(const Options& options) {
   store.limits.max_example_features = options.max_example_features;
   store.memory_budget = options.memory_budget;
   store.snapshot_bytes = options.snapshot_bytes;
+  store.on_write_failure = [](const std::string& model, const absl::Status& why) {
+    Log(LogLevel::kError,
+        "updates could not be written; the model goes back to its last durable state",
+        {{"model", model}, {"error", why.message()}});
+  };
   return store;
 }
 

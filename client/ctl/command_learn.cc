@@ -61,6 +61,11 @@ class Lesson {
     if (!stream.ok()) return PrintError(Doing(), stream.status());
     stream_ = *std::move(stream);
     started_ = absl::Now();
+    const InterruptWatch watch([this] {
+      // What is under way is finished; but not with a server that is gone.
+      if (reconnecting_) stream_->Cancel();
+      return !reconnecting_;
+    });
 
     int code = kExitOk;
     for (int64_t pass = 1; pass <= most && code == kExitOk; ++pass) {
@@ -86,8 +91,12 @@ class Lesson {
     if (command_.count("--passes-before") > 0) options.passes_before = options_.passes_before;
     options.rows_per_message = options_.batch;
     options.window_messages = options_.window;
-    options.on_result = [this](const LearnAnswer& answer) { ReportRefused(answer); };
+    options.on_result = [this](const LearnAnswer& answer) {
+      reconnecting_ = false;
+      ReportRefused(answer);
+    };
     options.on_reconnect = [this](const absl::Status& status) {
+      if (reconnecting_.exchange(true)) return;
       ClearProgress();
       std::fprintf(stderr, "perceptronctl: connection lost (%s); reconnecting\n",
                    std::string(status.message()).c_str());
@@ -123,6 +132,9 @@ class Lesson {
       }
     }
     if (Interrupted()) return kExitInterrupted;
+    if (rows_ == 0) {
+      return PrintUsageError(absl::StrCat(Doing(), ": there are no examples in the input"));
+    }
     absl::StatusOr<v1::PassSummary> summary = stream_->MarkPass();
     if (!summary.ok()) return Failed(summary.status());
     ClearProgress();
@@ -138,6 +150,14 @@ class Lesson {
 
   int Failed(const absl::Status& status) {
     ClearProgress();
+    if (Interrupted() && absl::IsCancelled(status)) {
+      std::fprintf(
+          stderr,
+          "perceptronctl: %s: interrupted while the server was away; what was not answered "
+          "is learned when you learn the file again\n",
+          Doing().c_str());
+      return kExitInterrupted;
+    }
     return PrintError(Doing(), status);
   }
 
@@ -254,6 +274,8 @@ class Lesson {
   absl::Time started_;
   std::vector<v1::PassSummary> passes_;
   uint64_t rows_ = 0;
+  // The server is away.
+  std::atomic<bool> reconnecting_{false};
   uint64_t bad_lines_ = 0;
   // Written on the stream's thread.
   std::atomic<uint64_t> refused_ = 0;

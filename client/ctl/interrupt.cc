@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <utility>
 
 namespace perceptrond::client {
 namespace {
@@ -46,6 +47,24 @@ void WaitInterrupted(int descriptor) {
     const int count = poll(polled, 2, -1);
     if (count > 0 || (count < 0 && errno != EINTR)) return;
   }
+}
+
+InterruptWatch::InterruptWatch(std::function<bool()> look) {
+  if (pipe2(end_, O_CLOEXEC) != 0) return;
+  thread_ = std::thread([end = end_[0], look = std::move(look)] {
+    WaitInterrupted(end);
+    pollfd polled = {end, POLLIN, 0};
+    while (Interrupted() && poll(&polled, 1, 200) <= 0) {
+      if (!look()) return;
+    }
+  });
+}
+
+InterruptWatch::~InterruptWatch() {
+  if (!thread_.joinable()) return;
+  close(end_[1]);
+  thread_.join();
+  close(end_[0]);
 }
 
 }  // namespace perceptrond::client

@@ -1,6 +1,9 @@
 // Ctrl-C, made polite: the first asks to stop, the second kills.
 #pragma once
 
+#include <functional>
+#include <thread>
+
 namespace perceptrond::client {
 
 // Takes over SIGINT and SIGTERM. Call once, before other threads start.
@@ -15,5 +18,19 @@ bool WaitReadable(int descriptor);
 
 // Blocks until a signal came or `descriptor` (-1: none) can be read. Threads: any.
 void WaitInterrupted(int descriptor);
+
+// While it lives: once a signal came, calls `look` five times a second until it returns false.
+// `look` runs on a thread of its own.
+class InterruptWatch {
+ public:
+  explicit InterruptWatch(std::function<bool()> look);
+  ~InterruptWatch();
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+ private:
+  int end_[2] = {-1, -1};
+  std::thread thread_;
+};
 
 }  // namespace perceptrond::client

@@ -1,7 +1,5 @@
 // svmlight (also LIBSVM): `label index:value index:value ... # comment`, separated by blanks. A
 // `qid:` is refused. Without a label where none is required the line begins with its first feature.
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "client/format/formats.h"
 #include "client/format/number.h"
@@ -22,16 +20,14 @@ class Svmlight final : public Format {
     row->Clear();
     const char* p = line.data();
     const char* end = p + line.size();
-    if (const void* comment = std::memchr(p, '#', line.size()); comment != nullptr) {
-      end = static_cast<const char*>(comment);
-    }
+    if (const size_t comment = line.find('#'); comment != std::string_view::npos) end = p + comment;
     while (p != end && IsBlank(*p)) ++p;
     if (p == end) return LineKind::kNothing;
 
     const char* token = p;
     while (p != end && !IsBlank(*p)) ++p;
     const std::string_view first(token, static_cast<size_t>(p - token));
-    if (std::memchr(first.data(), ':', first.size()) == nullptr) {
+    if (first.find(':') == std::string_view::npos) {
       absl::StatusOr<int> label = ParseLabel(labels_, first);
       if (!label.ok()) {
         if (require_label_) return label.status();

@@ -22,7 +22,7 @@ void Progress::Add(const Tally& tally) {
 
 void Progress::AddPass(const PassSummary& pass) {
   counters_.last_pass = pass;
-  if (pass.margin.has_value() && *pass.margin > counters_.margin_floor) {
+  if (pass.margin.has_value()) {
     counters_.margin_floor = *pass.margin;
     counters_.floor_squared_radius = pass.squared_radius;
   }
@@ -66,7 +66,10 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
           squared_norm / (context.step_size * context.step_size * k * counters_.squared_radius);
     }
   }
-  if (counters_.margin_floor > 0) {
+  // Data seen since may have no separator of that margin: then the floor is one of older data.
+  const bool contradicted =
+      report.margin_ceiling.has_value() && *report.margin_ceiling < counters_.margin_floor;
+  if (counters_.margin_floor > 0 && !contradicted) {
     report.margin_floor = counters_.margin_floor;
     report.update_bound =
         counters_.floor_squared_radius / (counters_.margin_floor * counters_.margin_floor);

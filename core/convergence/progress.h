@@ -21,7 +21,7 @@ struct Counters {
   uint64_t streak = 0;
   // R^2 over the examples judged.
   double squared_radius = 0;
-  // The largest margin a whole pass was separated with, and R^2 over that pass; 0: none yet.
+  // The margin that the latest converged pass was separated with, and R^2 over it; 0: none yet.
   double margin_floor = 0;
   double floor_squared_radius = 0;
   std::optional<PassSummary> last_pass;

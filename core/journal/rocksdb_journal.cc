@@ -82,13 +82,14 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
     }
     return ToAbsl(status);
   }
-  auto journal =
-      std::unique_ptr<RocksDbJournal>(new RocksDbJournal(std::unique_ptr<rocksdb::DB>(db)));
+  auto journal = std::unique_ptr<RocksDbJournal>(
+      new RocksDbJournal(std::unique_ptr<rocksdb::DB>(db), options));
   if (absl::Status status = journal->CheckFormat(); !status.ok()) return status;
   return journal;
 }
 
-RocksDbJournal::RocksDbJournal(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
+RocksDbJournal::RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options)
+    : db_(std::move(db)), options_(std::move(options)) {}
 
 RocksDbJournal::~RocksDbJournal() = default;
 
@@ -109,10 +110,31 @@ absl::Status RocksDbJournal::CheckFormat() {
                                                     ": use a newer one"));
 }
 
+absl::Status RocksDbJournal::CheckSpace() const {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(options_.directory, error);
+  if (error || space.available >= options_.reserve_bytes) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("journal: the disk of ", options_.directory, " has ", space.available >> 20,
+                   " MiB free, and ", options_.reserve_bytes >> 20,
+                   " MiB are needed to write safely: make room, or delete models"));
+}
+
 absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, bool sync) {
+  if (failed_.load(std::memory_order_relaxed)) {
+    return absl::UnavailableError(
+        "journal: an earlier write failed; see that nothing is wrong with the disk, then restart "
+        "the "
+        "server");
+  }
+  if (!batch.HasDeleteRange()) {
+    if (absl::Status status = CheckSpace(); !status.ok()) return status;
+  }
   rocksdb::WriteOptions options;
   options.sync = sync;
-  return ToAbsl(db_->Write(options, &batch));
+  const rocksdb::Status status = db_->Write(options, &batch);
+  if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
+  return ToAbsl(status);
 }
 
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
@@ -232,7 +254,11 @@ absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool 
   return Write(batch, sync);
 }
 
-absl::Status RocksDbJournal::Sync() { return ToAbsl(db_->FlushWAL(/*sync=*/true)); }
+absl::Status RocksDbJournal::Sync() {
+  if (failed_.load(std::memory_order_relaxed))
+    return absl::UnavailableError("journal: a write failed");
+  return ToAbsl(db_->FlushWAL(/*sync=*/true));
+}
 
 absl::StatusOr<storage::Counters> RocksDbJournal::LoadCounters(uint64_t model_id) {
   storage::Counters counters;

@@ -2,6 +2,7 @@
 // checksums, its batches give atomic commits.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,9 @@ class RocksDbJournal final : public Journal {
     // Memory for what is written before it goes to a table, in bytes; the log on disk is bounded by
     // a few times this.
     size_t write_buffer_bytes = 16 << 20;
+    // While the disk has less free than this, nothing but deletions is written: what RocksDB writes
+    // in the background has room to finish, and it never meets a full disk itself.
+    uint64_t reserve_bytes = 64 << 20;
   };
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
@@ -53,15 +57,20 @@ class RocksDbJournal final : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
 
  private:
-  explicit RocksDbJournal(std::unique_ptr<rocksdb::DB> db);
+  RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options);
 
   absl::Status CheckFormat();
+  // UNAVAILABLE for want of space, or for good once a write has failed: RocksDB's log must not be
+  // written behind a write whose end is not known.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync);
+  absl::Status CheckSpace() const;
   // Reads one key; false if it is absent.
   absl::StatusOr<bool> Get(const std::string& key, std::string& value);
   absl::StatusOr<bool> GetMessage(const std::string& key, google::protobuf::MessageLite& message);
 
   const std::unique_ptr<rocksdb::DB> db_;
+  const Options options_;
+  std::atomic<bool> failed_ = false;
   // Headers change one at a time.
   Mutex headers_mutex_;
 };

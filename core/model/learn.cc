@@ -13,9 +13,15 @@ namespace {
 
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
-absl::Status OffsetGap(absl::string_view what, int64_t expected, int64_t got) {
+absl::Status PassGap(int64_t expected, int64_t got) {
+  return MakeError(absl::StatusCode::kOutOfRange, "PASS_GAP",
+                   absl::StrCat("pass ", got, " leaves a gap: ", expected, " is the next"),
+                   {{"expected_pass", absl::StrCat(expected)}});
+}
+
+absl::Status OffsetGap(int64_t expected, int64_t got) {
   return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
-                   absl::StrCat(what, " ", got, " leaves a gap: ", expected, " is the next"),
+                   absl::StrCat("offset ", got, " leaves a gap: ", expected, " is the next"),
                    {{"expected_offset", absl::StrCat(expected)}});
 }
 
@@ -58,11 +64,14 @@ class Model::Learning {
     }
     if (Finding finding = mapper_.Begin(call_.batch)) return Malformed(finding);
     const ProducerStanding standing = model_.ledger_.Standing(*call_.producer);
+    if (call_.first_offset.value_or(0) < 0) {
+      return InvalidField("INVALID_FIELD", "first_offset", "is below 0");
+    }
+    if (call_.end_of_pass < 0) return InvalidField("INVALID_FIELD", "end_of_pass", "is below 0");
     const int64_t first = call_.first_offset.value_or(standing.next_offset);
-    if (first < 0 || first > standing.next_offset)
-      return OffsetGap("offset", standing.next_offset, first);
+    if (first > standing.next_offset) return OffsetGap(standing.next_offset, first);
     if (call_.end_of_pass > standing.passes + 1)
-      return OffsetGap("pass", standing.passes + 1, call_.end_of_pass);
+      return PassGap(standing.passes + 1, call_.end_of_pass);
     if (call_.all_or_nothing) {
       if (absl::Status status = CheckEveryRow(); !status.ok()) return status;
     }

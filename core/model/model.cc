@@ -1,5 +1,6 @@
 #include "core/model/model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -78,6 +79,16 @@ absl::Status Model::Rebuild(Journal& journal, uint64_t committed_revision) {
 }
 
 absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
+  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  // Before room is made for them: no array is wider than the space and the weight of unknown names.
+  const bool fits = std::all_of(snapshot.arrays().begin(), snapshot.arrays().end(),
+                                [this](const storage::StateArray& array) {
+                                  return array.size() <= uint64_t{settings_.space.size} + 1;
+                                });
+  if (!fits || static_cast<size_t>(snapshot.arrays_size()) != learner_->State().arrays.size()) {
+    return absl::DataLossError(
+        absl::StrCat("the snapshot of \"", name_, "\" has another model's shape"));
+  }
   absl::StatusOr<LearnerState> state = ReadState(snapshot);
   if (!state.ok()) return state.status();
   if (!learner_->Restore(*std::move(state))) {
@@ -86,11 +97,16 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   }
   dictionary_ = Dictionary();
   for (const std::string& name : snapshot.names()) dictionary_.Add(name);
-  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
-  if (named ? learner_->weights().size() < dictionary_.size() + 1
-            : learner_->weights().size() != settings_.space.size) {
+  const std::span<const float> weights = learner_->weights();
+  if (named ? weights.size() != size_t{dictionary_.size()} + 1 || weights[0] != 0
+            : weights.size() != settings_.space.size || dictionary_.size() > 0) {
     return absl::DataLossError(absl::StrCat("the snapshot of \"", name_, "\" has ",
                                             learner_->weights().size(), " weights"));
+  }
+  if (!std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); }) ||
+      !std::isfinite(learner_->offset()) || !std::isfinite(learner_->augmented_squared_norm())) {
+    return absl::DataLossError(
+        absl::StrCat("the snapshot of \"", name_, "\" has weights that are no numbers"));
   }
   revision_ = snapshot.revision();
   return absl::OkStatus();
@@ -103,10 +119,13 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   };
   if (record.first_revision() > revision_ + 1)
     return loss("records are missing before the next one");
+  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  if (!named && record.new_names_size() > 0) return loss("names where features have none");
   for (const std::string& name : record.new_names()) {
     // A record that a snapshot covers in part brings names that the snapshot has already.
     if (dictionary_.Find(name) == Dictionary::kUnknown) dictionary_.Add(name);
   }
+  if (named && dictionary_.size() > settings_.space.size) return loss("more names than the cap");
   if (record.new_names_size() > 0) learner_->Grow(dictionary_.size() + 1);
   Batch batch;
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
@@ -115,10 +134,12 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
   batch.dense_width = record.dense_width();
   if (Finding finding = CheckColumns(batch)) return loss(finding.description);
+  if (batch.labels.size() != batch.rows()) return loss("a row has no label");
   for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
     const Row row = batch.row(i);
     for (size_t j = 0; j < row.size; ++j) {
-      if (row.index(j) >= learner_->weights().size())
+      // Index 0 of a named space is every unknown name's, and no update's.
+      if (row.index(j) >= learner_->weights().size() || (named && row.index(j) == 0))
         return loss("a feature lies outside the model");
     }
     const Judgement judgement = learner_->Judge(row, batch.labels[i]);
@@ -127,7 +148,8 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
     learner_->Update(row, batch.labels[i], judgement);
     ++revision_;
   }
-  if (learner_->augmented_squared_norm() != record.squared_norm())
+  if (learner_->augmented_squared_norm() != record.squared_norm() ||
+      !std::isfinite(record.squared_norm()))
     return loss("replay ends at other weights");
   return absl::OkStatus();
 }
@@ -188,6 +210,8 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
     outcome.labels[i] = learner_->Predict(score);
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
   }
+  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
+                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
   return absl::OkStatus();
 }
 

@@ -25,6 +25,15 @@ void Stamp(v1::Model& model) {
   model.set_etag(absl::StrCat(absl::Hex(nanos)));
 }
 
+// Whether a repeated creation asks for what there is; what may have been updated since does not
+// count.
+bool SameSettings(const v1::Model& a, const v1::Model& b) {
+  return a.feature_space().SerializeAsString() == b.feature_space().SerializeAsString() &&
+         a.learner().SerializeAsString() == b.learner().SerializeAsString() &&
+         std::equal(a.label_names().begin(), a.label_names().end(), b.label_names().begin(),
+                    b.label_names().end());
+}
+
 std::string RandomUid() {
   absl::BitGen bits;
   return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(bits), absl::kZeroPad16),
@@ -72,7 +81,10 @@ absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& r
   const std::string name = settings.name();
   absl::StatusOr<storage::ModelHeader> existing = journal_->Find(name);
   if (existing.ok()) {
-    if (!request_id.empty() && existing->request_id() == request_id) return existing->model();
+    if (!request_id.empty() && existing->request_id() == request_id &&
+        SameSettings(existing->model(), settings)) {
+      return existing->model();
+    }
     return JournalError(absl::AlreadyExistsError(""), name);
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
@@ -267,6 +279,7 @@ void Store::OnCommitFailure(Model& model, const absl::Status& why) {
   // Its memory holds updates that no journal has. The next Acquire rebuilds it from the journal;
   // leftovers of the failed write, should any appear, go first.
   model.Close(why);
+  if (options_.on_write_failure != nullptr) options_.on_write_failure(model.name(), why);
   MutexLock lock(&mutex_);
   doubtful_.insert(model.id());
   const auto found = slots_.find(model.name());

@@ -49,6 +49,8 @@ class Store {
     size_t memory_budget = size_t{1} << 30;
     // A model is snapshot when its journal has grown by this, and by its own size.
     uint64_t snapshot_bytes = 4 << 20;
+    // Told of each model whose updates could not be written, from any thread: for the log.
+    std::function<void(const std::string& name, const absl::Status& why)> on_write_failure;
   };
   struct Stats {
     uint64_t commits = 0;

@@ -1,5 +1,7 @@
 // Any bytes as a file of examples: read or refused with words, never a crash; and what is read and
 // fits into a batch is what the server takes. The first byte chooses the format and its options.
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -86,6 +88,12 @@ void ParseLine(Format& format, const FormatOptions& options, std::string_view li
 }
 
 }  // namespace
+
+// Protobuf has something to say of most inputs.
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  google::protobuf::SetLogHandler(nullptr);
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

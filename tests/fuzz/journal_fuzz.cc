@@ -1,6 +1,8 @@
 // Any bytes as what a journal holds: a model loads and is sound, or the load says DATA_LOSS. The
 // first byte chooses the feature space and what the rest is: a snapshot (0x80), a record, or
 // (0x40) a byte that says how long the snapshot is, that snapshot, and a record behind it.
+#include <google/protobuf/stubs/logging.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -33,10 +35,9 @@ class GivenJournal final : public perceptrond::testing::JournalDecorator {
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t /*model_id*/) override {
     return snapshot;
   }
-  absl::Status Replay(
-      uint64_t /*model_id*/, uint64_t /*after_revision*/,
-      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>& replay)
-      override {
+  absl::Status Replay(uint64_t /*model_id*/, uint64_t /*after_revision*/,
+                      const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&
+                          replay) override {
     return record.has_value() ? replay(*record, record->ByteSizeLong()) : absl::OkStatus();
   }
   // What the counters stand at.
@@ -100,6 +101,12 @@ void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t
 }
 
 }  // namespace
+
+// Protobuf has something to say of most inputs.
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  google::protobuf::SetLogHandler(nullptr);
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   GivenJournal journal;

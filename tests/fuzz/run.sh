@@ -10,13 +10,17 @@ build=$root/build-fuzz
 sh "$root/deploy/install_packages.sh" build test
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
   "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON
-cmake --build "$build" --target format_fuzz journal_fuzz session_fuzz
+fuzzers="format_fuzz journal_fuzz options_fuzz session_fuzz"
+# shellcheck disable=SC2086  # a list of words
+cmake --build "$build" --target $fuzzers
 
+# What the sanitizers report is a failure.
+export UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 mkdir -p "$build/findings"
-for fuzzer in format_fuzz journal_fuzz session_fuzz; do
+for fuzzer in $fuzzers; do
   printf '\n== %s, %s s\n' "$fuzzer" "$seconds"
   mkdir -p "$build/corpus/$fuzzer"
   # Findings of its own go to the first corpus folder, the project's seeds are only read.
-  "$build/bin/$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
-    -artifact_prefix="$build/findings/$fuzzer-" "$build/corpus/$fuzzer" "$root/tests/fuzz/corpus/$fuzzer"
+  "$build/bin/$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 \
+    -print_final_stats=1 -artifact_prefix="$build/findings/$fuzzer-" "$build/corpus/$fuzzer" "$root/tests/fuzz/corpus/$fuzzer"
 done

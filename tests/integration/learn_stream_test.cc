@@ -124,7 +124,12 @@ TEST_F(LearnStreamTest, AGapIsRefusedInBandAndSaysWhatIsExpected) {
   EXPECT_EQ(stream.Ask(request).examples(), 4);
   request.Clear();
   request.set_end_of_pass(3);
-  EXPECT_EQ(Reason(stream.Ask(request).error()), "OFFSET_GAP");
+  EXPECT_EQ(Reason(stream.Ask(request).error()), "PASS_GAP");
+  request.set_end_of_pass(-1);
+  EXPECT_EQ(BadField(stream.Ask(request).error()), "end_of_pass");
+  request.clear_end_of_pass();
+  request.set_model("models/other");
+  EXPECT_EQ(BadField(stream.Ask(request).error()), "model");
   EXPECT_TRUE(stream.Finish().ok());
 }
 

@@ -123,7 +123,7 @@ TEST(Progress, CountsRefusalsAndReplaysApart) {
   EXPECT_EQ(counters.rejected[static_cast<size_t>(Fault::kUnknownLabel)], 1U);
 }
 
-TEST(Progress, KeepsTheBestFloor) {
+TEST(Progress, KeepsTheLatestFloor) {
   Progress progress;
   PassSummary pass;
   pass.margin = 0.5;
@@ -135,8 +135,27 @@ TEST(Progress, KeepsTheBestFloor) {
   TheoremContext context;
   context.applies = true;
   const Report report = progress.MakeReport(1, context);
-  EXPECT_EQ(report.margin_floor, 0.5);
-  EXPECT_EQ(report.update_bound, 16.0);
+  EXPECT_EQ(report.margin_floor, 0.25);
+  EXPECT_EQ(report.update_bound, 144.0);
+}
+
+TEST(Progress, DropsAFloorThatTheCeilingContradicts) {
+  Progress progress;
+  PassSummary pass;
+  pass.margin = 0.5;
+  pass.squared_radius = 4;
+  progress.AddPass(pass);
+  Tally mistakes;
+  mistakes.examples = mistakes.mistakes = mistakes.updates = 1;
+  for (int i = 0; i < 4; ++i) progress.Add(mistakes);
+  TheoremContext context;
+  context.applies = true;
+  // Four updates: ||theta|| / 4 is the ceiling.
+  EXPECT_TRUE(progress.MakeReport(4, context).margin_floor.has_value());
+  const Report report = progress.MakeReport(1, context);
+  EXPECT_EQ(report.margin_ceiling, 0.25);
+  EXPECT_FALSE(report.margin_floor.has_value());
+  EXPECT_FALSE(report.update_bound.has_value());
 }
 
 TEST(PassProgress, SumsUpItsStretches) {

@@ -73,10 +73,17 @@ TEST_F(ExactlyOnce, WithoutANumberExamplesFollowOneAnother) {
   EXPECT_EQ(outcome_.next_offset, 6);
 }
 
+TEST_F(ExactlyOnce, ANegativeOffsetIsInvalid) {
+  const absl::Status status = Learn(three_, -1);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(ReasonOf(status), "INVALID_FIELD");
+  EXPECT_EQ(Position(), 0);
+}
+
 TEST_F(ExactlyOnce, AGapIsOutOfRangeAndChangesNothing) {
   ASSERT_OK(Learn(three_, 0));
   const std::string state = StateBytes(*model_);
-  for (const int64_t offset : {int64_t{4}, int64_t{1000}, int64_t{-1}}) {
+  for (const int64_t offset : {int64_t{4}, int64_t{1000}}) {
     const absl::Status status = Learn(three_, offset);
     EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
     EXPECT_EQ(ReasonOf(status), "OFFSET_GAP");
@@ -175,7 +182,7 @@ TEST_F(ExactlyOnce, TheEndOfAPassIsMarkedOnce) {
 TEST_F(ExactlyOnce, AGapInPassesIsOutOfRange) {
   const absl::Status status = Learn(three_, 0, 2);
   EXPECT_TRUE(absl::IsOutOfRange(status));
-  EXPECT_EQ(ReasonOf(status), "OFFSET_GAP");
+  EXPECT_EQ(ReasonOf(status), "PASS_GAP");
   EXPECT_EQ(Position(), 0);
 }
 
