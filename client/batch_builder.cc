@@ -21,6 +21,9 @@ absl::Status CheckCommon(const Row& row) {
   if (row.label < -1 || row.label > 1) {
     return Invalid("UNKNOWN_LABEL", absl::StrCat("label ", row.label, " is neither -1 nor +1"));
   }
+  if (!(row.weight > 0) || !std::isfinite(row.weight)) {
+    return Invalid("BAD_WEIGHT", absl::StrCat("weight ", row.weight, " is not above 0 and finite"));
+  }
   if (row.kind != RowKind::kDense && !row.values.empty() &&
       row.values.size() != row.feature_count()) {
     return Invalid("MALFORMED_ROW", absl::StrCat(row.feature_count(), " features but ",
@@ -80,6 +83,8 @@ absl::Status BatchBuilder::Add(const Row& row) {
   if (!status.ok()) return status;
   columns_.add_labels(row.label);
   has_labels_ |= row.label != 0;
+  columns_.add_weights(row.weight);
+  has_weights_ |= row.weight != 1;
   ++rows_;
   return absl::OkStatus();
 }
@@ -205,11 +210,13 @@ void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
   if (!names_.empty()) SortNames();
   if (all_ones_) columns_.clear_values();
   if (!has_labels_) columns_.clear_labels();
+  if (!has_weights_) columns_.clear_weights();
   *columns = std::move(columns_);
   columns_.Clear();
   rows_ = 0;
   name_bytes_ = 0;
   has_labels_ = false;
+  has_weights_ = false;
   all_ones_ = true;
   numbers_.clear();
   names_.clear();

@@ -6,7 +6,8 @@
 // neither its batch nor its stream: a feature that occurs twice in a row (REPEATED_INDEX,
 // REPEATED_NAME; nothing is summed behind the caller's back), a name that is empty, longer than
 // 1024 bytes or not UTF-8 (INVALID_NAME), values and features that differ in number
-// (MALFORMED_ROW), a value that is not finite (NON_FINITE_VALUE), a label other than -1, 0 and +1
+// (MALFORMED_ROW), a value that is not finite (NON_FINITE_VALUE), a weight that is not above 0
+// and finite (BAD_WEIGHT), a label other than -1, 0 and +1
 // (UNKNOWN_LABEL). All are INVALID_ARGUMENT; a refused row leaves the batch as it was.
 //
 // One message holds rows of one kind: ask Fits() first. Rows without any feature fit among sparse
@@ -70,6 +71,7 @@ class BatchBuilder {
   size_t rows_ = 0;
   size_t name_bytes_ = 0;
   bool has_labels_ = false;
+  bool has_weights_ = false;
   bool all_ones_ = true;
   // Names by number of first occurrence; a deque so that the map's keys stay where they are.
   std::deque<std::string> names_;

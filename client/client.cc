@@ -8,7 +8,8 @@
 namespace perceptrond::client {
 
 Client Client::Connect(const std::string& address, Options options) {
-  return Client(MakeConnection(MakeChannel(address)), std::move(options));
+  auto connection = MakeConnection(MakeChannel(address, options.tls));
+  return Client(std::move(connection), std::move(options));
 }
 
 Client::Client(std::shared_ptr<Connection> connection, Options options)

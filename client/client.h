@@ -39,6 +39,8 @@ struct ClientOptions {
   // How long each attempt of a call may take, > 0. Default 30 s.
   absl::Duration timeout = absl::Seconds(30);
   RetryPolicy retry;
+  // Absent: nothing is encrypted.
+  std::optional<TlsOptions> tls;
 };
 
 // Numbers for a unary Learn, which make it safe to send again.

@@ -77,13 +77,23 @@ class StubConnection final : public Connection {
   const std::shared_ptr<grpc::Channel> channel_;
 };
 
+std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::optional<TlsOptions>& tls) {
+  if (!tls.has_value()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = tls->root_certificates;
+  options.pem_cert_chain = tls->certificate_chain;
+  options.pem_private_key = tls->private_key;
+  return grpc::SslCredentials(options);
+}
+
 }  // namespace
 
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel) {
   return std::make_shared<StubConnection>(std::move(channel));
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const std::optional<TlsOptions>& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   // gRPC servers take pings more often than every five minutes for an attack and hang up.
@@ -93,7 +103,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   // wait of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (tls.has_value() && !tls->server_name.empty()) {
+    arguments.SetSslTargetNameOverride(tls->server_name);
+  }
+  return grpc::CreateCustomChannel(address, Credentials(tls), arguments);
 }
 
 }  // namespace perceptrond::client

@@ -10,6 +10,7 @@
 #include <grpcpp/support/sync_stream.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "perceptron/v1/learning_service.pb.h"
@@ -53,12 +54,26 @@ class Connection {
   virtual void PredictStream(grpc::ClientContext*, PredictReactor* reactor) = 0;
 };
 
+// How a client knows its server, and makes itself known. All in PEM form.
+struct TlsOptions {
+  // The authorities whose word is taken for the server's certificate. Empty: the system's.
+  std::string root_certificates;
+  // For servers that ask for one: the client's certificate, with those that lead to its authority,
+  // and its key. Both or neither.
+  std::string certificate_chain;
+  std::string private_key;
+  // The name that the server's certificate must bear. Empty: the host in the address.
+  std::string server_name;
+};
+
 // A connection over a channel of the caller's making.
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
 
-// A channel without transport security that suits long streams: answers of any size (a model's
+// A channel that suits long streams: answers of any size (a model's
 // weights may be large), and quick to try again after a connection broke. `address` is as gRPC
-// takes it: "host:port", "unix:/path", "dns:///name:port". Connects when first used.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+// takes it: "host:port", "unix:/path", "dns:///name:port". Connects when first used. Without `tls`
+// nothing is encrypted and nobody is authenticated.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const std::optional<TlsOptions>& tls = std::nullopt);
 
 }  // namespace perceptrond::client

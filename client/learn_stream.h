@@ -18,9 +18,9 @@
 // Answer with `lost` set: what became of each is not known any more, only that each was learned
 // from exactly once.
 //
-// Threads: Push, Flush, MarkPass and Finish from one thread at a time. Cancel from any. on_result
-// and on_reconnect run on the stream's own thread, one at a time, in the order of the rows; they
-// must not call back into the stream. The destructor breaks off what was not finished.
+// Threads: Push, Flush, MarkPass and Finish from one thread at a time. Cancel from any. on_result,
+// on_reconnect and on_end run on the stream's own thread, one at a time, in the order of the rows;
+// they must not call back into the stream. The destructor breaks off what was not finished.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ struct LearnAnswer {
 
 struct LearnOptions {
   // Who numbers the rows; see Producer in learning_service.proto. Default "": a random one, for
-  // this stream alone; should the model have too many producers (PRODUCER_LIMIT), the stream then
-  // goes on without numbers.
+  // this stream alone. A model remembers 10,000 producers, and then refuses new ones
+  // (PRODUCER_LIMIT): who opens many streams names its producers, or does without numbers.
   std::string producer_id;
   // False: no numbers. A broken connection then ends the stream with an error once rows are in
   // flight. Default true.
@@ -82,7 +82,8 @@ struct LearnOptions {
   size_t window_bytes = 32 << 20;
 
   perceptron::v1::AnswerDetail answer_detail = perceptron::v1::ANSWER_DETAIL_UPDATES;
-  // Give-up time counts from the last progress.
+  // Give-up time counts from the last progress, and only while an answer is due. An error after it
+  // has GaveUpAfter() (retry.h).
   RetryPolicy retry;
   // No answer for so long while one is due: the connection counts as broken. Default 1 minute.
   absl::Duration patience = absl::Minutes(1);
@@ -90,6 +91,8 @@ struct LearnOptions {
   std::function<void(const LearnAnswer&)> on_result;
   // Why a connection broke, before the next is tried.
   std::function<void(const absl::Status&)> on_reconnect;
+  // The stream has ended, well or not: for who waits for something else meanwhile.
+  std::function<void()> on_end;
 };
 
 // Sums over all answers.

@@ -8,6 +8,14 @@
 #include "client/names.h"
 
 namespace perceptrond::client {
+namespace {
+
+std::string ProducerId(const LearnOptions& options) {
+  if (!options.numbered) return "";
+  return options.producer_id.empty() ? RandomId() : options.producer_id;
+}
+
+}  // namespace
 
 LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::string model,
                                  LearnOptions options)
@@ -15,9 +23,7 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
       connection_(std::move(connection)),
       model_(std::move(model)),
       options_(std::move(options)),
-      generated_id_(options_.numbered && options_.producer_id.empty()) {
-  if (options_.numbered) producer_id_ = generated_id_ ? RandomId() : options_.producer_id;
-}
+      producer_id_(ProducerId(options_)) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
@@ -211,10 +217,8 @@ void LearnStreamCore::Count(const perceptron::v1::LearnResult& result) {
 }
 
 bool LearnStreamCore::MayRetry(const absl::Status& status) {
-  if (!opened_once_ && generated_id_ && numbered() && ErrorReason(status) == "PRODUCER_LIMIT") {
-    producer_id_.clear();
-    return true;
-  }
+  // Waiting frees no place, and going on without numbers would break what numbered streams promise.
+  if (ErrorReason(status) == "PRODUCER_LIMIT") return false;
   // Without numbers nobody can tell what became of rows in flight, nor of the pass they belong to.
   if (!numbered() && opened_once_) return false;
   if (IsTransient(status)) return true;
@@ -226,6 +230,10 @@ bool LearnStreamCore::MayRetry(const absl::Status& status) {
 
 void LearnStreamCore::OnBroken(const absl::Status& status) {
   if (options_.on_reconnect) options_.on_reconnect(status);
+}
+
+void LearnStreamCore::OnEnd() {
+  if (options_.on_end) options_.on_end();
 }
 
 }  // namespace perceptrond::client

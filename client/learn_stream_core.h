@@ -57,6 +57,7 @@ class LearnStreamCore final
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRetry(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnBroken(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Status OnOpened(const perceptron::v1::StreamOpened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status StartNumbering(const perceptron::v1::StreamOpened& opened)
@@ -69,10 +70,9 @@ class LearnStreamCore final
   const std::shared_ptr<Connection> connection_;
   const std::string model_;
   const LearnOptions options_;
-  const bool generated_id_;
+  const std::string producer_id_;
 
   // Written on the worker's thread until opened_once_, constant from then on.
-  std::string producer_id_;
   perceptron::v1::StreamOpened first_opened_;
 
   bool opened_once_ ABSL_GUARDED_BY(mutex_) = false;

@@ -63,6 +63,8 @@ class PredictStreamCore final
     return *ended_;
   }
 
+  void Cancel() { BreakOff(); }
+
   const PredictOptions& options() const { return options_; }
 
   // The batch being gathered belongs to the caller's thread.
@@ -115,6 +117,14 @@ class PredictStreamCore final
     return IsTransient(status);
   }
 
+  void OnBroken(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (options_.on_reconnect) options_.on_reconnect(status);
+  }
+
+  void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (options_.on_end) options_.on_end();
+  }
+
   absl::Status Failure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return ended_->ok() ? absl::FailedPreconditionError("the stream is finished") : *ended_;
   }
@@ -155,5 +165,7 @@ absl::Status PredictStream::Finish() {
   if (absl::Status status = Flush(); !status.ok()) return status;
   return core_->FinishAndWait();
 }
+
+void PredictStream::Cancel() { core_->Cancel(); }
 
 }  // namespace perceptrond::client

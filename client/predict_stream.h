@@ -4,9 +4,9 @@
 // Predictions change nothing, so a broken connection is no matter: the stream reconnects and asks
 // again for what was not answered, until the retry policy gives up.
 //
-// Threads: Push, Flush and Finish from one thread at a time. on_answer runs on the stream's own
-// thread, in the order of the rows, and must not call back into the stream. The destructor breaks
-// off what was not finished.
+// Threads: Push, Flush and Finish from one thread at a time. Cancel from any. The callbacks run on
+// the stream's own thread, in the order of the rows, and must not call back into the stream. The
+// destructor breaks off what was not finished.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,9 @@ struct PredictOptions {
   absl::Duration patience = absl::Minutes(1);
   // Required.
   std::function<void(const PredictAnswer&)> on_answer;
+  // As LearnOptions has them.
+  std::function<void(const absl::Status&)> on_reconnect;
+  std::function<void()> on_end;
 };
 
 class PredictStream {
@@ -67,6 +70,8 @@ class PredictStream {
   absl::Status Flush();
   // Flushes, waits until all is answered, ends the stream.
   absl::Status Finish();
+  // Breaks the stream off: calls that block return CANCELLED.
+  void Cancel();
 
  private:
   std::unique_ptr<PredictStreamCore> core_;

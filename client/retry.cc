@@ -1,15 +1,34 @@
 #include "client/retry.h"
 
 #include <algorithm>
-#include <optional>
 
+#include "absl/strings/cord.h"
 #include "client/error.h"
 
 namespace perceptrond::client {
+namespace {
+
+constexpr char kGaveUpAfter[] = "perceptrond/gave_up_after";
+
+}  // namespace
 
 bool IsTransient(const absl::Status& status) {
   if (absl::IsUnavailable(status)) return true;
   return absl::IsResourceExhausted(status) && RetryDelay(status).has_value();
+}
+
+std::optional<absl::Duration> GaveUpAfter(const absl::Status& status) {
+  const auto payload = status.GetPayload(kGaveUpAfter);
+  absl::Duration after;
+  if (!payload.has_value() || !absl::ParseDuration(std::string(*payload), &after)) {
+    return std::nullopt;
+  }
+  return after;
+}
+
+absl::Status WithGaveUpAfter(absl::Status status, absl::Duration after) {
+  status.SetPayload(kGaveUpAfter, absl::Cord(absl::FormatDuration(after)));
+  return status;
 }
 
 Backoff::Backoff(const RetryPolicy& policy)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <random>
 
 #include "absl/functional/function_ref.h"
@@ -34,6 +35,12 @@ struct RetryPolicy {
 // True iff the same request may succeed later without anybody's help: UNAVAILABLE, or
 // RESOURCE_EXHAUSTED that names a RetryInfo (without one it is a cap that waiting does not lift).
 bool IsTransient(const absl::Status& status);
+
+// Of the error that ended a stream because RetryPolicy::give_up_after had passed: how long that
+// was. Absent for any other error.
+std::optional<absl::Duration> GaveUpAfter(const absl::Status& status);
+// The error with that said.
+absl::Status WithGaveUpAfter(absl::Status status, absl::Duration after);
 
 // The waits between attempts: exponential, each drawn evenly from half its ceiling to the whole, so
 // that clients which were cut off together do not come back together. Threads: one at a time.

@@ -33,12 +33,15 @@ class Row {
   std::vector<float> values;
   // -1 or +1; 0: the example has none.
   int label = 0;
+  // How much the example counts when it is learned, > 0.
+  float weight = 1;
 
   void Clear() {
     kind = RowKind::kSparse;
     indices.clear();
     values.clear();
     label = 0;
+    weight = 1;
     names_.clear();
     ends_.clear();
   }

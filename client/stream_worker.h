@@ -4,7 +4,8 @@
 //
 // gRPC's callbacks only note what happened; all decisions are taken on the worker's thread, one at
 // a time, so that the derived class reads as a plain state machine. A broken stream is retried
-// until RetryPolicy::give_up_after has passed without progress.
+// until RetryPolicy::give_up_after has passed without progress; time in which no answer was due
+// does not count.
 //
 // Derived classes guard their own state with mutex_, too. Call Start() when constructed and Stop()
 // in the destructor, before any member goes.
@@ -62,6 +63,8 @@ class StreamWorker {
   virtual bool MayRetry(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // A connection broke, and another will be tried. Runs without the lock.
   virtual void OnBroken(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {}
+  // The worker is about to end. Runs without the lock.
+  virtual void OnEnd() ABSL_LOCKS_EXCLUDED(mutex_) {}
 
   // --- What it may use. ---
 
@@ -137,8 +140,9 @@ class StreamWorker {
       if (last_progress_ != progress_before) backoff.Reset();
       const TimePoint until =
           Monitor::Clock::now() + absl::ToChronoNanoseconds(backoff.Next(status));
-      if (until >= last_progress_ + absl::ToChronoNanoseconds(policy_.give_up_after)) {
-        ended_ = status;
+      if (until >= GiveUpTime()) {
+        const bool tried = policy_.give_up_after > absl::ZeroDuration();
+        ended_ = tried ? WithGaveUpAfter(status, policy_.give_up_after) : status;
         break;
       }
       mutex_.Unlock();
@@ -148,6 +152,18 @@ class StreamWorker {
     }
     mutex_.NotifyAll();
     mutex_.Unlock();
+    OnEnd();
+  }
+
+  TimePoint GiveUpTime() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return last_progress_ + absl::ToChronoNanoseconds(policy_.give_up_after);
+  }
+
+  // When the connection counts as broken unless something happens.
+  TimePoint Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const TimePoint due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
+    // No attempt to reconnect outlasts the time to give up.
+    return reconnects_ > 0 && !answered_ ? std::min(due, GiveUpTime()) : due;
   }
 
   // From connecting to the stream's status. OK: finished and all answered.
@@ -157,6 +173,7 @@ class StreamWorker {
     Response response;
     read_ = Read::kPending;
     done_.reset();
+    answered_ = false;
     writing_ = Rewind();
     ready_ = writing_ == nullptr;
     context_ = &context;
@@ -173,16 +190,17 @@ class StreamWorker {
 
     absl::Status broken;
     bool closed = false;
-    TimePoint due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
+    TimePoint due = Due();
     while (read_ != Read::kEnd) {
       if (read_ == Read::kMessage) {
-        due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
         if (broken.ok()) {
           mutex_.Unlock();
           absl::Status status = OnResponse(&response);
           mutex_.Lock();
           if (status.ok()) {
             last_progress_ = Monitor::Clock::now();
+            answered_ = true;
+            due = Due();
           } else {
             broken = std::move(status);
             context.TryCancel();
@@ -195,7 +213,10 @@ class StreamWorker {
       }
       if (broken.ok() && ready_ && !closed && writing_ == nullptr) {
         if (std::shared_ptr<const Request> next = NextToSend(); next != nullptr) {
-          if (!waiting_) due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
+          if (!waiting_) {
+            last_progress_ = Monitor::Clock::now();
+            due = Due();
+          }
           writing_ = next;
           waiting_ = true;
           // Serializing takes a while; those who queue messages need not wait for it.
@@ -213,7 +234,8 @@ class StreamWorker {
       waiting_ = !ready_ || closed || Unanswered();
       if (!waiting_) {
         mutex_.Wait();
-        due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
+        if (answered_) last_progress_ = Monitor::Clock::now();
+        due = Due();
       } else if (Monitor::Clock::now() < due) {
         mutex_.WaitUntil(due);
       } else if (broken.ok()) {
@@ -243,6 +265,9 @@ class StreamWorker {
   std::shared_ptr<const Request> writing_ ABSL_GUARDED_BY(mutex_);
   std::optional<grpc::Status> done_ ABSL_GUARDED_BY(mutex_);
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  // This connection has brought an answer.
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+  // The last answer, or the last moment at which none was due.
   TimePoint last_progress_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -4,6 +4,8 @@
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 #include "google/rpc/status.pb.h"
+#include "perceptron/v1/model_service.pb.h"
+#include "server/example_batch.h"
 #include "server/status.h"
 
 namespace perceptrond {
@@ -16,16 +18,43 @@ void Append(const std::vector<T>& from, google::protobuf::RepeatedField<T>& to) 
   to.Add(from.begin(), from.end());
 }
 
-void AddErrors(const std::vector<RefusedRow>& refused, ExampleForm form,
+// A message of bad rows only must not make an answer many times its size.
+constexpr size_t kDetailedErrors = 1000;
+
+absl::StatusCode CodeOf(Fault fault) {
+  return fault == Fault::kFeatureCap ? absl::StatusCode::kResourceExhausted
+                                     : absl::StatusCode::kInvalidArgument;
+}
+
+absl::Status CheckEnum(bool known, int value, absl::string_view field) {
+  if (known) return absl::OkStatus();
+  return InvalidField("INVALID_FIELD", field,
+                      absl::StrCat("this server knows no value numbered ", value));
+}
+
+void AddErrors(const std::vector<RefusedRow>& refused, const ExampleBatch& batch,
                google::protobuf::RepeatedPtrField<v1::RowError>& errors) {
   for (const RefusedRow& row : refused) {
     v1::RowError& error = *errors.Add();
     error.set_row(row.row);
-    ToProto(ToStatus(row, form), *error.mutable_status());
+    if (static_cast<size_t>(errors.size()) <= kDetailedErrors) {
+      ToProto(ToStatus(row, batch), *error.mutable_status());
+    } else {
+      error.mutable_status()->set_code(static_cast<int>(CodeOf(row.finding.fault)));
+      error.mutable_status()->set_message(FaultReason(row.finding.fault));
+    }
   }
 }
 
 }  // namespace
+
+absl::Status CheckAnswerDetail(int detail) {
+  return CheckEnum(v1::AnswerDetail_IsValid(detail), detail, "answer_detail");
+}
+
+absl::Status CheckModelView(int view) {
+  return CheckEnum(v1::ModelView_IsValid(view), view, "view");
+}
 
 void ToProto(const Report& report, v1::ConvergenceReport& proto) {
   const Counters& counters = report.counters;
@@ -39,16 +68,28 @@ void ToProto(const Report& report, v1::ConvergenceReport& proto) {
       (*proto.mutable_rejected())[FaultReason(static_cast<Fault>(i))] = counters.rejected[i];
   }
   if (report.progressive_error.has_value()) proto.set_progressive_error(*report.progressive_error);
+  if (report.mean_loss.has_value()) proto.set_mean_loss(*report.mean_loss);
   if (report.window_error.has_value()) proto.set_window_error(*report.window_error);
   proto.set_window_examples(report.window_examples);
   if (report.window_risk.has_value()) proto.set_window_risk(*report.window_risk);
-  proto.set_weight_norm(report.weight_norm);
+  if (report.weight_norm.has_value()) proto.set_weight_norm(*report.weight_norm);
   proto.set_radius(report.radius);
   if (report.margin_ceiling.has_value()) proto.set_margin_ceiling(*report.margin_ceiling);
   if (report.bound_in_use.has_value()) proto.set_bound_in_use(*report.bound_in_use);
   if (report.margin_floor.has_value()) proto.set_margin_floor(*report.margin_floor);
   if (report.update_bound.has_value()) proto.set_update_bound(*report.update_bound);
   if (report.margin_refuted.has_value()) proto.set_margin_refuted(*report.margin_refuted);
+  if (report.not_separable.has_value()) proto.set_not_separable(*report.not_separable);
+  if (report.error_ceiling.has_value()) proto.set_error_ceiling(*report.error_ceiling);
+  v1::DriftReport& drift = *proto.mutable_drift();
+  drift.set_detected(counters.drift.detected);
+  drift.set_last_example(counters.drift.last_example);
+  drift.set_error_before(counters.drift.error_before);
+  drift.set_error_after(counters.drift.error_after);
+  drift.set_window_examples(report.drift_window_examples);
+  drift.set_window_error(report.drift_window_error);
+  if (report.state.has_value())
+    proto.set_state(static_cast<v1::ConvergenceState>(static_cast<int>(*report.state) + 1));
   if (counters.last_pass.has_value()) *proto.mutable_last_pass() = ToProto(*counters.last_pass);
 }
 
@@ -66,21 +107,19 @@ void ToProto(const WeightList& weights, v1::Weights& proto) {
   proto.set_offset(weights.offset);
 }
 
-absl::Status ToStatus(const RefusedRow& refused, ExampleForm form) {
+absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch) {
   const Finding& finding = refused.finding;
-  const std::string row = form == ExampleForm::kColumns
-                              ? absl::StrCat("columns.rows[", refused.row, "]")
-                              : absl::StrCat("examples[", refused.row, "]");
-  const std::string field = finding.field.empty() ? row : absl::StrCat(row, ".", finding.field);
+  const std::string field = batch.PathTo(refused);
   if (finding.fault == Fault::kFeatureCap) {
     return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, FaultReason(finding.fault),
                                absl::StrCat(field, ": ", finding.description)),
-                     absl::Minutes(1));
+                     absl::Hours(24));
   }
   return InvalidField(FaultReason(finding.fault), field, finding.description);
 }
 
-void ToProto(const LearnOutcome& outcome, ExampleForm form, bool detail, v1::LearnResult& proto) {
+void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
+             v1::LearnResult& proto) {
   proto.set_examples(outcome.examples);
   proto.set_mistakes(outcome.mistakes);
   proto.set_updates(outcome.updated_rows.size());
@@ -93,16 +132,17 @@ void ToProto(const LearnOutcome& outcome, ExampleForm form, bool detail, v1::Lea
   }
   Append(outcome.updated_rows, *proto.mutable_updated_rows());
   Append(outcome.update_revisions, *proto.mutable_update_revisions());
-  AddErrors(outcome.refused, form, *proto.mutable_errors());
+  AddErrors(outcome.refused, batch, *proto.mutable_errors());
   if (outcome.pass.has_value()) *proto.mutable_pass() = ToProto(*outcome.pass);
 }
 
-void ToProto(const PredictOutcome& outcome, ExampleForm form, v1::PredictResponse& proto) {
+void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::PredictResponse& proto) {
   Append(outcome.scores, *proto.mutable_scores());
   Append(outcome.labels, *proto.mutable_labels());
   Append(outcome.distances, *proto.mutable_distances());
+  Append(outcome.probabilities, *proto.mutable_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
-  AddErrors(outcome.refused, form, *proto.mutable_errors());
+  AddErrors(outcome.refused, batch, *proto.mutable_errors());
 }
 
 }  // namespace perceptrond

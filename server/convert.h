@@ -10,21 +10,24 @@
 
 namespace perceptrond {
 
+class ExampleBatch;
+
+// INVALID_ARGUMENT, INVALID_FIELD, for a number that is none of the enum's.
+absl::Status CheckAnswerDetail(int detail);
+absl::Status CheckModelView(int view);
+
 // A report; last_pass included.
 void ToProto(const Report& report, ::perceptron::v1::ConvergenceReport& proto);
 // Settings, revision and report.
 ::perceptron::v1::Model ToProto(const ModelSummary& summary);
 void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);
 
-// Whether a message's rows came in columns: it decides how a refused row's field is called.
-enum class ExampleForm : uint8_t { kExamples, kColumns };
-
-// Why a row was refused, with the field's path from the request's root.
-absl::Status ToStatus(const RefusedRow& refused, ExampleForm form);
+// Why a row of the batch was refused, with the field's path from the request's root.
+absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch);
 // `detail`: with scores and predicted labels. Leaves message_number to the caller.
-void ToProto(const LearnOutcome& outcome, ExampleForm form, bool detail,
+void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
              ::perceptron::v1::LearnResult& proto);
-void ToProto(const PredictOutcome& outcome, ExampleForm form,
+void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch,
              ::perceptron::v1::PredictResponse& proto);
 
 }  // namespace perceptrond

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
 #include "core/model/error.h"
 
 namespace perceptrond {
@@ -22,6 +23,12 @@ Finding LengthMismatch(absl::string_view what, int places, int values) {
           absl::StrCat(values, " values for ", places, " features (or none, for all ones)")};
 }
 
+absl::Status TooMany(absl::string_view field, size_t examples) {
+  return InvalidField(
+      "TOO_MANY_EXAMPLES", field,
+      absl::StrCat(examples, " examples; a message holds at most ", ExampleBatch::kMaxExamples));
+}
+
 }  // namespace
 
 absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
@@ -32,20 +39,72 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
   if (has_columns && !examples.empty()) {
     return InvalidField("BOTH_FORMS", "columns", "a message holds examples or columns, not both");
   }
-  form_ = has_columns ? ExampleForm::kColumns : ExampleForm::kExamples;
+  examples_ = has_columns ? nullptr : &examples;
+  if (static_cast<size_t>(examples.size()) > kMaxExamples)
+    return TooMany("examples", static_cast<size_t>(examples.size()));
   if (has_columns) {
     ReadColumns(columns, use);
   } else {
     ReadExamples(examples, settings, use);
   }
+  if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
+  if (!batch_.weights.empty() && !FindLearner(settings.learner.kind).takes_weights) {
+    return InvalidField(
+        "WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
+        absl::StrCat("the model's learner, ", FindLearner(settings.learner.kind).name,
+                     ", has no weights of examples"));
+  }
   return absl::OkStatus();
+}
+
+std::string ExampleBatch::PathTo(const RefusedRow& refused) const {
+  return examples_ == nullptr ? PathInColumns(refused) : PathInExample(refused);
+}
+
+std::string ExampleBatch::PathInColumns(const RefusedRow& refused) const {
+  const Finding& finding = refused.finding;
+  if (finding.field == "labels" || finding.field == "weights")
+    return absl::StrCat("columns.", finding.field, "[", refused.row, "]");
+  const bool dense = batch_.dense_width > 0;
+  size_t begin = 0;
+  if (dense) begin = size_t{refused.row} * batch_.dense_width;
+  if (!dense && refused.row > 0) begin = batch_.row_ends[refused.row - 1];
+  if (finding.place.has_value())
+    return absl::StrCat("columns.", finding.field, "[", begin + *finding.place, "]");
+  // The row as a whole.
+  return dense ? absl::StrCat("columns.values[", begin, "]")
+               : absl::StrCat("columns.row_ends[", refused.row, "]");
+}
+
+std::string ExampleBatch::PathInExample(const RefusedRow& refused) const {
+  const Finding& finding = refused.finding;
+  const std::string path = absl::StrCat("examples[", refused.row, "]");
+  if (finding.field == "weights") return absl::StrCat(path, ".weight");
+  const bool in_batch =
+      finding.field == "indices" || finding.field == "values" || finding.field == "feature_names";
+  // Found by ReadLabel or AppendRow, in the example's own terms.
+  if (!in_batch) return absl::StrCat(path, ".", finding.field);
+  const v1::Example& example = (*examples_)[static_cast<int>(refused.row)];
+  if (example.has_named()) {
+    if (!finding.place.has_value()) return absl::StrCat(path, ".named");
+    const absl::string_view name = names_[batch_.row(refused.row).indices[*finding.place]];
+    const auto& names = example.named().names();
+    const auto found = std::find(names.begin(), names.end(), name);
+    return absl::StrCat(path, ".named.", finding.field, "[", found - names.begin(), "]");
+  }
+  const char* const form = example.has_dense() ? ".dense" : ".sparse";
+  if (!finding.place.has_value()) return absl::StrCat(path, form);
+  return absl::StrCat(path, form, ".", finding.field, "[", *finding.place, "]");
 }
 
 void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
   batch_.row_ends = View(columns.row_ends());
   batch_.indices = View(columns.indices());
   batch_.values = View(columns.values());
-  if (use == Use::kLearn) batch_.labels = View(columns.labels());
+  if (use == Use::kLearn) {
+    batch_.labels = View(columns.labels());
+    batch_.weights = View(columns.weights());
+  }
   batch_.dense_width = columns.dense_width();
   names_.clear();
   for (const std::string& name : columns.feature_names()) names_.push_back(name);
@@ -58,6 +117,7 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   indices_.clear();
   values_.clear();
   labels_.clear();
+  weights_.clear();
   names_.clear();
   places_.clear();
   // A dense model takes no names: the examples that have some will be refused, the others go by
@@ -76,7 +136,13 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
     }
     row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
     labels_.push_back(label);
+    if (example.has_weight() && use == Use::kLearn) {
+      weights_.resize(row_ends_.size() - 1, 1.0F);
+      weights_.push_back(example.weight());
+    }
   }
+  if (!weights_.empty()) weights_.resize(row_ends_.size(), 1.0F);
+  batch_.weights = weights_;
   batch_.row_ends = row_ends_;
   batch_.indices = indices_;
   batch_.values = values_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,7 +12,6 @@
 #include "core/model/model.h"
 #include "core/model/settings.h"
 #include "perceptron/v1/example.pb.h"
-#include "server/convert.h"
 
 namespace perceptrond {
 
@@ -21,7 +21,11 @@ class ExampleBatch {
  public:
   enum class Use : uint8_t { kLearn, kPredict };
 
-  // Reads the message's examples, of which it has one form or none. INVALID_ARGUMENT (BOTH_FORMS).
+  // The most examples a message may hold, so that the answer fits a message too.
+  static constexpr size_t kMaxExamples = 1 << 16;
+
+  // Reads the message's examples, of which it has one form or none. INVALID_ARGUMENT (BOTH_FORMS,
+  // TOO_MANY_EXAMPLES, WEIGHTS_NOT_TAKEN).
   absl::Status Read(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
                     bool has_columns, const ::perceptron::v1::ExampleColumns& columns,
                     const ModelSettings& settings, Use use);
@@ -29,9 +33,13 @@ class ExampleBatch {
   const Batch& batch() const { return batch_; }
   // Nested examples that are bad in themselves; they lie in the batch as empty rows.
   std::span<const RefusedRow> refused() const { return refused_; }
-  ExampleForm form() const { return form_; }
+  // The path of a refused row's field from the request's root: "examples[3].sparse.indices[7]".
+  // O(the row's features).
+  std::string PathTo(const RefusedRow& refused) const;
 
  private:
+  std::string PathInColumns(const RefusedRow& refused) const;
+  std::string PathInExample(const RefusedRow& refused) const;
   void ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
   void ReadExamples(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
                     const ModelSettings& settings, Use use);
@@ -43,12 +51,15 @@ class ExampleBatch {
                            int32_t& label);
 
   Batch batch_;
-  ExampleForm form_ = ExampleForm::kColumns;
+  // Null: the rows came in columns.
+  const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>* examples_ = nullptr;
   std::vector<RefusedRow> refused_;
   std::vector<uint32_t> row_ends_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
   std::vector<int32_t> labels_;
+  // Empty unless an example has one.
+  std::vector<float> weights_;
   std::vector<absl::string_view> names_;
   // The place of each name in names_.
   absl::flat_hash_map<absl::string_view, uint32_t> places_;

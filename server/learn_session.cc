@@ -1,6 +1,6 @@
 #include "server/learn_session.h"
 
-#include <atomic>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
@@ -14,9 +14,6 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// Names this process' streams, the later the greater: a producer is spoken for by its newest.
-std::atomic<uint64_t> last_owner = 0;
-
 // So far below int64's end that a stream never counts past it.
 constexpr int64_t kMaxOffset = int64_t{1} << 62;
 
@@ -26,26 +23,55 @@ bool IsInBand(const absl::Status& status) {
          absl::IsFailedPrecondition(status);
 }
 
+absl::Status Replaced(const std::string& model) {
+  return MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
+                   absl::StrCat("model \"", model,
+                                "\" was deleted, and another has its name: begin a new stream"),
+                   {{"model", model}});
+}
+
+absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model) {
+  if (resume.model_uid() != model.uid()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
+                     absl::StrCat("model \"", model.name(),
+                                  "\" was deleted and created anew since it acknowledged your "
+                                  "examples: begin a new stream without resume"));
+  }
+  if (resume.acknowledged_through() > kMaxOffset) {
+    return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
+                        "is more than any producer can have sent");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
-  std::unique_ptr<v1::StreamOpened> opened;
   if (messages_ == 0) {
-    absl::StatusOr<v1::StreamOpened> start = Open(request);
-    if (!start.ok()) return start.status();
-    opened = std::make_unique<v1::StreamOpened>(*std::move(start));
+    if (absl::Status status = ReadTarget(request); !status.ok()) return status;
   }
-  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
+  absl::StatusOr<std::shared_ptr<Model>> model = FindModel();
   if (!model.ok()) return model.status();
   Answer answer;
-  answer.bytes = bytes;
-  answer.result.set_message_number(messages_);
-  if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
+  std::unique_ptr<v1::StreamOpened> opened;
+  {
+    // From the position that a new stream finds to its first message nothing may come between.
+    MutexLock turn(&producer_->turn);
+    if (messages_ == 0) {
+      absl::StatusOr<v1::StreamOpened> start = Open(**model, request);
+      if (!start.ok()) return start.status();
+      opened = std::make_unique<v1::StreamOpened>(*std::move(start));
+    }
+    if (absl::Status status = failure(); !status.ok()) return status;
+    answer.result.set_message_number(messages_);
+    if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
+  }
+  answer.bytes = std::max(bytes, answer.result.ByteSizeLong());
   ++messages_;
   {
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
-    bytes_ += bytes;
+    bytes_ += answer.bytes;
     answers_.push_back(std::move(answer));
   }
   store_.committer().Submit(*std::move(model), [self = shared_from_this()](absl::Status status) {
@@ -54,7 +80,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::StreamOpened> LearnSession::Open(const Request& request) {
+absl::Status LearnSession::ReadTarget(const Request& request) {
   if (request.model().empty()) {
     return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
   }
@@ -67,60 +93,53 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(const Request& request) {
     return InvalidField("INVALID_FIELD", "producer.id",
                         "a producer has a name; leave producer out for an unnumbered stream");
   }
+  if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
   detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
-  owner_ = last_owner.fetch_add(1, std::memory_order_relaxed) + 1;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
   absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
   if (!model.ok()) return model.status();
-  if (producer_id_.empty()) {
-    producer_ = std::make_shared<Producer>("");
-  } else {
+  if (!model_uid_.empty() && (*model)->uid() != model_uid_) return Replaced(model_name_);
+  if (!producer_id_.empty()) {
+    // Kept while it is used: an evicted model's producer would go with it.
     absl::StatusOr<std::shared_ptr<Producer>> producer =
-        (*model)->ledger().FindProducer(producer_id_, owner_);
+        (*model)->ledger().FindProducer(producer_id_);
     if (!producer.ok()) return producer.status();
-    if (request.producer().has_resume()) {
-      const v1::Producer::Resume& resume = request.producer().resume();
-      if (resume.model_uid() != (*model)->uid()) {
-        return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
-                         absl::StrCat("model \"", model_name_,
-                                      "\" was deleted and created anew since it acknowledged your "
-                                      "examples: begin a new stream without resume"));
-      }
-      if (resume.acknowledged_through() > kMaxOffset) {
-        return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
-                            "is more than any producer can have sent");
-      }
-      // The stream before this one may be in the middle of a message.
-      MutexLock turn(&(*producer)->turn);
-      (*model)->ledger().Resume(**producer, resume.acknowledged_through() + 1);
-    }
     producer_ = *std::move(producer);
+  } else if (producer_ == nullptr) {
+    producer_ = std::make_shared<Producer>("");
   }
-  const ProducerStanding standing = (*model)->ledger().Standing(*producer_);
+  return model;
+}
+
+absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request& request) {
+  if (request.producer().has_resume()) {
+    if (absl::Status status = CheckResume(request.producer().resume(), model); !status.ok())
+      return status;
+  }
+  model_uid_ = model.uid();
+  ticket_ = store_.streams().Open(model_uid_, producer_id_,
+                                  [weak = weak_from_this()](const absl::Status& why) {
+                                    if (const auto self = weak.lock()) self->End(why);
+                                  });
+  // A deletion closes the model first and then tells the streams there are.
+  if (absl::Status closed = model.closed(); !closed.ok()) return closed;
+  if (request.producer().has_resume()) {
+    model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
+  }
+  const ProducerStanding standing = model.ledger().Standing(*producer_);
   next_offset_ = standing.next_offset;
   v1::StreamOpened opened;
-  opened.set_model_uid((*model)->uid());
-  opened.set_revision(static_cast<int64_t>((*model)->revision()));
+  opened.set_model_uid(model_uid_);
+  opened.set_revision(static_cast<int64_t>(model.revision()));
   opened.set_next_offset(standing.next_offset);
   opened.set_passes(standing.passes);
   return opened;
 }
 
-absl::StatusOr<std::shared_ptr<Producer>> LearnSession::FindProducer(Model& model) {
-  if (producer_id_.empty()) return producer_;
-  absl::StatusOr<std::shared_ptr<Producer>> producer =
-      model.ledger().FindProducer(producer_id_, /*owner=*/0);
-  if (!producer.ok()) return producer;
-  if (model.ledger().Speaks(**producer, owner_)) return producer;
-  return MakeError(
-      absl::StatusCode::kAborted, "PRODUCER_SUPERSEDED",
-      absl::StrCat("producer \"", producer_id_, "\" has opened a newer stream; this one ends"));
-}
-
 absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
-  absl::StatusOr<std::shared_ptr<Producer>> producer = FindProducer(model);
-  if (!producer.ok()) return producer.status();
-  // Kept while it is used: an evicted model's producer would go with it.
-  producer_ = *producer;
   absl::Status status;
   if (!request.model().empty() && request.model() != model_name_) {
     status = InvalidField("INVALID_FIELD", "model",
@@ -130,7 +149,6 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
                          model.settings(), ExampleBatch::Use::kLearn);
   if (status.ok()) {
-    MutexLock turn(&producer_->turn);
     LearnCall call;
     call.batch = batch_.batch();
     call.refused = batch_.refused();
@@ -144,7 +162,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   }
   if (status.ok()) {
     next_offset_ = outcome_.next_offset;
-    ToProto(outcome_, batch_.form(), detail_, result);
+    ToProto(outcome_, batch_, detail_, result);
     return status;
   }
   if (!IsInBand(status)) return status;
@@ -152,6 +170,14 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   result.set_acknowledged_through(model.ledger().Standing(*producer_).next_offset - 1);
   result.set_revision(static_cast<int64_t>(model.revision()));
   return absl::OkStatus();
+}
+
+void LearnSession::End(const absl::Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    if (end_.ok()) end_ = why;
+  }
+  ready_();
 }
 
 void LearnSession::Committed(const absl::Status& status) {
@@ -194,7 +220,7 @@ bool LearnSession::Idle() const {
 
 absl::Status LearnSession::failure() const {
   MutexLock lock(&mutex_);
-  return failure_;
+  return failure_.ok() ? end_ : failure_;
 }
 
 }  // namespace perceptrond

@@ -24,7 +24,6 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
  public:
   using Request = ::perceptron::v1::LearnStreamRequest;
   using Response = ::perceptron::v1::LearnStreamResponse;
-  static constexpr char kMessageName[] = "LearnStreamRequest";
 
   LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
 
@@ -40,7 +39,8 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   bool Full() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is unanswered.
   bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Why the stream must end although its messages were fine: a commit failed. Ok otherwise.
+  // Why the stream must end although its messages were fine: a commit failed, the model was
+  // deleted, or its producer has opened a newer stream. Ok otherwise.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -49,11 +49,16 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
     size_t bytes = 0;
   };
 
-  // What the stream starts from.
-  absl::StatusOr<::perceptron::v1::StreamOpened> Open(const Request& request);
+  // Reads what the first message says of the stream.
+  absl::Status ReadTarget(const Request& request);
+  // Puts the stream at its producer's position.
+  absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Request& request);
+  // The model the stream began with, and its producer in it. NOT_FOUND if another has its name.
+  absl::StatusOr<std::shared_ptr<Model>> FindModel();
   // Fills the result; in-band errors are part of it.
   absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
-  absl::StatusOr<std::shared_ptr<Producer>> FindProducer(Model& model);
+  // From now on the stream is to end.
+  void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void Committed(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Store& store_;
@@ -62,14 +67,16 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
 
   // Accept's.
   std::string model_name_;
+  std::string model_uid_;
   // Empty: the stream numbers its own examples, and producer_ is its own.
   std::string producer_id_;
   std::shared_ptr<Producer> producer_;
-  uint64_t owner_ = 0;
   bool detail_ = true;
   int64_t messages_ = 0;
   // The number of the next example, unless a message says otherwise.
   int64_t next_offset_ = 0;
+  // While the stream is open; set by the first message.
+  std::unique_ptr<OpenStreams::Ticket> ticket_;
   ExampleBatch batch_;
   LearnOutcome outcome_;
 
@@ -81,7 +88,10 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   // How many of answers_, from the front, are ready.
   size_t ready_answers_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // A commit failed: nothing behind it is answered.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  // See End. What was taken before is still answered.
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

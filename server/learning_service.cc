@@ -2,8 +2,6 @@
 
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-
 #include "core/model/error.h"
 #include "google/rpc/status.pb.h"
 #include "server/convert.h"
@@ -13,6 +11,7 @@
 #include "server/predict_session.h"
 #include "server/status.h"
 #include "server/stream_reactor.h"
+#include "server/unary.h"
 #include "server/watch_reactor.h"
 
 namespace perceptrond {
@@ -20,25 +19,11 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// INVALID_ARGUMENT, MALFORMED_MESSAGE.
-template <typename Message>
-absl::Status Parse(const grpc::ByteBuffer& bytes, Message& message) {
-  grpc::ByteBuffer own = bytes;
-  if (grpc::SerializationTraits<Message>::Deserialize(&own, &message).ok()) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument, "MALFORMED_MESSAGE",
-                   absl::StrCat("the request's bytes are no ", message.GetTypeName()));
-}
-
-template <typename Message>
-void Serialize(const Message& message, grpc::ByteBuffer& bytes) {
-  bool own_buffer = false;
-  grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own_buffer);
-}
-
 // Learns a unary batch; durable only after the commit that the caller submits for `model`.
 absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
                         std::shared_ptr<Model>& model) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
+  if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
   if (request.producer_id().size() > 128)
     return InvalidField("INVALID_FIELD", "producer_id", "has more than 128 bytes");
   if (request.producer_id().empty() && request.first_offset() != 0) {
@@ -51,7 +36,7 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   auto producer = std::make_shared<Producer>("");
   if (!request.producer_id().empty()) {
     absl::StatusOr<std::shared_ptr<Producer>> found =
-        model->ledger().FindProducer(request.producer_id(), /*owner=*/0);
+        model->ledger().FindProducer(request.producer_id());
     if (!found.ok()) return found.status();
     producer = *found;
   }
@@ -70,9 +55,17 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   MutexLock turn(&producer->turn);
   status = model->Learn(call, outcome);
   if (absl::IsInvalidArgument(status) && !outcome.refused.empty())
-    return ToStatus(outcome.refused[0], batch.form());
-  if (status.ok()) ToProto(outcome, batch.form(), call.detail, result);
+    return ToStatus(outcome.refused[0], batch);
+  if (status.ok()) ToProto(outcome, batch, call.detail, result);
   return status;
+}
+
+// A unary call answers all rows or none.
+absl::Status PredictBatch(Store& store, const v1::PredictRequest& request,
+                          v1::PredictResponse& response) {
+  absl::Status status = Predictor(store).Predict(request.model(), request, response);
+  if (!status.ok() || response.errors_size() == 0) return status;
+  return FromProto(response.errors(0).status());
 }
 
 }  // namespace
@@ -84,57 +77,54 @@ grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* co
   v1::LearnRequest request;
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
-  absl::Status status = drain_.draining() ? DrainingError() : Parse(*bytes, request);
+  grpc::ByteBuffer own = *bytes;
+  absl::Status status =
+      drain_.draining() ? DrainingError() : ParseMessage(own, limits_.message_bytes, request);
   if (status.ok()) status = LearnBatch(store_, request, *response.mutable_result(), model);
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
-  Serialize(response, *answer);
+  // The batch is learned: it is committed even if its answer cannot be sent.
+  status = SerializeMessage(response, *answer);
   uint64_t waiting = 0;
   drain_.Add([] {}, waiting);
-  store_.committer().Submit(std::move(model), [this, reactor, waiting](absl::Status durable) {
-    reactor->Finish(ToGrpc(durable));
-    drain_.Remove(waiting);
-  });
+  store_.committer().Submit(std::move(model),
+                            [this, reactor, waiting, status](const absl::Status& durable) {
+                              reactor->Finish(ToGrpc(durable.ok() ? status : durable));
+                              drain_.Remove(waiting);
+                            });
   return reactor;
 }
 
 grpc::ServerUnaryReactor* LearningService::Predict(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* bytes,
                                                    grpc::ByteBuffer* answer) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  v1::PredictRequest request;
-  v1::PredictResponse response;
-  absl::Status status = drain_.draining() ? DrainingError() : Parse(*bytes, request);
-  if (status.ok()) status = Predictor(store_).Predict(request.model(), request, response);
-  if (status.ok() && response.errors_size() > 0) {
-    // A unary call answers all rows or none.
-    const google::rpc::Status& first = response.errors(0).status();
-    reactor->Finish(
-        {static_cast<grpc::StatusCode>(first.code()), first.message(), first.SerializeAsString()});
-    return reactor;
-  }
-  if (status.ok()) Serialize(response, *answer);
-  reactor->Finish(ToGrpc(status));
-  return reactor;
+  return AnswerUnary<v1::PredictRequest, v1::PredictResponse>(
+      context, drain_, limits_.message_bytes, *bytes, *answer,
+      [&](const v1::PredictRequest& request, v1::PredictResponse& response) {
+        return PredictBatch(store_, request, response);
+      });
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearningService::LearnStream(
     grpc::CallbackServerContext* /*context*/) {
-  return StreamReactor<LearnSession>::Start(std::make_shared<LearnSession>(store_, limits_),
-                                            drain_);
+  return StreamReactor<LearnSession>::Start(std::make_shared<LearnSession>(store_, limits_), drain_,
+                                            limits_.message_bytes);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearningService::PredictStream(
     grpc::CallbackServerContext* /*context*/) {
   return StreamReactor<PredictSession>::Start(std::make_shared<PredictSession>(store_, limits_),
-                                              drain_);
+                                              drain_, limits_.message_bytes);
 }
 
-grpc::ServerWriteReactor<v1::WatchModelResponse>* LearningService::WatchModel(
-    grpc::CallbackServerContext* /*context*/, const v1::WatchModelRequest* request) {
-  return WatchReactor::Start(store_, drain_, *request);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* LearningService::WatchModel(
+    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* bytes) {
+  grpc::ByteBuffer own = *bytes;
+  v1::WatchModelRequest request;
+  const absl::Status status = ParseMessage(own, limits_.message_bytes, request);
+  return WatchReactor::Start(store_, drain_, status, request);
 }
 
 }  // namespace perceptrond

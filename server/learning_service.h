@@ -10,14 +10,13 @@
 
 namespace perceptrond {
 
-// What takes examples takes raw bytes, so that bytes which are no message get an error that says
-// so.
+// Takes raw bytes: see server/message.h.
 class LearningService final
     : public ::perceptron::v1::LearningService::WithRawCallbackMethod_LearnStream<
           ::perceptron::v1::LearningService::WithRawCallbackMethod_PredictStream<
               ::perceptron::v1::LearningService::WithRawCallbackMethod_Learn<
                   ::perceptron::v1::LearningService::WithRawCallbackMethod_Predict<
-                      ::perceptron::v1::LearningService::WithCallbackMethod_WatchModel<
+                      ::perceptron::v1::LearningService::WithRawCallbackMethod_WatchModel<
                           ::perceptron::v1::LearningService::Service>>>>> {
  public:
   LearningService(Store& store, Drain& drain, const StreamLimits& limits)
@@ -32,9 +31,8 @@ class LearningService final
                                     grpc::ByteBuffer* answer) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictStream(
       grpc::CallbackServerContext* context) override;
-  grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* WatchModel(
-      grpc::CallbackServerContext* context,
-      const ::perceptron::v1::WatchModelRequest* request) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchModel(grpc::CallbackServerContext* context,
+                                                         const grpc::ByteBuffer* bytes) override;
 
  private:
   Store& store_;

@@ -1,5 +1,6 @@
 #include "server/logging.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -55,6 +56,15 @@ void LogFromGrpc(gpr_log_func_args* args) {
                          : args->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kDebug
                                                                    : LogLevel::kTrace;
   Log(level, args->message, {{"component", "grpc"}, {"file", args->file}, {"line", args->line}});
+}
+
+// Protobuf complains of what it cannot parse, which the sender is told anyway: worth a line to
+// those who debug.
+void LogFromProtobuf(google::protobuf::LogLevel severity, const char* file, int line,
+                     const std::string& message) {
+  const LogLevel level =
+      severity >= google::protobuf::LOGLEVEL_FATAL ? LogLevel::kError : LogLevel::kDebug;
+  Log(level, message, {{"component", "protobuf"}, {"file", file}, {"line", line}});
 }
 
 // What gRPC need not even format.
@@ -212,6 +222,7 @@ void InitLogging(LogLevel level, LogFormat format) {
   Logger().set_level(SpdlogLevel(level));
   gpr_set_log_verbosity(GrpcVerbosity(level));
   gpr_set_log_function(LogFromGrpc);
+  google::protobuf::SetLogHandler(LogFromProtobuf);
 }
 
 bool LogEnabled(LogLevel level) { return Logger().should_log(SpdlogLevel(level)); }

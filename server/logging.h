@@ -55,8 +55,8 @@ class LogField {
 using LogFields = std::initializer_list<LogField>;
 
 // Says from which level on lines are written, and how. Default, also before the first call: info,
-// text. Routes gRPC's own messages here too: its errors as errors, its information as debug, its
-// debug as trace.
+// text. Routes gRPC's and Protobuf's own messages here too: gRPC's errors as errors, its
+// information as debug, its debug as trace; Protobuf's as debug.
 void InitLogging(LogLevel level, LogFormat format);
 
 // Whether Log would write at this level: one atomic read.

@@ -8,7 +8,7 @@
 #include "core/model/error.h"
 #include "server/convert.h"
 #include "server/model_name.h"
-#include "server/status.h"
+#include "server/unary.h"
 
 namespace perceptrond {
 namespace {
@@ -17,15 +17,6 @@ namespace v1 = ::perceptron::v1;
 
 constexpr int kDefaultPage = 100;
 constexpr int kLargestPage = 1000;
-
-// Runs a unary method's body and ends the call with what it returns.
-template <typename Body>
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const Drain& drain,
-                                 Body body) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpc(drain.draining() ? DrainingError() : body()));
-  return reactor;
-}
 
 absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Model& response) {
   const std::string name = absl::StrCat(kModelCollection, request.model_id());
@@ -47,6 +38,7 @@ absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Mod
 
 absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  if (absl::Status status = CheckModelView(request.view()); !status.ok()) return status;
   absl::StatusOr<ModelSummary> summary = store.Get(request.name());
   if (!summary.ok()) return summary.status();
   response = ToProto(*summary);
@@ -129,71 +121,92 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status Delete(Store& store, const v1::DeleteModelRequest& request) {
+  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  return store.Delete(request.name(), request.etag(), request.validate_only());
+}
 
-absl::Status ModelService::SetState(const std::string& name, const std::string& etag,
-                                    v1::ModelState state, v1::Model& response) {
+// The model as it is after its state changed.
+absl::Status SetState(Store& store, const std::string& name, const std::string& etag,
+                      v1::ModelState state, v1::Model& response) {
   if (absl::Status status = CheckModelName(name, "name"); !status.ok()) return status;
   absl::StatusOr<v1::Model> changed =
-      store_.Change(name, etag, /*validate_only=*/false, [&](v1::Model& model) {
+      store.Change(name, etag, /*validate_only=*/false, [&](v1::Model& model) {
         model.set_state(state);
         return absl::OkStatus();
       });
   if (!changed.ok()) return changed.status();
-  absl::StatusOr<ModelSummary> summary = store_.Get(name);
+  absl::StatusOr<ModelSummary> summary = store.Get(name);
   if (!summary.ok()) return summary.status();
   response = ToProto(*summary);
   return absl::OkStatus();
 }
 
+}  // namespace
+
+template <typename Request, typename Response, typename Body>
+grpc::ServerUnaryReactor* ModelService::Answer(grpc::CallbackServerContext* context,
+                                               const grpc::ByteBuffer* bytes,
+                                               grpc::ByteBuffer* answer, const Body& body) {
+  return AnswerUnary<Request, Response>(context, drain_, max_message_bytes_, *bytes, *answer, body);
+}
+
 grpc::ServerUnaryReactor* ModelService::CreateModel(grpc::CallbackServerContext* context,
-                                                    const v1::CreateModelRequest* request,
-                                                    v1::Model* response) {
-  return Answer(context, drain_, [&] { return Create(store_, *request, *response); });
+                                                    const grpc::ByteBuffer* bytes,
+                                                    grpc::ByteBuffer* answer) {
+  return Answer<v1::CreateModelRequest, v1::Model>(
+      context, bytes, answer,
+      [&](const auto& request, auto& response) { return Create(store_, request, response); });
 }
 
 grpc::ServerUnaryReactor* ModelService::GetModel(grpc::CallbackServerContext* context,
-                                                 const v1::GetModelRequest* request,
-                                                 v1::Model* response) {
-  return Answer(context, drain_, [&] { return Get(store_, *request, *response); });
+                                                 const grpc::ByteBuffer* bytes,
+                                                 grpc::ByteBuffer* answer) {
+  return Answer<v1::GetModelRequest, v1::Model>(
+      context, bytes, answer,
+      [&](const auto& request, auto& response) { return Get(store_, request, response); });
 }
 
 grpc::ServerUnaryReactor* ModelService::ListModels(grpc::CallbackServerContext* context,
-                                                   const v1::ListModelsRequest* request,
-                                                   v1::ListModelsResponse* response) {
-  return Answer(context, drain_, [&] { return List(store_, *request, *response); });
+                                                   const grpc::ByteBuffer* bytes,
+                                                   grpc::ByteBuffer* answer) {
+  return Answer<v1::ListModelsRequest, v1::ListModelsResponse>(
+      context, bytes, answer,
+      [&](const auto& request, auto& response) { return List(store_, request, response); });
 }
 
 grpc::ServerUnaryReactor* ModelService::UpdateModel(grpc::CallbackServerContext* context,
-                                                    const v1::UpdateModelRequest* request,
-                                                    v1::Model* response) {
-  return Answer(context, drain_, [&] { return Update(store_, *request, *response); });
+                                                    const grpc::ByteBuffer* bytes,
+                                                    grpc::ByteBuffer* answer) {
+  return Answer<v1::UpdateModelRequest, v1::Model>(
+      context, bytes, answer,
+      [&](const auto& request, auto& response) { return Update(store_, request, response); });
 }
 
 grpc::ServerUnaryReactor* ModelService::DeleteModel(grpc::CallbackServerContext* context,
-                                                    const v1::DeleteModelRequest* request,
-                                                    google::protobuf::Empty* /*response*/) {
-  return Answer(context, drain_, [&] {
-    absl::Status status = CheckModelName(request->name(), "name");
-    return status.ok() ? store_.Delete(request->name(), request->etag(), request->validate_only())
-                       : status;
-  });
+                                                    const grpc::ByteBuffer* bytes,
+                                                    grpc::ByteBuffer* answer) {
+  return Answer<v1::DeleteModelRequest, google::protobuf::Empty>(
+      context, bytes, answer,
+      [&](const auto& request, auto& /*response*/) { return Delete(store_, request); });
 }
 
 grpc::ServerUnaryReactor* ModelService::FreezeModel(grpc::CallbackServerContext* context,
-                                                    const v1::FreezeModelRequest* request,
-                                                    v1::Model* response) {
-  return Answer(context, drain_, [&] {
-    return SetState(request->name(), request->etag(), v1::MODEL_STATE_FROZEN, *response);
-  });
+                                                    const grpc::ByteBuffer* bytes,
+                                                    grpc::ByteBuffer* answer) {
+  return Answer<v1::FreezeModelRequest, v1::Model>(
+      context, bytes, answer, [&](const auto& request, auto& response) {
+        return SetState(store_, request.name(), request.etag(), v1::MODEL_STATE_FROZEN, response);
+      });
 }
 
 grpc::ServerUnaryReactor* ModelService::UnfreezeModel(grpc::CallbackServerContext* context,
-                                                      const v1::UnfreezeModelRequest* request,
-                                                      v1::Model* response) {
-  return Answer(context, drain_, [&] {
-    return SetState(request->name(), request->etag(), v1::MODEL_STATE_ACTIVE, *response);
-  });
+                                                      const grpc::ByteBuffer* bytes,
+                                                      grpc::ByteBuffer* answer) {
+  return Answer<v1::UnfreezeModelRequest, v1::Model>(
+      context, bytes, answer, [&](const auto& request, auto& response) {
+        return SetState(store_, request.name(), request.etag(), v1::MODEL_STATE_ACTIVE, response);
+      });
 }
 
 }  // namespace perceptrond

@@ -9,39 +9,52 @@
 
 namespace perceptrond {
 
-class ModelService final : public ::perceptron::v1::ModelService::CallbackService {
+// Takes raw bytes: see server/message.h.
+class ModelService final
+    : public ::perceptron::v1::ModelService::WithRawCallbackMethod_CreateModel<
+          ::perceptron::v1::ModelService::WithRawCallbackMethod_GetModel<
+              ::perceptron::v1::ModelService::WithRawCallbackMethod_ListModels<
+                  ::perceptron::v1::ModelService::WithRawCallbackMethod_UpdateModel<
+                      ::perceptron::v1::ModelService::WithRawCallbackMethod_DeleteModel<
+                          ::perceptron::v1::ModelService::WithRawCallbackMethod_FreezeModel<
+                              ::perceptron::v1::ModelService::WithRawCallbackMethod_UnfreezeModel<
+                                  ::perceptron::v1::ModelService::Service>>>>>>> {
  public:
-  ModelService(Store& store, Drain& drain) : store_(store), drain_(drain) {}
+  ModelService(Store& store, Drain& drain, size_t max_message_bytes)
+      : store_(store), drain_(drain), max_message_bytes_(max_message_bytes) {}
 
   grpc::ServerUnaryReactor* CreateModel(grpc::CallbackServerContext* context,
-                                        const ::perceptron::v1::CreateModelRequest* request,
-                                        ::perceptron::v1::Model* response) override;
+                                        const grpc::ByteBuffer* bytes,
+                                        grpc::ByteBuffer* answer) override;
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
-                                     const ::perceptron::v1::GetModelRequest* request,
-                                     ::perceptron::v1::Model* response) override;
+                                     const grpc::ByteBuffer* bytes,
+                                     grpc::ByteBuffer* answer) override;
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
-                                       const ::perceptron::v1::ListModelsRequest* request,
-                                       ::perceptron::v1::ListModelsResponse* response) override;
+                                       const grpc::ByteBuffer* bytes,
+                                       grpc::ByteBuffer* answer) override;
   grpc::ServerUnaryReactor* UpdateModel(grpc::CallbackServerContext* context,
-                                        const ::perceptron::v1::UpdateModelRequest* request,
-                                        ::perceptron::v1::Model* response) override;
+                                        const grpc::ByteBuffer* bytes,
+                                        grpc::ByteBuffer* answer) override;
   grpc::ServerUnaryReactor* DeleteModel(grpc::CallbackServerContext* context,
-                                        const ::perceptron::v1::DeleteModelRequest* request,
-                                        google::protobuf::Empty* response) override;
+                                        const grpc::ByteBuffer* bytes,
+                                        grpc::ByteBuffer* answer) override;
   grpc::ServerUnaryReactor* FreezeModel(grpc::CallbackServerContext* context,
-                                        const ::perceptron::v1::FreezeModelRequest* request,
-                                        ::perceptron::v1::Model* response) override;
+                                        const grpc::ByteBuffer* bytes,
+                                        grpc::ByteBuffer* answer) override;
   grpc::ServerUnaryReactor* UnfreezeModel(grpc::CallbackServerContext* context,
-                                          const ::perceptron::v1::UnfreezeModelRequest* request,
-                                          ::perceptron::v1::Model* response) override;
+                                          const grpc::ByteBuffer* bytes,
+                                          grpc::ByteBuffer* answer) override;
 
  private:
-  // The model as it is after its settings or state changed.
-  absl::Status SetState(const std::string& name, const std::string& etag,
-                        ::perceptron::v1::ModelState state, ::perceptron::v1::Model& response);
+  // Runs one method's body on its request.
+  template <typename Request, typename Response, typename Body>
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
+                                   const grpc::ByteBuffer* bytes, grpc::ByteBuffer* answer,
+                                   const Body& body);
 
   Store& store_;
   Drain& drain_;
+  const size_t max_message_bytes_;
 };
 
 }  // namespace perceptrond

@@ -1,5 +1,6 @@
 #include "server/predict_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/model/error.h"
@@ -24,7 +25,7 @@ absl::Status Predictor::Predict(const std::string& model_name,
   status = (*model)->Predict(batch_.batch(), batch_.refused(),
                              static_cast<uint64_t>(request.min_revision()), outcome_);
   if (!status.ok()) return status;
-  ToProto(outcome_, batch_.form(), response);
+  ToProto(outcome_, batch_, response);
   return absl::OkStatus();
 }
 
@@ -34,15 +35,15 @@ absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
     return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
   }
   Answer answer;
-  answer.bytes = bytes;
   absl::Status status = predictor_.Predict(model_name_, request, answer.response);
   if (absl::IsInvalidArgument(status) || absl::IsAborted(status)) {
     ToProto(status, *answer.response.mutable_error());
   } else if (!status.ok()) {
     return status;
   }
+  answer.bytes = std::max(bytes, answer.response.ByteSizeLong());
   MutexLock lock(&mutex_);
-  bytes_ += bytes;
+  bytes_ += answer.bytes;
   answers_.push_back(std::move(answer));
   return absl::OkStatus();
 }

@@ -37,7 +37,6 @@ class PredictSession {
  public:
   using Request = ::perceptron::v1::PredictRequest;
   using Response = ::perceptron::v1::PredictResponse;
-  static constexpr char kMessageName[] = "PredictRequest";
 
   PredictSession(Store& store, const StreamLimits& limits) : predictor_(store), limits_(limits) {}
 

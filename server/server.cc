@@ -4,8 +4,6 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -18,21 +16,30 @@
 #include "server/drain.h"
 #include "server/learning_service.h"
 #include "server/logging.h"
-#include "server/metrics.h"
+#include "server/message.h"
+#include "server/metrics/metrics.h"
+#include "server/metrics/rpc_metrics.h"
 #include "server/model_name.h"
 #include "server/model_service.h"
-#include "server/rpc_metrics.h"
+#include "server/tls_files.h"
 
 namespace perceptrond {
 namespace {
 
 // For answers that were handed to gRPC to reach their clients.
 constexpr absl::Duration kLastWords = absl::Milliseconds(250);
+// For the server before this one to finish draining and let go of the data directory.
+constexpr absl::Duration kPredecessorTimeout = absl::Seconds(5);
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
   RocksDbJournal::Options rocksdb;
   rocksdb.directory = options.data_dir;
+  rocksdb.lock_timeout = kPredecessorTimeout;
+  rocksdb.on_locked = [&] {
+    Log(LogLevel::kInfo, "another server still holds the data directory: waiting for it to let go",
+        {{"data_dir", options.data_dir}, {"at_most", absl::FormatDuration(kPredecessorTimeout)}});
+  };
   absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(rocksdb);
   if (!journal.ok()) return journal.status();
   return *std::move(journal);
@@ -50,29 +57,23 @@ Store::Options StoreOptions(const Options& options) {
         "updates could not be written; the model goes back to its last durable state",
         {{"model", model}, {"error", why.message()}});
   };
+  store.on_snapshot_failure = [](const std::string& model, const absl::Status& why) {
+    Log(LogLevel::kError,
+        "a snapshot could not be written; the journal keeps growing until one can",
+        {{"model", model}, {"error", why.message()}});
+  };
   return store;
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  return content.str();
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Options& options) {
   if (options.tls_cert.empty()) return grpc::InsecureServerCredentials();
-  absl::StatusOr<std::string> certificate = ReadFile(options.tls_cert);
-  if (!certificate.ok()) return certificate.status();
-  absl::StatusOr<std::string> key = ReadFile(options.tls_key);
-  if (!key.ok()) return key.status();
+  absl::StatusOr<TlsFiles> files =
+      ReadTlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca);
+  if (!files.ok()) return files.status();
   grpc::SslServerCredentialsOptions ssl;
-  ssl.pem_key_cert_pairs.push_back({*std::move(key), *std::move(certificate)});
-  if (!options.tls_client_ca.empty()) {
-    absl::StatusOr<std::string> ca = ReadFile(options.tls_client_ca);
-    if (!ca.ok()) return ca.status();
-    ssl.pem_root_certs = *std::move(ca);
+  ssl.pem_key_cert_pairs.push_back({std::move(files->key), std::move(files->certificates)});
+  if (!files->client_ca.empty()) {
+    ssl.pem_root_certs = std::move(files->client_ca);
     ssl.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
   }
   return grpc::SslServerCredentials(ssl);
@@ -91,8 +92,10 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
     one.id = std::string(absl::StripPrefix(model.settings.name(), kModelCollection));
     one.revision = model.revision;
     one.report = std::move(model.report);
-    one.journal_bytes = model.journal.bytes;
-    one.snapshot_time = model.journal.snapshot_time;
+    if (model.journal.has_value()) {
+      one.journal_bytes = model.journal->bytes;
+      one.snapshot_time = model.journal->snapshot_time;
+    }
     one.memory_bytes = model.memory_bytes;
     one.in_memory = model.in_memory;
   }
@@ -111,6 +114,7 @@ ServerStats CollectServer(Store& store) {
   server.loads = stats.loads;
   server.evictions = stats.evictions;
   server.snapshots = stats.snapshots;
+  server.snapshot_failures = stats.snapshot_failures;
   return server;
 }
 
@@ -146,7 +150,7 @@ absl::Status Server::Parts::Listen() {
   }
   // Another server on the same port must be an error, not a partner.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxReceiveMessageSize(TransportMessageBytes(options.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterService(models.get());
   builder.RegisterService(learning.get());
@@ -177,10 +181,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
-  parts->models = std::make_unique<ModelService>(*parts->store, parts->drain);
+  parts->models =
+      std::make_unique<ModelService>(*parts->store, parts->drain, options.max_message_bytes);
   parts->learning = std::make_unique<LearningService>(
       *parts->store, parts->drain,
-      StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes});
+      StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes,
+                   options.max_message_bytes});
   for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService"}) {
     parts->rpc.AddService(
         *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name));

@@ -23,6 +23,13 @@ void ToProto(const absl::Status& status, google::rpc::Status& proto) {
   });
 }
 
+absl::Status FromProto(const google::rpc::Status& proto) {
+  absl::Status status(static_cast<absl::StatusCode>(proto.code()), proto.message());
+  for (const google::protobuf::Any& detail : proto.details())
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  return status;
+}
+
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   google::rpc::Status details;

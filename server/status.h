@@ -21,4 +21,7 @@ void ToProto(const absl::Status& status, google::rpc::Status& proto);
 // UNAVAILABLE, DRAINING.
 absl::Status DrainingError();
 
+// Details included.
+absl::Status FromProto(const google::rpc::Status& proto);
+
 }  // namespace perceptrond

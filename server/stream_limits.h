@@ -1,5 +1,5 @@
-// How much a stream may have unanswered before it is no longer read, so that gRPC's flow control
-// holds the sender back.
+// How large a message may be, and how much a stream may have unanswered before it is no longer
+// read, so that gRPC's flow control holds the sender back.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,10 @@ namespace perceptrond {
 
 struct StreamLimits {
   size_t messages = 64;
+  // Of messages or of their answers, whichever are more.
   size_t bytes = 16 << 20;
+  // Of one message.
+  size_t message_bytes = 16 << 20;
 };
 
 }  // namespace perceptrond

@@ -1,7 +1,5 @@
 // Carries one bidirectional stream between gRPC's callbacks and a session: reads while the session
 // has room, writes what is ready, and ends the stream once everything taken has been answered.
-// Messages are parsed here, from raw bytes, so that bytes which are no message can be told from a
-// stream that ends.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -12,10 +10,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "core/model/error.h"
 #include "core/sync/mutex.h"
 #include "server/drain.h"
+#include "server/message.h"
 #include "server/status.h"
 
 namespace perceptrond {
@@ -27,8 +24,9 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
  public:
   // Starts reading.
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Start(
-      std::shared_ptr<Session> session, Drain& drain) {
-    std::shared_ptr<StreamReactor> reactor(new StreamReactor(std::move(session), drain));
+      std::shared_ptr<Session> session, Drain& drain, size_t max_message_bytes) {
+    std::shared_ptr<StreamReactor> reactor(
+        new StreamReactor(std::move(session), drain, max_message_bytes));
     reactor->self_ = reactor;
     const std::weak_ptr<StreamReactor> weak = reactor;
     const auto pump = [weak] {
@@ -68,13 +66,13 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void OnWriteDone(bool ok) override {
     MutexLock lock(&mutex_);
     writing_ = false;
-    if (!ok) broken_ = true;
+    if (!ok) Break();
     Pump();
   }
 
   void OnCancel() override {
     MutexLock lock(&mutex_);
-    broken_ = true;
+    Break();
     Pump();
   }
 
@@ -84,20 +82,13 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   }
 
  private:
-  StreamReactor(std::shared_ptr<Session> session, Drain& drain)
-      : session_(std::move(session)), drain_(drain) {}
+  StreamReactor(std::shared_ptr<Session> session, Drain& drain, size_t max_message_bytes)
+      : session_(std::move(session)), drain_(drain), max_message_bytes_(max_message_bytes) {}
 
   absl::Status AcceptMessage() {
     const size_t bytes = incoming_.Length();
-    const grpc::Status parsed =
-        grpc::SerializationTraits<typename Session::Request>::Deserialize(&incoming_, &request_);
-    if (!parsed.ok()) {
-      return MakeError(
-          absl::StatusCode::kInvalidArgument, "MALFORMED_MESSAGE",
-          absl::StrCat("the bytes of message ", messages_, " are no ", Session::kMessageName));
-    }
-    ++messages_;
-    return session_->Accept(request_, bytes);
+    absl::Status status = ParseMessage(incoming_, max_message_bytes_, request_);
+    return status.ok() ? session_->Accept(request_, bytes) : status;
   }
 
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -106,38 +97,47 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     Pump();
   }
 
-  // The first reason stands.
+  // Nobody is at the other end any more.
+  void Break() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!broken_.has_value()) broken_ = absl::CancelledError("the stream broke");
+  }
+
+  // The first reason stands; but a stream that was half-closed ends well only if all it sent is
+  // answered.
   void EndWith(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!end_.has_value()) end_ = std::move(status);
+    if (!end_.has_value() || end_->ok()) end_ = std::move(status);
   }
 
   // Starts whatever can be started. gRPC runs no callback from within the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
     if (absl::Status failure = session_->failure(); !failure.ok()) EndWith(std::move(failure));
-    if (!broken_ && !writing_ && session_->Take(response_)) {
-      outgoing_.Clear();
-      bool own_buffer = false;
-      grpc::SerializationTraits<typename Session::Response>::Serialize(response_, &outgoing_,
-                                                                       &own_buffer);
-      writing_ = true;
-      StartWrite(&outgoing_);
-    }
-    if (!broken_ && !end_.has_value() && !reading_ && !session_->Full()) {
+    if (!broken_.has_value() && !writing_ && session_->Take(response_)) Answer();
+    if (!broken_.has_value() && !end_.has_value() && !reading_ && !session_->Full()) {
       reading_ = true;
       StartRead(&incoming_);
     }
     // A message being learned holds up the end; a read that merely waits for the sender does not.
     const bool answered = end_.has_value() && session_->Idle();
-    if (!writing_ && !learning_ && (broken_ || answered)) {
+    if (!writing_ && !learning_ && (broken_.has_value() || answered)) {
       finished_ = true;
-      Finish(broken_ ? grpc::Status(grpc::StatusCode::CANCELLED, "the stream broke")
-                     : ToGrpc(*end_));
+      Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
+  }
+
+  // An answer that cannot be sent is the end: those behind it would be taken for it.
+  void Answer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (absl::Status status = SerializeMessage(response_, outgoing_); !status.ok()) {
+      broken_ = std::move(status);
+      return;
+    }
+    writing_ = true;
+    StartWrite(&outgoing_);
   }
 
   const std::shared_ptr<Session> session_;
   Drain& drain_;
+  const size_t max_message_bytes_;
   uint64_t drain_id_ = 0;
   // gRPC's hold on the reactor.
   std::shared_ptr<StreamReactor> self_;
@@ -145,7 +145,6 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // Of the read under way, and of the thread that has its message.
   grpc::ByteBuffer incoming_;
   typename Session::Request request_;
-  int64_t messages_ = 0;
 
   Mutex mutex_;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
@@ -154,8 +153,8 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // A message was read and is being learned.
   bool learning_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  // Nobody is at the other end any more.
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why nothing more can be sent; set: what is left unanswered stays so.
+  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   // Why the stream is to end; set: read no more.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);

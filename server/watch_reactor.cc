@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "server/convert.h"
+#include "server/message.h"
 #include "server/model_name.h"
 #include "server/status.h"
 
@@ -16,8 +17,9 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(50);
 
 }  // namespace
 
-grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* WatchReactor::Start(
-    Store& store, Drain& drain, const ::perceptron::v1::WatchModelRequest& request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchReactor::Start(
+    Store& store, Drain& drain, const absl::Status& received,
+    const ::perceptron::v1::WatchModelRequest& request) {
   std::shared_ptr<WatchReactor> reactor(new WatchReactor(store, drain));
   reactor->self_ = reactor;
   const std::weak_ptr<WatchReactor> weak = reactor;
@@ -29,12 +31,14 @@ grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* WatchReactor::St
         alive->End(ToGrpc(DrainingError()));
       },
       reactor->drain_id_);
-  reactor->Run(request);
+  reactor->Run(received, request);
   return reactor.get();
 }
 
-void WatchReactor::Run(const ::perceptron::v1::WatchModelRequest& request) {
+void WatchReactor::Run(const absl::Status& received,
+                       const ::perceptron::v1::WatchModelRequest& request) {
   MutexLock lock(&mutex_);
+  if (!received.ok()) return End(ToGrpc(received));
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok())
     return End(ToGrpc(status));
   name_ = request.name();
@@ -54,12 +58,17 @@ void WatchReactor::Look() {
   if (finished_ || writing_) return;
   absl::StatusOr<ModelSummary> summary = store_.Get(name_);
   if (!summary.ok()) return End(ToGrpc(summary.status()));
+  // Another model may have got the name.
+  if (uid_.empty()) uid_ = summary->settings.uid();
+  if (summary->settings.uid() != uid_) return End(ToGrpc(ModelNotFound(name_)));
   *response_.mutable_model() = ToProto(*summary);
   std::string now = response_.model().etag() + response_.model().report().SerializeAsString();
   if (now == last_) return Wait();
   last_ = std::move(now);
+  if (absl::Status status = SerializeMessage(response_, outgoing_); !status.ok())
+    return End(ToGrpc(status));
   writing_ = true;
-  StartWrite(&response_);
+  StartWrite(&outgoing_);
 }
 
 void WatchReactor::Wait() {

@@ -18,10 +18,12 @@
 namespace perceptrond {
 
 // Deletes itself when gRPC is done with it; callbacks under way keep it alive.
-class WatchReactor final : public grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse> {
+class WatchReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  static grpc::ServerWriteReactor<::perceptron::v1::WatchModelResponse>* Start(
-      Store& store, Drain& drain, const ::perceptron::v1::WatchModelRequest& request);
+  // An error for `received`: what came was no request; the call ends with it.
+  static grpc::ServerWriteReactor<grpc::ByteBuffer>* Start(
+      Store& store, Drain& drain, const absl::Status& received,
+      const ::perceptron::v1::WatchModelRequest& request);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -30,7 +32,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<::perceptron::v1::Wat
  private:
   WatchReactor(Store& store, Drain& drain) : store_(store), drain_(drain) {}
 
-  void Run(const ::perceptron::v1::WatchModelRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run(const absl::Status& received, const ::perceptron::v1::WatchModelRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends the report if it has changed, else waits for the next time.
   void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -44,10 +47,13 @@ class WatchReactor final : public grpc::ServerWriteReactor<::perceptron::v1::Wat
 
   Mutex mutex_;
   std::string name_ ABSL_GUARDED_BY(mutex_);
+  // Of the model watched; empty before the first look.
+  std::string uid_ ABSL_GUARDED_BY(mutex_);
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
   // A new one each time: the old one may be in the middle of its callback.
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
   ::perceptron::v1::WatchModelResponse response_ ABSL_GUARDED_BY(mutex_);
+  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   // What was sent last: the settings' etag and the serialized report.
   std::string last_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "client/client.h"
+#include "client/ctl/tls_flags.h"
 
 namespace perceptrond::client {
 
@@ -16,16 +18,26 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitRefused = 3;
+inline constexpr int kExitTimeout = 4;
 inline constexpr int kExitInterrupted = 130;
 
 struct Globals {
   std::string server = "127.0.0.1:7600";
   std::string output = "text";
-  double timeout_seconds = 30;
+  std::optional<double> timeout_seconds;
+  TlsFlags tls_flags;
+  // What they came to.
+  std::optional<TlsOptions> tls;
 
   bool json() const { return output == "json"; }
   Client Connect() const;
+  // How long a stream may go without an answer, broken connections and all.
+  absl::Duration StreamTimeout() const { return absl::Seconds(timeout_seconds.value_or(60)); }
+  RetryPolicy StreamRetry() const;
 };
+
+// For what is sent to the server in a message: no other text may stand there.
+CLI::Validator Utf8();
 
 using Action = std::function<int()>;
 

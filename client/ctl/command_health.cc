@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <memory>
 
 #include "client/ctl/command.h"
@@ -25,8 +24,7 @@ const char* Name(Health health) {
 int Run(const Globals& globals, const std::string& service) {
   const absl::StatusOr<Health> health = globals.Connect().CheckHealth(service);
   if (!health.ok()) return PrintError("health", health.status());
-  std::printf("%s\n", globals.json() ? JsonObject().Text("status", Name(*health)).str().c_str()
-                                     : Name(*health));
+  Print((globals.json() ? JsonObject().Text("status", Name(*health)).str() : Name(*health)) + "\n");
   return *health == Health::kServing ? kExitOk : kExitFailed;
 }
 
@@ -35,8 +33,10 @@ int Run(const Globals& globals, const std::string& service) {
 void AddHealth(CLI::App* app, const Globals* globals, Action* action) {
   auto service = std::make_shared<std::string>();
   CLI::App* command = app->add_subcommand("health", "Ask whether the server is serving");
-  command->add_option("--service", *service,
-                      "One service, as perceptron.v1.LearningService (default: the whole server)");
+  command
+      ->add_option("--service", *service,
+                   "One service, as perceptron.v1.LearningService (default: the whole server)")
+      ->check(Utf8());
   command->footer("Exits with 0 only if it is. Example:\n  perceptronctl health --server db1:7600");
   command->callback([=] { *action = [=] { return Run(*globals, *service); }; });
 }

@@ -1,16 +1,18 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/command.h"
+#include "client/ctl/convergence.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
+#include "client/ctl/terminal.h"
 
 namespace perceptrond::client {
 namespace {
@@ -22,11 +24,15 @@ struct WatchOptions {
 
 std::string OneLine(const v1::Model& model) {
   const v1::ConvergenceReport& report = model.report();
-  std::string line =
-      absl::StrFormat("revision %d  examples %d  mistakes %d  streak %d", model.revision(),
-                      report.examples(), report.mistakes(), report.streak());
+  std::string line = ConvergenceWord(report.state());
+  if (!line.empty()) absl::StrAppend(&line, "  ");
+  absl::StrAppendFormat(&line, "revision %d  examples %d  mistakes %d  streak %d", model.revision(),
+                        report.examples(), report.mistakes(), report.streak());
   if (report.has_window_error()) {
     absl::StrAppend(&line, "  window error ", Percent(report.window_error()));
+  }
+  if (report.has_error_ceiling()) {
+    absl::StrAppend(&line, "  error <= ", Percent(report.error_ceiling()));
   }
   if (report.has_margin_ceiling()) {
     absl::StrAppendFormat(&line, "  margin <= %.4g", report.margin_ceiling());
@@ -34,10 +40,21 @@ std::string OneLine(const v1::Model& model) {
   return line;
 }
 
+void Show(const Globals& globals, const v1::Model& model, Picture* picture) {
+  const std::optional<WindowSize> window = SizeOfWindow(STDOUT_FILENO);
+  if (globals.json()) {
+    Print(ToJson(model, false) + "\n");
+  } else if (window.has_value()) {
+    std::fputs(picture->Draw(DescribeModel(model), *window).c_str(), stdout);
+  } else {
+    Print(OneLine(model) + "\n");
+  }
+  std::fflush(stdout);
+}
+
 int Run(const Globals& globals, const WatchOptions& options) {
   CatchInterrupts();
-  const bool terminal = !globals.json() && isatty(STDOUT_FILENO) == 1;
-  int drawn_lines = 0;
+  Picture picture;
   grpc::ClientContext context;
   int done[2];
   if (pipe(done) != 0) return PrintUsageError("watch: no pipe to be had");
@@ -48,24 +65,17 @@ int Run(const Globals& globals, const WatchOptions& options) {
   const absl::Status status = globals.Connect().WatchModel(
       options.name, absl::Seconds(options.interval),
       [&](const v1::Model& model) {
-        if (globals.json()) {
-          std::printf("%s\n", ToJson(model, false).c_str());
-        } else if (terminal) {
-          // Back to where the last picture began, and wipe it.
-          if (drawn_lines > 0) std::printf("\033[%dA\033[J", drawn_lines);
-          const std::string picture = DescribeModel(model);
-          drawn_lines = static_cast<int>(std::count(picture.begin(), picture.end(), '\n'));
-          std::fputs(picture.c_str(), stdout);
-        } else {
-          std::printf("%s\n", OneLine(model).c_str());
-        }
-        std::fflush(stdout);
+        Show(globals, model, &picture);
         return !Interrupted();
       },
       &context);
   close(done[1]);
   canceller.join();
   close(done[0]);
+  if (Interrupted() && !globals.json() && SizeOfWindow(STDOUT_FILENO).has_value()) {
+    // The terminal has echoed a ^C.
+    Print("\n");
+  }
   if (Interrupted() || status.ok()) return kExitOk;
   return PrintError(absl::StrCat("watch ", options.name), status);
 }
@@ -75,7 +85,7 @@ int Run(const Globals& globals, const WatchOptions& options) {
 void AddWatch(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<WatchOptions>();
   CLI::App* command = app->add_subcommand("watch", "Follow a model's convergence until Ctrl-C");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required();
+  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
   command->add_option("--interval", options->interval, "Seconds between two looks, at least 0.05")
       ->check(CLI::Range(0.05, 86400.0))
       ->capture_default_str();

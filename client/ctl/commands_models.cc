@@ -1,16 +1,19 @@
 // list, get, update, delete, freeze, unfreeze.
-#include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/ctl/command.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
+#include "client/ctl/printable.h"
 #include "client/ctl/report.h"
 #include "client/names.h"
 
 namespace perceptrond::client {
 namespace {
+
+constexpr char kListLine[] = "%-24s %-8s %12s %12s %12s  %s\n";
 
 struct ModelOptions {
   std::string name;
@@ -21,16 +24,17 @@ struct ModelOptions {
 };
 
 void AddName(CLI::App* command, ModelOptions* options) {
-  command->add_option("NAME", options->name, "spam, or models/spam")->required();
+  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
 }
 
 void AddEtag(CLI::App* command, ModelOptions* options) {
-  command->add_option("--etag", options->etag, "Only if the model's etag is still this");
+  command->add_option("--etag", options->etag, "Only if the model's etag is still this")
+      ->check(Utf8());
 }
 
 int Show(const Globals& globals, const std::string& doing, const absl::StatusOr<v1::Model>& model) {
   if (!model.ok()) return PrintError(doing, model.status());
-  std::printf("%s\n", (globals.json() ? ToJson(*model, true) : DescribeModel(*model)).c_str());
+  Print(globals.json() ? ToJson(*model, true) + "\n" : DescribeModel(*model));
   return kExitOk;
 }
 
@@ -40,21 +44,21 @@ int RunList(const Globals& globals) {
   if (globals.json()) {
     v1::ListModelsResponse all;
     for (const v1::Model& model : *models) *all.add_models() = model;
-    std::printf("%s\n", ToJson(all, true).c_str());
+    Print(ToJson(all, true) + "\n");
     return kExitOk;
   }
-  if (models->empty()) std::fprintf(stderr, "no models; 'perceptronctl create' makes one\n");
-  if (!models->empty()) {
-    std::printf("%-24s %-8s %12s %12s %12s  %s\n", "NAME", "STATE", "REVISION", "EXAMPLES",
-                "MISTAKES", "FEATURES");
+  if (models->empty()) {
+    Complain("no models; 'perceptronctl create' makes one");
+  } else {
+    Print(absl::StrFormat(kListLine, "NAME", "STATE", "REVISION", "EXAMPLES", "MISTAKES",
+                          "FEATURES"));
   }
   for (const v1::Model& model : *models) {
-    std::printf("%-24s %-8s %12lld %12llu %12llu  %s\n", std::string(ModelId(model.name())).c_str(),
-                model.state() == v1::MODEL_STATE_FROZEN ? "frozen" : "active",
-                static_cast<long long>(model.revision()),
-                static_cast<unsigned long long>(model.report().examples()),
-                static_cast<unsigned long long>(model.report().mistakes()),
-                DescribeSpace(model.feature_space()).c_str());
+    Print(absl::StrFormat(kListLine, PrintableInLine(ModelId(model.name())),
+                          model.state() == v1::MODEL_STATE_FROZEN ? "frozen" : "active",
+                          absl::StrCat(model.revision()), absl::StrCat(model.report().examples()),
+                          absl::StrCat(model.report().mistakes()),
+                          DescribeSpace(model.feature_space())));
   }
   return kExitOk;
 }
@@ -83,9 +87,9 @@ int RunDelete(const Globals& globals, const ModelOptions& options) {
   const absl::Status status = globals.Connect().DeleteModel(options.name, options.etag);
   if (!status.ok()) return PrintError(absl::StrCat("delete ", options.name), status);
   if (globals.json()) {
-    std::printf("%s\n", JsonObject().Text("deleted", ModelName(options.name)).str().c_str());
+    Print(JsonObject().Text("deleted", ModelName(options.name)).str() + "\n");
   } else {
-    std::printf("deleted %s\n", ModelName(options.name).c_str());
+    Print(absl::StrCat("deleted ", PrintableInLine(ModelName(options.name)), "\n"));
   }
   return kExitOk;
 }
@@ -122,7 +126,8 @@ void AddUpdate(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command = app->add_subcommand("update", "Change a model's description or margin");
   AddName(command, options.get());
-  command->add_option("--description", options->description, "For people; at most 1024 bytes");
+  command->add_option("--description", options->description, "For people; at most 1024 bytes")
+      ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "The smallest margin that would matter to you; 0: none");
   AddEtag(command, options.get());

@@ -1,9 +1,13 @@
 #include "client/ctl/input.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +22,11 @@ absl::StatusOr<FormatKind> ChooseFormat(const InputOptions& options) {
   if (!options.format.empty()) return *FormatByName(options.format);
   const std::optional<FormatKind> guess = FormatByExtension(options.files.front());
   if (guess.has_value()) return *guess;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the name ", options.files.front(),
-                   " does not tell the format: state it with --format svmlight, vw, csv, jsonl or "
-                   "text (.svm, .svmlight, .vw, .csv, .jsonl and .tsv are recognized)"));
+  const std::string& file = options.files.front();
+  return absl::InvalidArgumentError(absl::StrCat(
+      file == "-" ? "standard input" : "the name " + file,
+      " does not tell the format: state it with --format svmlight, vw, csv, jsonl or "
+      "text (as a file's extension .svm, .svmlight, .vw, .csv, .jsonl and .tsv are recognized)"));
 }
 
 absl::StatusOr<char> Delimiter(const std::string& text) {
@@ -43,9 +48,56 @@ absl::StatusOr<std::string> ReadAll() {
   }
 }
 
+const char* NameOf(const std::string& file) {
+  return file == "-" ? "standard input" : file.c_str();
+}
+
+absl::Status CompressedError(const std::string& command, const std::string& file,
+                             const Compression& compression) {
+  const std::string source = file == "-" ? "..." : absl::StrCat(compression.unpack, " ", file);
+  const std::string through = file == "-" ? absl::StrCat(" | ", compression.unpack) : "";
+  return absl::FailedPreconditionError(absl::StrCat(
+      NameOf(file), " is compressed with ", compression.name, "; unpack it on the way in: ", source,
+      through, " | perceptronctl ", command, " NAME - --format ..."));
+}
+
+// What is left of it, if it is a regular file; of standard input too.
+std::optional<uint64_t> SizeOf(const std::string& file) {
+  struct stat status = {};
+  const int got = file == "-" ? fstat(STDIN_FILENO, &status) : stat(file.c_str(), &status);
+  if (got != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  const off_t begin = file == "-" ? lseek(STDIN_FILENO, 0, SEEK_CUR) : 0;
+  return static_cast<uint64_t>(std::max<off_t>(0, status.st_size - begin));
+}
+
+// A regular file's start; a pipe's would be lost.
+std::string StartOf(const std::string& file) {
+  std::string start(kCompressionMagicBytes, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(stream.gcount()));
+  return start;
+}
+
+// Better now than after half of the files were learned.
+absl::Status CheckFile(const std::string& command, const std::string& file) {
+  std::error_code error;
+  if (file == "-") return absl::OkStatus();
+  if (std::filesystem::is_directory(file, error)) {
+    return absl::FailedPreconditionError(absl::StrCat(file, " is a directory"));
+  }
+  if (access(file.c_str(), R_OK) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", file));
+  }
+  if (!std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
+  const Compression* const compression = DetectCompression(StartOf(file));
+  return compression == nullptr ? absl::OkStatus() : CompressedError(command, file, *compression);
+}
+
 }  // namespace
 
 void AddInputOptions(CLI::App* command, InputOptions* options) {
+  options->command = command->get_name();
   command
       ->add_option("--format", options->format,
                    "svmlight, vw, csv, jsonl or text; by default from the file's extension")
@@ -72,6 +124,9 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
 absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
                                                    const perceptron::v1::Model& model,
                                                    bool require_label, bool again) {
+  for (const std::string& file : options.files) {
+    if (absl::Status status = CheckFile(options.command, file); !status.ok()) return status;
+  }
   FormatOptions format;
   absl::StatusOr<FormatKind> kind = ChooseFormat(options);
   if (!kind.ok()) return kind.status();
@@ -100,13 +155,13 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   input->options_ = options;
   input->space_ = model.feature_space();
   input->again_ = again;
-  // Better now than after half of the files were learned.
-  for (const std::string& file : options.files) {
-    if (file != "-" && access(file.c_str(), R_OK) != 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", file));
-    }
-  }
+  for (const std::string& file : options.files) input->sizes_.push_back(SizeOf(file));
   return input;
+}
+
+bool Input::Wait(int descriptor) const {
+  if (on_wait_ && !ReadableNow(descriptor)) on_wait_();
+  return WaitReadable(descriptor);
 }
 
 absl::Status Input::OpenNext() {
@@ -117,15 +172,17 @@ absl::Status Input::OpenNext() {
       absl::StatusOr<std::string> content = ReadAll();
       if (!content.ok()) return content.status();
       standard_input_ = *std::move(content);
+      sizes_[file_ - 1] = standard_input_->size();
     }
     source = OpenMemory(&*standard_input_);
   } else {
-    absl::StatusOr<std::unique_ptr<ByteSource>> opened = OpenFile(file, WaitReadable);
+    absl::StatusOr<std::unique_ptr<ByteSource>> opened =
+        OpenFile(file, [this](int descriptor) { return Wait(descriptor); });
     if (!opened.ok()) return opened.status();
     source = *std::move(opened);
   }
-  reader_ = std::make_unique<Reader>(file == "-" ? "standard input" : file, std::move(source),
-                                     format_.get(), options_.skip_lines);
+  reader_ =
+      std::make_unique<Reader>(NameOf(file), std::move(source), format_.get(), options_.skip_lines);
   return absl::OkStatus();
 }
 
@@ -133,6 +190,10 @@ absl::StatusOr<bool> Input::Next(Row* row) {
   while (!Interrupted()) {
     if (reader_ != nullptr) {
       absl::StatusOr<bool> more = reader_->Next(row);
+      if (!more.ok() && reader_->compression() != nullptr) {
+        return CompressedError(options_.command, options_.files[file_ - 1],
+                               *reader_->compression());
+      }
       if (!more.ok()) return more;
       if (*more) {
         if (absl::Status status = CheckKind(*row); !status.ok()) return status;
@@ -161,14 +222,26 @@ absl::Status Input::CheckKind(const Row& row) const {
   return absl::OkStatus();
 }
 
+std::optional<double> Input::fraction() const {
+  uint64_t total = 0;
+  uint64_t done = reader_ != nullptr ? reader_->consumed() : 0;
+  for (size_t i = 0; i < sizes_.size(); ++i) {
+    if (!sizes_[i].has_value()) return std::nullopt;
+    total += *sizes_[i];
+    if (i + 1 < file_) done += *sizes_[i];
+  }
+  if (total == 0) return std::nullopt;
+  // A file may have grown meanwhile.
+  return std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+}
+
 uint64_t Input::tag() const {
   return static_cast<uint64_t>(file_) << kFileShift | static_cast<uint64_t>(reader_->line());
 }
 
 std::string Input::Where(uint64_t tag) const {
   const std::string& file = options_.files[(tag >> kFileShift) - 1];
-  return absl::StrCat(file == "-" ? "standard input" : file, ":",
-                      tag & ((uint64_t{1} << kFileShift) - 1));
+  return absl::StrCat(NameOf(file), ":", tag & ((uint64_t{1} << kFileShift) - 1));
 }
 
 void Input::Rewind() {

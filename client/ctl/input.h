@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +20,8 @@
 namespace perceptrond::client {
 
 struct InputOptions {
+  // "learn" or "predict".
+  std::string command;
   std::vector<std::string> files;
   std::string format;
   int index_base = -1;
@@ -34,16 +38,23 @@ void AddInputOptions(CLI::App* command, InputOptions* options);
 // Threads: one at a time; Where() any.
 class Input {
  public:
-  // INVALID_ARGUMENT: options that do not say enough, or features that the model does not have.
-  // `again`: the files will be read more than once, so standard input is kept in memory.
+  // INVALID_ARGUMENT: options that do not say enough. FAILED_PRECONDITION and others: a file that
+  // cannot be read, or is compressed. `again`: the files will be read more than once, so standard
+  // input is kept in memory.
   static absl::StatusOr<std::unique_ptr<Input>> Make(const InputOptions& options,
                                                      const perceptron::v1::Model& model,
                                                      bool require_label, bool again);
+
+  // Called before a read that has to wait: nothing more may come for long.
+  void OnWait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
 
   // The next example; false at the end of the last file, or once interrupted. INVALID_ARGUMENT: a
   // line that holds none, as "file:line: why", and reading may go on; other errors: a file cannot
   // be read.
   absl::StatusOr<bool> Next(Row* row);
+
+  // How much of the input has been read, 0 to 1 by bytes; absent where its size is not known.
+  std::optional<double> fraction() const;
 
   // Names the line that Next() read last; Where() says it in words.
   uint64_t tag() const;
@@ -56,6 +67,7 @@ class Input {
 
  private:
   absl::Status OpenNext();
+  bool Wait(int descriptor) const;
   absl::Status CheckKind(const Row& row) const;
 
   InputOptions options_;
@@ -63,9 +75,12 @@ class Input {
   bool again_ = false;
   std::unique_ptr<Format> format_;
   std::unique_ptr<Reader> reader_;
+  // Of each file, where it has one.
+  std::vector<std::optional<uint64_t>> sizes_;
   // The file being read, counted from 1; 0 before the first.
   size_t file_ = 0;
   std::optional<std::string> standard_input_;
+  std::function<void()> on_wait_;
 };
 
 }  // namespace perceptrond::client

@@ -13,6 +13,7 @@ namespace perceptrond::client {
 namespace {
 
 std::atomic<bool> interrupted{false};
+std::atomic<bool> reading_stopped{false};
 // Readable once a signal came, whichever thread got it.
 int wake_up[2] = {-1, -1};
 
@@ -38,7 +39,17 @@ bool Interrupted() { return interrupted; }
 
 bool WaitReadable(int descriptor) {
   WaitInterrupted(descriptor);
-  return !Interrupted();
+  return !Interrupted() && !reading_stopped;
+}
+
+bool ReadableNow(int descriptor) {
+  pollfd polled = {descriptor, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
+void StopReading() {
+  reading_stopped = true;
+  [[maybe_unused]] const ssize_t written = write(wake_up[1], "", 1);
 }
 
 void WaitInterrupted(int descriptor) {

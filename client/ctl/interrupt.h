@@ -6,15 +6,20 @@
 
 namespace perceptrond::client {
 
-// Takes over SIGINT and SIGTERM. Call once, before other threads start.
+// Takes over SIGINT and SIGTERM. Call once, before anything else of this file.
 void CatchInterrupts();
 
 // True once a signal came. Threads: any.
 bool Interrupted();
 
-// Waits until `descriptor` can be read without blocking; false if a signal came first. Threads:
-// any.
+// Waits until `descriptor` can be read without blocking; false if a signal or StopReading() came
+// first. Threads: any.
 bool WaitReadable(int descriptor);
+// Whether it would not wait. Threads: any.
+bool ReadableNow(int descriptor);
+// Whoever is in WaitReadable() need not wait any more: what is read there has nowhere to go.
+// Threads: any.
+void StopReading();
 
 // Blocks until a signal came or `descriptor` (-1: none) can be read. Threads: any.
 void WaitInterrupted(int descriptor);

@@ -1,8 +1,8 @@
 #include "client/ctl/json.h"
 
 #include <cmath>
-#include <cstdio>
 
+#include "absl/strings/str_format.h"
 #include "client/ctl/output.h"
 #include "client/utf8.h"
 
@@ -12,15 +12,18 @@ namespace {
 void Quote(std::string_view text, std::string* out) {
   const bool utf8 = IsValidUtf8(text);
   out->push_back('"');
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // U+0080 to U+009F are control characters that terminals obey.
+    const bool c1 = utf8 && byte == 0xC2 && next < 0xA0;
     if (c == '"' || c == '\\') {
       out->push_back('\\');
       out->push_back(c);
-    } else if (byte < 0x20 || (!utf8 && byte >= 0x80)) {
-      char escape[8];
-      std::snprintf(escape, sizeof(escape), "\\u%04x", byte);
-      out->append(escape);
+    } else if (byte < 0x20 || byte == 0x7F || c1 || (!utf8 && byte >= 0x80)) {
+      absl::StrAppendFormat(out, "\\u%04x", c1 ? next : byte);
+      i += c1 ? 1 : 0;
     } else {
       out->push_back(c);
     }
@@ -43,7 +46,7 @@ JsonObject& JsonObject::Text(std::string_view key, std::string_view value) {
 }
 
 JsonObject& JsonObject::Integer(std::string_view key, int64_t value) {
-  return Raw(key, std::to_string(value));
+  return Text(key, std::to_string(value));
 }
 
 JsonObject& JsonObject::Number(std::string_view key, double value) {

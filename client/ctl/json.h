@@ -11,6 +11,7 @@ namespace perceptrond::client {
 class JsonObject {
  public:
   JsonObject& Text(std::string_view key, std::string_view value);
+  // As a string: protobuf's JSON form of 64-bit whole numbers, which others could not all read.
   JsonObject& Integer(std::string_view key, int64_t value);
   // Left out if not finite: JSON has no such number.
   JsonObject& Number(std::string_view key, double value);

@@ -1,17 +1,46 @@
 #include "client/ctl/output.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver_util.h>
 
 #include <charconv>
 #include <cstdio>
+#include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/command.h"
+#include "client/ctl/printable.h"
+#include "client/ctl/terminal.h"
 #include "client/error.h"
 
 namespace perceptrond::client {
 namespace {
+
+// gRPC has no code and no detail for what goes wrong below it, only words.
+const char* TransportAdvice(absl::string_view message) {
+  const auto says = [message](const char* words) { return absl::StrContains(message, words); };
+  if (says("wrong version number"))
+    return "that server does not seem to serve TLS: leave out --tls";
+  if (says("certificate verify failed")) {
+    return "the server's certificate is of no authority that is trusted: see --tls-ca";
+  }
+  if (says("is not in peer certificate")) {
+    return "the server's certificate bears another name: see --tls-server-name";
+  }
+  // What gRPC makes of credentials it cannot use.
+  if (says("empty address list")) {
+    return "do --tls-cert, --tls-key and --tls-ca hold what they should, and belong together?";
+  }
+  if (says("Socket closed") || says("Connection reset")) {
+    return "is perceptrond there, and does it serve TLS? --tls and --tls-ca then; or a certificate "
+           "of yours, --tls-cert and --tls-key, if it asks for one";
+  }
+  return nullptr;
+}
 
 // What a person can do about it; null where the message says it all.
 const char* Advice(const absl::Status& status, const std::string& reason) {
@@ -21,7 +50,16 @@ const char* Advice(const absl::Status& status, const std::string& reason) {
   if (reason == "ETAG_MISMATCH") return "somebody changed it since: get it again and look";
   if (reason == "PRODUCER_SUPERSEDED") return "another stream uses the same --producer";
   if (reason == "OFFSET_GAP") return "check --start-offset against what the server has";
+  if (reason == "PRODUCER_LIMIT") {
+    return "give --producer a name that the model knows, or learn with --unnumbered";
+  }
   if (reason == "DRAINING") return "the server is stopping: try again when it is back";
+  if (reason.empty() && absl::IsUnavailable(status)) {
+    if (const char* advice = TransportAdvice(status.message())) return advice;
+  }
+  if (GaveUpAfter(status).has_value()) {
+    return "is perceptrond running there? --server says where to look, --timeout for how long";
+  }
   if (reason.empty() && absl::IsUnavailable(status)) {
     return "is perceptrond running there? --server or PERCEPTROND_SERVER says where to look";
   }
@@ -37,33 +75,75 @@ std::string ShortestOf(Number value) {
   return std::string(buffer, result.ptr);
 }
 
+std::string GaveUp(const absl::Status& status) {
+  const auto after = GaveUpAfter(status);
+  if (!after.has_value()) return "";
+  return absl::StrCat("gave up after ", absl::FormatDuration(*after), " without an answer: ");
+}
+
+// MessageToJsonString() lists maps as they happen to lie in memory.
+std::string Serialize(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
 }  // namespace
 
-int PrintError(const std::string& doing, const absl::Status& status) {
+void Print(std::string_view text) { Write(stdout, text); }
+
+void Complain(std::string_view line) {
+  // In the order in which they were said.
+  std::fflush(stdout);
+  Write(stderr, absl::StrCat("perceptronctl: ", std::string(line), "\n"));
+}
+
+int Outcome::Report() const {
+  if (!error.empty()) Complain(error);
+  return code;
+}
+
+Outcome Failed(std::string_view doing, const absl::Status& status) {
   const std::string reason = ErrorReason(status);
-  const std::string code = absl::StatusCodeToString(status.code());
-  std::fprintf(stderr, "perceptronctl: %s: %s (%s)\n", doing.c_str(),
-               std::string(status.message()).c_str(),
-               reason.empty() ? code.c_str() : absl::StrCat(code, ", ", reason).c_str());
+  std::string text = absl::StrCat(
+      PrintableInLine(doing), ": ", GaveUp(status), PrintableInLine(std::string(status.message())),
+      " (", absl::StatusCodeToString(status.code()), reason.empty() ? "" : ", ", reason, ")");
   for (const auto& [field, description] : FieldViolations(status)) {
-    std::fprintf(stderr, "  %s: %s\n", field.c_str(), description.c_str());
+    // Where there is but one, the message often is that already.
+    if (absl::StrContains(status.message(), description)) continue;
+    absl::StrAppend(&text, "\n  ", PrintableInLine(field), ": ", PrintableInLine(description));
   }
   if (const char* advice = Advice(status, reason); advice != nullptr) {
-    std::fprintf(stderr, "  hint: %s\n", advice);
+    absl::StrAppend(&text, "\n  hint: ", advice);
   }
-  return kExitFailed;
+  const bool late = absl::IsDeadlineExceeded(status) || GaveUpAfter(status).has_value();
+  return {late ? kExitTimeout : kExitFailed, text};
 }
 
-int PrintUsageError(const std::string& message) {
-  std::fprintf(stderr, "perceptronctl: %s\n", message.c_str());
-  return kExitUsage;
+Outcome WrongUsage(std::string_view message) { return {kExitUsage, std::string(message)}; }
+
+int PrintError(std::string_view doing, const absl::Status& status) {
+  return Failed(doing, status).Report();
 }
+
+int PrintUsageError(std::string_view message) { return WrongUsage(message).Report(); }
 
 std::string ToJson(const google::protobuf::Message& message, bool pretty) {
+  // For good: a line of output each would be slow to make one.
+  static auto* const types = google::protobuf::util::NewTypeResolverForDescriptorPool(
+      "type.googleapis.com", google::protobuf::DescriptorPool::generated_pool());
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = pretty;
+  options.always_print_primitive_fields = true;
   std::string json;
-  if (!google::protobuf::util::MessageToJsonString(message, &json, options).ok()) return "{}";
+  const auto status = google::protobuf::util::BinaryToJsonString(
+      types, "type.googleapis.com/" + message.GetDescriptor()->full_name(), Serialize(message),
+      &json, options);
+  if (!status.ok()) return "{}";
   while (!json.empty() && json.back() == '\n') json.pop_back();
   return json;
 }

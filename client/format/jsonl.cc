@@ -29,6 +29,7 @@ class Jsonl final : public Format {
     }
     if (absl::Status read = ReadFeatures(row); !read.ok()) return read;
     if (absl::Status read = ReadLabel(row); !read.ok()) return read;
+    if (example_.has_weight()) row->weight = example_.weight();
     return LineKind::kExample;
   }
 

@@ -85,6 +85,10 @@ absl::StatusOr<bool> Reader::Next(Row* row) {
     std::string_view line;
     absl::StatusOr<bool> more = NextLine(&line);
     if (!more.ok() || !*more) return more;
+    if (line_ == 1 && (compression_ = DetectCompression(line)) != nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(name_, " is compressed with ", compression_->name));
+    }
     if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     if (line_ <= skip_lines_) continue;
     absl::StatusOr<LineKind> kind = format_->Parse(line, row);
@@ -124,6 +128,7 @@ absl::StatusOr<bool> Reader::NextLine(std::string_view* line) {
     absl::StatusOr<size_t> count = source_->Read(buffer_.data() + end_, buffer_.size() - end_);
     if (!count.ok()) return count.status();
     end_ += *count;
+    read_ += *count;
     source_ended_ = *count == 0;
   }
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/format/compression.h"
 #include "client/format/format.h"
 #include "client/row.h"
 
@@ -42,12 +43,16 @@ class Reader {
   Reader(std::string name, std::unique_ptr<ByteSource> source, Format* format, int64_t skip_lines);
 
   // The next example into *row; false at the end. INVALID_ARGUMENT: a malformed line, as
-  // "name:line: what is wrong"; reading may go on with the next. Other errors: the file cannot be
-  // read further.
+  // "name:line: what is wrong"; reading may go on with the next. FAILED_PRECONDITION: the file is
+  // compressed. Other errors: the file cannot be read further.
   absl::StatusOr<bool> Next(Row* row);
 
   // The number, from 1, of the line that Next() read last.
   int64_t line() const { return line_; }
+  // How many bytes the lines up to it took.
+  uint64_t consumed() const { return read_ - (end_ - begin_); }
+  // How the file turned out to be compressed; null if it did not.
+  const Compression* compression() const { return compression_; }
   // An error about that line.
   absl::Status AtLine(const absl::Status& status) const;
 
@@ -62,8 +67,11 @@ class Reader {
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  // From the source.
+  uint64_t read_ = 0;
   bool source_ended_ = false;
   int64_t line_ = 0;
+  const Compression* compression_ = nullptr;
 };
 
 }  // namespace perceptrond::client

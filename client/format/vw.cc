@@ -1,7 +1,6 @@
 // Vowpal Wabbit: `[label [importance]] [tag]|namespace[:weight] feature[:value] ... |namespace
 // ...`. A feature is called "namespace^feature", in the default namespace just "feature"; its value
-// is multiplied by its namespace's weight. An importance other than 1 is refused: a perceptron's
-// update has no place for it.
+// is multiplied by its namespace's weight. The importance becomes the example's weight.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -84,9 +83,8 @@ class Vw final : public Format {
         return Bad(token,
                    "is neither an importance nor a tag (tags begin with ' or touch the '|')");
       }
-      if (importance != 1) {
-        return Bad(token, "is an importance other than 1, which perceptrond does not weigh by");
-      }
+      if (!(importance > 0)) return Bad(token, "is an importance that is not above 0");
+      row->weight = importance;
     }
     if (require_label_ && row->label == 0) {
       return absl::InvalidArgumentError(

@@ -1,6 +1,7 @@
 #include "core/convergence/pass.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace perceptrond {
 
@@ -13,6 +14,7 @@ void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
   mistakes += tally.mistakes;
   updates += tally.updates;
   risk += tally.risk;
+  loss += tally.loss;
   min_score = std::min(min_score, tally.min_score);
   squared_radius = std::max(squared_radius, tally.squared_radius);
 }
@@ -25,9 +27,14 @@ PassSummary PassProgress::End(int64_t number, uint64_t revision, double norm) co
   summary.updates = updates;
   summary.rejected = rejected;
   summary.risk = risk;
+  summary.loss = loss;
   summary.squared_radius = squared_radius;
   summary.converged = examples > 0 && !changed && revision == start_revision;
-  if (summary.converged && norm > 0) summary.margin = min_score / norm;
+  if (!summary.converged || !(norm > 0)) return summary;
+  // Scores are sums in float64: what they may be off by, for examples of up to 30,000 features.
+  constexpr double kScoreError = 1e-12;
+  const double margin = min_score / norm - kScoreError * std::sqrt(squared_radius);
+  if (margin > 0 && std::isfinite(margin)) summary.margin = margin;
   return summary;
 }
 

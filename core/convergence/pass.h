@@ -18,6 +18,7 @@ struct PassSummary {
   uint64_t updates = 0;
   uint64_t rejected = 0;
   double risk = 0;
+  double loss = 0;
   bool converged = false;
   // Margin of the weights over the pass; only if converged and the weights are not zero.
   std::optional<double> margin;
@@ -32,6 +33,7 @@ struct PassProgress {
   uint64_t updates = 0;
   uint64_t rejected = 0;
   double risk = 0;
+  double loss = 0;
   double min_score = std::numeric_limits<double>::infinity();
   double squared_radius = 0;
   // The revision its first example was judged on.

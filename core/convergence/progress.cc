@@ -4,6 +4,15 @@
 #include <cmath>
 
 namespace perceptrond {
+namespace {
+
+// 2^24: every whole number up to it is a float32.
+constexpr double kExactInFloat32 = 16777216;
+
+// What the norm, a running sum in float64, may be off by, relatively.
+constexpr double kNormError = 1e-12;
+
+}  // namespace
 
 void Progress::Add(const Tally& tally) {
   counters_.examples += tally.examples;
@@ -13,7 +22,11 @@ void Progress::Add(const Tally& tally) {
   for (size_t i = 0; tally.rejected_total > 0 && i < kFaults; ++i)
     counters_.rejected[i] += tally.rejected[i];
   counters_.squared_radius = std::max(counters_.squared_radius, tally.squared_radius);
-  counters_.streak = tally.mistakes > 0 ? 0 : counters_.streak + tally.examples;
+  counters_.weighted_updates += tally.weighted_updates;
+  counters_.loss += tally.loss;
+  counters_.streak = tally.updates > 0 ? 0 : counters_.streak + tally.examples;
+  AddToDrift(tally);
+  AddToTheorem(tally);
   if (tally.mistakes == 0) return;
   // A stretch ends with its mistake, so the mistake is the last example counted.
   window_.push_back({counters_.examples, tally.risk});
@@ -22,6 +35,7 @@ void Progress::Add(const Tally& tally) {
 
 void Progress::AddPass(const PassSummary& pass) {
   counters_.last_pass = pass;
+  if (pass.converged) counters_.converged_at = counters_.updates;
   if (pass.margin.has_value()) {
     counters_.margin_floor = *pass.margin;
     counters_.floor_squared_radius = pass.squared_radius;
@@ -35,8 +49,34 @@ Report Progress::MakeStoredReport() const {
   if (counters_.examples > 0) {
     report.progressive_error =
         static_cast<double>(counters_.mistakes) / static_cast<double>(counters_.examples);
+    report.mean_loss = counters_.loss / static_cast<double>(counters_.examples);
   }
   return report;
+}
+
+void Progress::AddToDrift(const Tally& tally) {
+  Adwin::Cut cut;
+  if (!adwin_.Add(tally.examples - tally.mistakes, tally.mistakes > 0, &cut)) return;
+  // An error that falls is learning.
+  if (cut.error_after <= cut.error_before) return;
+  DriftSummary& drift = counters_.drift;
+  ++drift.detected;
+  drift.last_example = counters_.examples;
+  drift.error_before = cut.error_before;
+  drift.error_after = cut.error_after;
+}
+
+void Progress::AddToTheorem(const Tally& tally) {
+  if (tally.updates == 0) return;
+  counters_.whole_steps += tally.whole_step;
+  if (counters_.whole_steps > kExactInFloat32) counters_.rounding += tally.rounding;
+  // Any unit separator with margin g has theta . it >= eta k g, but for what rounding took away.
+  const double ceiling = (tally.scaled_norm * (1 + kNormError) + counters_.rounding) /
+                         static_cast<double>(counters_.updates);
+  counters_.margin_ceiling = std::min(counters_.margin_ceiling.value_or(ceiling), ceiling);
+  // Then a positive combination of the examples y (x, b) vanishes: by Gordan's theorem no strict
+  // separator exists, and none will.
+  if (tally.at_zero && counters_.whole_steps <= kExactInFloat32) counters_.not_separable = true;
 }
 
 Report Progress::MakeReport(double squared_norm, const TheoremContext& context) const {
@@ -44,31 +84,56 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
   // A sum of changes that cancel may end a rounding error below zero.
   squared_norm = std::max(0.0, squared_norm);
   report.weight_norm = std::sqrt(squared_norm);
+  ReportWindow(report);
+  report.drift_window_examples = adwin_.size();
+  report.drift_window_error = adwin_.error();
+  ReportErrorCeiling(report);
+  if (context.applies && counters_.weighted_updates == 0)
+    ReportTheorem(squared_norm, context, report);
+  report.state = State(report);
+  return report;
+}
+
+void Progress::ReportWindow(Report& report) const {
   report.window_examples = std::min(kWindow, counters_.examples - window_start_);
-  if (report.window_examples > 0) {
-    const uint64_t begin = counters_.examples - report.window_examples;
-    double mistakes = 0;
-    double risk = 0;
-    for (const WindowMistake& mistake : window_) {
-      if (mistake.example <= begin) continue;
-      ++mistakes;
-      risk += mistake.loss;
-    }
-    report.window_error = mistakes / static_cast<double>(report.window_examples);
-    report.window_risk = risk / static_cast<double>(report.window_examples);
+  if (report.window_examples == 0) return;
+  const uint64_t begin = counters_.examples - report.window_examples;
+  double mistakes = 0;
+  double risk = 0;
+  for (const WindowMistake& mistake : window_) {
+    if (mistake.example <= begin) continue;
+    ++mistakes;
+    risk += mistake.loss;
   }
-  if (!context.applies) return report;
+  report.window_error = mistakes / static_cast<double>(report.window_examples);
+  report.window_risk = risk / static_cast<double>(report.window_examples);
+}
+
+// For examples drawn independently; a marked pass says that they come again.
+void Progress::ReportErrorCeiling(Report& report) const {
+  if (counters_.updates == 0 || counters_.streak == 0 || counters_.last_pass.has_value()) return;
+  const auto k = static_cast<double>(counters_.updates);
+  const double ceiling =
+      std::log(k * (k + 1) / kErrorCeilingDelta) / static_cast<double>(counters_.streak);
+  if (ceiling < 1) report.error_ceiling = ceiling;
+}
+
+void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
+                             Report& report) const {
+  report.not_separable = counters_.not_separable;
   const auto k = static_cast<double>(counters_.updates);
   if (k > 0) {
-    report.margin_ceiling = report.weight_norm / (context.step_size * k);
-    if (counters_.squared_radius > 0) {
-      report.bound_in_use =
-          squared_norm / (context.step_size * context.step_size * k * counters_.squared_radius);
-    }
+    if (counters_.margin_ceiling.has_value() && std::isfinite(*counters_.margin_ceiling))
+      report.margin_ceiling = counters_.margin_ceiling;
+    const double scaled = *report.weight_norm / context.step_size;
+    const double in_use = scaled * scaled / (k * counters_.squared_radius);
+    // Beyond it float32 could not hold steps so small or so large.
+    if (in_use > 0 && in_use <= 1 + kNormError) report.bound_in_use = std::min(1.0, in_use);
   }
   // Data seen since may have no separator of that margin: then the floor is one of older data.
   const bool contradicted =
-      report.margin_ceiling.has_value() && *report.margin_ceiling < counters_.margin_floor;
+      counters_.not_separable ||
+      (report.margin_ceiling.has_value() && *report.margin_ceiling < counters_.margin_floor);
   if (counters_.margin_floor > 0 && !contradicted) {
     report.margin_floor = counters_.margin_floor;
     report.update_bound =
@@ -76,9 +141,19 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
   }
   if (context.margin_of_interest > 0) {
     report.margin_refuted =
-        report.margin_ceiling.has_value() && *report.margin_ceiling < context.margin_of_interest;
+        counters_.not_separable ||
+        (report.margin_ceiling.has_value() && *report.margin_ceiling < context.margin_of_interest);
   }
-  return report;
+}
+
+ConvergenceState Progress::State(const Report& report) const {
+  if (report.not_separable.value_or(false)) return ConvergenceState::kNotSeparable;
+  if (report.margin_refuted.value_or(false)) return ConvergenceState::kRefuted;
+  const DriftSummary& drift = counters_.drift;
+  if (drift.detected > 0 && counters_.examples - drift.last_example < kWindow)
+    return ConvergenceState::kDrifting;
+  if (counters_.converged_at == counters_.updates) return ConvergenceState::kConverged;
+  return ConvergenceState::kLearning;
 }
 
 }  // namespace perceptrond

@@ -6,10 +6,23 @@
 #include <deque>
 #include <optional>
 
+#include "core/convergence/adwin.h"
 #include "core/convergence/pass.h"
 #include "core/convergence/tally.h"
 
 namespace perceptrond {
+
+// Changes for the worse that the drift detector found. See perceptron.v1.DriftReport.
+struct DriftSummary {
+  uint64_t detected = 0;
+  // The example it was found at, and the error before and after.
+  uint64_t last_example = 0;
+  double error_before = 0;
+  double error_after = 0;
+};
+
+// See perceptron.v1.ConvergenceState.
+enum class ConvergenceState : uint8_t { kLearning, kConverged, kRefuted, kNotSeparable, kDrifting };
 
 // What outlives the process. See perceptron.v1.ConvergenceReport.
 struct Counters {
@@ -19,12 +32,27 @@ struct Counters {
   uint64_t duplicates = 0;
   std::array<uint64_t, kFaults> rejected{};
   uint64_t streak = 0;
+  uint64_t weighted_updates = 0;
+  // Sum of the rule's own loss.
+  double loss = 0;
   // R^2 over the examples judged.
   double squared_radius = 0;
   // The margin that the latest converged pass was separated with, and R^2 over it; 0: none yet.
   double margin_floor = 0;
   double floor_squared_radius = 0;
   std::optional<PassSummary> last_pass;
+  // Updates there had been when the latest pass that changed nothing ended.
+  std::optional<uint64_t> converged_at;
+  // Sum over the updates of their largest change to a weight, while all changes were whole numbers:
+  // up to 2^24 float32 holds every weight exactly. Infinity: arithmetic may have rounded.
+  double whole_steps = 0;
+  // Sum of Tally::rounding over the updates, while arithmetic may have rounded.
+  double rounding = 0;
+  // The least that (||theta|| / eta + rounding) / k ever was.
+  std::optional<double> margin_ceiling;
+  // Exact updates from zero came back to zero.
+  bool not_separable = false;
+  DriftSummary drift;
 };
 
 // A report at one moment: see perceptron.v1.ConvergenceReport, whose fields these are. Absent is
@@ -32,10 +60,11 @@ struct Counters {
 struct Report {
   Counters counters;
   std::optional<double> progressive_error;
+  std::optional<double> mean_loss;
   std::optional<double> window_error;
   uint64_t window_examples = 0;
   std::optional<double> window_risk;
-  double weight_norm = 0;
+  std::optional<double> weight_norm;
   // R.
   double radius = 0;
   std::optional<double> margin_ceiling;
@@ -43,6 +72,13 @@ struct Report {
   std::optional<double> margin_floor;
   std::optional<double> update_bound;
   std::optional<bool> margin_refuted;
+  // Present where it could be proven: true if it is.
+  std::optional<bool> not_separable;
+  std::optional<double> error_ceiling;
+  // The detector's window.
+  uint64_t drift_window_examples = 0;
+  double drift_window_error = 0;
+  std::optional<ConvergenceState> state;
 };
 
 // What Report needs to know of the model.
@@ -54,7 +90,7 @@ struct TheoremContext {
   double margin_of_interest = 0;
 };
 
-// Gathers tallies. Costs O(mistakes): correct answers are only counted. Not thread-safe:
+// Gathers tallies. Costs O(updates): correct answers are only counted. Not thread-safe:
 // core/model/ledger.h guards it.
 class Progress {
  public:
@@ -72,12 +108,25 @@ class Progress {
   void AddRecovered(uint64_t examples) { counters_.examples += examples; }
 
   const Counters& counters() const { return counters_; }
+  // Of the windows, approximately.
+  size_t memory_bytes() const {
+    return window_.size() * sizeof(WindowMistake) + adwin_.memory_bytes();
+  }
   // squared_norm: the weights', augmented.
   Report MakeReport(double squared_norm, const TheoremContext& context) const;
   // What can be said without the weights: counters and the progressive error.
   Report MakeStoredReport() const;
 
+  // Of the error ceiling: it fails with at most this probability.
+  static constexpr double kErrorCeilingDelta = 0.05;
+
  private:
+  void AddToDrift(const Tally& tally);
+  void AddToTheorem(const Tally& tally);
+  void ReportWindow(Report& report) const;
+  void ReportTheorem(double squared_norm, const TheoremContext& context, Report& report) const;
+  void ReportErrorCeiling(Report& report) const;
+  ConvergenceState State(const Report& report) const;
   // A mistake in the window: the example's number and its loss.
   struct WindowMistake {
     uint64_t example;
@@ -85,6 +134,7 @@ class Progress {
   };
 
   Counters counters_;
+  Adwin adwin_;
   uint64_t window_start_ = 0;
   std::deque<WindowMistake> window_;
 };

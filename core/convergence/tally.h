@@ -18,14 +18,25 @@ inline constexpr size_t kFaults = static_cast<size_t>(Fault::kFeatureCap) + 1;
 // thread-safe.
 struct Tally {
   uint64_t examples = 0;
-  // At most one: a stretch ends with its first mistake.
+  // At most one each: a stretch ends with its first update, and every mistake calls for one.
   uint64_t mistakes = 0;
   uint64_t updates = 0;
   uint64_t duplicates = 0;
   std::array<uint64_t, kFaults> rejected{};
   uint64_t rejected_total = 0;
+  // Updates by examples that count more or less than 1.
+  uint64_t weighted_updates = 0;
+  // Of the update's change: see LargestWholeStep. Infinity: not known to be exact.
+  double whole_step = 0;
+  // ||theta|| / eta after the update, and how far its rounding may have moved theta / eta.
+  double scaled_norm = 0;
+  double rounding = 0;
+  // The update left every weight at zero.
+  bool at_zero = false;
   // Sum of max(0, -y s).
   double risk = 0;
+  // Sum of the rule's own loss.
+  double loss = 0;
   // Min of y s.
   double min_score = std::numeric_limits<double>::infinity();
   // Max of ||x||^2 + b^2.
@@ -38,6 +49,7 @@ struct Tally {
     if (signed_score < 0) risk -= signed_score;
     min_score = std::min(min_score, signed_score);
     squared_radius = std::max(squared_radius, squared_norm);
+    loss += judgement.loss;
     if (judgement.mistake) ++mistakes;
   }
   void Rejected(Fault fault) {

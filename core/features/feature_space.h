@@ -1,7 +1,9 @@
-// Where a model's examples live: how wide its weights are and how features find them.
+// Where a model's examples live, how features find their weights, and Phi between the two.
 #pragma once
 
 #include <cstdint>
+
+#include "core/features/feature_map.h"
 
 namespace perceptrond {
 
@@ -22,10 +24,17 @@ struct FeatureSpace {
   Kind kind = Kind::kDense;
   // kDense: the dimension. kHashed: 2^bits. kNamed: the most names.
   uint32_t size = 0;
+  // Phi, applied to every example. CheckFeatureMap says which the space can have.
+  FeatureMap map = {};
+
+  // The space that Phi maps to, where the weights live: the same one, but that a polynomial makes a
+  // dense space wider, and that Fourier features are dense whatever they were made from. Its own
+  // map is the identity. O(1).
+  FeatureSpace mapped() const;
 
   // How many weights a model has at revision 0. In a named space weight 0 stands for every name
   // that has none yet: it is always zero, so unknown names score nothing without a branch.
-  uint32_t initial_weights() const { return kind == Kind::kNamed ? 1 : size; }
+  uint32_t initial_weights() const;
 };
 
 }  // namespace perceptrond

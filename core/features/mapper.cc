@@ -1,86 +1,191 @@
 #include "core/features/mapper.h"
 
-#include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/features/hashing.h"
+#include "core/vector/kernels.h"
 
 namespace perceptrond {
 namespace {
 
+using Kind = FeatureSpace::Kind;
+
 constexpr size_t kMaxNameBytes = 1024;
+
+Finding FormFault(const Batch& batch, absl::string_view why) {
+  return {Fault::kMalformedColumns, batch.dense_width > 0 ? "dense_width" : "feature_names",
+          std::string(why)};
+}
 
 }  // namespace
 
+Mapper::Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expansion,
+               size_t max_features)
+    : kind_(space.kind),
+      mapped_kind_(space.mapped().kind),
+      size_(space.size),
+      max_features_(max_features),
+      expansion_(std::move(expansion)) {}
+
 Finding Mapper::Begin(const Batch& batch) {
   batch_ = batch;
-  const bool named_batch = !batch.names.empty();
-  if (space_.kind == FeatureSpace::Kind::kDense && named_batch) {
+  prepared_ = kNoRow;
+  if (Finding finding = CheckForm()) return finding;
+  if (Finding finding = CheckNames()) return finding;
+  if (kind_ == Kind::kHashed) {
+    places_.clear();
+    for (const absl::string_view name : batch.names) places_.push_back(NameSlot(name, size_));
+  }
+  return {};
+}
+
+Finding Mapper::CheckForm() const {
+  const bool named_batch = !batch_.names.empty();
+  if (kind_ == Kind::kDense && named_batch) {
     return {Fault::kMalformedColumns, "feature_names", "a dense model takes indices, not names"};
   }
-  if (space_.kind == FeatureSpace::Kind::kNamed && !named_batch &&
-      !(batch.indices.empty() && batch.dense_width == 0)) {
-    return {Fault::kMalformedColumns, batch.dense_width > 0 ? "dense_width" : "feature_names",
-            "a model with named features takes names, not indices"};
+  // Rows without features have no form.
+  if (named_batch || (batch_.indices.empty() && batch_.dense_width == 0)) return {};
+  if (kind_ == Kind::kNamed) {
+    return FormFault(batch_, "a model with named features takes names, not indices");
   }
-  for (size_t i = 0; i < batch.names.size(); ++i) {
-    if (batch.names[i].empty() || batch.names[i].size() > kMaxNameBytes) {
+  if (expansion_ != nullptr && expansion_->by_name()) {
+    return FormFault(batch_, "a model with products of groups takes names, not indices");
+  }
+  return {};
+}
+
+Finding Mapper::CheckNames() const {
+  for (size_t i = 0; i < batch_.names.size(); ++i) {
+    if (batch_.names[i].empty() || batch_.names[i].size() > kMaxNameBytes) {
       return {Fault::kBadName, absl::StrCat("feature_names[", i, "]"),
               absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
-                           batch.names[i].size())};
+                           batch_.names[i].size())};
     }
-  }
-  if (space_.kind == FeatureSpace::Kind::kHashed) {
-    places_.clear();
-    for (const absl::string_view name : batch.names) places_.push_back(NameSlot(name, space_.size));
   }
   return {};
 }
 
 void Mapper::Resolve(const Dictionary& dictionary) {
+  dictionary_ = &dictionary;
   resolved_size_ = dictionary.size();
-  if (space_.kind != FeatureSpace::Kind::kNamed) return;
+  // Names of products are looked up row by row.
+  if (mapped_kind_ != Kind::kNamed || expansion_ != nullptr) return;
   places_.clear();
   for (const absl::string_view name : batch_.names) places_.push_back(dictionary.Find(name));
 }
 
 uint32_t Mapper::index_limit() const {
-  return batch_.names.empty() ? space_.size : static_cast<uint32_t>(batch_.names.size());
+  return batch_.names.empty() ? size_ : static_cast<uint32_t>(batch_.names.size());
+}
+
+Fault Mapper::Check(size_t i, double* squared_norm) {
+  const Fault fault = CheckRow(batch_.row(i), index_limit(), max_features_, squared_norm);
+  if (fault != Fault::kNone) return fault;
+  const bool passes_through =
+      expansion_ == nullptr && (kind_ != Kind::kHashed || batch_.names.empty());
+  if (passes_through) return Fault::kNone;
+  Prepare(i);
+  *squared_norm = squared_norm_;
+  return fault_;
+}
+
+Finding Mapper::Describe(size_t i, Fault fault) {
+  const Row row = batch_.row(i);
+  double squared_norm = 0;
+  const Fault before = CheckRow(row, index_limit(), max_features_, &squared_norm);
+  if (before != Fault::kNone) return DescribeRow(row, index_limit(), max_features_, before);
+  if (fault == Fault::kNonFiniteValue) {
+    return {fault, "values",
+            expansion_ == nullptr ? "names that share a slot add up to no finite number"
+                                  : "the feature map takes these values out of float32's range"};
+  }
+  Prepare(i);
+  const Extent& extent = mapped_.extent;
+  const char* const field = row.indices == nullptr ? "values" : "indices";
+  if (extent.features > max_features_) {
+    return {fault, field,
+            absl::StrCat(row.size, " features, which the feature map makes more than ",
+                         max_features_, " of; at most that many are taken")};
+  }
+  return {fault, field,
+          absl::StrCat("the names of ", extent.features, " products would take ", extent.name_bytes,
+                       " bytes; at most ", kMaxRowNameBytes, " are taken")};
 }
 
 Row Mapper::Map(size_t i) {
-  const Row row = batch_.row(i);
-  if (batch_.names.empty()) return row;
-  return space_.kind == FeatureSpace::Kind::kHashed ? MapHashed(row) : MapNamed(row);
+  if (expansion_ == nullptr) {
+    if (batch_.names.empty()) return batch_.row(i);
+    if (kind_ == Kind::kNamed) return ByNumber(batch_.row(i));
+  }
+  Prepare(i);
+  return mapped_kind_ == Kind::kNamed ? ByProductNumber() : row_;
 }
 
-Row Mapper::MapHashed(const Row& row) {
-  features_.clear();
-  for (size_t i = 0; i < row.size; ++i) features_.push_back({places_[row.index(i)], row.value(i)});
-  // Stable: names that share a slot add up in the order of their bytes, whoever sent them.
-  std::stable_sort(features_.begin(), features_.end(),
-                   [](const Feature& a, const Feature& b) { return a.index < b.index; });
-  indices_.clear();
-  values_.clear();
-  for (const Feature& feature : features_) {
-    if (!indices_.empty() && indices_.back() == feature.index) {
-      values_.back() += feature.value;
+void Mapper::Prepare(size_t i) {
+  if (prepared_ == i) return;
+  prepared_ = i;
+  fault_ = Fault::kNone;
+  if (expansion_ == nullptr) {
+    row_ = InSlots(batch_.row(i));
+  } else {
+    fault_ = Expand(batch_.row(i));
+  }
+  squared_norm_ = SquaredNorm(row_);
+  if (!std::isfinite(squared_norm_)) fault_ = Fault::kNonFiniteValue;
+}
+
+Fault Mapper::Expand(const Row& row) {
+  Source source{row, batch_.names, {}};
+  if (kind_ == Kind::kHashed) {
+    if (expansion_->by_name()) {
+      source.slots = places_;
     } else {
-      indices_.push_back(feature.index);
-      values_.push_back(feature.value);
+      source = {InSlots(row), {}, {}};
     }
   }
-  return Row{indices_.data(), values_.data(), indices_.size()};
+  const Fault fault = expansion_->Expand(source, max_features_, mapped_);
+  row_ = fault == Fault::kNone ? mapped_.row : Row{kNoIndices, nullptr, 0};
+  return fault;
 }
 
-Row Mapper::MapNamed(const Row& row) {
-  indices_.clear();
-  for (size_t i = 0; i < row.size; ++i) indices_.push_back(places_[row.index(i)]);
-  return Row{indices_.data(), row.values, row.size};
+Row Mapper::InSlots(const Row& row) {
+  const bool dense = row.indices == nullptr;
+  if (!dense && batch_.names.empty()) return row;
+  slots_.Clear();
+  for (size_t i = 0; i < row.size; ++i) {
+    // The zeros of a dense row are no features.
+    if (dense && row.value(i) == 0) continue;
+    slots_.Add(dense ? row.index(i) : places_[row.index(i)], row.value(i));
+  }
+  return slots_.Sum();
 }
 
-void Mapper::UnknownNames(size_t i, std::vector<absl::string_view>& names) const {
+Row Mapper::ByNumber(const Row& row) {
+  numbers_.clear();
+  for (size_t i = 0; i < row.size; ++i) numbers_.push_back(places_[row.index(i)]);
+  return Row{row.size == 0 ? kNoIndices : numbers_.data(), row.values, row.size};
+}
+
+Row Mapper::ByProductNumber() {
+  numbers_.clear();
+  for (size_t i = 0; i < row_.size; ++i) numbers_.push_back(dictionary_->Find(mapped_.names[i]));
+  return Row{row_.size == 0 ? kNoIndices : numbers_.data(), row_.values, row_.size};
+}
+
+void Mapper::UnknownNames(size_t i, std::vector<absl::string_view>& names) {
   names.clear();
+  if (mapped_kind_ != Kind::kNamed) return;
+  if (expansion_ != nullptr) {
+    Prepare(i);
+    for (size_t j = 0; j < row_.size; ++j) {
+      if (dictionary_->Find(mapped_.names[j]) == Dictionary::kUnknown)
+        names.push_back(mapped_.names[j]);
+    }
+    return;
+  }
   const Row row = batch_.row(i);
   for (size_t j = 0; j < row.size; ++j) {
     if (places_[row.index(j)] == Dictionary::kUnknown) names.push_back(batch_.names[row.index(j)]);

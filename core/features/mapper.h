@@ -1,59 +1,104 @@
-// Phi: from a batch's rows to the model's feature space. Indices pass through without a copy; names
-// are looked up once a batch, hashed or in the model's dictionary.
+// From a batch's rows to the space that the weights live in: names are looked up once a batch,
+// hashed or in the model's dictionary, and Phi is applied to each row. Indices pass through without
+// a copy where Phi is the identity.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/features/dictionary.h"
+#include "core/features/feature_map_expansion.h"
+#include "core/features/feature_map_slots.h"
 #include "core/features/feature_space.h"
 #include "core/vector/batch.h"
 #include "core/vector/check.h"
 
 namespace perceptrond {
 
-// Maps the rows of one batch at a time. Keeps its memory from one batch to the next. Not
-// thread-safe; holds views of the batch it was given last.
+// Maps the rows of one batch at a time: Begin, Resolve, and for each row Check and Map. Keeps its
+// memory from row to row and from batch to batch. Not thread-safe; holds views of the batch and the
+// dictionary it was given last.
 class Mapper {
  public:
-  // The indices of a row without features are not null: see Row.
-  explicit Mapper(const FeatureSpace& space) : space_(space) { indices_.reserve(1); }
+  // `expansion` is MakeExpansion(space), made once a model and shared. A row may have max_features
+  // before Phi, and after it.
+  Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expansion,
+         size_t max_features);
+  // Makes the expansion for itself.
+  explicit Mapper(const FeatureSpace& space, size_t max_features = FeatureSpace::kMaxFeatures)
+      : Mapper(space, MakeExpansion(space), max_features) {}
 
   // Begins a batch, whose columns fit together (CheckColumns). Finds fault with a batch whose form
-  // the space does not take, as names in a dense space. O(names).
+  // the space or Phi does not take, as names in a dense space. O(names).
   Finding Begin(const Batch& batch);
-  // Looks the batch's names up, in a named space; to be called again whenever the dictionary has
-  // grown. O(names).
+  // Looks the batch's names up, in a space of named weights; to be called again whenever the
+  // dictionary has grown. Where Phi makes names of products, the dictionary must outlive the batch.
+  // O(names).
   void Resolve(const Dictionary& dictionary);
   // How many names the dictionary had at Resolve.
   uint32_t resolved_size() const { return resolved_size_; }
 
-  // What indices of the batch's rows must stay below.
+  // What indices of the batch's rows must stay below. Those of mapped rows stay below
+  // space.mapped().size, or in a named space below the dictionary's size + 1.
   uint32_t index_limit() const;
-  // Row i, checked by CheckRow, in the model's space: its order depends only on its features, and
-  // its values, once mapped, may be infinite only if names that share a slot overflow there. The
-  // view holds until the next call.
+
+  // Whether row i is well formed (CheckRow) and has a place in the mapped space: kTooManyFeatures
+  // if Phi would make more of it than max_features, found before they are made; kNonFiniteValue if
+  // products or sums of values in one slot leave float32. On success sets *squared_norm to the
+  // mapped row's. Needs no dictionary. O(row), or what Phi takes, of which Map has no more to do.
+  Fault Check(size_t i, double* squared_norm);
+  // Words for the fault that Check found in row i.
+  Finding Describe(size_t i, Fault fault);
+
+  // Row i, with which Check found no fault, in the mapped space: its order depends only on its
+  // features. Indices strictly ascend, except in a named space: there names keep their order, and
+  // names without a weight are 0. (Without Check a value may be infinite, and a row with too many
+  // features has none.) The view holds until another row is checked or mapped, or Resolve is
+  // called.
   Row Map(size_t i);
 
-  // In a named space: the names of row i that had no weight at Resolve, in their order.
-  void UnknownNames(size_t i, std::vector<absl::string_view>& names) const;
+  // In a space of named weights: the names of mapped row i that have no weight, in their order. The
+  // views hold until another row is checked or mapped.
+  void UnknownNames(size_t i, std::vector<absl::string_view>& names);
 
  private:
-  Row MapHashed(const Row& row);
-  Row MapNamed(const Row& row);
+  static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
 
-  const FeatureSpace space_;
+  Finding CheckForm() const;
+  Finding CheckNames() const;
+  // Applies Phi to row i, unless that was just done: sets row_, fault_ and squared_norm_.
+  void Prepare(size_t i);
+  Fault Expand(const Row& row);
+  // The row by slots, which its names share.
+  Row InSlots(const Row& row);
+  Row ByNumber(const Row& row);
+  Row ByProductNumber();
+
+  const FeatureSpace::Kind kind_;
+  const FeatureSpace::Kind mapped_kind_;
+  const uint32_t size_;
+  const size_t max_features_;
+  // Null: the identity.
+  const std::shared_ptr<const Expansion> expansion_;
+
   Batch batch_;
+  const Dictionary* dictionary_ = nullptr;
   uint32_t resolved_size_ = 0;
   // By name of the batch: its slot or number.
   std::vector<uint32_t> places_;
-  struct Feature {
-    uint32_t index;
-    float value;
-  };
-  std::vector<Feature> features_;
-  std::vector<uint32_t> indices_;
-  std::vector<float> values_;
+
+  // The row that Prepare was last called for, and what became of it.
+  size_t prepared_ = kNoRow;
+  Row row_{kNoIndices, nullptr, 0};
+  Fault fault_ = Fault::kNone;
+  double squared_norm_ = 0;
+  SlotSum slots_;
+  Mapped mapped_;
+  std::vector<uint32_t> numbers_;
 };
 
 }  // namespace perceptrond

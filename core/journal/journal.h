@@ -43,7 +43,8 @@ struct JournalStanding {
 
 // Errors of every method, besides those it names: UNAVAILABLE if the storage cannot be read or
 // written (nothing of the call took effect, or, after a failed write, it may yet appear after a
-// restart); DATA_LOSS if what is read fails its checks.
+// restart); DATA_LOSS if what is read fails its checks; RESOURCE_EXHAUSTED if what is to be written
+// is too large for a record (nothing took effect).
 //
 // Thread contract: safe for any number of threads; but Commit is called by one thread, so that cuts
 // arrive in their order.
@@ -85,7 +86,7 @@ class Journal {
   virtual absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) = 0;
   // Replaces the model's snapshot and drops the records it makes superfluous: all that end at or
   // before its revision, which must have been committed. Atomic: after a crash either the old or
-  // the new snapshot is whole.
+  // the new snapshot is whole. One of the revision that is kept already may be left as it is.
   virtual absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) = 0;
   // Drops records that end behind `revision`: leftovers of a commit that failed.
   virtual absl::Status DropAfter(uint64_t model_id, uint64_t revision) = 0;

@@ -1,30 +1,27 @@
 #include "core/journal/rocksdb_journal.h"
 
-#include <rocksdb/cache.h>
 #include <rocksdb/db.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/keys.h"
+#include "core/journal/rocksdb_open.h"
+#include "core/journal/snapshot_parts.h"
 
 namespace perceptrond {
 namespace {
 
-constexpr uint64_t kFormatVersion = 1;
+constexpr uint64_t kFirstFormat = 1;
+// Written once a snapshot has more than one part.
+constexpr uint64_t kFormatVersion = 2;
 // A snapshot is kept in values of this size: large values would go through memory and the log in
 // one piece.
 constexpr size_t kChunkBytes = 1 << 20;
 
-absl::Status ToAbsl(const rocksdb::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  if (status.IsCorruption())
-    return absl::DataLossError(absl::StrCat("journal: ", status.ToString()));
-  return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
-}
+rocksdb::Slice ToSlice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
 std::string NumberValue(uint64_t number) {
   std::string value;
@@ -45,24 +42,6 @@ absl::Status Parse(rocksdb::Slice bytes, google::protobuf::MessageLite& message,
   return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
 }
 
-rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
-  rocksdb::Options db;
-  db.create_if_missing = true;
-  db.write_buffer_size = options.write_buffer_bytes;
-  db.max_total_wal_size = 4 * options.write_buffer_bytes;
-  db.max_background_jobs = 2;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.keep_log_file_num = 2;
-  // A log that ends in the middle of a write is what a crash leaves; damage anywhere else must not
-  // pass for an end.
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  db.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return db;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
@@ -72,19 +51,11 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
     return absl::UnavailableError(
         absl::StrCat("cannot create ", options.directory, ": ", error.message()));
   }
-  rocksdb::DB* db = nullptr;
-  if (rocksdb::Status status = rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
-      !status.ok()) {
-    if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
-      return absl::UnavailableError(absl::StrCat(
-          options.directory, " is in use by another server: stop it or name another directory (",
-          status.ToString(), ")"));
-    }
-    return ToAbsl(status);
-  }
-  auto journal = std::unique_ptr<RocksDbJournal>(
-      new RocksDbJournal(std::unique_ptr<rocksdb::DB>(db), options));
-  if (absl::Status status = journal->CheckFormat(); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenRocksDb(options);
+  if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
+  auto journal = std::unique_ptr<RocksDbJournal>(new RocksDbJournal(*std::move(db), options));
+  if (absl::Status status = journal->CheckFormat(); !status.ok())
+    return WithDamageAdvice(status, options.directory);
   return journal;
 }
 
@@ -99,8 +70,7 @@ absl::Status RocksDbJournal::CheckFormat() {
   if (!found.ok()) return found.status();
   if (!*found) {
     rocksdb::WriteBatch batch;
-    batch.Put(rocksdb::Slice(keys::kFormat.data(), keys::kFormat.size()),
-              NumberValue(kFormatVersion));
+    batch.Put(ToSlice(keys::kFormat), NumberValue(kFirstFormat));
     return Write(batch, /*sync=*/true);
   }
   const uint64_t version = keys::ReadNumber(value);
@@ -154,6 +124,16 @@ absl::StatusOr<bool> RocksDbJournal::GetMessage(const std::string& key,
   return true;
 }
 
+absl::Status RocksDbJournal::Serialize(const google::protobuf::MessageLite& message,
+                                       std::string& bytes) {
+  if (message.ByteSizeLong() <= std::numeric_limits<int>::max() &&
+      message.SerializeToString(&bytes))
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("journal: a ", message.GetTypeName(), " of ",
+                                                   message.ByteSizeLong(),
+                                                   " bytes is too large to be written"));
+}
+
 absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   MutexLock lock(&headers_mutex_);
   const std::string key = keys::Header(header.model().name());
@@ -166,8 +146,9 @@ absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   if (!found.ok()) return found.status();
   header.set_id(*found ? keys::ReadNumber(last_id) + 1 : 1);
   rocksdb::WriteBatch batch;
-  batch.Put(rocksdb::Slice(keys::kLastId.data(), keys::kLastId.size()), NumberValue(header.id()));
-  batch.Put(key, header.SerializeAsString());
+  batch.Put(ToSlice(keys::kLastId), NumberValue(header.id()));
+  if (absl::Status status = Serialize(header, value); !status.ok()) return status;
+  batch.Put(key, value);
   batch.Put(keys::Alive(header.id()), "");
   return Write(batch, /*sync=*/true);
 }
@@ -186,8 +167,10 @@ absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header) {
   if (!found.ok()) return found.status();
   if (found->id() != header.id())
     return absl::NotFoundError(absl::StrCat("there is no such model ", header.model().name()));
+  std::string bytes;
+  if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
   rocksdb::WriteBatch batch;
-  batch.Put(keys::Header(header.model().name()), header.SerializeAsString());
+  batch.Put(keys::Header(header.model().name()), bytes);
   return Write(batch, /*sync=*/true);
 }
 
@@ -241,13 +224,13 @@ absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool 
   std::string bytes;
   for (const JournalEntry& entry : entries) {
     for (const storage::UpdateRecord& record : entry.records) {
-      record.SerializeToString(&bytes);
+      if (absl::Status status = Serialize(record, bytes); !status.ok()) return status;
       batch.Put(keys::Record(entry.model_id, LastRevision(record)), bytes);
     }
-    entry.counters.SerializeToString(&bytes);
+    if (absl::Status status = Serialize(entry.counters, bytes); !status.ok()) return status;
     batch.Put(keys::Counters(entry.model_id), bytes);
     for (const storage::ProducerPosition& position : entry.positions) {
-      position.SerializeToString(&bytes);
+      if (absl::Status status = Serialize(position, bytes); !status.ok()) return status;
       batch.Put(keys::Position(entry.model_id, position.id()), bytes);
     }
   }
@@ -309,32 +292,74 @@ absl::StatusOr<std::optional<storage::Snapshot>> RocksDbJournal::LoadSnapshot(ui
   absl::StatusOr<bool> found = Get(keys::SnapshotHead(model_id), head);
   if (!found.ok()) return found.status();
   if (!*found) return std::nullopt;
-  // The head is the snapshot's revision and its size in bytes.
+  // The head is the snapshot's revision and the size of each of its parts.
+  if (head.size() < 16 || head.size() % 8 != 0)
+    return absl::DataLossError("journal: a snapshot's head is no list of sizes");
   const uint64_t revision = keys::ReadNumber(head);
-  const uint64_t size = head.size() == 16 ? keys::ReadNumber(absl::string_view(head).substr(8)) : 0;
-  std::string bytes;
-  std::string chunk;
-  for (uint64_t i = 0; bytes.size() < size; ++i) {
-    found = Get(keys::SnapshotChunk(model_id, revision, i), chunk);
-    if (!found.ok()) return found.status();
-    if (!*found || chunk.empty())
-      return absl::DataLossError(absl::StrCat("journal: chunk ", i, " of a snapshot is missing"));
-    bytes += chunk;
-  }
   std::optional<storage::Snapshot> snapshot(std::in_place);
-  if (absl::Status status = Parse(bytes, *snapshot, "a snapshot"); !status.ok()) return status;
+  uint64_t chunk = 0;
+  for (size_t at = 8; at < head.size(); at += 8) {
+    const uint64_t size = keys::ReadNumber(absl::string_view(head).substr(at));
+    absl::StatusOr<std::string> bytes = ReadChunks(model_id, revision, size, chunk);
+    if (!bytes.ok()) return bytes.status();
+    storage::Snapshot part;
+    if (absl::Status status = Parse(*bytes, part, "a snapshot"); !status.ok()) return status;
+    bytes->clear();
+    if (absl::Status status = AppendPart(std::move(part), *snapshot); !status.ok()) return status;
+  }
+  if (snapshot->revision() != revision)
+    return absl::DataLossError("journal: a snapshot is of another revision than its head says");
   return snapshot;
 }
 
-absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
-  const std::string bytes = snapshot.SerializeAsString();
-  const uint64_t revision = snapshot.revision();
-  for (uint64_t i = 0; i * kChunkBytes < bytes.size(); ++i) {
+absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t revision,
+                                                       uint64_t size, uint64_t& next_chunk) {
+  std::string bytes;
+  std::string chunk;
+  while (bytes.size() < size) {
+    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, revision, next_chunk), chunk);
+    if (!found.ok()) return found.status();
+    if (!*found || chunk.empty() || chunk.size() > size - bytes.size()) {
+      return absl::DataLossError(
+          absl::StrCat("journal: piece ", next_chunk, " of a snapshot is missing or not whole"));
+    }
+    bytes += chunk;
+    ++next_chunk;
+  }
+  return bytes;
+}
+
+absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t revision,
+                                         const std::string& bytes, uint64_t& next_chunk) {
+  for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     rocksdb::WriteBatch batch;
-    batch.Put(keys::SnapshotChunk(model_id, revision, i),
-              bytes.substr(i * kChunkBytes, kChunkBytes));
+    batch.Put(keys::SnapshotChunk(model_id, revision, next_chunk++),
+              ToSlice(absl::string_view(bytes).substr(at, kChunkBytes)));
     if (absl::Status status = Write(batch, /*sync=*/false); !status.ok()) return status;
   }
+  return absl::OkStatus();
+}
+
+absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
+  const uint64_t revision = snapshot.revision();
+  std::string kept;
+  absl::StatusOr<bool> found_kept = Get(keys::SnapshotHead(model_id), kept);
+  if (!found_kept.ok()) return found_kept.status();
+  // Its pieces would be written over those that the head speaks of: a crash between the two would
+  // leave neither.
+  if (*found_kept && kept.size() >= 16 && keys::ReadNumber(kept) == revision)
+    return absl::OkStatus();
+  std::string head = NumberValue(revision);
+  std::string bytes;
+  uint64_t chunk = 0;
+  const auto write = [&](const storage::Snapshot& part) {
+    absl::Status status = Serialize(part, bytes);
+    keys::AppendNumber(head, bytes.size());
+    return status.ok() ? WriteChunks(model_id, revision, bytes, chunk) : status;
+  };
+  if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
+      !status.ok())
+    return status;
   // The model may have been deleted meanwhile: then its chunks go too.
   MutexLock lock(&headers_mutex_);
   std::string alive;
@@ -349,7 +374,9 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   // One batch turns to the new snapshot and drops what it makes superfluous, chunks of unfinished
   // ones too.
   rocksdb::WriteBatch batch;
-  batch.Put(keys::SnapshotHead(model_id), NumberValue(revision) + NumberValue(bytes.size()));
+  batch.Put(keys::SnapshotHead(model_id), head);
+  // Servers that know of one part only must not open it.
+  if (head.size() > 16) batch.Put(ToSlice(keys::kFormat), NumberValue(kFormatVersion));
   batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
   batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0),
                     keys::SnapshotChunk(model_id, revision, 0));

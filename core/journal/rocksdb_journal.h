@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
 
@@ -30,10 +32,18 @@ class RocksDbJournal final : public Journal {
     // While the disk has less free than this, nothing but deletions is written: what RocksDB writes
     // in the background has room to finish, and it never meets a full disk itself.
     uint64_t reserve_bytes = 64 << 20;
+    // A snapshot is written in parts of about this size: what writing and loading one needs in
+    // memory besides the model. Well below the 2 GiB that Protobuf can write.
+    size_t snapshot_part_bytes = 64 << 20;
+    // How long Open waits for another server to let go of the directory.
+    absl::Duration lock_timeout = absl::ZeroDuration();
+    // Called once if Open has to wait for that.
+    std::function<void()> on_locked;
   };
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
-  // if its content fails its checks; FAILED_PRECONDITION if a newer version wrote it.
+  // if its content fails its checks, with what to do about it; FAILED_PRECONDITION if a newer
+  // version wrote it.
   static absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(const Options& options);
   // Flushes nothing that is not durable already.
   ~RocksDbJournal() override;
@@ -60,6 +70,13 @@ class RocksDbJournal final : public Journal {
   RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options);
 
   absl::Status CheckFormat();
+  // A message's bytes; RESOURCE_EXHAUSTED if they are more than Protobuf can write.
+  static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
+  // Writes a part's bytes as pieces, from number `next_chunk` on, and moves it.
+  absl::Status WriteChunks(uint64_t model_id, uint64_t revision, const std::string& bytes,
+                           uint64_t& next_chunk);
+  absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t revision, uint64_t bytes,
+                                         uint64_t& next_chunk);
   // UNAVAILABLE for want of space, or for good once a write has failed: RocksDB's log must not be
   // written behind a write whose end is not known.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync);

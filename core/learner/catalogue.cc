@@ -1,6 +1,12 @@
 #include "core/learner/catalogue.h"
 
+#include "core/learner/arow.h"
+#include "core/learner/averaged_perceptron.h"
+#include "core/learner/logistic_regression.h"
+#include "core/learner/margin_perceptron.h"
+#include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
+#include "core/learner/pocket.h"
 
 namespace perceptrond {
 namespace {
@@ -11,9 +17,78 @@ std::unique_ptr<Learner> Make(const LearnerSettings& settings, size_t size) {
 }
 
 constexpr CatalogueEntry kCatalogue[] = {
-    {LearnerKind::kPerceptron, "perceptron",
-     "Rosenblatt's perceptron: updates on mistakes, certified when separable",
-     /*convergence_theorem=*/true, &Make<Perceptron>},
+    {.kind = LearnerKind::kPerceptron,
+     .name = "perceptron",
+     .summary = "Rosenblatt's perceptron: updates on mistakes, certified when separable",
+     .options = kTakesStepSize,
+     .convergence_theorem = true,
+     .counts_examples = false,
+     .takes_weights = true,
+     .make = &Make<Perceptron>},
+    {.kind = LearnerKind::kAveragedPerceptron,
+     .name = "averaged-perceptron",
+     .summary = "learns as the perceptron, answers with the average of all its weights",
+     .options = kTakesStepSize,
+     .convergence_theorem = true,
+     .counts_examples = true,
+     .takes_weights = true,
+     .make = &Make<AveragedPerceptron>},
+    {.kind = LearnerKind::kPocket,
+     .name = "pocket",
+     .summary = "learns as the perceptron, answers with the weights that had the longest run",
+     .options = kTakesStepSize,
+     .convergence_theorem = true,
+     .counts_examples = true,
+     .takes_weights = true,
+     .make = &Make<Pocket>},
+    {.kind = LearnerKind::kMarginPerceptron,
+     .name = "margin-perceptron",
+     .summary = "ALMA: learns until every example is right by nearly the best margin",
+     .options = kTakesMarginSlack,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = false,
+     .make = &Make<MarginPerceptron>},
+    {.kind = LearnerKind::kPassiveAggressive,
+     .name = "passive-aggressive",
+     .summary = "passive-aggressive: the least change that makes an example right with margin 1",
+     .options = 0,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = false,
+     .make = &Make<PassiveAggressive>},
+    {.kind = LearnerKind::kPassiveAggressiveI,
+     .name = "passive-aggressive-i",
+     .summary = "passive-aggressive with steps of at most C: for noisy labels",
+     .options = kTakesAggressiveness,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = true,
+     .make = &Make<PassiveAggressive>},
+    {.kind = LearnerKind::kPassiveAggressiveII,
+     .name = "passive-aggressive-ii",
+     .summary = "passive-aggressive with steps damped by C: for noisy labels",
+     .options = kTakesAggressiveness,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = true,
+     .make = &Make<PassiveAggressive>},
+    {.kind = LearnerKind::kArow,
+     .name = "arow",
+     .summary = "adaptive regularization: well-known features move less than new ones",
+     .options = kTakesRegularization,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = false,
+     .make = &Make<Arow>},
+    {.kind = LearnerKind::kLogisticRegression,
+     .name = "logistic-regression",
+     .summary = "logistic regression: answers with probabilities, learns from every example",
+     .options = kTakesStepSize | kTakesUpdateThreshold,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = true,
+     .make = &Make<LogisticRegression>},
 };
 
 }  // namespace

@@ -10,15 +10,30 @@
 
 namespace perceptrond {
 
+// What a rule is told besides what every rule is: each bit a setting of LearnerSettings.
+enum LearnerOption : uint8_t {
+  kTakesStepSize = 1,
+  kTakesAggressiveness = 2,
+  kTakesMarginSlack = 4,
+  kTakesRegularization = 8,
+  kTakesUpdateThreshold = 16,
+};
+
 struct CatalogueEntry {
   LearnerKind kind;
   // As in `perceptronctl create --learner`.
   absl::string_view name;
   // One line for a person.
   absl::string_view summary;
-  // The convergence theorem holds from zero weights: each update adds eta y (x, b) on a mistake,
-  // and nothing else does.
+  // LearnerOption bits: the settings it has.
+  uint8_t options;
+  // It learns with the plain perceptron's weights: each update adds eta y (x, b) on a mistake, and
+  // nothing else does. So the convergence theorem holds from zero weights.
   bool convergence_theorem;
+  // It looks at Target::age.
+  bool counts_examples;
+  // Its rule defines what an example's weight means.
+  bool takes_weights;
   std::unique_ptr<Learner> (*make)(const LearnerSettings& settings, size_t size);
 };
 

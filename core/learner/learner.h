@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,8 +17,24 @@ struct Judgement {
   double score = 0;
   // The label the score predicts, by the tie rule.
   int32_t predicted = 0;
-  // The rule calls for an update.
+  // The prediction is wrong, by the tie rule.
   bool mistake = false;
+  // The rule calls for an update. Every mistake does; some rules also learn from a margin that is
+  // too small.
+  bool update = false;
+  // The rule's own loss.
+  double loss = 0;
+};
+
+// What an update is to learn besides the features.
+struct Target {
+  // -1 or +1.
+  int32_t label = 0;
+  // How much the example counts: > 0, 1 for one like any other.
+  double weight = 1;
+  // How many examples the model judged before this one: what rules that count survivals go by. It
+  // is journaled for them (CatalogueEntry::counts_examples); others must not look.
+  uint64_t age = 0;
 };
 
 // Everything that makes up a learner's state, in the learner's own fixed order.
@@ -32,22 +49,28 @@ struct LearnerStateView {
   std::vector<double> scalars;
 };
 
+// A linear hypothesis, by feature: s = weights . x + offset.
+struct Hypothesis {
+  std::vector<float> weights;
+  double offset = 0;
+};
+
 // Holds weights and the rule that changes them.
 //
 // Thread contract: const methods may run at once with each other; every other method excludes
 // everything. core/model sees to that with one lock.
 //
 // Contract of every learner (tests/core/learner/conformance_test.cc runs over the whole catalogue):
-//   - Judge, Score and Predict change nothing;
-//   - Update is called only with the judgement of this very state, and only if it is a mistake;
+//   - Judge, Score, Answer and Predict change nothing;
+//   - Update is called only with the judgement of this very state, and only if it calls for one;
 //   - the same updates in the same order from the same settings give the same bits, on every
-//   machine;
-//   - rows are well formed (core/vector/check.h) and their indices below weights().size().
+//     machine: no function whose last digit a C library may choose;
+//   - rows are well formed (core/vector/check.h) and their indices below size().
 class Learner {
  public:
   virtual ~Learner() = default;
 
-  // O(row.size).
+  // What the rule learns by. O(row.size).
   virtual double Score(const Row& row) const = 0;
   // The label a score stands for. O(1).
   virtual int32_t Predict(double score) const = 0;
@@ -55,24 +78,35 @@ class Learner {
   virtual Judgement Judge(const Row& row, int32_t label) const = 0;
   // Whether Update would leave every weight within float32's range. A row's index may stand for
   // several new features of weight 0. O(row.size).
-  virtual bool CanUpdate(const Row& row, int32_t label, const Judgement& judgement) const = 0;
-  // Learns from a mistake that CanUpdate allows. O(row.size).
-  virtual void Update(const Row& row, int32_t label, const Judgement& judgement) = 0;
+  virtual bool CanUpdate(const Row& row, const Target& target,
+                         const Judgement& judgement) const = 0;
+  // Learns from an example whose judgement calls for an update that CanUpdate allows. O(row.size)
+  // unless the rule's banner says otherwise.
+  virtual void Update(const Row& row, const Target& target, const Judgement& judgement) = 0;
+
+  // What the model answers with, after it judged `age` examples: for most rules Score; others keep
+  // a better hypothesis than the one they learn with. O(row.size).
+  virtual double Answer(const Row& row, uint64_t age) const = 0;
+  // ||theta||^2 of that hypothesis, without the offset. O(1).
+  virtual double answer_squared_norm(uint64_t age) const = 0;
+  virtual Hypothesis AnswerHypothesis(uint64_t age) const = 0;
+  // The probability of +1 at a score, where the rule has one.
+  virtual std::optional<double> Probability(double /*score*/) const { return std::nullopt; }
 
   // Makes room for features up to `size` - 1, with weight 0. Never shrinks.
   virtual void Grow(size_t size) = 0;
-  // The linear weights, by feature.
-  virtual std::span<const float> weights() const = 0;
-  // The constant in the score.
-  virtual double offset() const = 0;
-  // ||theta||^2 of the weights alone, and with the offset's weight among them (augmented). O(1).
+  // How many features there is room for.
+  virtual size_t size() const = 0;
+  // ||theta||^2 of what the rule learns with: of the weights alone, and with the offset's weight
+  // among them (augmented). O(1).
   virtual double squared_norm() const = 0;
   virtual double augmented_squared_norm() const = 0;
 
   // For saving. The view holds until the next change.
   virtual LearnerStateView State() const = 0;
   // Takes a state that State() gave, of a learner with the same settings: the same bits from then
-  // on. False, and nothing changed, if the state has another shape.
+  // on. False, and nothing changed, if the state has another shape or holds what is no finite
+  // number.
   virtual bool Restore(LearnerState state) = 0;
 };
 

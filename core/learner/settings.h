@@ -8,7 +8,17 @@
 
 namespace perceptrond {
 
-enum class LearnerKind : uint8_t { kPerceptron };
+enum class LearnerKind : uint8_t {
+  kPerceptron,
+  kAveragedPerceptron,
+  kPocket,
+  kMarginPerceptron,
+  kPassiveAggressive,
+  kPassiveAggressiveI,
+  kPassiveAggressiveII,
+  kArow,
+  kLogisticRegression,
+};
 
 // What a score of exactly 0 means.
 enum class TieRule : uint8_t {
@@ -43,7 +53,19 @@ struct LearnerSettings {
   TieRule tie_rule = TieRule::kMistake;
   // b, the constant coordinate; 0: no offset.
   double offset_value = 1;
+  // C of PA-I and PA-II, > 0.
+  double aggressiveness = 1;
+  // alpha of the perceptron with margin, in (0, 1].
+  double margin_slack = 0.9;
+  // r of AROW, > 0.
+  double regularization = 1;
+  // Of logistic regression, in [0, 0.5).
+  double update_threshold = 0;
+  // How much examples of -1 and of +1 count.
+  double class_weights[2] = {1, 1};
   StartingWeights start;
+
+  double class_weight(int32_t label) const { return class_weights[label > 0 ? 1 : 0]; }
 };
 
 }  // namespace perceptrond

@@ -98,7 +98,6 @@ void Committer::CommitAll(std::vector<Waiting>& waiting) {
       on_failure_(model, results[&model]);
       continue;
     }
-    if (entries[i].records.empty()) continue;
     uint64_t bytes = 0;
     for (const storage::UpdateRecord& record : entries[i].records) bytes += record.ByteSizeLong();
     model.AddJournalBytes(bytes);

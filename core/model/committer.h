@@ -40,8 +40,8 @@ class Committer {
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
   // `on_failure` is called, before those who wait are answered, for each model whose cut could not
-  // be written: its memory is ahead of the journal. `on_commit` is called for each model whose
-  // records were.
+  // be written: its memory is ahead of the journal. `on_commit` is called for each model whose cut
+  // was.
   Committer(Journal& journal, const Options& options,
             std::function<void(Model&, const absl::Status&)> on_failure,
             std::function<void(const std::shared_ptr<Model>&)> on_commit);

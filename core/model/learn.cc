@@ -1,9 +1,13 @@
-// How a batch is learned: score under the shared lock until a row is a mistake; then, alone, judge
-// that row again and apply it if it still is one. (The one idea: mistakes are the only writes.)
+// How a batch is learned: score under the shared lock until a row calls for an update; then, alone,
+// judge that row again and apply it if it still does. (The one idea: mistakes are the only writes.)
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/convergence/update_proof.h"
+#include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
@@ -32,7 +36,7 @@ absl::Status Malformed(const Finding& finding) {
 
 }  // namespace
 
-// The stretch of rows between two mistakes is one tally; the books take it in before the lock is
+// The stretch of rows between two updates is one tally; the books take it in before the lock is
 // let go, so that they never speak of another revision than the one that was judged on.
 class Model::Learning {
  public:
@@ -40,13 +44,13 @@ class Model::Learning {
       : model_(model),
         call_(call),
         outcome_(outcome),
-        mapper_(model.settings_.space),
+        mapper_(model.settings_.space, model.expansion_, model.limits_.max_example_features),
         rows_(call.batch.rows()),
-        augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value) {}
+        augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
+        counts_examples_(FindLearner(model.settings_.learner.kind).counts_examples) {}
 
   absl::Status Run() {
     ReaderMutexLock gate(&model_.gate_);
-    if (absl::Status status = CheckNotFrozen(); !status.ok()) return status;
     if (absl::Status status = Begin(); !status.ok()) return status;
     while (row_ < rows_) {
       if (absl::Status status = Score(); !status.ok()) return status;
@@ -57,7 +61,7 @@ class Model::Learning {
   }
 
  private:
-  absl::Status Begin() {
+  absl::Status Begin() ABSL_SHARED_LOCKS_REQUIRED(model_.gate_) {
     if (Finding finding = CheckColumns(call_.batch)) return Malformed(finding);
     if (rows_ > 0 && call_.batch.labels.empty()) {
       return Malformed({Fault::kMissingLabel, "labels", "every row to be learned needs a label"});
@@ -69,14 +73,24 @@ class Model::Learning {
     }
     if (call_.end_of_pass < 0) return InvalidField("INVALID_FIELD", "end_of_pass", "is below 0");
     const int64_t first = call_.first_offset.value_or(standing.next_offset);
+    const bool new_rows = first > standing.next_offset - static_cast<int64_t>(rows_);
+    if (new_rows || call_.end_of_pass > standing.passes) {
+      if (absl::Status status = CheckNotFrozen(); !status.ok()) return status;
+    }
     if (first > standing.next_offset) return OffsetGap(standing.next_offset, first);
     if (call_.end_of_pass > standing.passes + 1)
       return PassGap(standing.passes + 1, call_.end_of_pass);
-    if (call_.all_or_nothing) {
-      if (absl::Status status = CheckEveryRow(); !status.ok()) return status;
+    if (call_.end_of_pass > 0 && call_.end_of_pass <= standing.passes && new_rows) {
+      return InvalidField("PASS_ENDED", "end_of_pass",
+                          absl::StrCat("pass ", call_.end_of_pass,
+                                       " has ended, and these examples were not part of it; ",
+                                       standing.passes + 1, " is the next"));
     }
     SkipReplayed(static_cast<size_t>(
         std::min<int64_t>(standing.next_offset - first, static_cast<int64_t>(rows_))));
+    if (call_.all_or_nothing) {
+      if (absl::Status status = CheckEveryRow(); !status.ok()) return status;
+    }
     if (call_.detail) {
       outcome_.scores.resize(rows_, kNoScore);
       outcome_.predicted.resize(rows_, 0);
@@ -92,15 +106,18 @@ class Model::Learning {
         {{"model", model_.name_}});
   }
 
+  // Refuses the batch for the first new row that is bad in itself.
   absl::Status CheckEveryRow() {
-    for (row_ = 0; row_ < rows_; ++row_) {
+    const size_t first_new = row_;
+    const size_t first_refused = next_refused_;
+    for (; row_ < rows_; ++row_) {
       const Fault fault = CheckCurrent();
       if (fault == Fault::kNone) continue;
       outcome_.refused.push_back({static_cast<uint32_t>(row_), Describe(fault)});
       return absl::InvalidArgumentError("a row is bad");
     }
-    row_ = 0;
-    next_refused_ = 0;
+    row_ = first_new;
+    next_refused_ = first_refused;
     return absl::OkStatus();
   }
 
@@ -112,26 +129,30 @@ class Model::Learning {
     tally_.duplicates = rows;
   }
 
-  // The row at row_: its fault, and if it has none its squared norm.
+  // The row at row_: its fault, and if it has none its squared norm in the model's space.
   Fault CheckCurrent() {
     if (next_refused_ < call_.refused.size() && call_.refused[next_refused_].row == row_) {
       return call_.refused[next_refused_++].finding.fault;
     }
-    const Fault fault = CheckRow(call_.batch.row(row_), mapper_.index_limit(),
-                                 model_.limits_.max_example_features, &squared_norm_);
+    const Fault fault = mapper_.Check(row_, &squared_norm_);
     if (fault != Fault::kNone) return fault;
     const int32_t label = call_.batch.labels[row_];
-    return label == 1 || label == -1 ? Fault::kNone : Fault::kUnknownLabel;
+    if (label != 1 && label != -1) return Fault::kUnknownLabel;
+    const float weight = call_.batch.weight(row_);
+    return weight > 0 && std::isfinite(weight) ? Fault::kNone : Fault::kBadWeight;
   }
 
-  Finding Describe(Fault fault) const {
+  Finding Describe(Fault fault) {
     if (next_refused_ > 0 && call_.refused[next_refused_ - 1].row == row_)
       return call_.refused[next_refused_ - 1].finding;
     if (fault == Fault::kUnknownLabel) {
-      return {fault, "label", absl::StrCat(call_.batch.labels[row_], " is neither -1 nor +1")};
+      return {fault, "labels", absl::StrCat(call_.batch.labels[row_], " is neither -1 nor +1")};
     }
-    return DescribeRow(call_.batch.row(row_), mapper_.index_limit(),
-                       model_.limits_.max_example_features, fault);
+    if (fault == Fault::kBadWeight) {
+      return {fault, "weights",
+              absl::StrCat(call_.batch.weight(row_), " is not above 0 and finite")};
+    }
+    return mapper_.Describe(row_, fault);
   }
 
   void Refuse(Finding finding) {
@@ -147,15 +168,6 @@ class Model::Learning {
     resolved_ = true;
   }
 
-  // The row at row_ in the model's space. Names that share a slot may add up to another norm, or to
-  // no number.
-  Row MapCurrent() {
-    const Row row = mapper_.Map(row_);
-    const bool hashed = model_.settings_.space.kind == FeatureSpace::Kind::kHashed;
-    if (hashed && !call_.batch.names.empty()) squared_norm_ = SquaredNorm(row);
-    return row;
-  }
-
   void Judged(const Judgement& judgement, int32_t label) {
     tally_.Judged(judgement, label, squared_norm_ + augmented_);
     if (call_.detail) {
@@ -166,7 +178,7 @@ class Model::Learning {
     ++row_;
   }
 
-  // Under the shared lock: passes correct and refused rows, stops at a mistake.
+  // Under the shared lock: passes correct and refused rows, stops at one that calls for an update.
   absl::Status Score() ABSL_LOCKS_EXCLUDED(model_.mutex_) {
     ReaderMutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
@@ -176,73 +188,80 @@ class Model::Learning {
         Refuse(Describe(fault));
         continue;
       }
-      const Row row = MapCurrent();
-      if (!std::isfinite(squared_norm_)) {
-        Refuse({Fault::kNonFiniteValue, "values",
-                "names that share a slot add up to no finite number"});
-        continue;
-      }
+      const Row row = mapper_.Map(row_);
       const int32_t label = call_.batch.labels[row_];
       const Judgement judgement = model_.learner_->Judge(row, label);
-      if (judgement.mistake) break;
+      if (judgement.update) break;
       Judged(judgement, label);
     }
     Flush();
     return absl::OkStatus();
   }
 
-  // Alone: the row at row_ was a mistake a moment ago. Judges it again and applies it if it still
-  // is one.
+  // Alone: the row at row_ called for an update a moment ago. Judges it again and applies it if it
+  // still does.
   absl::Status Update() ABSL_LOCKS_EXCLUDED(model_.mutex_) {
     MutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
-    const int32_t label = call_.batch.labels[row_];
-    Row row = MapCurrent();
-    const Judgement judgement = model_.learner_->Judge(row, label);
+    const Target target = CurrentTarget();
+    Row row = mapper_.Map(row_);
+    const Judgement judgement = model_.learner_->Judge(row, target.label);
     std::vector<absl::string_view> new_names;
-    if (judgement.mistake) {
-      if (Finding finding = Prepare(row, label, judgement, new_names)) {
+    if (judgement.update) {
+      if (Finding finding = Prepare(row, target, judgement, new_names)) {
         Refuse(std::move(finding));
         Flush();
         return absl::OkStatus();
       }
-      model_.learner_->Update(row, label, judgement);
+      model_.learner_->Update(row, target, judgement);
     }
-    Judged(judgement, label);
-    if (!judgement.mistake) {
+    Judged(judgement, target.label);
+    if (!judgement.update) {
       Flush();
       return absl::OkStatus();
     }
     ++tally_.updates;
+    NoteUpdate(model_.settings_.learner, *model_.learner_, row, target, tally_);
     ++model_.revision_;
     outcome_.updated_rows.push_back(static_cast<uint32_t>(row_ - 1));
     outcome_.update_revisions.push_back(model_.revision_);
     Count();
-    model_.ledger_.AddUpdate(
-        tally_, *call_.producer, pending_,
-        {model_.revision_, row, label, new_names, model_.learner_->augmented_squared_norm()});
+    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_,
+                             {model_.revision_, row, target.label, call_.batch.weight(row_ - 1),
+                              counts_examples_ ? std::optional(target.age) : std::nullopt,
+                              new_names, model_.learner_->augmented_squared_norm()});
     StartStretch();
     return absl::OkStatus();
   }
 
+  // What an update of the row at row_ is to learn. Whatever others judged is in the ledger: their
+  // stretches end before they let go of the lock.
+  Target CurrentTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
+    const int32_t label = call_.batch.labels[row_];
+    const double weight = call_.batch.weight(row_) * model_.settings_.learner.class_weight(label);
+    return {label, weight, counts_examples_ ? model_.ledger_.examples() : 0};
+  }
+
   // Makes sure that the row can be learned, gives its unknown names weights, and maps it again.
-  Finding Prepare(Row& row, int32_t label, const Judgement& judgement,
+  Finding Prepare(Row& row, const Target& target, const Judgement& judgement,
                   std::vector<absl::string_view>& new_names)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
-    if (!model_.learner_->CanUpdate(row, label, judgement)) {
+    if (!model_.learner_->CanUpdate(row, target, judgement)) {
       return {Fault::kWeightOverflow, "values",
               "learning this example would take a weight out of float32's range"};
     }
-    if (model_.settings_.space.kind != FeatureSpace::Kind::kNamed) return {};
+    if (model_.weight_space_.kind != FeatureSpace::Kind::kNamed) return {};
     mapper_.UnknownNames(row_, new_names);
     if (new_names.empty()) return {};
     Dictionary& dictionary = model_.dictionary_;
     if (dictionary.size() + new_names.size() > model_.settings_.space.size) {
-      return {Fault::kFeatureCap, "named.names",
+      return {Fault::kFeatureCap, "feature_names",
               absl::StrCat("the model holds ", dictionary.size(), " of at most ",
                            model_.settings_.space.size, " names, and this example needs ",
-                           new_names.size(), " new ones")};
+                           new_names.size(),
+                           " new ones; it forgets none, so waiting does not help: leave them out, "
+                           "or create a model with a larger max_features")};
     }
     for (const absl::string_view name : new_names) dictionary.Add(name);
     model_.learner_->Grow(dictionary.size() + 1);
@@ -290,6 +309,7 @@ class Model::Learning {
   const size_t rows_;
   // b^2.
   const double augmented_;
+  const bool counts_examples_;
   bool resolved_ = false;
   // The next row, and the next of the rows found bad beforehand.
   size_t row_ = 0;

@@ -22,6 +22,30 @@ std::shared_ptr<Producer> Restore(const storage::ProducerPosition& position) {
   return producer;
 }
 
+// What a producer takes, approximately: itself, its name here and as a key, and its place.
+size_t MemoryOf(const Producer& producer) {
+  using Place = std::pair<std::string, std::shared_ptr<Producer>>;
+  return sizeof(Producer) + 2 * sizeof(Place) + 2 * producer.id.size();
+}
+
+// What an update takes in its record, approximately.
+size_t MemoryOf(const Ledger::Update& update) {
+  size_t bytes = update.row.size * (sizeof(float) + sizeof(uint32_t)) + sizeof(Ledger::Update);
+  for (const absl::string_view name : update.new_names) bytes += sizeof(std::string) + name.size();
+  return bytes;
+}
+
+absl::Status TooManyProducers() {
+  return WithRetry(
+      MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT",
+                absl::StrCat("the model remembers ", Ledger::kMaxProducers,
+                             " producers already, and forgets none, or it would learn what they "
+                             "send again twice: waiting does not help. Use the id of a producer "
+                             "that is done and go on at its position, send without a producer, or "
+                             "create a new model")),
+      absl::Hours(24));
+}
+
 void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
   const Row& row = update.row;
   if (row.indices != nullptr) {
@@ -30,6 +54,11 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
   }
   for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
   record.add_labels(update.label);
+  if (update.weight != 1 || record.weights_size() > 0) {
+    record.mutable_weights()->Resize(record.labels_size() - 1, 1.0F);
+    record.add_weights(update.weight);
+  }
+  if (update.age.has_value()) record.add_ages(*update.age);
   for (const absl::string_view name : update.new_names) record.add_new_names(std::string(name));
   record.set_squared_norm(update.squared_norm);
 }
@@ -38,33 +67,37 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
 
 Ledger::Ledger(const JournalStanding& standing) : progress_(FromStorage(standing.counters)) {
   for (const storage::ProducerPosition& position : standing.positions) {
-    producers_.emplace(position.id(), Restore(position));
+    Keep(Restore(position));
   }
 }
 
-absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view id,
-                                                               uint64_t owner) {
+absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view id) {
   MutexLock lock(&mutex_);
-  auto found = producers_.find(id);
-  if (found == producers_.end()) {
-    if (producers_.size() >= kMaxProducers) {
-      return WithRetry(
-          MakeError(
-              absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT",
-              absl::StrCat("the model remembers ", kMaxProducers,
-                           " producers already; let streams that come back use the id they had")),
-          absl::Minutes(1));
-    }
-    found = producers_.emplace(id, std::make_shared<Producer>(std::string(id))).first;
+  if (const auto found = producers_.find(id); found != producers_.end()) return found->second;
+  if (const auto found = newcomers_.find(id); found != newcomers_.end()) {
+    if (std::shared_ptr<Producer> producer = found->second.lock()) return producer;
   }
-  if (owner != 0) found->second->owner = owner;
-  return found->second;
+  if (producers_.size() + newcomers_.size() >= kMaxProducers)
+    absl::erase_if(newcomers_, [](const auto& newcomer) { return newcomer.second.expired(); });
+  if (producers_.size() + newcomers_.size() >= kMaxProducers) return TooManyProducers();
+  auto producer = std::make_shared<Producer>(std::string(id));
+  newcomers_[id] = producer;
+  return producer;
 }
 
-bool Ledger::Speaks(Producer& producer, uint64_t owner) {
-  MutexLock lock(&mutex_);
-  if (producer.owner == 0) producer.owner = owner;  // the model has been out of memory since
-  return producer.owner == owner;
+void Ledger::Keep(std::shared_ptr<Producer> producer) {
+  producers_bytes_ += MemoryOf(*producer);
+  producers_.emplace(producer->id, producer);
+}
+
+void Ledger::Touch(Producer& producer) {
+  if (producer.id.empty() || producer.dirty) return;
+  if (const auto newcomer = newcomers_.find(producer.id); newcomer != newcomers_.end()) {
+    Keep(newcomer->second.lock());  // the caller holds it
+    newcomers_.erase(newcomer);
+  }
+  producer.dirty = true;
+  dirty_.push_back(producers_.at(producer.id));
 }
 
 ProducerStanding Ledger::Standing(const Producer& producer) {
@@ -85,11 +118,7 @@ void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t
   progress_.Add(tally);
   producer.pass.Add(tally, revision);
   producer.next_offset += rows;
-  ++version_;
-  if (producer.id.empty() || producer.dirty) return;
-  producer.dirty = true;
-  const auto found = producers_.find(producer.id);
-  if (found != producers_.end()) dirty_.push_back(found->second);
+  Touch(producer);
 }
 
 void Ledger::Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
@@ -101,6 +130,7 @@ void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, con
   MutexLock lock(&mutex_);
   Move(tally, producer, rows, update.revision - 1);
   AppendRow(OpenRecord(update), update);
+  records_bytes_ += MemoryOf(update);
 }
 
 storage::UpdateRecord& Ledger::OpenRecord(const Update& update) {
@@ -137,6 +167,7 @@ JournalEntry Ledger::Cut() {
   MutexLock lock(&mutex_);
   JournalEntry entry;
   entry.records = std::exchange(records_, {});
+  records_bytes_ = 0;
   entry.counters = ToStorage(progress_.counters());
   for (const std::shared_ptr<Producer>& producer : dirty_) {
     producer->dirty = false;
@@ -154,14 +185,20 @@ JournalEntry Ledger::Cut() {
   return entry;
 }
 
+uint64_t Ledger::examples() {
+  MutexLock lock(&mutex_);
+  return progress_.counters().examples;
+}
+
+size_t Ledger::memory_bytes() {
+  MutexLock lock(&mutex_);
+  return producers_bytes_ + newcomers_.size() * sizeof(Producer) + records_bytes_ +
+         progress_.memory_bytes();
+}
+
 Report Ledger::MakeReport(double squared_norm, const TheoremContext& context) {
   MutexLock lock(&mutex_);
   return progress_.MakeReport(squared_norm, context);
-}
-
-uint64_t Ledger::version() {
-  MutexLock lock(&mutex_);
-  return version_;
 }
 
 }  // namespace perceptrond

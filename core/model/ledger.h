@@ -38,8 +38,6 @@ struct Producer {
   PassProgress pass;
   std::optional<PassSummary> last_pass;
   bool dirty = false;
-  // The stream that speaks for it: an older one is superseded.
-  uint64_t owner = 0;
 };
 
 // Where a producer stands, read at one moment.
@@ -58,13 +56,16 @@ class Ledger {
   // Goes on from what the journal holds.
   explicit Ledger(const JournalStanding& standing);
 
-  // The producer of that name, made on first use, now spoken for by `owner`; 0 leaves the speaker
-  // as it is. RESOURCE_EXHAUSTED, reason PRODUCER_LIMIT.
-  absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id, uint64_t owner)
+  // The producer of that name, made on first use. It has one of the model's places from its first
+  // example or pass on, and before that only while somebody holds it: who is refused takes none.
+  // RESOURCE_EXHAUSTED, reason PRODUCER_LIMIT.
+  absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether `owner` may go on speaking for the producer. It may if no newer stream has claimed it.
-  bool Speaks(Producer& producer, uint64_t owner) ABSL_LOCKS_EXCLUDED(mutex_);
   ProducerStanding Standing(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Examples judged.
+  uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Producers, updates that wait, the window: approximately. O(1).
+  size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
   // Raises the producer's position to `next_offset`: what lies between was answered before, and
   // correctly.
   void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,6 +80,10 @@ class Ledger {
     // As mapped into the model's space.
     Row row;
     int32_t label = 0;
+    // The example's own; the class' comes on top.
+    float weight = 1;
+    // Examples judged before it; absent: the learner does not count them.
+    std::optional<uint64_t> age;
     // Names that got weights for it.
     std::span<const absl::string_view> new_names;
     // Of the weights after it, augmented.
@@ -97,21 +102,25 @@ class Ledger {
   JournalEntry Cut() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Report MakeReport(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Changes whenever the report may have.
-  uint64_t version() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Marks a named producer for the next cut.
+  void Touch(Producer& producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Keep(std::shared_ptr<Producer> producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The record that the next update goes to.
   storage::UpdateRecord& OpenRecord(const Update& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
-  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<std::string, std::shared_ptr<Producer>> producers_ ABSL_GUARDED_BY(mutex_);
+  size_t producers_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Asked for, but without an example or pass yet.
+  absl::flat_hash_map<std::string, std::weak_ptr<Producer>> newcomers_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Producer>> dirty_ ABSL_GUARDED_BY(mutex_);
   std::vector<storage::UpdateRecord> records_ ABSL_GUARDED_BY(mutex_);
+  size_t records_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perceptrond

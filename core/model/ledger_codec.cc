@@ -15,6 +15,7 @@ PassSummary FromProto(const ::perceptron::v1::PassSummary& stored) {
   pass.updates = stored.updates();
   pass.rejected = stored.rejected();
   pass.risk = stored.risk();
+  pass.loss = stored.loss();
   pass.converged = stored.converged();
   if (stored.has_margin()) pass.margin = stored.margin();
   return pass;
@@ -28,6 +29,7 @@ PassSummary FromProto(const ::perceptron::v1::PassSummary& stored) {
   proto.set_updates(pass.updates);
   proto.set_rejected(pass.rejected);
   proto.set_risk(pass.risk);
+  proto.set_loss(pass.loss);
   proto.set_converged(pass.converged);
   if (pass.margin.has_value()) proto.set_margin(*pass.margin);
   return proto;
@@ -44,6 +46,17 @@ storage::Counters ToStorage(const Counters& counters) {
       (*stored.mutable_rejected())[FaultReason(static_cast<Fault>(i))] = counters.rejected[i];
   }
   stored.set_streak(counters.streak);
+  stored.set_loss(counters.loss);
+  stored.set_weighted_updates(counters.weighted_updates);
+  if (counters.converged_at.has_value()) stored.set_converged_at(*counters.converged_at);
+  stored.set_whole_steps(counters.whole_steps);
+  stored.set_not_separable(counters.not_separable);
+  stored.set_rounding(counters.rounding);
+  if (counters.margin_ceiling.has_value()) stored.set_margin_ceiling(*counters.margin_ceiling);
+  stored.set_drifts(counters.drift.detected);
+  stored.set_drift_example(counters.drift.last_example);
+  stored.set_drift_error_before(counters.drift.error_before);
+  stored.set_drift_error_after(counters.drift.error_after);
   stored.set_squared_radius(counters.squared_radius);
   stored.set_margin_floor(counters.margin_floor);
   stored.set_floor_squared_radius(counters.floor_squared_radius);
@@ -62,6 +75,15 @@ Counters FromStorage(const storage::Counters& stored) {
     if (found != stored.rejected().end()) counters.rejected[i] = found->second;
   }
   counters.streak = stored.streak();
+  counters.loss = stored.loss();
+  counters.weighted_updates = stored.weighted_updates();
+  if (stored.has_converged_at()) counters.converged_at = stored.converged_at();
+  counters.whole_steps = stored.whole_steps();
+  counters.not_separable = stored.not_separable();
+  counters.rounding = stored.rounding();
+  if (stored.has_margin_ceiling()) counters.margin_ceiling = stored.margin_ceiling();
+  counters.drift = {stored.drifts(), stored.drift_example(), stored.drift_error_before(),
+                    stored.drift_error_after()};
   counters.squared_radius = stored.squared_radius();
   counters.margin_floor = stored.margin_floor();
   counters.floor_squared_radius = stored.floor_squared_radius();
@@ -76,6 +98,7 @@ storage::PassProgress ToStorage(const PassProgress& pass) {
   stored.set_updates(pass.updates);
   stored.set_rejected(pass.rejected);
   stored.set_risk(pass.risk);
+  stored.set_loss(pass.loss);
   stored.set_min_score(pass.min_score);
   stored.set_squared_radius(pass.squared_radius);
   stored.set_start_revision(pass.start_revision);
@@ -92,6 +115,7 @@ PassProgress FromStorage(const storage::PassProgress& stored) {
   pass.updates = stored.updates();
   pass.rejected = stored.rejected();
   pass.risk = stored.risk();
+  pass.loss = stored.loss();
   pass.squared_radius = stored.squared_radius();
   pass.start_revision = stored.start_revision();
   pass.changed = stored.changed();

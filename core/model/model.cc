@@ -17,15 +17,19 @@ void PredictOutcome::Clear() {
   scores.clear();
   labels.clear();
   distances.clear();
+  probabilities.clear();
   refused.clear();
 }
 
-Model::Model(const storage::ModelHeader& header, ModelSettings settings, const Limits& limits,
+Model::Model(const storage::ModelHeader& header, ModelSettings settings,
+             std::shared_ptr<const Expansion> expansion, const Limits& limits,
              const JournalStanding& standing)
     : id_(header.id()),
       name_(header.model().name()),
       uid_(header.model().uid()),
       settings_(std::move(settings)),
+      weight_space_(settings_.space.mapped()),
+      expansion_(std::move(expansion)),
       limits_(limits),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
       learner_(FindLearner(settings_.learner.kind)
@@ -46,7 +50,9 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
   }
   absl::StatusOr<JournalStanding> standing = journal.LoadStanding(header.id());
   if (!standing.ok()) return standing.status();
-  std::shared_ptr<Model> model(new Model(header, *std::move(settings), limits, *standing));
+  std::shared_ptr<const Expansion> expansion = MakeExpansion(settings->space);
+  std::shared_ptr<Model> model(
+      new Model(header, *std::move(settings), std::move(expansion), limits, *standing));
   if (absl::Status status = model->Rebuild(journal, standing->counters.updates()); !status.ok())
     return status;
   return model;
@@ -79,11 +85,11 @@ absl::Status Model::Rebuild(Journal& journal, uint64_t committed_revision) {
 }
 
 absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
-  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
   // Before room is made for them: no array is wider than the space and the weight of unknown names.
   const bool fits = std::all_of(snapshot.arrays().begin(), snapshot.arrays().end(),
                                 [this](const storage::StateArray& array) {
-                                  return array.size() <= uint64_t{settings_.space.size} + 1;
+                                  return array.size() <= uint64_t{weight_space_.size} + 1;
                                 });
   if (!fits || static_cast<size_t>(snapshot.arrays_size()) != learner_->State().arrays.size()) {
     return absl::DataLossError(
@@ -93,20 +99,16 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   if (!state.ok()) return state.status();
   if (!learner_->Restore(*std::move(state))) {
     return absl::DataLossError(
-        absl::StrCat("the snapshot of \"", name_, "\" has another learner's shape"));
+        absl::StrCat("the snapshot of \"", name_,
+                     "\" has another learner's shape, or weights that are no numbers"));
   }
   dictionary_ = Dictionary();
   for (const std::string& name : snapshot.names()) dictionary_.Add(name);
-  const std::span<const float> weights = learner_->weights();
-  if (named ? weights.size() != size_t{dictionary_.size()} + 1 || weights[0] != 0
-            : weights.size() != settings_.space.size || dictionary_.size() > 0) {
-    return absl::DataLossError(absl::StrCat("the snapshot of \"", name_, "\" has ",
-                                            learner_->weights().size(), " weights"));
-  }
-  if (!std::all_of(weights.begin(), weights.end(), [](float w) { return std::isfinite(w); }) ||
-      !std::isfinite(learner_->offset()) || !std::isfinite(learner_->augmented_squared_norm())) {
+  const size_t size = learner_->size();
+  if (named ? size != size_t{dictionary_.size()} + 1 || learner_->State().arrays[0][0] != 0
+            : size != weight_space_.size || dictionary_.size() > 0) {
     return absl::DataLossError(
-        absl::StrCat("the snapshot of \"", name_, "\" has weights that are no numbers"));
+        absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
   }
   revision_ = snapshot.revision();
   return absl::OkStatus();
@@ -119,33 +121,40 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   };
   if (record.first_revision() > revision_ + 1)
     return loss("records are missing before the next one");
-  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
   if (!named && record.new_names_size() > 0) return loss("names where features have none");
   for (const std::string& name : record.new_names()) {
     // A record that a snapshot covers in part brings names that the snapshot has already.
     if (dictionary_.Find(name) == Dictionary::kUnknown) dictionary_.Add(name);
   }
-  if (named && dictionary_.size() > settings_.space.size) return loss("more names than the cap");
+  if (named && dictionary_.size() > weight_space_.size) return loss("more names than the cap");
   if (record.new_names_size() > 0) learner_->Grow(dictionary_.size() + 1);
   Batch batch;
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
   batch.indices = {record.indices().data(), static_cast<size_t>(record.indices_size())};
   batch.values = {record.values().data(), static_cast<size_t>(record.values_size())};
   batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
+  batch.weights = {record.weights().data(), static_cast<size_t>(record.weights_size())};
   batch.dense_width = record.dense_width();
   if (Finding finding = CheckColumns(batch)) return loss(finding.description);
   if (batch.labels.size() != batch.rows()) return loss("a row has no label");
+  const bool counts = FindLearner(settings_.learner.kind).counts_examples;
+  if (static_cast<size_t>(record.ages_size()) != (counts ? batch.rows() : 0))
+    return loss("a row has no age");
   for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
     const Row row = batch.row(i);
     for (size_t j = 0; j < row.size; ++j) {
       // Index 0 of a named space is every unknown name's, and no update's.
-      if (row.index(j) >= learner_->weights().size() || (named && row.index(j) == 0))
+      if (row.index(j) >= learner_->size() || (named && row.index(j) == 0))
         return loss("a feature lies outside the model");
     }
-    const Judgement judgement = learner_->Judge(row, batch.labels[i]);
-    if (!judgement.mistake)
-      return loss("the next example is no mistake, but was when it was learned");
-    learner_->Update(row, batch.labels[i], judgement);
+    const int32_t label = batch.labels[i];
+    const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
+                        counts ? record.ages(static_cast<int>(i)) : 0};
+    const Judgement judgement = learner_->Judge(row, label);
+    if (!judgement.update)
+      return loss("the next example calls for no update, but did when it was learned");
+    learner_->Update(row, target, judgement);
     ++revision_;
   }
   if (learner_->augmented_squared_norm() != record.squared_norm() ||
@@ -161,7 +170,7 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
     return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
                         finding.description);
   }
-  Mapper mapper(settings_.space);
+  Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
   if (Finding finding = mapper.Begin(batch)) {
     return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
                         finding.description);
@@ -180,9 +189,12 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
         {{"revision", absl::StrCat(revision_)}});
   }
   outcome.revision = revision_;
-  const double squared_norm = learner_->squared_norm();
+  const uint64_t age = Age();
+  const double squared_norm = learner_->answer_squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
   if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  const bool has_probability = learner_->Probability(0).has_value();
+  if (has_probability) outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
   mapper.Resolve(dictionary_);
   auto skip = refused.begin();
   for (size_t i = 0; i < rows; ++i) {
@@ -191,28 +203,23 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
       continue;
     }
     double row_norm = 0;
-    const Fault fault =
-        CheckRow(batch.row(i), mapper.index_limit(), limits_.max_example_features, &row_norm);
-    if (fault != Fault::kNone) {
-      outcome.refused.push_back(
-          {static_cast<uint32_t>(i),
-           DescribeRow(batch.row(i), mapper.index_limit(), limits_.max_example_features, fault)});
+    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
       continue;
     }
-    const double score = learner_->Score(mapper.Map(i));
-    if (!std::isfinite(score)) {
-      outcome.refused.push_back({static_cast<uint32_t>(i),
-                                 {Fault::kNonFiniteValue, "values",
-                                  "names that share a slot add up to no finite number"}});
-      continue;
-    }
+    const double score = learner_->Answer(mapper.Map(i), age);
     outcome.scores[i] = Saturate(score);
     outcome.labels[i] = learner_->Predict(score);
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
+    if (has_probability) outcome.probabilities[i] = Saturate(*learner_->Probability(score));
   }
   std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
                    [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
   return absl::OkStatus();
+}
+
+uint64_t Model::Age() const {
+  return FindLearner(settings_.learner.kind).counts_examples ? ledger_.examples() : 0;
 }
 
 uint64_t Model::revision() const {
@@ -221,9 +228,10 @@ uint64_t Model::revision() const {
 }
 
 TheoremContext Model::MakeTheoremContext() const {
-  return {
-      FindLearner(settings_.learner.kind).convergence_theorem && settings_.learner.start.all_zero(),
-      settings_.learner.step_size, margin_of_interest_};
+  const LearnerSettings& learner = settings_.learner;
+  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
+  return {FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even,
+          learner.step_size, margin_of_interest_};
 }
 
 Report Model::MakeReport() const {
@@ -236,8 +244,9 @@ Model::View Model::MakeView() const {
   WeightList& list = view.weights;
   ReaderMutexLock lock(&mutex_);
   view.report = ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
-  const std::span<const float> weights = learner_->weights();
-  const bool named = settings_.space.kind == FeatureSpace::Kind::kNamed;
+  const Hypothesis hypothesis = learner_->AnswerHypothesis(Age());
+  const std::vector<float>& weights = hypothesis.weights;
+  const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
   for (uint32_t i = 0; i < weights.size(); ++i) {
     if (weights[i] == 0) continue;
     list.values.push_back(weights[i]);
@@ -247,14 +256,18 @@ Model::View Model::MakeView() const {
       list.indices.push_back(i);
     }
   }
-  list.offset = learner_->offset();
+  list.offset = hypothesis.offset;
   list.revision = revision_;
   return view;
 }
 
 size_t Model::memory_bytes() const {
+  return sizeof(Model) + state_bytes() + ledger_.memory_bytes();
+}
+
+size_t Model::state_bytes() const {
   ReaderMutexLock lock(&mutex_);
-  size_t bytes = sizeof(Model) + dictionary_.bytes();
+  size_t bytes = dictionary_.bytes();
   for (const std::span<const float> array : learner_->State().arrays) bytes += array.size_bytes();
   return bytes;
 }

@@ -36,7 +36,7 @@ struct LearnCall {
   // Rows already found bad when the batch was put together, ascending; they lie in the batch as
   // empty rows.
   std::span<const RefusedRow> refused;
-  // Who sends it. Required. Its `turn` is held by the caller.
+  // Who sends it: of this model's ledger, or nameless. Required. Its `turn` is held by the caller.
   Producer* producer = nullptr;
   // The number of the first row; absent: the one the producer is at.
   std::optional<int64_t> first_offset;
@@ -44,7 +44,8 @@ struct LearnCall {
   int64_t end_of_pass = 0;
   // Fill scores and predicted.
   bool detail = true;
-  // Refuse the whole batch if one row is bad, before any is learned.
+  // Refuse the whole batch, before any row is learned, if one is bad in itself. What only shows
+  // when a row's turn comes (the feature cap, a weight that would overflow) refuses that row alone.
   bool all_or_nothing = false;
 };
 
@@ -76,6 +77,8 @@ struct PredictOutcome {
   std::vector<int32_t> labels;
   // One a row, or none while the weights are zero.
   std::vector<float> distances;
+  // Of +1, one a row; none if the learner has no probabilities.
+  std::vector<float> probabilities;
   std::vector<RefusedRow> refused;
 
   void Clear();
@@ -91,7 +94,7 @@ struct WeightList {
   uint64_t revision = 0;
 };
 
-// Thread contract: safe for any number of threads. Scoring shares; only a mistake excludes, and
+// Thread contract: safe for any number of threads. Scoring shares; only an update excludes, and
 // only while it is judged again and applied. Lock order: Producer::turn, gate_, mutex_, the
 // ledger's.
 class Model {
@@ -101,8 +104,8 @@ class Model {
   };
 
   // Rebuilds a model from the journal: snapshot, records, counters. DATA_LOSS if they contradict
-  // each other, down to the bit: every record's rows must be mistakes again, and end at the norm
-  // they had.
+  // each other, down to the bit: every record's rows must call for updates again, and end at the
+  // norm they had.
   static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
                                                      Journal& journal, const Limits& limits);
 
@@ -119,7 +122,8 @@ class Model {
   // position did not move:
   //   INVALID_ARGUMENT: the columns are malformed, or (all_or_nothing) a row is bad: then
   //   outcome.refused says which; OUT_OF_RANGE (OFFSET_GAP): rows or passes between the producer's
-  //   position and this batch are missing; FAILED_PRECONDITION (MODEL_FROZEN).
+  //   position and this batch are missing; FAILED_PRECONDITION (MODEL_FROZEN): there are rows or
+  //   passes that are no replay.
   // An error of another code says that the model is closed: look it up again; rows before the close
   // may be learned, but the producer's position knows. What was learned is durable once a commit
   // submitted after this call is. O(features of the batch).
@@ -141,6 +145,8 @@ class Model {
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Weights and names alone: what a snapshot holds.
+  size_t state_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for the messages being learned; none is learned from then on.
   void SetFrozen(bool frozen) ABSL_LOCKS_EXCLUDED(gate_);
@@ -164,7 +170,8 @@ class Model {
   void SnapshotSaved(uint64_t covered, absl::Time time) ABSL_LOCKS_EXCLUDED(use_mutex_);
 
  private:
-  Model(const storage::ModelHeader& header, ModelSettings settings, const Limits& limits,
+  Model(const storage::ModelHeader& header, ModelSettings settings,
+        std::shared_ptr<const Expansion> expansion, const Limits& limits,
         const JournalStanding& standing);
 
   // One message being learned: see learn.cc.
@@ -176,11 +183,16 @@ class Model {
   absl::Status ReplayRecord(const storage::UpdateRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // What the learner's answers go by besides the weights: see Learner::Answer.
+  uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const uint64_t id_;
   const std::string name_;
   const std::string uid_;
   const ModelSettings settings_;
+  // Where Phi takes examples: what weights are addressed by. And Phi; null: the identity.
+  const FeatureSpace weight_space_;
+  const std::shared_ptr<const Expansion> expansion_;
   const Limits limits_;
 
   // Held, shared, while a message is learned: a model is frozen between messages, never within one.

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -19,7 +20,7 @@ absl::Status Invalid(absl::string_view field, absl::string_view description) {
   return InvalidField("INVALID_FIELD", field, description);
 }
 
-absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& space) {
+absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
   switch (space.space_case()) {
     case v1::FeatureSpace::kDense:
       if (space.dense().dimension() < 1 || space.dense().dimension() > FeatureSpace::kMaxFeatures) {
@@ -48,6 +49,59 @@ absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& space) {
   }
   return Invalid("model.feature_space",
                  "say where examples live: dense of a dimension, hashed of some bits, or named");
+}
+
+FeatureMap ReadMap(const v1::FeatureMap& map) {
+  FeatureMap read;
+  switch (map.map_case()) {
+    case v1::FeatureMap::kPolynomial:
+      read.kind = FeatureMap::Kind::kPolynomial;
+      read.degree = map.polynomial().degree();
+      read.interactions_only = map.polynomial().interactions_only();
+      break;
+    case v1::FeatureMap::kProducts:
+      read.kind = FeatureMap::Kind::kProducts;
+      read.interactions_only = map.products().interactions_only();
+      for (const v1::FeatureMap::Products::Pair& pair : map.products().pairs())
+        read.pairs.push_back({pair.first(), pair.second()});
+      break;
+    case v1::FeatureMap::kFourier:
+      read.kind = FeatureMap::Kind::kFourier;
+      read.dimension = map.fourier().dimension();
+      read.gamma = map.fourier().gamma();
+      read.seed = map.fourier().seed();
+      break;
+    case v1::FeatureMap::MAP_NOT_SET:
+      break;
+  }
+  return read;
+}
+
+// The map's message in FeatureMap, for the path of a field that is out of range.
+const char* MapName(const FeatureMap& map) {
+  switch (map.kind) {
+    case FeatureMap::Kind::kPolynomial:
+      return "polynomial";
+    case FeatureMap::Kind::kProducts:
+      return "products";
+    case FeatureMap::Kind::kFourier:
+      return "fourier";
+    case FeatureMap::Kind::kIdentity:
+      break;
+  }
+  return "identity";
+}
+
+absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& stored) {
+  absl::StatusOr<FeatureSpace> space = ReadInputSpace(stored);
+  if (!space.ok()) return space;
+  space->map = ReadMap(stored.map());
+  if (const std::optional<MapProblem> problem = CheckFeatureMap(*space)) {
+    return Invalid(absl::StrCat("model.feature_space.map.", MapName(space->map),
+                                problem->field.empty() ? "" : ".", problem->field),
+                   problem->description);
+  }
+  return space;
 }
 
 absl::Status CheckStartPlaces(const v1::Weights& weights, const FeatureSpace& space) {
@@ -106,16 +160,81 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
   return start;
 }
 
+// A number that some rules are told: where it stands in the API and in the core, and its range.
+struct RuleOption {
+  LearnerOption option;
+  const char* field;
+  bool (v1::Learner::*has)() const;
+  double (v1::Learner::*get)() const;
+  void (v1::Learner::*set)(double);
+  double LearnerSettings::*setting;
+  double default_value;
+  bool (*in_range)(double);
+  const char* range;
+};
+
+bool IsPositive(double value) { return value > 0 && std::isfinite(value); }
+
+const RuleOption kRuleOptions[] = {
+    {kTakesStepSize, "step_size", &v1::Learner::has_step_size, &v1::Learner::step_size,
+     &v1::Learner::set_step_size, &LearnerSettings::step_size, 1, &IsPositive,
+     "above 0 and finite"},
+    {kTakesAggressiveness, "aggressiveness", &v1::Learner::has_aggressiveness,
+     &v1::Learner::aggressiveness, &v1::Learner::set_aggressiveness,
+     &LearnerSettings::aggressiveness, 1, &IsPositive, "above 0 and finite"},
+    {kTakesMarginSlack, "margin_slack", &v1::Learner::has_margin_slack, &v1::Learner::margin_slack,
+     &v1::Learner::set_margin_slack, &LearnerSettings::margin_slack, 0.9,
+     [](double value) { return value > 0 && value <= 1; }, "above 0 and at most 1"},
+    {kTakesRegularization, "regularization", &v1::Learner::has_regularization,
+     &v1::Learner::regularization, &v1::Learner::set_regularization,
+     &LearnerSettings::regularization, 1, &IsPositive, "above 0 and finite"},
+    {kTakesUpdateThreshold, "update_threshold", &v1::Learner::has_update_threshold,
+     &v1::Learner::update_threshold, &v1::Learner::set_update_threshold,
+     &LearnerSettings::update_threshold, 0, [](double value) { return value >= 0 && value < 0.5; },
+     "from 0 to below 0.5"},
+};
+
+absl::Status ReadOptions(const v1::Learner& learner, LearnerSettings& settings) {
+  const CatalogueEntry& entry = FindLearner(settings.kind);
+  for (const RuleOption& option : kRuleOptions) {
+    const std::string field = absl::StrCat("model.learner.", option.field);
+    if ((entry.options & option.option) == 0) {
+      if ((learner.*option.has)())
+        return Invalid(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+      continue;
+    }
+    const double value = (learner.*option.get)();
+    if (!option.in_range(value))
+      return Invalid(field, absl::StrCat(value, " is not ", option.range));
+    settings.*option.setting = value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& settings) {
+  if (learner.class_weights().empty()) return absl::OkStatus();
+  constexpr absl::string_view kField = "model.learner.class_weights";
+  if (!FindLearner(settings.kind).takes_weights)
+    return Invalid(kField, absl::StrCat("the learner ", FindLearner(settings.kind).name,
+                                        " has no weights of examples"));
+  if (learner.class_weights_size() != 2)
+    return Invalid(kField, "give two: that of -1 and that of +1; or none");
+  for (int i = 0; i < 2; ++i) {
+    if (!IsPositive(learner.class_weights(i)))
+      return Invalid(kField, absl::StrCat(learner.class_weights(i), " is not above 0 and finite"));
+    settings.class_weights[i] = learner.class_weights(i);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const FeatureSpace& space) {
   LearnerSettings settings;
-  switch (learner.kind()) {
-    case v1::LEARNER_KIND_PERCEPTRON:
-      settings.kind = LearnerKind::kPerceptron;
-      break;
-    default:
-      return Invalid("model.learner.kind",
-                     absl::StrCat("this server knows no learner number ", learner.kind()));
+  const int kind = learner.kind() - 1;
+  if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) {
+    return Invalid("model.learner.kind",
+                   absl::StrCat("this server knows no learner number ", learner.kind()));
   }
+  settings.kind = static_cast<LearnerKind>(kind);
   switch (learner.tie_rule()) {
     case v1::TIE_RULE_MISTAKE:
       settings.tie_rule = TieRule::kMistake;
@@ -130,11 +249,8 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
       return Invalid("model.learner.tie_rule",
                      absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
   }
-  settings.step_size = learner.step_size();
-  if (!(settings.step_size > 0) || !std::isfinite(settings.step_size)) {
-    return Invalid("model.learner.step_size",
-                   absl::StrCat(settings.step_size, " is not above 0 and finite"));
-  }
+  if (absl::Status status = ReadOptions(learner, settings); !status.ok()) return status;
+  if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
   settings.offset_value = learner.offset_value();
   if (!(settings.offset_value >= 0) || !std::isfinite(settings.offset_value)) {
     return Invalid("model.learner.offset_value",
@@ -161,14 +277,20 @@ void FillDefaults(v1::Model& model) {
   v1::Learner& learner = *model.mutable_learner();
   if (learner.kind() == v1::LEARNER_KIND_UNSPECIFIED) learner.set_kind(v1::LEARNER_KIND_PERCEPTRON);
   if (learner.tie_rule() == v1::TIE_RULE_UNSPECIFIED) learner.set_tie_rule(v1::TIE_RULE_MISTAKE);
-  if (!learner.has_step_size()) learner.set_step_size(1);
   if (!learner.has_offset_value()) learner.set_offset_value(1);
+  const int kind = learner.kind() - 1;
+  // Another number is refused by ReadSettings.
+  if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) return;
+  for (const RuleOption& option : kRuleOptions) {
+    const bool takes = (Catalogue()[static_cast<size_t>(kind)].options & option.option) != 0;
+    if (takes && !(learner.*option.has)()) (learner.*option.set)(option.default_value);
+  }
 }
 
 absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   absl::StatusOr<FeatureSpace> space = ReadSpace(model.feature_space());
   if (!space.ok()) return space.status();
-  absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), *space);
+  absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), space->mapped());
   if (!learner.ok()) return learner.status();
   ModelSettings settings{
       *space, *std::move(learner), {model.label_names().begin(), model.label_names().end()}};

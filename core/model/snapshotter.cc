@@ -1,13 +1,17 @@
 #include "core/model/snapshotter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
 
 namespace perceptrond {
 
-Snapshotter::Snapshotter(Journal& journal, Committer& committer)
-    : journal_(journal), committer_(committer), thread_([this] { Run(); }) {}
+Snapshotter::Snapshotter(Journal& journal, Committer& committer, OnFailure on_failure)
+    : journal_(journal),
+      committer_(committer),
+      on_failure_(std::move(on_failure)),
+      thread_([this] { Run(); }) {}
 
 Snapshotter::~Snapshotter() { Stop(); }
 
@@ -57,7 +61,7 @@ void Snapshotter::Run() {
 }
 
 void Snapshotter::Take(const std::shared_ptr<Model>& model) {
-  const uint64_t covered = model->journal_use().bytes;
+  uint64_t covered = model->journal_use().bytes;
   storage::Snapshot snapshot = model->MakeSnapshot();
   const absl::Time now = absl::Now();
   const int64_t nanos = absl::ToUnixNanos(now);
@@ -66,10 +70,20 @@ void Snapshotter::Take(const std::shared_ptr<Model>& model) {
   // A snapshot may only cover what is in the journal: else a crash would find weights ahead of
   // their counters.
   if (!committer_.Commit(model).ok()) return;
-  if (!journal_.SaveSnapshot(model->id(), snapshot).ok())
-    return;  // the journal still has every record
+  if (absl::Status status = journal_.SaveSnapshot(model->id(), snapshot); !status.ok())
+    return Failed(*model, status);
+  failing_.erase(model->id());
+  // What was committed while the snapshot was made is covered too, if nothing was learned since.
+  const uint64_t all = model->journal_use().bytes;
+  if (model->revision() == snapshot.revision()) covered = all;
   model->SnapshotSaved(covered, now);
   snapshots_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Snapshotter::Failed(const Model& model, const absl::Status& why) {
+  failures_.fetch_add(1, std::memory_order_relaxed);
+  // It is tried again with every commit: said once, not every time.
+  if (failing_.insert(model.id()).second && on_failure_) on_failure_(model.name(), why);
 }
 
 }  // namespace perceptrond

@@ -62,7 +62,8 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
       *journal_, options_.committer,
       [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
       [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
-  snapshotter_ = std::make_unique<Snapshotter>(*journal_, *committer_);
+  snapshotter_ =
+      std::make_unique<Snapshotter>(*journal_, *committer_, options_.on_snapshot_failure);
 }
 
 Store::~Store() {
@@ -131,11 +132,21 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_vie
 }
 
 absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool validate_only) {
-  MutexLock lock(&headers_mutex_);
-  absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
-  if (!header.ok()) return JournalError(header.status(), name);
-  if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
-  if (validate_only) return absl::OkStatus();
+  std::string uid;
+  {
+    MutexLock lock(&headers_mutex_);
+    absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+    if (!header.ok()) return JournalError(header.status(), name);
+    if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
+    if (validate_only) return absl::OkStatus();
+    if (absl::Status status = DeleteModel(name); !status.ok()) return status;
+    uid = header->model().uid();
+  }
+  streams_.EndAll(uid, ModelNotFound(name));
+  return absl::OkStatus();
+}
+
+absl::Status Store::DeleteModel(absl::string_view name) {
   // In memory and held, so that whoever asks for it until it is gone meets it closed; and no commit
   // under way may write behind the deletion. A model too damaged to load can be deleted all the
   // same.
@@ -146,25 +157,33 @@ absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool 
   }
   const absl::Status deleted = journal_->Delete(name);
   if (deleted.ok() && count_.has_value()) --*count_;
-  if (model.ok()) {
-    MutexLock slots(&mutex_);
-    Remove(std::string(name));
-  }
+  if (model.ok() && deleted.ok()) Forget(name);
   return JournalError(deleted, name);
+}
+
+void Store::Forget(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  // A failed commit may have taken the model out, and somebody else have loaded it again.
+  AwaitLoaded(name);
+  const auto loaded = slots_.find(name);
+  if (loaded == slots_.end()) return;
+  loaded->second.model->Close(ModelNotFound(name));
+  Remove(std::string(name));
+}
+
+void Store::AwaitLoaded(absl::string_view name) {
+  const auto settled = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto slot = slots_.find(name);
+    return slot == slots_.end() || slot->second.model != nullptr;
+  };
+  mutex_.Await(absl::Condition(&settled));
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
   {
     MutexLock lock(&mutex_);
-    auto found = slots_.find(name);
-    while (found != slots_.end() && found->second.model == nullptr) {
-      const auto settled = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        const auto slot = slots_.find(name);
-        return slot == slots_.end() || slot->second.model != nullptr;
-      };
-      mutex_.Await(absl::Condition(&settled));
-      found = slots_.find(name);
-    }
+    AwaitLoaded(name);
+    const auto found = slots_.find(name);
     if (found != slots_.end()) {
       lru_.splice(lru_.begin(), lru_, found->second.place);
       return found->second.model;
@@ -297,7 +316,8 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
       Evict();
     }
   }
-  if (model->journal_use().bytes > std::max<uint64_t>(options_.snapshot_bytes, bytes))
+  if (model->journal_use().bytes >
+      std::max<uint64_t>(options_.snapshot_bytes, model->state_bytes()))
     snapshotter_->Request(model);
 }
 
@@ -317,6 +337,7 @@ Store::Stats Store::stats() const {
   stats.commits = committer_->commits();
   stats.commit_failures = committer_->failures();
   stats.snapshots = snapshotter_->snapshots();
+  stats.snapshot_failures = snapshotter_->failures();
   stats.models_in_memory = slots_.size();
   stats.memory_bytes = bytes_;
   return stats;

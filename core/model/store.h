@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "core/journal/journal.h"
 #include "core/model/committer.h"
 #include "core/model/model.h"
+#include "core/model/open_streams.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -28,7 +30,8 @@ struct ModelSummary {
   ::perceptron::v1::Model settings;
   Report report;
   uint64_t revision = 0;
-  Model::JournalUse journal;
+  // Absent: not in memory, and so not known.
+  std::optional<Model::JournalUse> journal;
   size_t memory_bytes = 0;
   // False: taken from the journal's counters; its window, norm and what depends on them are not
   // known.
@@ -47,10 +50,13 @@ class Store {
     // The models in memory may take so many bytes; the least recently used leave first. Models in
     // use stay, whatever they take.
     size_t memory_budget = size_t{1} << 30;
-    // A model is snapshot when its journal has grown by this, and by its own size.
+    // A model is snapshot when its journal has grown by this, and by the size of its weights and
+    // names.
     uint64_t snapshot_bytes = 4 << 20;
     // Told of each model whose updates could not be written, from any thread: for the log.
     std::function<void(const std::string& name, const absl::Status& why)> on_write_failure;
+    // Told of each model that could not be snapshot; its records stay, and it is tried again.
+    std::function<void(const std::string& name, const absl::Status& why)> on_snapshot_failure;
   };
   struct Stats {
     uint64_t commits = 0;
@@ -58,6 +64,7 @@ class Store {
     uint64_t loads = 0;
     uint64_t evictions = 0;
     uint64_t snapshots = 0;
+    uint64_t snapshot_failures = 0;
     uint64_t models_in_memory = 0;
     uint64_t memory_bytes = 0;
   };
@@ -76,7 +83,8 @@ class Store {
   absl::StatusOr<::perceptron::v1::Model> Change(
       absl::string_view name, absl::string_view etag, bool validate_only,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change);
-  // NOT_FOUND, ABORTED. Streams that hold the model learn that it is closed.
+  // NOT_FOUND, ABORTED. Whoever holds the model learns that it is closed, and its open streams that
+  // they end.
   absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
 
   // The model, loaded if need be: concurrent callers wait for one load. NOT_FOUND.
@@ -91,6 +99,7 @@ class Store {
   absl::StatusOr<uint64_t> Count();
 
   Committer& committer() { return *committer_; }
+  OpenStreams& streams() { return streams_; }
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t memory_budget() const { return options_.memory_budget; }
 
@@ -103,9 +112,14 @@ class Store {
     std::list<std::string>::iterator place;
   };
 
+  absl::Status DeleteModel(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_);
   absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name);
   // Lets go of models that nobody holds until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whoever is loading the model has it, or failed.
+  void AwaitLoaded(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes and takes out whatever is in memory under the name of a model that was deleted.
+  void Forget(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The model if it is in memory.
   std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -115,6 +129,7 @@ class Store {
 
   const Options options_;
   const std::unique_ptr<Journal> journal_;
+  OpenStreams streams_;
 
   // Headers change one at a time.
   Mutex headers_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -20,6 +20,8 @@ struct Batch {
   std::span<const float> values;
   // One a row, or none (a batch to predict).
   std::span<const int32_t> labels;
+  // How much each row counts; one a row, or none: each counts 1.
+  std::span<const float> weights;
   // Not empty: an index is a position in these names, which strictly ascend.
   std::span<const absl::string_view> names;
   // > 0: rows are dense, and row_ends, indices and names are empty.
@@ -31,6 +33,7 @@ struct Batch {
     if (dense_width > 0) return i * dense_width;
     return i == 0 ? 0 : row_ends[i - 1];
   }
+  float weight(size_t i) const { return weights.empty() ? 1.0F : weights[i]; }
   Row row(size_t i) const {
     const size_t begin = row_begin(i);
     if (dense_width > 0) return Row{nullptr, values.data() + begin, dense_width};

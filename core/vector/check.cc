@@ -94,6 +94,8 @@ const char* FaultReason(Fault fault) {
       return "MISSING_LABEL";
     case Fault::kUnknownLabel:
       return "UNKNOWN_LABEL";
+    case Fault::kBadWeight:
+      return "BAD_WEIGHT";
     case Fault::kWeightOverflow:
       return "WEIGHT_OVERFLOW";
     case Fault::kFeatureCap:
@@ -110,6 +112,10 @@ Finding CheckColumns(const Batch& batch) {
   if (!batch.labels.empty() && batch.labels.size() != batch.rows()) {
     return Malformed("labels",
                      absl::StrCat(batch.labels.size(), " labels for ", batch.rows(), " rows"));
+  }
+  if (!batch.weights.empty() && batch.weights.size() != batch.rows()) {
+    return Malformed("weights",
+                     absl::StrCat(batch.weights.size(), " weights for ", batch.rows(), " rows"));
   }
   return {};
 }
@@ -140,13 +146,15 @@ Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fau
       break;
     case Fault::kUnsortedIndices: {
       const size_t i = FirstDescent(row);
-      finding.field = absl::StrCat("indices[", i, "]");
+      finding.field = "indices";
+      finding.place = i;
       finding.description = absl::StrCat(row.indices[i], " follows ", row.indices[i - 1],
                                          "; indices must strictly ascend");
       break;
     }
     case Fault::kIndexOutOfRange:
-      finding.field = absl::StrCat("indices[", row.size - 1, "]");
+      finding.field = "indices";
+      finding.place = row.size - 1;
       finding.description =
           absl::StrCat(row.indices[row.size - 1], " is not below the model's dimension ", dimension,
                        " (indices count from 0)");
@@ -154,7 +162,8 @@ Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fau
     case Fault::kNonFiniteValue: {
       size_t i = 0;
       while (i < row.size && std::isfinite(row.values[i])) ++i;
-      finding.field = absl::StrCat("values[", i, "]");
+      finding.field = "values";
+      finding.place = i;
       finding.description = absl::StrCat(row.values[i], " is not a finite number");
       break;
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/vector/batch.h"
@@ -26,6 +27,7 @@ enum class Fault : uint8_t {
   kWrongForm,
   kMissingLabel,
   kUnknownLabel,
+  kBadWeight,
   // One row of a good batch, when it would have been learned.
   kWeightOverflow,
   kFeatureCap,
@@ -37,9 +39,11 @@ const char* FaultReason(Fault fault);
 // What was wrong, and where.
 struct Finding {
   Fault fault = Fault::kNone;
-  // The field and what is wrong with it, in words for a person.
+  // The field of the batch, and what is wrong with it in words for a person.
   std::string field;
   std::string description;
+  // Which of the row's indices or values it is, from 0.
+  std::optional<size_t> place = std::nullopt;
 
   explicit operator bool() const { return fault != Fault::kNone; }
 };

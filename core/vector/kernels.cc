@@ -50,6 +50,38 @@ double SquaredNorm(const Row& row) {
   return LaneSum(row.size, [=](size_t i) { return Product(x[i], x[i]); });
 }
 
+double DotAt(std::span<const float> a, std::span<const float> b, const Row& row) {
+  return LaneSum(row.size, [&](size_t i) { return Product(a[row.index(i)], b[row.index(i)]); });
+}
+
+double WeightedSquaredNorm(std::span<const float> diagonal, const Row& row) {
+  return LaneSum(row.size, [&](size_t i) {
+    return static_cast<double>(diagonal[row.index(i)]) * Product(row.value(i), row.value(i));
+  });
+}
+
+double LargestWholeStep(double step, const Row& row) {
+  double largest = 0;
+  for (size_t i = 0; i < row.size; ++i) {
+    const double moved = std::abs(step * static_cast<double>(row.value(i)));
+    if (moved != std::floor(moved)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, moved);
+  }
+  return largest;
+}
+
+bool AllZero(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+}
+
+bool AllFinite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+}
+
+bool AllFinite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
 bool StaysFinite(std::span<const float> weights, double step, const Row& row) {
   for (size_t i = 0; i < row.size; ++i) {
     const double after = weights[row.index(i)] + step * static_cast<double>(row.value(i));
@@ -70,6 +102,42 @@ void AddScaled(std::span<float> weights, double step, const Row& row,
     squared_norm.Add(-Product(weight, weight));
     weight =
         static_cast<float>(static_cast<double>(weight) + step * static_cast<double>(row.value(i)));
+    squared_norm.Add(Product(weight, weight));
+  }
+}
+
+bool StaysFiniteAlong(std::span<const float> weights, double step, std::span<const float> diagonal,
+                      const Row& row) {
+  for (size_t i = 0; i < row.size; ++i) {
+    const uint32_t at = row.index(i);
+    const double after = weights[at] + step * Product(diagonal[at], row.value(i));
+    if (!(std::abs(after) <= std::numeric_limits<float>::max())) return false;
+  }
+  return true;
+}
+
+void AddScaledAlong(std::span<float> weights, double step, std::span<const float> diagonal,
+                    const Row& row, CompensatedSum& squared_norm) {
+  for (size_t i = 0; i < row.size; ++i) {
+    const uint32_t at = row.index(i);
+    float& weight = weights[at];
+    squared_norm.Add(-Product(weight, weight));
+    weight = static_cast<float>(weight + step * Product(diagonal[at], row.value(i)));
+    squared_norm.Add(Product(weight, weight));
+  }
+}
+
+void ShrinkVariances(std::span<float> variances, double confidence, const Row& row) {
+  for (size_t i = 0; i < row.size; ++i) {
+    float& variance = variances[row.index(i)];
+    const double moved = Product(variance, row.value(i));
+    variance = static_cast<float>(std::max(0.0, variance - confidence * moved * moved));
+  }
+}
+
+void Scale(std::span<float> weights, double factor, CompensatedSum& squared_norm) {
+  for (float& weight : weights) {
+    weight = static_cast<float>(weight * factor);
     squared_norm.Add(Product(weight, weight));
   }
 }

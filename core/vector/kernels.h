@@ -26,6 +26,31 @@ bool StaysFinite(std::span<const float> weights, double step, const Row& row);
 // weights.size(), none twice. O(row.size).
 void AddScaled(std::span<float> weights, double step, const Row& row, CompensatedSum& squared_norm);
 
+// sum of a_i b_i over the row's places i, in float64. O(row.size).
+double DotAt(std::span<const float> a, std::span<const float> b, const Row& row);
+
+// sum of diagonal_i x_i^2, in float64. O(row.size).
+double WeightedSquaredNorm(std::span<const float> diagonal, const Row& row);
+
+// The same two with each step scaled by a diagonal: weights_i += step diagonal_i x_i.
+bool StaysFiniteAlong(std::span<const float> weights, double step, std::span<const float> diagonal,
+                      const Row& row);
+void AddScaledAlong(std::span<float> weights, double step, std::span<const float> diagonal,
+                    const Row& row, CompensatedSum& squared_norm);
+
+// variances_i -= confidence variances_i^2 x_i^2, each rounded once and never below 0. O(row.size).
+void ShrinkVariances(std::span<float> variances, double confidence, const Row& row);
+
+// weights *= factor, each rounded once; adds their squares to squared_norm. O(weights).
+void Scale(std::span<float> weights, double factor, CompensatedSum& squared_norm);
+
+// The largest |step x_i|, if all of them are whole numbers; else infinity. O(row.size).
+double LargestWholeStep(double step, const Row& row);
+
+bool AllZero(std::span<const float> values);
+bool AllFinite(std::span<const float> values);
+bool AllFinite(std::span<const double> values);
+
 // A finite value as float32: what lies beyond its range becomes its largest number, not infinity.
 float Saturate(double value);
 

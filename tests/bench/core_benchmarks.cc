@@ -13,7 +13,6 @@
 #include "perceptron/v1/model.pb.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/plain_loop.h"
-#include "tests/bench/process.h"
 #include "tests/bench/rows.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,6 +1,6 @@
 // What an empty server takes: memory, and time from its start until it serves.
 #include "tests/bench/benchmark.h"
-#include "tests/bench/process.h"
+#include "tests/bench/servers.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
@@ -10,8 +10,8 @@ std::vector<Benchmark> ProcessBenchmarks(const Options& /*options*/) {
             {"empty_start", "s", Goal::kAtMost, 2, {}, {}}},
            [](std::vector<Figure>& figures) {
              const testing::TempDir dir;
-             const Process real(RealServerCommand(dir.path()));
-             const Process null(NullServerCommand(dir.path()));
+             const testing::Process real(RealServerCommand(dir.path()));
+             const testing::Process null(NullServerCommand(dir.path()));
              Add(figures[0], real.ResidentBytes(), null.ResidentBytes());
              Add(figures[1], real.start_seconds(), null.start_seconds());
            }}};

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 
 namespace perceptrond::bench {
@@ -25,6 +26,22 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
 }
 
 }  // namespace
+
+std::vector<std::string> RealServerCommand(const std::string& dir) {
+  return {PERCEPTROND_BINARY,
+          "--address",
+          "127.0.0.1:0",
+          "--address",
+          absl::StrCat("unix:", dir, "/real.sock"),
+          "--data-dir",
+          dir + "/data",
+          "--metrics-address",
+          "127.0.0.1:0"};
+}
+
+std::vector<std::string> NullServerCommand(const std::string& dir) {
+  return {NULL_SERVER_BINARY, "127.0.0.1:0", absl::StrCat("unix:", dir, "/null.sock")};
+}
 
 Servers& Servers::Get() {
   if (Instance() == nullptr) Instance().reset(new Servers);

@@ -5,12 +5,17 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/bench/load.h"
-#include "tests/bench/process.h"
+#include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
+
+// Both listen on a free port of the loopback address and on a Unix socket in `dir`.
+std::vector<std::string> RealServerCommand(const std::string& dir);
+std::vector<std::string> NullServerCommand(const std::string& dir);
 
 // Not thread-safe.
 class Servers {
@@ -33,8 +38,8 @@ class Servers {
   Servers();
 
   testing::TempDir dir_;
-  Process real_;
-  Process null_;
+  testing::Process real_;
+  testing::Process null_;
   std::shared_ptr<grpc::Channel> real_channels_[2];
   std::shared_ptr<grpc::Channel> null_channels_[2];
 };

@@ -138,9 +138,16 @@ TEST(Vw, KnowsLabelsFromTags) {
   EXPECT_NE(Error(format.get(), "1|f a").find("tag"), std::string::npos);
 }
 
-TEST(Vw, RefusesMalformedLinesAndImportance) {
+TEST(Vw, TheImportanceIsTheExamplesWeight) {
   const auto format = Make(Options(FormatKind::kVw));
-  EXPECT_NE(Error(format.get(), "1 2.0 |f a").find("importance"), std::string::npos);
+  EXPECT_EQ(Parsed(format.get(), "1 2.5 |f a").weight, 2.5F);
+  EXPECT_EQ(Parsed(format.get(), "1 |f a").weight, 1);
+  EXPECT_NE(Error(format.get(), "1 0 |f a").find("importance"), std::string::npos);
+  EXPECT_NE(Error(format.get(), "1 -2 |f a").find("importance"), std::string::npos);
+}
+
+TEST(Vw, RefusesMalformedLines) {
+  const auto format = Make(Options(FormatKind::kVw));
   for (const char* line : {"1 a b", "1 |f a:x", "1 |f a:nan", "1 |f:x a", "1 |f :2", "2 |f a",
                            "1 1 1 x |f a", "|f a"}) {
     Error(format.get(), line);

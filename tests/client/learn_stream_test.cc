@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "client/error.h"
+#include "google/rpc/error_details.pb.h"
 #include "tests/client/fake_server.h"
 
 namespace perceptrond::client {
@@ -234,6 +236,38 @@ TEST(LearnStream, GivesUpOnAServerThatStaysAway) {
   EXPECT_GT(server.openings(), 1);
 }
 
+TEST(LearnStream, SaysHowLongItTriedBeforeItGaveUp) {
+  FakeServer server;
+  server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
+  };
+  LearnOptions options = Quick();
+  options.retry.give_up_after = absl::Milliseconds(10);
+  EXPECT_EQ(GaveUpAfter(LearnStream::Open(server.Connect(), "m", options).status()),
+            absl::Milliseconds(10));
+  // It was not to be tried again.
+  options.retry.give_up_after = absl::ZeroDuration();
+  EXPECT_FALSE(GaveUpAfter(LearnStream::Open(server.Connect(), "m", options).status()).has_value());
+}
+
+TEST(LearnStream, CountsNoTimeInWhichNothingWasDueAsTimeWithoutAnAnswer) {
+  FakeServer server;
+  int dropped = 0;
+  server.fate = [&](const v1::LearnStreamRequest&) {
+    return dropped++ == 0 ? Fate::kDropBefore : Fate::kAnswer;
+  };
+  LearnOptions options = Quick();
+  options.retry.give_up_after = absl::Milliseconds(300);
+  auto stream = MustOpen(&server, options);
+  // Time itself is what this is about: longer than it would try.
+  const absl::Time late = absl::Now() + absl::Milliseconds(350);
+  while (absl::Now() < late) EXPECT_EQ(server.openings(), 1);
+  ASSERT_TRUE(stream->Push(Example(0)).ok());
+  const auto totals = stream->Finish();
+  ASSERT_TRUE(totals.ok()) << totals.status();
+  EXPECT_EQ(totals->reconnects, 1);
+}
+
 TEST(LearnStream, NoticesThatTheModelWasReplaced) {
   FakeServer server;
   server.fate = [&](const v1::LearnStreamRequest&) {
@@ -259,20 +293,29 @@ TEST(LearnStream, NamesItselfAtRandomWhereNobodyNamedIt) {
   EXPECT_EQ(server.producer_ids().size(), 2u);
 }
 
-TEST(LearnStream, GoesOnWithoutNumbersWhenThereAreTooManyProducers) {
+TEST(LearnStream, FailsAtOnceRatherThanGoOnWithoutNumbersWhenThereAreTooManyProducers) {
   FakeServer server;
   server.on_open = [](int64_t, const v1::LearnStreamRequest& request) {
     if (!request.has_producer()) return grpc::Status::OK;
-    return ToGrpcStatus(
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_nanos(1);
+    google::rpc::Status error = ToRpcStatus(
         MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT", "10,000 producers"));
+    error.add_details()->PackFrom(retry);
+    return ToGrpcStatus(ToAbslStatus(error));
   };
   LearnOptions options = Quick();
   options.producer_id.clear();
-  auto stream = MustOpen(&server, std::move(options));
-  EXPECT_EQ(stream->producer_id(), "");
-  for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
-  EXPECT_TRUE(stream->MarkPass().ok());
-  EXPECT_TRUE(stream->Finish().ok());
+  const auto stream = LearnStream::Open(server.Connect(), "m", options);
+  EXPECT_EQ(ErrorReason(stream.status()), "PRODUCER_LIMIT");
+  EXPECT_FALSE(GaveUpAfter(stream.status()).has_value());
+  EXPECT_EQ(server.openings(), 1);
+  options.numbered = false;
+  auto unnumbered = MustOpen(&server, std::move(options));
+  EXPECT_EQ(unnumbered->producer_id(), "");
+  for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(unnumbered->Push(Example(id)).ok());
+  EXPECT_TRUE(unnumbered->MarkPass().ok());
+  EXPECT_TRUE(unnumbered->Finish().ok());
   EXPECT_EQ(server.producer("").account, UpTo(10));
 }
 

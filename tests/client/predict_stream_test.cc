@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "tests/client/fake_server.h"
@@ -69,6 +72,44 @@ TEST(PredictStream, FailsWhenTheServerStaysAway) {
   ASSERT_TRUE(stream.Push(Example(1)).ok());
   EXPECT_TRUE(absl::IsUnavailable(stream.Finish()));
   EXPECT_TRUE(collected.tags.empty());
+}
+
+TEST(PredictStream, SaysThatItGaveUpAndEnds) {
+  FakeServer server;
+  server.predict_break_after = 0;
+  Collected collected;
+  std::atomic<int> ends = 0;
+  std::atomic<int> breaks = 0;
+  PredictOptions options = Collecting(&collected);
+  options.retry.give_up_after = absl::Milliseconds(10);
+  options.on_reconnect = [&](const absl::Status&) { ++breaks; };
+  options.on_end = [&] { ++ends; };
+  {
+    PredictStream stream(server.Connect(), "m", std::move(options));
+    ASSERT_TRUE(stream.Push(Example(1)).ok());
+    EXPECT_EQ(GaveUpAfter(stream.Finish()), absl::Milliseconds(10));
+  }
+  EXPECT_GT(breaks, 0);
+  EXPECT_EQ(ends, 1);
+}
+
+TEST(PredictStream, IsBrokenOffByItsOwner) {
+  FakeServer server;
+  server.predict_break_after = 0;
+  Collected collected;
+  PredictOptions options = Collecting(&collected);
+  std::promise<void> broken;
+  options.on_reconnect = [&, once = false](const absl::Status&) mutable {
+    if (!std::exchange(once, true)) broken.set_value();
+  };
+  PredictStream stream(server.Connect(), "m", std::move(options));
+  std::thread owner([&] {
+    broken.get_future().wait();
+    stream.Cancel();
+  });
+  ASSERT_TRUE(stream.Push(Example(1)).ok());
+  EXPECT_TRUE(absl::IsCancelled(stream.Finish()));
+  owner.join();
 }
 
 TEST(PredictStream, FinishesWithoutAnyRow) {

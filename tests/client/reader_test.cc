@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace perceptrond::client {
 namespace {
@@ -78,6 +79,31 @@ TEST_F(ReaderTest, NamesTheLineThatIsMalformedAndGoesOn) {
   EXPECT_EQ(reader.line(), 4);
   EXPECT_EQ(row.indices, std::vector<uint32_t>{1});
   EXPECT_FALSE(*reader.Next(&row));
+}
+
+TEST_F(ReaderTest, RecognizesACompressedFile) {
+  const std::pair<std::string, std::string> files[] = {
+      {"\x1F\x8B\x08rest", "zcat"},
+      {"\x28\xB5\x2F\xFDrest", "zstdcat"},
+      {std::string("\xFD\x37\x7A\x58\x5A\0rest", 10), "xzcat"},
+      {"BZh91AY&SYrest", "bzcat"},
+  };
+  for (const auto& [content, unpack] : files) {
+    Reader reader = Over(content, 1);
+    Row row;
+    EXPECT_TRUE(absl::IsFailedPrecondition(reader.Next(&row).status())) << unpack;
+    ASSERT_NE(reader.compression(), nullptr) << unpack;
+    EXPECT_EQ(reader.compression()->unpack, unpack);
+  }
+}
+
+TEST_F(ReaderTest, TakesNoTextForACompressedFile) {
+  for (const char* content : {"BZh is a word", "7zXZ", ""}) {
+    Reader reader = Over(content);
+    Row row;
+    (void)reader.Next(&row);
+    EXPECT_EQ(reader.compression(), nullptr) << content;
+  }
 }
 
 TEST_F(ReaderTest, ReadsLinesLongerThanItsBuffer) {

@@ -19,16 +19,22 @@ expect() {  # expect CODE PATTERN ARGUMENT...
 
 expect 0 'perceptronctl [0-9]' --version
 expect 0 'A first model' --help
+expect 0 'reconnecting included' --help
+expect 0 '4 no answer within --timeout' --help
 for command in create list get update delete freeze unfreeze learn predict watch health; do
   expect 0 'Example' "$command" --help
 done
-expect 2 'subcommand' 
+expect 2 'subcommand'
+expect 2 'there is no subcommand frobnicate' frobnicate
 expect 2 'NAME' get
 expect 2 'exactly one of' create m
 expect 2 'excludes' create m --dimension 4 --named
 expect 2 'text' list -o yaml
 expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
 expect 2 'say what to change' update m
+# Neither gRPC nor a terminal gets bytes that are no text.
+expect 2 'no valid UTF-8: x\\xff' get "$(printf 'x\377')"
+expect 2 'no subcommand \\x1b' "$(printf '\033[31m')"
 # Nobody listens there; -o is taken before and after the subcommand.
 expect 1 'is perceptrond running there' --server unix:/nonexistent/socket --timeout 0.2 -o json list
 expect 1 'is perceptrond running there' list --server unix:/nonexistent/socket --timeout 0.2 -o json

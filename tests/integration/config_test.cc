@@ -4,23 +4,11 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
 namespace {
-
-std::string ReadAll(const std::string& path) {
-  std::ostringstream content;
-  content << std::ifstream(path).rdbuf();
-  return content.str();
-}
-
-// With standard error in the output.
-CommandResult RunServer(const std::string& arguments) {
-  return RunCommand(std::string(PERCEPTROND_BINARY) + " " + arguments + " 2>&1");
-}
 
 // An environment variable for the servers started while it lives.
 class Environment {

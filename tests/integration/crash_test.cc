@@ -1,8 +1,10 @@
-// The server is killed with SIGKILL again and again while producers send. After each kill the
-// journal is read as a restart would read it: everything acknowledged is in, nothing is in twice,
-// and the weights are those of a serial run over the journal, bit for bit.
+// The server is killed with SIGKILL again and again while producers send, in every other round
+// while it takes snapshot after snapshot. After each kill the journal is read as a restart would
+// read it: everything acknowledged is in, nothing is in twice, and the weights are those of a
+// serial run over all updates there ever were, bit for bit.
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -12,6 +14,7 @@
 #include "client/learn_stream.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/model.h"
+#include "core/model/snapshot_codec.h"
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
@@ -83,37 +86,134 @@ class Acknowledged {
   std::map<uint64_t, Sent> updates_;
 };
 
-// The textbook, over the journal's rows.
+// One producer's rows again, in its order.
+class Rows {
+ public:
+  explicit Rows(int producer) : producer_(producer), random_(producer) {}
+  const client::Row& operator[](int64_t number) {
+    while (static_cast<int64_t>(rows_.size()) <= number)
+      rows_.push_back(MakeRow(producer_, static_cast<int64_t>(rows_.size()), random_));
+    return rows_[number];
+  }
+
+ private:
+  const int producer_;
+  std::mt19937 random_;
+  std::vector<client::Row> rows_;
+};
+
+// Every update that is known of, by the revision it produced: from the journal's records, and where
+// a snapshot has taken their place from what was acknowledged.
+class History {
+ public:
+  void Add(uint64_t revision, const client::Row& row) {
+    const auto [known, is_new] = rows_.emplace(revision, row);
+    EXPECT_EQ(known->second.indices, row.indices) << "history has changed at " << revision;
+    EXPECT_EQ(known->second.values, row.values) << "history has changed at " << revision;
+    if (!is_new) return;
+    const Sent sent = SentAs(row);
+    EXPECT_TRUE(learned_.insert(sent).second)
+        << "learned twice: " << sent.producer << " " << sent.number;
+  }
+  void Add(const storage::UpdateRecord& record) {
+    int begin = 0;
+    for (int i = 0; i < record.labels_size(); ++i) {
+      client::Row row;
+      const int end = static_cast<int>(record.row_ends(i));
+      row.indices.assign(record.indices().begin() + begin, record.indices().begin() + end);
+      row.values.assign(record.values().begin() + begin, record.values().begin() + end);
+      row.label = record.labels(i);
+      Add(record.first_revision() + i, row);
+      begin = end;
+    }
+  }
+  const client::Row* Find(uint64_t revision) const {
+    const auto found = rows_.find(revision);
+    return found == rows_.end() ? nullptr : &found->second;
+  }
+  const std::set<Sent>& learned() const { return learned_; }
+  static Sent SentAs(const client::Row& row) {
+    return {static_cast<int>(row.indices.back() - kShared),
+            static_cast<int64_t>(row.values.back() / kNumberUnit)};
+  }
+
+ private:
+  std::map<uint64_t, client::Row> rows_;
+  std::set<Sent> learned_;
+};
+
+// The textbook.
 struct SerialRun {
   std::vector<float> weights = std::vector<float>(kDimension);
   float offset = 0;
   uint64_t revision = 0;
-  std::map<Sent, uint64_t> learned;
-  std::map<uint64_t, Sent> by_revision;
 
-  void Learn(const uint32_t* indices, const float* values, size_t size, int label) {
+  void Learn(const client::Row& row) {
+    const int label = row.label;
     double score = offset;
-    for (size_t i = 0; i < size; ++i) score += static_cast<double>(weights[indices[i]]) * values[i];
+    for (size_t i = 0; i < row.indices.size(); ++i)
+      score += static_cast<double>(weights[row.indices[i]]) * row.values[i];
     // Lanes are summed in another order there: a score this close to 0 may fall on either side.
     EXPECT_LE(label * score, 1e-9) << "no mistake at revision " << revision;
-    for (size_t i = 0; i < size; ++i) {
-      weights[indices[i]] = static_cast<float>(static_cast<double>(weights[indices[i]]) +
-                                               label * static_cast<double>(values[i]));
+    for (size_t i = 0; i < row.indices.size(); ++i) {
+      float& weight = weights[row.indices[i]];
+      weight = static_cast<float>(static_cast<double>(weight) +
+                                  label * static_cast<double>(row.values[i]));
     }
     offset = static_cast<float>(static_cast<double>(offset) + label);
     ++revision;
-    const Sent sent{static_cast<int>(indices[size - 1] - kShared),
-                    static_cast<int64_t>(values[size - 1] / kNumberUnit)};
-    EXPECT_TRUE(learned.emplace(sent, revision).second)
-        << "learned twice: " << sent.producer << " " << sent.number;
-    by_revision[revision] = sent;
   }
 };
 
-class CrashTest : public ServerTest {
+// Flags that change from start to start.
+class ChangingConfig {
  protected:
-  // The whole log is kept, to be read.
-  CrashTest() : ServerTest({"--snapshot-bytes", "1GiB"}) { CreateDense("m", kDimension); }
+  void SetSnapshotBytes(const char* bytes) const {
+    std::ofstream(path()) << "snapshot-bytes = " << bytes << "\n";
+  }
+  std::string path() const { return config_dir_.path() + "/config"; }
+  ChangingConfig() { SetSnapshotBytes(kNever); }
+
+  static constexpr const char* kNever = "1GiB";
+  // As often as can be.
+  static constexpr const char* kOften = "4KiB";
+  TempDir config_dir_;
+};
+
+class CrashTest : private ChangingConfig, public ServerTest {
+ protected:
+  CrashTest() : ServerTest({"--config", path()}) { CreateDense("m", kDimension); }
+
+  void StartWithSnapshots(bool often) {
+    SetSnapshotBytes(often ? kOften : kNever);
+    server_.Restart();
+  }
+
+  // Goes on with the serial run to the journal's end, and compares at the snapshot. What a snapshot
+  // has taken the place of before anybody heard of it is not known: there its weights are taken
+  // over.
+  void RunTo(uint64_t end, const std::optional<storage::Snapshot>& snapshot) {
+    SerialRun stored;
+    if (snapshot.has_value()) {
+      const absl::StatusOr<LearnerState> state = ReadState(*snapshot);
+      ASSERT_TRUE(state.ok()) << state.status();
+      stored = {state->arrays.at(0), static_cast<float>(state->scalars.at(0)),
+                snapshot->revision()};
+    }
+    while (serial_.revision < end) {
+      if (const client::Row* row = history_.Find(serial_.revision + 1); row != nullptr) {
+        serial_.Learn(*row);
+        if (serial_.revision != stored.revision) continue;
+        EXPECT_EQ(serial_.offset, stored.offset);
+        EXPECT_EQ(serial_.weights, stored.weights);
+        ++snapshots_compared_;
+      } else {
+        ASSERT_LT(serial_.revision, stored.revision) << "an update is missing";
+        serial_ = stored;
+        ++snapshots_taken_over_;
+      }
+    }
+  }
 
   void CheckJournal(Acknowledged& acknowledged, bool finished) {
     RocksDbJournal::Options options;
@@ -124,20 +224,21 @@ class CrashTest : public ServerTest {
     ASSERT_TRUE(header.ok()) << header.status();
     const auto standing = (*journal)->LoadStanding(header->id());
     ASSERT_TRUE(standing.ok()) << standing.status();
+    const auto snapshot = (*journal)->LoadSnapshot(header->id());
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
 
-    SerialRun serial;
     const absl::Status replayed =
         (*journal)->Replay(header->id(), 0, [&](const storage::UpdateRecord& record, size_t) {
-          EXPECT_EQ(record.first_revision(), serial.revision + 1);
-          uint32_t begin = 0;
-          for (int i = 0; i < record.labels_size(); ++i) {
-            serial.Learn(record.indices().data() + begin, record.values().data() + begin,
-                         record.row_ends(i) - begin, record.labels(i));
-            begin = record.row_ends(i);
-          }
+          history_.Add(record);
           return absl::OkStatus();
         });
     ASSERT_TRUE(replayed.ok()) << replayed;
+    const uint64_t updates = standing->counters.updates();
+    for (const auto& [revision, sent] : acknowledged.updates()) {
+      ASSERT_LE(revision, updates) << "an acknowledged update is not in";
+      history_.Add(revision, rows_[sent.producer][sent.number]);
+    }
+    ASSERT_NO_FATAL_FAILURE(RunTo(updates, *snapshot));
 
     std::map<std::string, int64_t> positions;
     int64_t accounted = 0;
@@ -147,7 +248,6 @@ class CrashTest : public ServerTest {
     }
     // Counters and positions are one cut: each example counts once.
     EXPECT_EQ(standing->counters.examples(), accounted);
-    EXPECT_EQ(standing->counters.updates(), serial.revision);
     for (int producer = 0; producer < kProducers; ++producer) {
       const int64_t position = positions["p" + std::to_string(producer)];
       EXPECT_GE(position, acknowledged.through(producer)) << "an acknowledged example is not in";
@@ -155,24 +255,26 @@ class CrashTest : public ServerTest {
         EXPECT_EQ(position, acknowledged.through(producer));
       }
     }
-    for (const auto& [sent, revision] : serial.learned) {
+    for (const Sent& sent : history_.learned()) {
       EXPECT_LT(sent.number, positions["p" + std::to_string(sent.producer)])
           << "learned ahead of the position";
-    }
-    for (const auto& [revision, sent] : acknowledged.updates()) {
-      ASSERT_TRUE(serial.by_revision.contains(revision)) << "an acknowledged update is not in";
-      EXPECT_EQ(serial.by_revision[revision], sent);
     }
     const auto model = Model::Load(*header, **journal, {});
     ASSERT_TRUE(model.ok()) << model.status();
     const Model::View view = (*model)->MakeView();
-    EXPECT_EQ(view.weights.revision, serial.revision);
+    EXPECT_EQ(view.weights.revision, serial_.revision);
     std::vector<float> loaded(kDimension);
     for (size_t i = 0; i < view.weights.indices.size(); ++i)
       loaded[view.weights.indices[i]] = view.weights.values[i];
-    EXPECT_EQ(0, std::memcmp(loaded.data(), serial.weights.data(), kDimension * sizeof(float)));
-    EXPECT_EQ(view.weights.offset, serial.offset);
+    EXPECT_EQ(0, std::memcmp(loaded.data(), serial_.weights.data(), kDimension * sizeof(float)));
+    EXPECT_EQ(view.weights.offset, serial_.offset);
   }
+
+  History history_;
+  SerialRun serial_;
+  Rows rows_[kProducers] = {Rows(0), Rows(1), Rows(2), Rows(3)};
+  int snapshots_compared_ = 0;
+  int snapshots_taken_over_ = 0;
 };
 
 TEST_F(CrashTest, EverythingAcknowledgedIsInOnceAfterEachOfFiftyKills) {
@@ -204,10 +306,12 @@ TEST_F(CrashTest, EverythingAcknowledgedIsInOnceAfterEachOfFiftyKills) {
   }
   std::mt19937 random(1);
   for (int kill = 0; kill < kKills && !HasFailure(); ++kill) {
-    acknowledged.Await(1 + random() % 3000);
+    // Long enough for some snapshots to be over, and for others to be under way.
+    const bool snapshots = kill % 2 == 1;
+    acknowledged.Await(1 + random() % (snapshots ? 6000 : 3000));
     server_.Kill();
     CheckJournal(acknowledged, /*finished=*/false);
-    server_.Restart();
+    StartWithSnapshots(/*often=*/!snapshots);
   }
   stop = true;
   for (std::thread& producer : producers) producer.join();
@@ -216,7 +320,9 @@ TEST_F(CrashTest, EverythingAcknowledgedIsInOnceAfterEachOfFiftyKills) {
   EXPECT_EQ(server_.Terminate(), 0);
   CheckJournal(acknowledged, /*finished=*/true);
   EXPECT_GT(model.revision(), 0);
-  std::printf("%d kills, %lld examples, %lld updates\n", kKills,
+  EXPECT_GT(snapshots_compared_, 0);
+  std::printf("%d kills, %d snapshots compared and %d taken over, %lld examples, %lld updates\n",
+              kKills, snapshots_compared_, snapshots_taken_over_,
               static_cast<long long>(model.report().examples()),
               static_cast<long long>(model.revision()));
 }

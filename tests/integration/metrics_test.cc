@@ -77,5 +77,28 @@ TEST_F(ServerMetricsTest, CountersGoOnAfterASigkill) {
               ::testing::HasSubstr("perceptrond_model_examples_total{model_name=\"a\"} 1"));
 }
 
+TEST_F(ServerMetricsTest, WhatIsOnlyKnownOfALoadedModelIsAbsentUntilItIsLoaded) {
+  CreateDense("a", 1);
+  LearnOne("a");
+  const auto known = ::testing::AllOf(::testing::HasSubstr("perceptrond_model_weight_norm"),
+                                      ::testing::HasSubstr("perceptrond_model_journal_bytes"),
+                                      ::testing::HasSubstr("perceptrond_model_state"));
+  const auto unknown =
+      ::testing::AllOf(::testing::Not(::testing::HasSubstr("perceptrond_model_weight_norm")),
+                       ::testing::Not(::testing::HasSubstr("perceptrond_model_journal_bytes")),
+                       ::testing::Not(::testing::HasSubstr("perceptrond_model_state")));
+  EXPECT_THAT(Scrape(), known);
+  server_.Kill();
+  Restart();
+  EXPECT_THAT(Scrape(), unknown);
+  grpc::ClientContext context;
+  v1::ListModelsResponse list;
+  ASSERT_TRUE(models_->ListModels(&context, v1::ListModelsRequest(), &list).ok());
+  EXPECT_FALSE(list.models(0).report().has_weight_norm());
+  EXPECT_EQ(list.models(0).report().state(), v1::CONVERGENCE_STATE_UNSPECIFIED);
+  EXPECT_GT(Get("a", v1::MODEL_VIEW_BASIC).report().weight_norm(), 0);
+  EXPECT_THAT(Scrape(), known);
+}
+
 }  // namespace
 }  // namespace perceptrond::testing

@@ -121,6 +121,35 @@ TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
   EXPECT_EQ(BadField(bad_name), "model_id");
 }
 
+TEST_F(ModelServiceTest, BytesThatAreNoRequestOrTooManyGetDetailsFromEveryMethod) {
+  for (const char* method :
+       {"ModelService/CreateModel", "ModelService/GetModel", "ModelService/ListModels",
+        "ModelService/UpdateModel", "ModelService/DeleteModel", "ModelService/FreezeModel",
+        "ModelService/UnfreezeModel", "LearningService/Learn", "LearningService/Predict",
+        "LearningService/WatchModel"}) {
+    const std::string path = std::string("/perceptron.v1.") + method;
+    const grpc::Status malformed = CallRaw(path, {"\xff\xff\xff"});
+    EXPECT_EQ(malformed.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_EQ(Reason(malformed), "MALFORMED_MESSAGE") << method;
+    EXPECT_THAT(BadField(malformed), ::testing::StartsWith("perceptron.v1.")) << method;
+    const grpc::Status large = CallRaw(path, {std::string((16 << 20) + 1, 'x')});
+    EXPECT_EQ(large.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << method;
+    EXPECT_EQ(Reason(large), "MESSAGE_TOO_LARGE") << method;
+  }
+}
+
+TEST_F(ModelServiceTest, AViewThatIsNoneIsRefused) {
+  Create("m", Dense(1));
+  grpc::ClientContext context;
+  v1::GetModelRequest request;
+  request.set_name("models/m");
+  request.set_view(static_cast<v1::ModelView>(77));
+  v1::Model model;
+  const grpc::Status status = models_->GetModel(&context, request, &model);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BadField(status), "view");
+}
+
 TEST_F(ModelServiceTest, UnknownModelsAreNotFoundByEveryMethod) {
   for (const grpc::Status& status : {TryGet("models/none"), Delete("models/none")}) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);

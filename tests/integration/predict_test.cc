@@ -77,7 +77,7 @@ TEST_F(PredictTest, ABadRowRefusesAUnaryBatchWhole) {
   const grpc::Status status = Learn(learn);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Reason(status), "NON_FINITE_VALUE");
-  EXPECT_EQ(BadField(status), "examples[1].values[0]");
+  EXPECT_EQ(BadField(status), "examples[1].sparse.values[0]");
   EXPECT_EQ(Get("plane").report().examples(), 0);
   v1::PredictRequest predict = ThreePoints();
   predict.mutable_examples(1)->mutable_dense()->add_values(0);
@@ -85,6 +85,102 @@ TEST_F(PredictTest, ABadRowRefusesAUnaryBatchWhole) {
   const grpc::Status refused = Predict(predict, &response);
   EXPECT_EQ(Reason(refused), "WRONG_DIMENSION");
   EXPECT_EQ(BadField(refused), "examples[1].dense.values");
+}
+
+TEST_F(PredictTest, ARowThatOverflowsWhenItsTurnComesIsRefusedAlone) {
+  CreateDense("far", 2);
+  v1::LearnRequest learn;
+  learn.set_model("models/far");
+  *learn.add_examples() = SparseExample(1, {{0, 1}, {1, 1}});
+  *learn.add_examples() = SparseExample(-1, {{0, 3e38F}});
+  *learn.add_examples() = SparseExample(-1, {{0, -1e38F}, {1, -3e38F}});
+  // Only what the rows before it taught makes this one too large.
+  *learn.add_examples() = SparseExample(1, {{0, 2e38F}, {1, 1e38F}});
+  v1::LearnResult result;
+  EXPECT_TRUE(Learn(learn, &result).ok());
+  EXPECT_EQ(result.updates(), 3);
+  ASSERT_EQ(result.errors_size(), 1);
+  EXPECT_EQ(result.errors(0).row(), 3);
+  EXPECT_EQ(Reason(result.errors(0).status()), "WEIGHT_OVERFLOW");
+}
+
+TEST_F(PredictTest, HashedNamesThatAddUpToNoNumberRefuseAUnaryBatchWhole) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_hashed()->set_bits(1);
+  Create("tiny", settings);
+  v1::LearnRequest learn;
+  learn.set_model("models/tiny");
+  learn.add_examples()->set_label(1);
+  learn.add_examples()->set_label(1);
+  for (const char* name : {"a", "b", "c", "d"}) {
+    learn.mutable_examples(1)->mutable_named()->add_names(name);
+    learn.mutable_examples(1)->mutable_named()->add_values(3e38F);
+  }
+  EXPECT_EQ(Reason(Learn(learn)), "NON_FINITE_VALUE");
+  EXPECT_EQ(Get("tiny").report().examples(), 0);
+}
+
+TEST_F(PredictTest, ReplayedUnaryBatchesAreAcknowledgedByAFrozenModel) {
+  v1::LearnRequest learn;
+  learn.set_model("models/plane");
+  learn.set_producer_id("p");
+  *learn.add_examples() = SparseExample(-1, {{0, 5}});
+  ASSERT_TRUE(Learn(learn).ok());
+  v1::FreezeModelRequest freeze;
+  freeze.set_name("models/plane");
+  grpc::ClientContext context;
+  v1::Model frozen;
+  ASSERT_TRUE(models_->FreezeModel(&context, freeze, &frozen).ok());
+  v1::LearnResult result;
+  ASSERT_TRUE(Learn(learn, &result).ok());
+  EXPECT_EQ(result.duplicates(), 1);
+  EXPECT_EQ(result.acknowledged_through(), 0);
+  *learn.add_examples() = SparseExample(-1, {{0, 5}});
+  EXPECT_EQ(Reason(Learn(learn)), "MODEL_FROZEN");
+  EXPECT_EQ(Get("plane").report().examples(), 1);
+}
+
+TEST_F(PredictTest, RefusedCallsLeaveRoomForProducers) {
+  v1::LearnRequest learn;
+  learn.set_model("models/plane");
+  *learn.add_examples() = SparseExample(-1, {{0, NAN}});
+  for (int i = 0; i <= 10'000; ++i) {
+    learn.set_producer_id(std::to_string(i));
+    ASSERT_EQ(Reason(Learn(learn)), "NON_FINITE_VALUE");
+  }
+  *learn.mutable_examples(0) = SparseExample(-1, {{0, 5}});
+  EXPECT_TRUE(Learn(learn).ok());
+}
+
+TEST_F(PredictTest, AWatcherDoesNotGoOnToAnotherModelOfTheSameName) {
+  grpc::ClientContext context;
+  v1::WatchModelRequest request;
+  request.set_name("models/plane");
+  request.mutable_min_interval()->set_seconds(1);
+  const auto watch = learning_->WatchModel(&context, request);
+  v1::WatchModelResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  grpc::ClientContext deleting;
+  v1::DeleteModelRequest remove;
+  remove.set_name("models/plane");
+  google::protobuf::Empty empty;
+  ASSERT_TRUE(models_->DeleteModel(&deleting, remove, &empty).ok());
+  CreateDense("plane", 2);
+  EXPECT_FALSE(watch->Read(&response));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(PredictTest, ABadValueOfANameIsNamedWhereTheSenderPutIt) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named()->set_max_features(3);
+  Create("words", settings);
+  v1::PredictRequest request;
+  request.set_model("models/words");
+  *request.add_examples() = NamedExample("", {{"zebra", 1}, {"mule", NAN}, {"ape", 1}});
+  v1::PredictResponse response;
+  const grpc::Status status = Predict(request, &response);
+  EXPECT_EQ(Reason(status), "NON_FINITE_VALUE");
+  EXPECT_EQ(BadField(status), "examples[0].named.values[1]");
 }
 
 TEST_F(PredictTest, AnOlderStateThanAskedForIsNotAnswered) {

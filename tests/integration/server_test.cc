@@ -3,36 +3,32 @@
 #include <grpcpp/security/credentials.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
 namespace {
 
-std::string ReadAll(const std::string& path) {
-  std::ostringstream content;
-  content << std::ifstream(path).rdbuf();
-  return content.str();
-}
-
-CommandResult RunServer(const std::string& arguments) {
-  return RunCommand(std::string(PERCEPTROND_BINARY) + " --metrics-address=off " + arguments +
-                    " 2>&1");
-}
-
 class ServerProcessTest : public ServerTest {};
 
 TEST_F(ServerProcessTest, ADirectoryInUseIsRefusedWithWords) {
   const CommandResult second =
-      RunServer("--address 127.0.0.1:0 --data-dir " + dir_.path() + "/data");
+      RunServer("--metrics-address off --address 127.0.0.1:0 --data-dir " + dir_.path() + "/data");
   EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.out, ::testing::HasSubstr("waiting for it to let go"));
   EXPECT_THAT(second.out, ::testing::HasSubstr("in use by another server"));
 }
 
+TEST_F(ServerProcessTest, AServerStartedWhileTheOneBeforeItStillStopsTakesOver) {
+  server_.Signal(SIGTERM);
+  ServerProcess second(dir_.path() + "/data");
+  EXPECT_EQ(server_.Wait(), 0);
+  EXPECT_EQ(second.Terminate(), 0);
+}
+
 TEST_F(ServerProcessTest, AnAddressInUseIsRefusedWithWords) {
-  const CommandResult second =
-      RunServer("--address " + server_.address() + " --data-dir " + dir_.path() + "/other");
+  const CommandResult second = RunServer("--metrics-address off --address " + server_.address() +
+                                         " --data-dir " + dir_.path() + "/other");
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_THAT(second.out, ::testing::HasSubstr("cannot listen on " + server_.address()));
 }
@@ -99,6 +95,38 @@ TEST_F(ServerProcessTest, TlsServesThoseWhoSpeakItAndNobodyElse) {
   const grpc::Status served = list(grpc::SslCredentials(ssl));
   EXPECT_TRUE(served.ok()) << served.error_message();
   EXPECT_EQ(list(grpc::InsecureChannelCredentials()).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Runs openssl to make a certificate and its key.
+void MakeCertificate(const std::string& certificate, const std::string& key) {
+  const std::string command =
+      "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout " + key +
+      " -out " + certificate + " 2>/dev/null";
+  ASSERT_EQ(RunCommand(command).exit_code, 0);
+}
+
+TEST(ServerTls, AFileThatIsNoCertificateOrNoKeyOfItIsNamedBeforeAnythingListens) {
+  const TempDir dir;
+  const auto path = [&](const std::string& name) { return dir.path() + "/" + name; };
+  MakeCertificate(path("cert"), path("key"));
+  MakeCertificate(path("other-cert"), path("other-key"));
+  std::ofstream(path("garbage")) << "-----BEGIN CERTIFICATE-----\nno\n";
+  std::ofstream(path("cut-off")) << ReadAll(path("cert")) << ReadAll(path("cert")).substr(0, 300);
+  const auto complaint = [&](const std::string& certificate, const std::string& key,
+                             const std::string& ca) {
+    const CommandResult result = RunServer(
+        "--metrics-address off --address 127.0.0.1:0 --data-dir " + path("data") + " --tls-cert " +
+        path(certificate) + " --tls-key " + path(key) + " --tls-client-ca " + path(ca));
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.out, ::testing::Not(::testing::HasSubstr("cannot listen")));
+    return result.out;
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(complaint("garbage", "key", "cert"), HasSubstr(path("garbage") + " holds no cert"));
+  EXPECT_THAT(complaint("cut-off", "key", "cert"), HasSubstr(path("cut-off") + " is damaged"));
+  EXPECT_THAT(complaint("cert", "garbage", "cert"), HasSubstr(path("garbage") + " holds no priv"));
+  EXPECT_THAT(complaint("cert", "other-key", "cert"), HasSubstr(path("other-key") + " is not the"));
+  EXPECT_THAT(complaint("cert", "key", "garbage"), HasSubstr(path("garbage") + " holds no cert"));
 }
 
 }  // namespace

@@ -300,6 +300,23 @@ TEST_F(OptionsTest, ConfigFilesAreCheckedWhole) {
               HasSubstr("key data-dir: unbalanced quotes, or a # in the value"));
 }
 
+TEST_F(OptionsTest, ControlCharactersAreRefusedInEveryValueFromEverySource) {
+  EXPECT_THAT(Bad({"--data-dir", "/disk\r/a #b"}),
+              AllOf(HasSubstr("--data-dir"), HasSubstr("\"/disk\\r/a #b\""),
+                    HasSubstr("control character")));
+  EXPECT_THAT(Bad({"--address", "unix:/run/a\n"}), HasSubstr("control character"));
+  EXPECT_THAT(Bad({"--config", File("a", "data-dir = \"/disk\x07\"\n")}),
+              HasSubstr("control character"));
+  SetEnvironment("PERCEPTROND_DATA_DIR", "/disk\t1");
+  EXPECT_THAT(Bad({}), HasSubstr("control character"));
+}
+
+TEST_F(OptionsTest, CarriageReturnsMayEndTheLinesOfAConfigFile) {
+  EXPECT_EQ(
+      Good({"--config", File("a", "data-dir = /disk # here\r\nlog-level = debug\r\n")}).data_dir,
+      "/disk");
+}
+
 TEST_F(OptionsTest, PrintedConfigYieldsTheSameOptions) {
   const std::string pem = File("a.pem", "x");
   const std::vector<std::string> args = {"--address=127.0.0.1:1,unix:/a b",

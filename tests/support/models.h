@@ -97,7 +97,7 @@ inline Sent Send(Store& store, const std::string& name, const std::string& produ
   Sent sent;
   auto model = store.Acquire(name);
   if (!model.ok()) return {model.status(), {}};
-  auto found = (*model)->ledger().FindProducer(producer, 0);
+  auto found = (*model)->ledger().FindProducer(producer);
   if (!found.ok()) return {found.status(), {}};
   MutexLock turn(&(*found)->turn);
   LearnCall call;

@@ -1,13 +1,12 @@
 // The real server, as a process of its own: started, killed, stopped, started again on the same
-// data.
+// data. And other commands, run to their end.
 #pragma once
-
-#include <sys/types.h>
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "tests/support/process.h"
 
 namespace perceptrond::testing {
 
@@ -18,34 +17,27 @@ class ServerProcess {
   // Returns once the server serves. Aborts the test program, with the server's words, if it does
   // not come to that.
   explicit ServerProcess(std::string data_dir, std::vector<std::string> flags = {});
-  // SIGKILL, if it still runs.
-  ~ServerProcess();
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
 
-  const std::string& address() const { return address_; }
-  int metrics_port() const { return metrics_port_; }
-  pid_t pid() const { return pid_; }
+  const std::string& address() const { return process_->addresses().front(); }
+  int metrics_port() const;
+  pid_t pid() const { return process_->pid(); }
 
-  void Signal(int signal) const;
+  void Signal(int signal) const { process_->Signal(signal); }
   // Waits for the end: the exit code, or minus the signal that ended it.
-  int Wait();
+  int Wait() { return process_->Wait(); }
   // SIGKILL and wait.
   void Kill();
   // SIGTERM and wait for the exit code.
   int Terminate();
   // Starts again on the same data and the same port, after Wait.
-  void Restart();
+  void Restart() { Start(address()); }
 
  private:
   void Start(const std::string& address);
 
   const std::string data_dir_;
   const std::vector<std::string> flags_;
-  pid_t pid_ = -1;
-  std::string address_;
-  int metrics_port_ = 0;
-  std::thread log_reader_;
+  std::unique_ptr<Process> process_;
 };
 
 // What a command printed to standard output, and its exit code.
@@ -55,5 +47,10 @@ struct CommandResult {
 };
 // Runs a shell command with `input` on standard input. Standard error goes where the test's goes.
 CommandResult RunCommand(const std::string& command, const std::string& input = "");
+// Runs the server's program with these arguments, to its end; with standard error in the output.
+CommandResult RunServer(const std::string& arguments);
+
+// The whole file.
+std::string ReadAll(const std::string& path);
 
 }  // namespace perceptrond::testing

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tests/support/svmlight.h"
+
 namespace perceptrond::testing {
 
 // The path of a data set: in the directory that the environment names in PERCEPTROND_DATA, else in
@@ -22,3 +24,11 @@ inline std::optional<std::string> FindSharedData(const std::string& name) {
 }
 
 }  // namespace perceptrond::testing
+
+// Reads a data set in svmlight form into `variable`; without it the test is skipped.
+#define LOAD_OR_SKIP(variable, name)                                         \
+  const auto variable##_path = ::perceptrond::testing::FindSharedData(name); \
+  if (!variable##_path)                                                      \
+    GTEST_SKIP() << name << " is not there: set PERCEPTROND_DATA to the"     \
+                 << " directory of the shared data sets";                    \
+  const auto variable = ::perceptrond::testing::ReadSvmlight(*variable##_path)

@@ -2,6 +2,7 @@
 #include "core/convergence/progress.h"
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -139,23 +140,127 @@ TEST(Progress, KeepsTheLatestFloor) {
   EXPECT_EQ(report.update_bound, 144.0);
 }
 
-TEST(Progress, DropsAFloorThatTheCeilingContradicts) {
+// An update after which ||theta|| / eta is `norm`.
+Tally UpdateTo(double norm) {
+  Tally tally;
+  tally.examples = tally.mistakes = tally.updates = 1;
+  tally.whole_step = 1;
+  tally.scaled_norm = norm;
+  tally.at_zero = norm == 0;
+  return tally;
+}
+
+TheoremContext Applies(double margin_of_interest = 0) {
+  TheoremContext context;
+  context.applies = true;
+  context.margin_of_interest = margin_of_interest;
+  return context;
+}
+
+TEST(Progress, AProofOnceGivenStands) {
+  Progress progress;
+  // Ceilings 2, 0.1, then one that is looser again.
+  for (const double norm : {2.0, 0.2, 2.7}) progress.Add(UpdateTo(norm));
+  const Report report = progress.MakeReport(2.7 * 2.7, Applies(0.5));
+  EXPECT_NEAR(*report.margin_ceiling, 0.1, 1e-9);
+  EXPECT_EQ(report.margin_refuted, true);
+  EXPECT_EQ(report.state, ConvergenceState::kRefuted);
+}
+
+TEST(Progress, AFloorThatTheCeilingContradictedStaysAway) {
   Progress progress;
   PassSummary pass;
   pass.margin = 0.5;
   pass.squared_radius = 4;
   progress.AddPass(pass);
-  Tally mistakes;
-  mistakes.examples = mistakes.mistakes = mistakes.updates = 1;
-  for (int i = 0; i < 4; ++i) progress.Add(mistakes);
-  TheoremContext context;
-  context.applies = true;
-  // Four updates: ||theta|| / 4 is the ceiling.
-  EXPECT_TRUE(progress.MakeReport(4, context).margin_floor.has_value());
-  const Report report = progress.MakeReport(1, context);
-  EXPECT_EQ(report.margin_ceiling, 0.25);
+  progress.Add(UpdateTo(1));
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).margin_floor.has_value());
+  progress.Add(UpdateTo(0.5));
+  EXPECT_FALSE(progress.MakeReport(0.25, Applies()).margin_floor.has_value());
+  progress.Add(UpdateTo(3));
+  const Report report = progress.MakeReport(9, Applies());
   EXPECT_FALSE(report.margin_floor.has_value());
   EXPECT_FALSE(report.update_bound.has_value());
+}
+
+TEST(Progress, ComingBackToZeroProvesThatNothingSeparatesForGood) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  EXPECT_EQ(progress.MakeReport(1, Applies()).not_separable, false);
+  progress.Add(UpdateTo(0));
+  progress.Add(UpdateTo(1));
+  const Report report = progress.MakeReport(1, Applies());
+  EXPECT_EQ(report.not_separable, true);
+  EXPECT_EQ(report.state, ConvergenceState::kNotSeparable);
+  EXPECT_FALSE(progress.MakeReport(1, TheoremContext()).not_separable.has_value());
+}
+
+TEST(Progress, ZeroProvesNothingWhereArithmeticMayHaveRounded) {
+  for (const double step : {0x1p25, std::numeric_limits<double>::infinity()}) {
+    Progress progress;
+    Tally update = UpdateTo(1);
+    update.whole_step = step;
+    update.rounding = 1e-3;
+    progress.Add(update);
+    update = UpdateTo(0);
+    update.rounding = 1e-3;
+    progress.Add(update);
+    const Report report = progress.MakeReport(0, Applies());
+    EXPECT_EQ(report.not_separable, false);
+    // What rounding may have taken away is added again.
+    EXPECT_GT(*report.margin_ceiling, 0);
+  }
+}
+
+TEST(Progress, TheErrorCeilingNeedsAStreakLongEnoughAndExamplesThatComeOnce) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  Tally right;
+  right.examples = 3;
+  progress.Add(right);
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
+  right.examples = 997;
+  progress.Add(right);
+  // k = 1, m = 1000.
+  EXPECT_NEAR(*progress.MakeReport(1, Applies()).error_ceiling, std::log(2 / 0.05) / 1000, 1e-12);
+  progress.AddPass(PassSummary());
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
+}
+
+TEST(Progress, HasConvergedUntilTheNextUpdate) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kLearning);
+  PassSummary pass;
+  pass.converged = true;
+  progress.AddPass(pass);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kConverged);
+  progress.Add(UpdateTo(2));
+  EXPECT_EQ(progress.MakeReport(4, Applies()).state, ConvergenceState::kLearning);
+}
+
+TEST(Progress, DriftsWhileARiseOfTheErrorIsRecent) {
+  Progress progress;
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> uniform;
+  const auto feed = [&](int examples, double error) {
+    for (int i = 0; i < examples; ++i) {
+      Tally tally = uniform(random) < error ? UpdateTo(1) : Tally();
+      tally.examples = 1;
+      progress.Add(tally);
+    }
+    return progress.MakeReport(1, TheoremContext());
+  };
+  // Falls as it does while a model learns, and stands.
+  feed(500, 0.5);
+  EXPECT_EQ(feed(4000, 0.05).counters.drift.detected, 0U);
+  const Report drifting = feed(400, 0.5);
+  EXPECT_EQ(drifting.state, ConvergenceState::kDrifting);
+  EXPECT_GE(drifting.counters.drift.detected, 1U);
+  EXPECT_LT(drifting.counters.drift.error_before, drifting.counters.drift.error_after);
+  const Report later = feed(3000, 0.5);
+  EXPECT_EQ(later.state, ConvergenceState::kLearning);
+  EXPECT_NEAR(later.drift_window_error, 0.5, 0.05);
 }
 
 TEST(PassProgress, SumsUpItsStretches) {
@@ -188,7 +293,9 @@ TEST(PassProgress, ConvergesOnOneRevisionWithTheSmallestMargin) {
   pass.Add(tally, 4);
   const PassSummary summary = pass.End(1, 4, 3);
   EXPECT_TRUE(summary.converged);
-  EXPECT_EQ(summary.margin, 0.5);
+  // 2 is the largest squared norm.
+  EXPECT_NEAR(*summary.margin, 0.5, 1e-11);
+  EXPECT_LE(*summary.margin, 0.5);
 }
 
 TEST(PassProgress, DoesNotConvergeIfAnotherChangedTheModelBeforeTheMark) {

@@ -81,6 +81,52 @@ TEST_P(Theorem, HoldsAtEveryMomentOfTheRun) {
   }
 }
 
+// Steps that float32 cannot hold prove nothing.
+TEST(TheoremLimits, StepsThatVanishInFloat32RefuteNothing) {
+  for (const double step : {1e-50, 1e-300, 1e-42}) {
+    v1::Model settings = DenseSettings("tiny", 1);
+    settings.mutable_learner()->set_step_size(step);
+    settings.mutable_learner()->set_offset_value(0);
+    settings.set_margin_of_interest(0.1);
+    LoneModel lone(settings);
+    const Columns columns = Columns().AddDense({1}, 1).AddDense({-1}, -1);
+    for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
+    const Report report = lone.model->MakeReport();
+    EXPECT_NE(report.margin_refuted, true) << step;
+    EXPECT_GE(report.margin_ceiling.value_or(1), 1) << step;
+    EXPECT_FALSE(report.not_separable.value_or(false)) << step;
+    if (report.bound_in_use.has_value()) {
+      EXPECT_GT(*report.bound_in_use, 0);
+      EXPECT_LE(*report.bound_in_use, 1);
+    }
+  }
+}
+
+TEST(TheoremLimits, XorIsProvenNotSeparableAndStaysSo) {
+  v1::Model settings = DenseSettings("xor", 2);
+  settings.set_margin_of_interest(0.1);
+  LoneModel lone(settings);
+  const Columns columns = Columns()
+                              .AddDense({-1, -1}, 1)
+                              .AddDense({1, 1}, 1)
+                              .AddDense({-1, 1}, -1)
+                              .AddDense({1, -1}, -1);
+  bool proven = false;
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < 4; ++i) {
+      lone.Learn(Columns()
+                     .AddDense({columns.batch().values[2 * i], columns.batch().values[2 * i + 1]},
+                               columns.batch().labels[i])
+                     .batch());
+      const Report report = lone.model->MakeReport();
+      EXPECT_TRUE(!proven || *report.not_separable);
+      EXPECT_TRUE(!proven || *report.margin_refuted);
+      proven = *report.not_separable;
+    }
+    EXPECT_TRUE(proven);
+  }
+}
+
 TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
   const SeparableData data = Data(6);
   LoneModel lone(Settings());
@@ -101,7 +147,7 @@ TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
   }
   const Report report = lone.model->MakeReport();
   EXPECT_NEAR(*report.margin_floor, smallest / std::sqrt(squared), 1e-9);
-  EXPECT_NEAR(report.weight_norm, std::sqrt(squared), 1e-9 * std::sqrt(squared));
+  EXPECT_NEAR(*report.weight_norm, std::sqrt(squared), 1e-9 * std::sqrt(squared));
 }
 
 TEST_P(Theorem, RefutesOnlyMarginsThatNoSeparatorHas) {

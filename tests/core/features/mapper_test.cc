@@ -31,6 +31,51 @@ TEST(Mapper, PassesIndicesThroughWithoutACopy) {
   }
 }
 
+TEST(Mapper, GivesTheVeryRowAndItsNormWithoutAMap) {
+  const Columns dense = Columns().AddDense({1, 2, 3, 4, 5, 6, 7, 8}, 1);
+  const Columns sparse = Columns().Add({0}, {1}, 1).Add({1, 5}, {2, 3}, 1);
+  for (const FeatureSpace& space : {kDense, kHashed}) {
+    Mapper mapper(space);
+    double squared_norm = 0;
+    ASSERT_FALSE(mapper.Begin(dense.batch()));
+    ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kNone);
+    EXPECT_EQ(squared_norm, 204);
+    EXPECT_EQ(mapper.Map(0).values, dense.batch().values.data());
+    EXPECT_EQ(mapper.Map(0).indices, nullptr);
+    ASSERT_FALSE(mapper.Begin(sparse.batch()));
+    ASSERT_EQ(mapper.Check(1, &squared_norm), Fault::kNone);
+    EXPECT_EQ(squared_norm, 13);
+    EXPECT_EQ(mapper.Map(1).values, sparse.batch().values.data() + 1);
+  }
+}
+
+TEST(Mapper, RefusesRowsThatAreNotWellFormed) {
+  const Columns columns = Columns().Add({2, 1}, {1, 1}, 1).Add({8}, {1}, 1).Add({1, 2}, {1, 1}, 1);
+  Mapper mapper(kDense, 1);
+  ASSERT_FALSE(mapper.Begin(columns.batch()));
+  double squared_norm = 0;
+  EXPECT_EQ(mapper.Check(0, &squared_norm), Fault::kTooManyFeatures);
+  EXPECT_EQ(mapper.Check(1, &squared_norm), Fault::kIndexOutOfRange);
+  const Finding finding = mapper.Describe(2, Fault::kTooManyFeatures);
+  EXPECT_EQ(finding.field, "indices");
+  EXPECT_EQ(finding.description, "2 features; at most 1 are taken");
+}
+
+TEST(Mapper, RefusesNamesWhoseSumInASlotLeavesFloat32) {
+  std::vector<std::pair<std::string, float>> features;
+  for (int i = 0; i < 9; ++i)
+    features.emplace_back(absl::StrCat("n", i), std::numeric_limits<float>::max());
+  const NamedColumns columns({{features, 1}, {{{"n1", 1}}, 1}});
+  Mapper mapper(kHashed);
+  ASSERT_FALSE(mapper.Begin(columns.batch()));
+  double squared_norm = 0;
+  ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kNonFiniteValue);
+  EXPECT_EQ(mapper.Describe(0, Fault::kNonFiniteValue).description,
+            "names that share a slot add up to no finite number");
+  EXPECT_EQ(mapper.Check(1, &squared_norm), Fault::kNone);
+  EXPECT_EQ(squared_norm, 1);
+}
+
 TEST(Mapper, FindsFaultWithAFormTheSpaceDoesNotTake) {
   const NamedColumns named({{{{"a", 1}}, 1}});
   const Columns indexed = Columns().Add({1}, {1}, 1);

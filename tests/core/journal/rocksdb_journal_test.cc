@@ -210,6 +210,152 @@ TEST_F(OnDisk, AMissingPieceOfASnapshotIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
 }
 
+RocksDbJournal::Options SmallParts(const std::string& directory) {
+  RocksDbJournal::Options options;
+  options.directory = directory;
+  options.snapshot_part_bytes = 200;
+  return options;
+}
+
+// Mostly zero, not zero, and all zero; names; more than many small parts hold.
+storage::Snapshot LargeSnapshot(uint64_t revision) {
+  storage::Snapshot snapshot;
+  snapshot.set_revision(revision);
+  snapshot.add_scalars(0.1);
+  snapshot.mutable_time()->set_seconds(7);
+  storage::StateArray& dense = *snapshot.add_arrays();
+  dense.set_size(1000);
+  for (int i = 0; i < 1000; ++i) dense.add_values(static_cast<float>(i));
+  snapshot.add_arrays()->set_size(5000);
+  storage::StateArray& sparse = *snapshot.add_arrays();
+  sparse.set_size(5000);
+  for (int i = 0; i < 500; ++i) {
+    sparse.add_indices(7 * i);
+    sparse.add_values(static_cast<float>(-i));
+  }
+  for (int i = 0; i < 300; ++i) snapshot.add_names(absl::StrCat("name", i));
+  snapshot.add_names(std::string(1000, 'x'));
+  return snapshot;
+}
+
+TEST_F(OnDisk, ASnapshotLargerThanAMessageMayBeIsKeptInPartsAndIsTheSameAgain) {
+  const storage::Snapshot large = LargeSnapshot(kRows);
+  uint64_t id = 0;
+  {
+    auto journal = RocksDbJournal::Open(SmallParts(home()));
+    id = (*journal)->Find("a")->id();
+    ASSERT_OK((*journal)->SaveSnapshot(id, large));
+    EXPECT_EQ(LastRevisions(ReadRecords(**journal, id).value()).front(), 2 * kRows);
+  }
+  auto journal = Open(home());
+  const auto found = (*journal)->LoadSnapshot(id);
+  ASSERT_OK(found.status());
+  EXPECT_EQ((*found)->SerializeAsString(), large.SerializeAsString());
+}
+
+// Its pieces have the same keys: a crash in the middle of writing them again would leave neither.
+TEST_F(OnDisk, ASnapshotOfTheRevisionThatIsKeptIsNotWrittenOverIt) {
+  auto journal = RocksDbJournal::Open(SmallParts(home()));
+  const uint64_t id = (*journal)->Find("a")->id();
+  const storage::Snapshot first = LargeSnapshot(kRows);
+  ASSERT_OK((*journal)->SaveSnapshot(id, first));
+  storage::Snapshot again = first;
+  again.mutable_time()->set_nanos(123456789);
+  ASSERT_OK((*journal)->SaveSnapshot(id, again));
+  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(), first.SerializeAsString());
+}
+
+TEST_F(OnDisk, ASmallerSnapshotTakesThePlaceOfOneInParts) {
+  auto journal = RocksDbJournal::Open(SmallParts(home()));
+  const uint64_t id = (*journal)->Find("a")->id();
+  ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(kRows)));
+  storage::Snapshot small;
+  small.set_revision(2 * kRows);
+  small.add_scalars(1);
+  ASSERT_OK((*journal)->SaveSnapshot(id, small));
+  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(), small.SerializeAsString());
+}
+
+TEST_F(OnDisk, AMissingPartOfASnapshotIsDataLoss) {
+  auto journal = RocksDbJournal::Open(SmallParts(home()));
+  const uint64_t id = (*journal)->Find("a")->id();
+  ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(kRows)));
+  journal->reset();
+  {
+    rocksdb::DB* raw = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), keys::SnapshotChunk(id, kRows, 20)).ok());
+  }
+  journal = Open(home());
+  EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
+}
+
+TEST_F(OnDisk, OnlyASnapshotInPartsKeepsServersOfTheFirstFormatOut) {
+  const auto format = [&] {
+    rocksdb::DB* raw = nullptr;
+    EXPECT_TRUE(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), home(), &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    std::string value;
+    EXPECT_TRUE(db->Get(rocksdb::ReadOptions(), std::string(keys::kFormat), &value).ok());
+    return keys::ReadNumber(value);
+  };
+  const auto save = [&](const RocksDbJournal::Options& options, uint64_t revision) {
+    auto journal = RocksDbJournal::Open(options);
+    ASSERT_OK((*journal)->SaveSnapshot((*journal)->Find("a")->id(), LargeSnapshot(revision)));
+  };
+  RocksDbJournal::Options usual;
+  usual.directory = home();
+  save(usual, kRows);
+  EXPECT_EQ(format(), 1);
+  save(SmallParts(home()), 2 * kRows);
+  EXPECT_EQ(format(), 2);
+}
+
+TEST_F(OnDisk, DamageIsReportedWithThePlaceAndWithWhatToDo) {
+  const fs::path log = FindFile(home(), ".log");
+  FlipByte(log, fs::file_size(log) / 2);
+  const auto journal = Open(home());
+  EXPECT_TRUE(absl::IsDataLoss(journal.status()));
+  EXPECT_THAT(std::string(journal.status().message()),
+              ::testing::AllOf(HasSubstr(home()), HasSubstr(log.filename().string()),
+                               HasSubstr("backup"), HasSubstr("docs/journal.md")));
+}
+
+// The way out that docs/journal.md describes.
+TEST_F(OnDisk, WithoutTheDamagedLogAndTheLaterOnesEverythingIsAsItWasBeforeThem) {
+  MoveToTable();
+  {
+    auto journal = Open(home());
+    const uint64_t id = (*journal)->Find("a")->id();
+    const storage::UpdateRecord next = MakeRecord(kRecords * kRows + 1, kRows);
+    ASSERT_OK(CommitOne(**journal, MakeEntry(id, {next}), false));
+    CreateModel(**journal, "later");
+  }
+  const fs::path log = FindFile(home(), ".log");
+  FlipByte(log, 20);
+  ASSERT_FALSE(Open(home()).ok());
+  for (const auto& entry : fs::directory_iterator(home())) {
+    if (entry.path().extension() == ".log" && entry.path() >= log) fs::remove(entry.path());
+  }
+  const auto records = ReadAll(home());
+  ASSERT_OK(records.status());
+  EXPECT_EQ(*records, kRecords);
+  EXPECT_TRUE(absl::IsNotFound((*Open(home()))->Find("later").status()));
+}
+
+TEST_F(OnDisk, ADirectoryThatIsLetGoInTimeIsWaitedFor) {
+  auto first = Open(home());
+  ASSERT_OK(first.status());
+  RocksDbJournal::Options options;
+  options.directory = home();
+  options.lock_timeout = absl::Minutes(1);
+  options.on_locked = [&] { first->reset(); };
+  const auto second = RocksDbJournal::Open(options);
+  ASSERT_OK(second.status());
+  EXPECT_EQ(*first, nullptr);
+}
+
 TEST_F(OnDisk, ASecondServerIsTurnedAwayWithAdvice) {
   const auto first = Open(home());
   ASSERT_OK(first.status());
@@ -233,7 +379,7 @@ TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
     ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
     const std::unique_ptr<rocksdb::DB> db(raw);
     std::string version;
-    keys::AppendNumber(version, 2);
+    keys::AppendNumber(version, 3);
     const rocksdb::Slice key(keys::kFormat.data(), keys::kFormat.size());
     ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), key, version).ok());
   }

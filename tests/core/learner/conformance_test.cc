@@ -11,6 +11,7 @@
 #include "core/features/mapper.h"
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
+#include "perceptron/v1/model.pb.h"
 #include "tests/support/columns.h"
 
 namespace perceptrond {
@@ -53,6 +54,15 @@ std::vector<uint64_t> Bits(const Learner& learner) {
 
 uint64_t BitsOf(double value) { return std::bit_cast<uint64_t>(value); }
 
+// Every bit of what it answers with.
+std::vector<uint64_t> AnswerBits(const Learner& learner, uint64_t age) {
+  const Hypothesis hypothesis = learner.AnswerHypothesis(age);
+  std::vector<uint64_t> bits = {BitsOf(hypothesis.offset),
+                                BitsOf(learner.answer_squared_norm(age))};
+  for (const float weight : hypothesis.weights) bits.push_back(std::bit_cast<uint32_t>(weight));
+  return bits;
+}
+
 class LearnerConformance : public ::testing::TestWithParam<Setting> {
  protected:
   std::unique_ptr<Learner> Make(size_t size = kDimension) const {
@@ -69,17 +79,19 @@ class LearnerConformance : public ::testing::TestWithParam<Setting> {
     return entry->make(settings, size);
   }
 
-  // As core/model uses a learner. Says whether it was a mistake.
-  static bool Learn(Learner& learner, const Row& row, int32_t label) {
-    const Judgement judgement = learner.Judge(row, label);
-    if (!judgement.mistake || !learner.CanUpdate(row, label, judgement)) return false;
-    learner.Update(row, label, judgement);
+  // As core/model uses a learner. Says whether it was updated.
+  static bool Learn(Learner& learner, const Row& row, const Target& target) {
+    const Judgement judgement = learner.Judge(row, target.label);
+    EXPECT_TRUE(judgement.update || !judgement.mistake);
+    if (!judgement.update || !learner.CanUpdate(row, target, judgement)) return false;
+    learner.Update(row, target, judgement);
     return true;
   }
-  static size_t LearnAll(Learner& learner, const Batch& batch) {
+  // The rows after `age` others.
+  static size_t LearnAll(Learner& learner, const Batch& batch, uint64_t age = 0) {
     size_t updates = 0;
     for (size_t i = 0; i < batch.rows(); ++i)
-      updates += Learn(learner, batch.row(i), batch.labels[i]) ? 1 : 0;
+      updates += Learn(learner, batch.row(i), {batch.labels[i], 1, age + i}) ? 1 : 0;
     return updates;
   }
 
@@ -120,7 +132,8 @@ TEST_P(LearnerConformance, JudgingAndScoringChangeNothing) {
       const Judgement judgement = learner->Judge(row, label);
       EXPECT_EQ(BitsOf(judgement.score), BitsOf(learner->Score(row)));
       EXPECT_EQ(judgement.predicted, learner->Predict(judgement.score));
-      learner->CanUpdate(row, label, judgement);
+      learner->CanUpdate(row, {label, 1, 40}, judgement);
+      learner->Answer(row, 40);
     }
   }
   EXPECT_EQ(Bits(*learner), before);
@@ -170,11 +183,11 @@ TEST_P(LearnerConformance, TheUpdatesAloneGiveTheSameBits) {
   const std::unique_ptr<Learner> learner = Make();
   std::vector<size_t> updates;
   for (size_t i = 0; i < batch.rows(); ++i) {
-    if (Learn(*learner, batch.row(i), batch.labels[i])) updates.push_back(i);
+    if (Learn(*learner, batch.row(i), {batch.labels[i], 1, i})) updates.push_back(i);
   }
   const std::unique_ptr<Learner> replica = Make();
   for (const size_t i : updates) {
-    EXPECT_TRUE(Learn(*replica, batch.row(i), batch.labels[i])) << "row " << i;
+    EXPECT_TRUE(Learn(*replica, batch.row(i), {batch.labels[i], 1, i})) << "row " << i;
   }
   EXPECT_EQ(Bits(*replica), Bits(*learner));
 }
@@ -192,12 +205,13 @@ TEST_P(LearnerConformance, ARestoredLearnerGoesOnWithTheSameBits) {
   const std::unique_ptr<Learner> restored = Make();
   ASSERT_TRUE(restored->Restore(state));
   EXPECT_EQ(Bits(*restored), Bits(*learner));
-  EXPECT_EQ(BitsOf(restored->offset()), BitsOf(learner->offset()));
+  EXPECT_EQ(AnswerBits(*restored, 100), AnswerBits(*learner, 100));
   EXPECT_EQ(BitsOf(restored->squared_norm()), BitsOf(learner->squared_norm()));
   EXPECT_EQ(BitsOf(restored->augmented_squared_norm()), BitsOf(learner->augmented_squared_norm()));
-  ASSERT_GT(LearnAll(*learner, then.batch()), 5U);
-  LearnAll(*restored, then.batch());
+  ASSERT_GT(LearnAll(*learner, then.batch(), 100), 5U);
+  LearnAll(*restored, then.batch(), 100);
   EXPECT_EQ(Bits(*restored), Bits(*learner));
+  EXPECT_EQ(AnswerBits(*restored, 200), AnswerBits(*learner, 200));
 }
 
 TEST_P(LearnerConformance, AStateOfAnotherShapeIsRefusedAndChangesNothing) {
@@ -224,8 +238,8 @@ TEST_P(LearnerConformance, DenseAndFullSparseRowsGiveTheSameBits) {
   for (size_t i = 0; i < examples.size(); ++i) {
     EXPECT_EQ(BitsOf(one->Score(sparse.batch().row(i))),
               BitsOf(other->Score(dense.batch().row(i))));
-    EXPECT_EQ(Learn(*one, sparse.batch().row(i), examples[i].label),
-              Learn(*other, dense.batch().row(i), examples[i].label));
+    EXPECT_EQ(Learn(*one, sparse.batch().row(i), {examples[i].label, 1, i}),
+              Learn(*other, dense.batch().row(i), {examples[i].label, 1, i}));
   }
   EXPECT_EQ(Bits(*one), Bits(*other));
 }
@@ -254,12 +268,16 @@ TEST_P(LearnerConformance, ZerosLeftOutChangeNoUpdate) {
   const std::unique_ptr<Learner> one = Make();
   const std::unique_ptr<Learner> other = Make();
   for (size_t i = 0; i < labels.size(); ++i) {
-    EXPECT_EQ(one->Score(sparse.batch().row(i)), other->Score(dense.batch().row(i)));
-    EXPECT_EQ(Learn(*one, sparse.batch().row(i), labels[i]),
-              Learn(*other, dense.batch().row(i), labels[i]));
+    const Row row = sparse.batch().row(i);
+    const Row full = dense.batch().row(i);
+    EXPECT_NEAR(one->Score(row), other->Score(full), 1e-4 * (1 + std::abs(one->Score(row))));
+    EXPECT_EQ(Learn(*one, row, {labels[i], 1, i}), Learn(*other, full, {labels[i], 1, i}));
   }
-  EXPECT_TRUE(std::ranges::equal(one->weights(), other->weights()));
-  EXPECT_EQ(one->offset(), other->offset());
+  const Hypothesis a = one->AnswerHypothesis(labels.size());
+  const Hypothesis b = other->AnswerHypothesis(labels.size());
+  for (size_t i = 0; i < kDimension; ++i)
+    EXPECT_NEAR(a.weights[i], b.weights[i], 1e-4 * (1 + std::abs(a.weights[i])));
+  EXPECT_NEAR(a.offset, b.offset, 1e-4 * (1 + std::abs(a.offset)));
 }
 
 TEST_P(LearnerConformance, AbsentValuesAreOnes) {
@@ -269,8 +287,8 @@ TEST_P(LearnerConformance, AbsentValuesAreOnes) {
   absent.values = {};
   const std::unique_ptr<Learner> one = Make();
   const std::unique_ptr<Learner> other = Make();
-  Learn(*one, written.batch().row(0), 1);
-  Learn(*other, absent.row(0), 1);
+  Learn(*one, written.batch().row(0), {1});
+  Learn(*other, absent.row(0), {1});
   EXPECT_EQ(Bits(*one), Bits(*other));
   EXPECT_EQ(BitsOf(one->Score(written.batch().row(0))), BitsOf(other->Score(absent.row(0))));
 }
@@ -286,7 +304,8 @@ class NamedOrder {
     ASSERT_FALSE(mapper.Begin(batch));
     for (size_t i = 0; i < batch.rows(); ++i) {
       mapper.Resolve(dictionary_);
-      if (!learner_->Judge(mapper.Map(i), batch.labels[i]).mistake) continue;
+      const Target target{batch.labels[i], 1, age_++};
+      if (!learner_->Judge(mapper.Map(i), target.label).update) continue;
       if (space_.kind == FeatureSpace::Kind::kNamed) {
         std::vector<absl::string_view> unknown;
         mapper.UnknownNames(i, unknown);
@@ -295,7 +314,7 @@ class NamedOrder {
         mapper.Resolve(dictionary_);
       }
       const Row row = mapper.Map(i);
-      learner_->Update(row, batch.labels[i], learner_->Judge(row, batch.labels[i]));
+      learner_->Update(row, target, learner_->Judge(row, target.label));
     }
   }
   const Learner& learner() const { return *learner_; }
@@ -303,6 +322,7 @@ class NamedOrder {
  private:
   const FeatureSpace space_;
   const std::unique_ptr<Learner> learner_;
+  uint64_t age_ = 0;
   Dictionary dictionary_;
 };
 
@@ -321,8 +341,8 @@ TEST_P(LearnerConformance, TheOrderFeaturesAreSentInIsIrrelevant) {
     std::shuffle(example.features.begin(), example.features.end(), random);
   // 16 slots for 30 names: several share one. Room enough for the start's places in the named
   // space.
-  for (const FeatureSpace space : {FeatureSpace{FeatureSpace::Kind::kHashed, 16},
-                                   FeatureSpace{FeatureSpace::Kind::kNamed, 100}}) {
+  for (const FeatureSpace& space : {FeatureSpace{FeatureSpace::Kind::kHashed, 16},
+                                    FeatureSpace{FeatureSpace::Kind::kNamed, 100}}) {
     NamedOrder one(space, Make(16));
     NamedOrder other(space, Make(16));
     one.Learn(NamedColumns(examples).batch());
@@ -347,31 +367,15 @@ TEST_P(LearnerConformance, NoUpdateLeavesFloat32) {
     const int32_t label = columns.batch().labels[0];
     const Judgement judgement = learner->Judge(row, label);
     ASSERT_TRUE(std::isfinite(judgement.score));
-    if (!judgement.mistake) continue;
-    if (!learner->CanUpdate(row, label, judgement)) continue;
-    learner->Update(row, label, judgement);
-    for (const float weight : learner->weights()) ASSERT_TRUE(std::isfinite(weight));
-    ASSERT_TRUE(std::isfinite(learner->offset()));
+    if (!judgement.update) continue;
+    const Target target{label, 1, static_cast<uint64_t>(n)};
+    if (!learner->CanUpdate(row, target, judgement)) continue;
+    learner->Update(row, target, judgement);
+    const Hypothesis hypothesis = learner->AnswerHypothesis(n + 1);
+    for (const float weight : hypothesis.weights) ASSERT_TRUE(std::isfinite(weight));
+    ASSERT_TRUE(std::isfinite(hypothesis.offset));
     ASSERT_TRUE(std::isfinite(learner->augmented_squared_norm()));
   }
-}
-
-TEST_P(LearnerConformance, RefusesTheUpdateThatWouldOverflow) {
-  const float huge = std::numeric_limits<float>::max();
-  const auto& [entry, tie, offset, step] = GetParam();
-  LearnerSettings settings;
-  settings.kind = entry->kind;
-  settings.tie_rule = tie;
-  settings.offset_value = offset;
-  settings.step_size = step;
-  settings.start.indices = {0, 1, 2};
-  settings.start.values = {huge, huge, huge};
-  const std::unique_ptr<Learner> learner = entry->make(settings, 3);
-  const Columns columns = Columns().AddDense({huge, -huge, -huge}, 1);
-  const Row row = columns.batch().row(0);
-  const Judgement judgement = learner->Judge(row, 1);
-  ASSERT_TRUE(judgement.mistake);
-  EXPECT_FALSE(learner->CanUpdate(row, 1, judgement));
 }
 
 TEST_P(LearnerConformance, TheNormIsThatOfTheWeights) {
@@ -379,11 +383,54 @@ TEST_P(LearnerConformance, TheNormIsThatOfTheWeights) {
   const Columns columns(Noise(12, 300));
   LearnAll(*learner, columns.batch());
   double squared = 0;
-  for (const float weight : learner->weights()) squared += static_cast<double>(weight) * weight;
-  EXPECT_NEAR(learner->squared_norm(), squared, 1e-9 * squared);
-  const double b = std::get<2>(GetParam());
-  const double bias = b == 0 ? 0 : learner->offset() / b;
-  EXPECT_NEAR(learner->augmented_squared_norm(), squared + bias * bias, 1e-9 * squared);
+  for (const float weight : learner->AnswerHypothesis(300).weights)
+    squared += static_cast<double>(weight) * weight;
+  EXPECT_NEAR(learner->answer_squared_norm(300), squared, 1e-5 * squared);
+  EXPECT_GE(learner->augmented_squared_norm(), learner->squared_norm());
+}
+
+TEST_P(LearnerConformance, AnswersAreTheScoresOfTheHypothesisItShows) {
+  const std::unique_ptr<Learner> learner = Make();
+  const Columns columns(Noise(14, 300));
+  LearnAll(*learner, columns.batch());
+  const Hypothesis shown = learner->AnswerHypothesis(300);
+  for (size_t i = 0; i < 40; ++i) {
+    const Row row = columns.batch().row(i);
+    double score = shown.offset;
+    for (size_t j = 0; j < row.size; ++j)
+      score += static_cast<double>(shown.weights[row.index(j)]) * row.value(j);
+    EXPECT_NEAR(learner->Answer(row, 300), score, 1e-4 * (1 + std::abs(score)));
+  }
+}
+
+// Of rules that take weights of examples.
+class WeightConformance : public LearnerConformance {};
+
+TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
+  const Columns columns(Noise(15, 60));
+  const std::unique_ptr<Learner> learner = Make();
+  LearnAll(*learner, columns.batch());
+  const Row row = columns.batch().row(7);
+  for (const int32_t label : {-1, 1}) {
+    const Judgement judgement = learner->Judge(row, label);
+    if (!judgement.update) continue;
+    std::vector<double> moved;
+    for (const double weight : {1.0, 2.0}) {
+      LearnerState state;
+      const LearnerStateView view = learner->State();
+      for (const std::span<const float> array : view.arrays)
+        state.arrays.emplace_back(array.begin(), array.end());
+      state.scalars = view.scalars;
+      const std::unique_ptr<Learner> copy = Make();
+      ASSERT_TRUE(copy->Restore(std::move(state)));
+      copy->Update(row, {label, weight, 60}, judgement);
+      moved.push_back(std::abs(copy->Score(row) - judgement.score));
+    }
+    // At least as far, and at most twice: passive steps end where the example is right.
+    const double rounding = 1e-5 * (1 + std::abs(judgement.score));
+    EXPECT_GE(moved[1], moved[0] - rounding);
+    EXPECT_LE(moved[1], 2 * moved[0] + rounding);
+  }
 }
 
 TEST_P(LearnerConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
@@ -392,26 +439,55 @@ TEST_P(LearnerConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   LearnAll(*learner, columns.batch());
   const double before = learner->Score(columns.batch().row(0));
   learner->Grow(100);
-  ASSERT_EQ(learner->weights().size(), 100U);
-  for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(learner->weights()[i], 0);
+  ASSERT_EQ(learner->size(), 100U);
+  const std::vector<float> weights = learner->AnswerHypothesis(60).weights;
+  ASSERT_EQ(weights.size(), 100U);
+  for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(weights[i], 0);
   EXPECT_EQ(BitsOf(learner->Score(columns.batch().row(0))), BitsOf(before));
   learner->Grow(5);
-  EXPECT_EQ(learner->weights().size(), 100U);
+  EXPECT_EQ(learner->size(), 100U);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Catalogue, LearnerConformance,
-    ::testing::Combine(::testing::ValuesIn(Entries()),
-                       ::testing::Values(TieRule::kMistake, TieRule::kPositive, TieRule::kCorrect),
-                       ::testing::Values(0.0, 1.0, 0.25, 7.5), ::testing::Values(1.0, 0.375, 3.0)),
-    SettingName);
+// Every setting of every learner, or of those that a test is about.
+std::vector<Setting> Settings(bool (*chosen)(const CatalogueEntry&)) {
+  std::vector<Setting> settings;
+  for (const CatalogueEntry* const entry : Entries()) {
+    if (!chosen(*entry)) continue;
+    for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive, TieRule::kCorrect}) {
+      for (const double offset : {0.0, 1.0, 0.25, 7.5}) {
+        settings.emplace_back(entry, tie, offset, 1.0);
+        if ((entry->options & kTakesStepSize) == 0) continue;
+        settings.emplace_back(entry, tie, offset, 0.375);
+        settings.emplace_back(entry, tie, offset, 3.0);
+      }
+    }
+  }
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, LearnerConformance,
+                         ::testing::ValuesIn(Settings([](const CatalogueEntry&) { return true; })),
+                         SettingName);
+INSTANTIATE_TEST_SUITE_P(Catalogue, WeightConformance,
+                         ::testing::ValuesIn(Settings([](const CatalogueEntry& entry) {
+                           return entry.takes_weights;
+                         })),
+                         SettingName);
+
+// LEARNER_KIND_AVERAGED_PERCEPTRON as perceptronctl says it.
+std::string ApiName(const CatalogueEntry& entry) {
+  std::string name = ::perceptron::v1::LearnerKind_Name(static_cast<int>(entry.kind) + 1);
+  name.erase(0, sizeof("LEARNER_KIND_") - 1);
+  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  return name;
+}
 
 TEST(Catalogue, HoldsEveryKindInTheOrderOfItsValues) {
   for (size_t i = 0; i < Catalogue().size(); ++i) {
     const CatalogueEntry& entry = Catalogue()[i];
     EXPECT_EQ(static_cast<size_t>(entry.kind), i);
     EXPECT_EQ(&FindLearner(entry.kind), &entry);
-    EXPECT_FALSE(entry.name.empty());
+    EXPECT_EQ(entry.name, ApiName(entry));
   }
 }
 

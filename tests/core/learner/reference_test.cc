@@ -11,18 +11,10 @@ namespace perceptrond {
 namespace {
 
 using testing::Columns;
-using testing::FindSharedData;
 using testing::HashedSettings;
 using testing::LoneModel;
 using testing::SvmData;
 using testing::Textbook;
-
-#define LOAD_OR_SKIP(variable, name)                                     \
-  const auto variable##_path = FindSharedData(name);                     \
-  if (!variable##_path)                                                  \
-    GTEST_SKIP() << name << " is not there: set PERCEPTROND_DATA to the" \
-                 << " directory of the shared data sets";                \
-  const SvmData variable = testing::ReadSvmlight(*variable##_path)
 
 struct Set {
   const char* name;

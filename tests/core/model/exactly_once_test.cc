@@ -33,7 +33,7 @@ class ExactlyOnce : public ::testing::Test {
   MemoryJournal journal_;
   const std::shared_ptr<Model> model_ =
       testing::MakeModel(journal_, testing::DenseSettings("model", 2));
-  const std::shared_ptr<Producer> producer_ = model_->ledger().FindProducer("p", 0).value();
+  const std::shared_ptr<Producer> producer_ = model_->ledger().FindProducer("p").value();
   LearnOutcome outcome_;
   const Columns three_ = Columns().AddDense({1, 2}, 1).AddDense({2, 1}, -1).AddDense({3, 1}, 1);
 };
@@ -110,7 +110,8 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   ASSERT_EQ(outcome_.refused.size(), 3U);
   EXPECT_EQ(outcome_.refused[0].row, 0U);
   EXPECT_EQ(outcome_.refused[0].finding.fault, Fault::kNonFiniteValue);
-  EXPECT_EQ(outcome_.refused[0].finding.field, "values[0]");
+  EXPECT_EQ(outcome_.refused[0].finding.field, "values");
+  EXPECT_EQ(outcome_.refused[0].finding.place, 0);
   EXPECT_EQ(outcome_.refused[1].row, 2U);
   EXPECT_EQ(outcome_.refused[1].finding.fault, Fault::kUnknownLabel);
   EXPECT_EQ(outcome_.refused[2].row, 4U);
@@ -162,6 +163,14 @@ TEST_F(ExactlyOnce, AllOrNothingLearnsNothingOfABatchWithABadRow) {
   EXPECT_EQ(outcome_.examples, 3U);
 }
 
+TEST_F(ExactlyOnce, ARowThatWasRefusedIsAReplayToAllOrNothingToo) {
+  const Columns columns = Columns().AddDense({1, 2}, 1).AddDense({1, 2}, 0);
+  ASSERT_OK(Learn(columns, 0));
+  ASSERT_EQ(outcome_.refused.size(), 1U);
+  EXPECT_OK(Learn(columns, 0, 0, /*all_or_nothing=*/true));
+  EXPECT_EQ(outcome_.duplicates, 2U);
+}
+
 TEST_F(ExactlyOnce, TheEndOfAPassIsMarkedOnce) {
   ASSERT_OK(Learn(three_, 0, 1));
   const PassSummary first = *outcome_.pass;
@@ -188,7 +197,7 @@ TEST_F(ExactlyOnce, AGapInPassesIsOutOfRange) {
 
 TEST_F(ExactlyOnce, ProducersHavePositionsOfTheirOwn) {
   ASSERT_OK(Learn(three_, 0));
-  const std::shared_ptr<Producer> other = model_->ledger().FindProducer("q", 0).value();
+  const std::shared_ptr<Producer> other = model_->ledger().FindProducer("q").value();
   LearnCall call;
   call.batch = three_.batch();
   call.producer = other.get();
@@ -223,27 +232,70 @@ TEST_F(ExactlyOnce, APassWithExamplesThatWereResumedOverIsNotCertified) {
   EXPECT_FALSE(outcome_.pass->converged);
 }
 
-TEST_F(ExactlyOnce, TheLatestStreamSpeaksForAProducer) {
-  Ledger& ledger = model_->ledger();
-  const std::shared_ptr<Producer> first = ledger.FindProducer("r", 1).value();
-  EXPECT_TRUE(ledger.Speaks(*first, 1));
-  const std::shared_ptr<Producer> second = ledger.FindProducer("r", 2).value();
-  EXPECT_EQ(first, second);
-  EXPECT_FALSE(ledger.Speaks(*first, 1));
-  EXPECT_TRUE(ledger.Speaks(*second, 2));
-  ASSERT_OK(ledger.FindProducer("r", 0).status());
-  EXPECT_TRUE(ledger.Speaks(*second, 2));
+TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
+  ASSERT_OK(Learn(three_, 0, 1));
+  const std::string state = StateBytes(*model_);
+  model_->SetFrozen(true);
+  ASSERT_OK(Learn(three_, 0, 1));
+  EXPECT_EQ(outcome_.duplicates, 3U);
+  EXPECT_EQ(outcome_.next_offset, 3);
+  EXPECT_EQ(outcome_.pass->number, 1);
+  ASSERT_OK(Learn(three_, 0, 0, /*all_or_nothing=*/true));
+  EXPECT_EQ(outcome_.duplicates, 3U);
+  EXPECT_EQ(ReasonOf(Learn(three_, 1)), "MODEL_FROZEN");
+  EXPECT_EQ(ReasonOf(Learn(three_, 1, 0, /*all_or_nothing=*/true)), "MODEL_FROZEN");
+  EXPECT_EQ(ReasonOf(Learn(three_, std::numeric_limits<int64_t>::max())), "MODEL_FROZEN");
+  EXPECT_EQ(ReasonOf(Learn(Columns(), std::nullopt, 2)), "MODEL_FROZEN");
+  EXPECT_EQ(Position(), 3);
+  EXPECT_EQ(StateBytes(*model_), state);
+  EXPECT_EQ(Books().examples, 3U);
+  EXPECT_EQ(Books().last_pass->number, 1);
 }
 
 TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
   Ledger& ledger = model_->ledger();
-  for (size_t i = 1; i < Ledger::kMaxProducers; ++i)
-    ASSERT_OK(ledger.FindProducer(absl::StrCat("n", i), 0).status());
-  const absl::Status status = ledger.FindProducer("one more", 0).status();
+  ASSERT_OK(Learn(three_, 0));
+  for (size_t i = 1; i < Ledger::kMaxProducers; ++i) {
+    const auto producer = ledger.FindProducer(absl::StrCat("n", i));
+    ASSERT_OK(producer.status());
+    ledger.Resume(**producer, 1);
+  }
+  const absl::Status status = ledger.FindProducer("one more").status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_EQ(ReasonOf(status), "PRODUCER_LIMIT");
   EXPECT_TRUE(status.GetPayload(kRetryInfoUrl).has_value());
-  EXPECT_OK(ledger.FindProducer("p", 0).status());
+  EXPECT_OK(ledger.FindProducer("p").status());
+}
+
+TEST_F(ExactlyOnce, WhoIsRefusedTakesNoProducersPlace) {
+  Ledger& ledger = model_->ledger();
+  LearnOutcome outcome;
+  const Columns bad = Columns().AddDense({1, kNaN}, 1);
+  for (size_t i = 0; i < Ledger::kMaxProducers; ++i) {
+    const auto producer = ledger.FindProducer(absl::StrCat("refused", i));
+    ASSERT_OK(producer.status());
+    LearnCall call;
+    call.batch = bad.batch();
+    call.producer = producer->get();
+    call.all_or_nothing = true;
+    ASSERT_TRUE(absl::IsInvalidArgument(model_->Learn(call, outcome)));
+  }
+  std::vector<std::shared_ptr<Producer>> held;
+  while (held.size() < Ledger::kMaxProducers - 1) {  // with producer_
+    const auto producer = ledger.FindProducer(absl::StrCat("held", held.size()));
+    ASSERT_OK(producer.status());
+    held.push_back(*producer);
+  }
+  EXPECT_EQ(ReasonOf(ledger.FindProducer("one more").status()), "PRODUCER_LIMIT");
+  held.pop_back();
+  EXPECT_OK(ledger.FindProducer("one more").status());
+}
+
+TEST_F(ExactlyOnce, CallersOfANewNameMeetOneProducer) {
+  const auto first = model_->ledger().FindProducer("new").value();
+  EXPECT_EQ(model_->ledger().FindProducer("new").value(), first);
+  model_->ledger().Resume(*first, 1);
+  EXPECT_EQ(model_->ledger().FindProducer("new").value(), first);
 }
 
 TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {

@@ -133,6 +133,12 @@ TEST_F(Faults, AFailedSnapshotIsNoLoss) {
       }));
   Store::Options options;
   options.snapshot_bytes = 1;
+  // From the snapshotter's thread, which ends with the store.
+  std::vector<std::string> complaints;
+  options.on_snapshot_failure = [&](const std::string& name, const absl::Status& why) {
+    EXPECT_TRUE(absl::IsUnavailable(why)) << why;
+    complaints.push_back(name);
+  };
   store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(recording), options);
   testing::TrafficOptions traffic;
   traffic.messages = 200;
@@ -141,6 +147,9 @@ TEST_F(Faults, AFailedSnapshotIsNoLoss) {
     ASSERT_OK(SendMessage(*store_, "a", Space::kDense, message).status);
   recording->AwaitSnapshots(2);
   const std::string state = StateBytes(*store_->Acquire("a").value());
+  EXPECT_GE(store_->stats().snapshot_failures, 1);  // the second may still be on its way
+  store_.reset();
+  EXPECT_EQ(complaints, std::vector<std::string>{"a"});  // once for both
   Open([](Call, uint64_t) { return Fate::kWorks; });
   EXPECT_EQ(StateBytes(*store_->Acquire("a").value()), state);
 }

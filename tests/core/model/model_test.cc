@@ -37,7 +37,6 @@ TEST(Predict, ChangesNothing) {
     for (const testing::Message& message : MakeTraffic(1, traffic))
       lone.Learn(testing::SpaceBatch(space, message.examples).batch());
     const std::string state = StateBytes(*lone.model);
-    const uint64_t version = lone.model->ledger().version();
     const size_t memory = lone.model->memory_bytes();
     for (const testing::Message& message : MakeTraffic(2, traffic)) {
       const PredictOutcome outcome =
@@ -45,7 +44,6 @@ TEST(Predict, ChangesNothing) {
       EXPECT_EQ(outcome.revision, lone.model->revision());
     }
     EXPECT_EQ(StateBytes(*lone.model), state);
-    EXPECT_EQ(lone.model->ledger().version(), version);
     EXPECT_EQ(lone.model->memory_bytes(), memory);
   }
 }
@@ -141,7 +139,7 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
   const Report report = lone.model->MakeReport();
   EXPECT_EQ(report.counters.rejected[static_cast<size_t>(Fault::kWeightOverflow)], 1U);
-  EXPECT_TRUE(std::isfinite(report.weight_norm));
+  EXPECT_TRUE(std::isfinite(*report.weight_norm));
 }
 
 TEST(Learn, RefusesNamesThatShareASlotAndAddUpToInfinity) {

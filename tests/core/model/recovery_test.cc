@@ -89,7 +89,7 @@ TEST_P(Recovery, IsExactWhereverTheStoreIsDropped) {
       LearnCall call;
       call.batch = batch.batch();
       const std::shared_ptr<Producer> producer =
-          twin->ledger().FindProducer(message.producer, 0).value();
+          twin->ledger().FindProducer(message.producer).value();
       call.producer = producer.get();
       call.end_of_pass = message.end_of_pass;
       LearnOutcome expected;
@@ -112,8 +112,8 @@ TEST_P(Recovery, IsExactWhereverTheStoreIsDropped) {
       ExpectSameBooks(model->MakeReport(), twin->MakeReport());
       for (int i = 0; i < traffic.producers; ++i) {
         const std::string id = absl::StrCat("producer-", i);
-        const auto one = model->ledger().FindProducer(id, 0).value();
-        const auto other = twin->ledger().FindProducer(id, 0).value();
+        const auto one = model->ledger().FindProducer(id).value();
+        const auto other = twin->ledger().FindProducer(id).value();
         ASSERT_EQ(model->ledger().Standing(*one).next_offset,
                   twin->ledger().Standing(*other).next_offset);
         ASSERT_EQ(model->ledger().Standing(*one).passes, twin->ledger().Standing(*other).passes);
@@ -164,7 +164,7 @@ class Contradiction : public ::testing::Test {
     MemoryJournal journal;
     const auto settings = testing::DenseSettings("model", 2);
     const std::shared_ptr<Model> model = testing::MakeModel(journal, settings);
-    Producer producer("p");
+    Producer producer("");
     LearnCall call;
     const testing::Columns columns =
         testing::Columns().AddDense({1, 2}, 1).AddDense({2, 1}, -1).AddDense({3, 1}, 1);

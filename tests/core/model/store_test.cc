@@ -240,6 +240,55 @@ TEST_F(StoreTest, TheLeastRecentlyUsedLeavesFirst) {
   EXPECT_LE(store_->stats().memory_bytes, options.memory_budget);
 }
 
+TEST_F(StoreTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
+  Create("a");
+  Create("b");
+  ASSERT_OK(Send(*store_, "a", "p", row_.batch()).status);
+  const size_t lone = store_->stats().memory_bytes;
+  Store::Options options;
+  options.memory_budget = 2 * lone + 400 * sizeof(Producer);
+  Open(options);
+  ASSERT_OK(store_->Acquire("b").status());
+  for (int i = 0; i < 500; ++i)
+    ASSERT_OK(Send(*store_, "a", absl::StrCat("producer", i), row_.batch()).status);
+  EXPECT_EQ(store_->Acquire("a").value()->revision(), 1U);
+  EXPECT_GT(store_->Acquire("a").value()->memory_bytes(), lone + 500 * sizeof(Producer));
+  EXPECT_EQ(store_->stats().models_in_memory, 1U);  // "b" had to go
+  const size_t full = store_->stats().memory_bytes;
+  Open(Store::Options());
+  ASSERT_OK(store_->Acquire("a").status());
+  EXPECT_NEAR(store_->stats().memory_bytes, full, full / 10);
+}
+
+TEST_F(StoreTest, UpdatesThatWaitCountAsMemory) {
+  Create("a", 10'000);
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
+  const size_t before = model->memory_bytes();
+  Producer producer("");
+  LearnCall call;
+  const Columns columns = Columns().AddDense(std::vector<float>(10'000, 1), 1);
+  call.batch = columns.batch();
+  call.producer = &producer;
+  LearnOutcome outcome;
+  ASSERT_OK(model->Learn(call, outcome));
+  EXPECT_GE(model->memory_bytes(), before + 10'000 * sizeof(float));
+  ASSERT_OK(store_->committer().Commit(model));
+  EXPECT_LT(model->memory_bytes(), before + 1000);
+}
+
+TEST_F(StoreTest, ADeletedModelsStreamsAreToldToEnd) {
+  const v1::Model model = Create("a");
+  std::vector<absl::Status> ended;
+  const auto listen = [&](const absl::Status& why) { ended.push_back(why); };
+  const auto ticket = store_->streams().Open(model.uid(), "", listen);
+  EXPECT_TRUE(absl::IsAborted(store_->Delete("a", "another etag", false)));
+  ASSERT_OK(store_->Delete("a", "", true));
+  EXPECT_TRUE(ended.empty());
+  ASSERT_OK(store_->Delete("a", "", false));
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ReasonOf(ended[0]), "MODEL_NOT_FOUND");
+}
+
 TEST_F(StoreTest, ConcurrentCallersShareOneLoad) {
   Create("a", 100'000);
   Open(Store::Options());
@@ -267,11 +316,11 @@ TEST_F(StoreTest, ASnapshotShortensTheJournalAndIsReported) {
   store_.reset();  // finishes the snapshot it is at
   Open(Store::Options());
   const ModelSummary summary = store_->Get("a").value();
-  EXPECT_NE(summary.journal.snapshot_time, absl::InfinitePast());
+  EXPECT_NE(summary.journal->snapshot_time, absl::InfinitePast());
   EXPECT_EQ(StateBytes(*store_->Acquire("a").value()), state);
   uint64_t all = 0;
   for (const storage::UpdateRecord& record : recording->records()) all += record.ByteSizeLong();
-  EXPECT_LT(summary.journal.bytes, all);
+  EXPECT_LT(summary.journal->bytes, all);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -22,7 +24,13 @@ struct Bad {
   std::vector<float> values;
   Fault fault;
   const char* field;
+  std::optional<size_t> place = std::nullopt;
 };
+
+void PrintTo(const Bad& bad, std::ostream* out) {
+  *out << FaultReason(bad.fault) << " of " << bad.indices.size() << " indices and "
+       << bad.values.size() << " values";
+}
 
 class BadRow : public ::testing::TestWithParam<Bad> {};
 
@@ -39,24 +47,25 @@ TEST_P(BadRow, IsFoundAndDescribed) {
   const Finding finding = DescribeRow(row, 4, 5, GetParam().fault);
   EXPECT_EQ(finding.fault, GetParam().fault);
   EXPECT_EQ(finding.field, GetParam().field);
+  EXPECT_EQ(finding.place, GetParam().place);
   EXPECT_FALSE(finding.description.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, BadRow,
     ::testing::Values(
-        Bad{{0, 1}, {1, kNaN}, Fault::kNonFiniteValue, "values[1]"},
-        Bad{{0, 1}, {kInfinity, 1}, Fault::kNonFiniteValue, "values[0]"},
-        Bad{{0, 1}, {1, -kInfinity}, Fault::kNonFiniteValue, "values[1]"},
-        Bad{{0, 2, 1}, {1, 1, 1}, Fault::kUnsortedIndices, "indices[2]"},
-        Bad{{2, 2}, {1, 1}, Fault::kUnsortedIndices, "indices[1]"},
-        Bad{{0, 4}, {1, 1}, Fault::kIndexOutOfRange, "indices[1]"},
-        Bad{{0xffffffff}, {1}, Fault::kIndexOutOfRange, "indices[0]"},
+        Bad{{0, 1}, {1, kNaN}, Fault::kNonFiniteValue, "values", 1},
+        Bad{{0, 1}, {kInfinity, 1}, Fault::kNonFiniteValue, "values", 0},
+        Bad{{0, 1}, {1, -kInfinity}, Fault::kNonFiniteValue, "values", 1},
+        Bad{{0, 2, 1}, {1, 1, 1}, Fault::kUnsortedIndices, "indices", 2},
+        Bad{{2, 2}, {1, 1}, Fault::kUnsortedIndices, "indices", 1},
+        Bad{{0, 4}, {1, 1}, Fault::kIndexOutOfRange, "indices", 1},
+        Bad{{0xffffffff}, {1}, Fault::kIndexOutOfRange, "indices", 0},
         Bad{{0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 1, 1}, Fault::kTooManyFeatures, "indices"},
         Bad{{}, {1, 2, 3}, Fault::kWrongDimension, "values"},
         Bad{{}, {1, 2, 3, 4, 5}, Fault::kWrongDimension, "values"},
         Bad{{}, {1, 2, 3, 4, 5, 6}, Fault::kTooManyFeatures, "values"},
-        Bad{{}, {1, 2, kNaN, 4}, Fault::kNonFiniteValue, "values[2]"}));
+        Bad{{}, {1, 2, kNaN, 4}, Fault::kNonFiniteValue, "values", 2}));
 
 TEST(CheckRow, TellsTheSquaredNormOfAGoodRow) {
   double norm = 0;

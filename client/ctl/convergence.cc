@@ -1,0 +1,154 @@
+#include "client/ctl/convergence.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/output.h"
+#include "client/ctl/printable.h"
+
+namespace perceptrond::client {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// What the state means, behind its word.
+const char* Meaning(v1::ConvergenceState state) {
+  switch (state) {
+    case v1::CONVERGENCE_STATE_LEARNING:
+      return "";
+    case v1::CONVERGENCE_STATE_CONVERGED:
+      return ": a whole pass changed nothing, and no update came since";
+    case v1::CONVERGENCE_STATE_REFUTED:
+      return ": no separator has the margin of interest";
+    case v1::CONVERGENCE_STATE_NOT_SEPARABLE:
+      return ", proven: no separator exists, whatever its margin";
+    case v1::CONVERGENCE_STATE_DRIFTING:
+      return ": the error has risen within the last 1000 examples";
+    default:
+      return "";
+  }
+}
+
+void State(const v1::ConvergenceReport& report, std::string* out) {
+  const std::string word = ConvergenceWord(report.state());
+  if (!word.empty()) absl::StrAppend(out, "  ", word, Meaning(report.state()), "\n");
+}
+
+void Counts(const v1::ConvergenceReport& report, std::string* out) {
+  absl::StrAppend(out, "  ", report.examples(), " examples seen, ", report.mistakes(),
+                  " mistakes, ", DescribeUpdates(report.updates(), report.mistakes()), "; ",
+                  report.streak(), " right in a row\n");
+  // Protobuf's maps have no order of their own.
+  for (const auto& [reason, count] :
+       std::map<std::string, uint64_t>(report.rejected().begin(), report.rejected().end())) {
+    absl::StrAppend(out, "  refused: ", count, " ", PrintableInLine(reason), "\n");
+  }
+  if (report.duplicates() > 0) {
+    absl::StrAppend(out, "  sent again and not learned again: ", report.duplicates(), "\n");
+  }
+}
+
+void Errors(const v1::ConvergenceReport& report, std::string* out) {
+  if (report.has_progressive_error()) {
+    absl::StrAppend(out, "  error so far ", Percent(report.progressive_error()));
+    if (report.has_window_error()) {
+      absl::StrAppend(out, ", over the last ", report.window_examples(), " examples ",
+                      Percent(report.window_error()));
+    }
+    absl::StrAppend(out, "\n");
+  }
+  if (report.has_mean_loss()) {
+    absl::StrAppendFormat(out, "  mean loss %g an example\n", report.mean_loss());
+  }
+  if (report.has_error_ceiling()) {
+    absl::StrAppend(out, "  with 95 % confidence errs on at most ", Percent(report.error_ceiling()),
+                    " of examples like the latest\n");
+  }
+}
+
+void Drift(const v1::DriftReport& drift, std::string* out) {
+  if (drift.detected() == 0) return;
+  absl::StrAppend(out, "  drift found ", drift.detected(),
+                  drift.detected() == 1 ? " time" : " times", ", last at example ",
+                  drift.last_example(), ": the error rose from ", Percent(drift.error_before()),
+                  " to ", Percent(drift.error_after()), "\n");
+}
+
+void Margins(const v1::Model& model, std::string* out) {
+  const v1::ConvergenceReport& report = model.report();
+  if (report.has_margin_ceiling()) {
+    absl::StrAppendFormat(out, "  no separator of the data seen has a margin above %g\n",
+                          report.margin_ceiling());
+  }
+  if (report.has_bound_in_use()) {
+    absl::StrAppend(out, "  ", Percent(report.bound_in_use()),
+                    " of the convergence theorem's room is in use\n");
+  }
+  if (report.has_margin_floor()) {
+    absl::StrAppendFormat(out, "  a whole pass was right, with margin %g\n", report.margin_floor());
+  }
+  if (report.has_update_bound()) {
+    absl::StrAppendFormat(out, "  so no run over that data needs more than %.0f updates\n",
+                          report.update_bound());
+  }
+  if (report.has_margin_refuted()) {
+    absl::StrAppendFormat(out, "  separable with margin %g: %s\n", model.margin_of_interest(),
+                          report.margin_refuted() ? "proven not to be" : "not refuted so far");
+  }
+}
+
+}  // namespace
+
+std::string ConvergenceWord(v1::ConvergenceState state) {
+  switch (state) {
+    case v1::CONVERGENCE_STATE_LEARNING:
+      return "learning";
+    case v1::CONVERGENCE_STATE_CONVERGED:
+      return "converged";
+    case v1::CONVERGENCE_STATE_REFUTED:
+      return "refuted";
+    case v1::CONVERGENCE_STATE_NOT_SEPARABLE:
+      return "not separable";
+    case v1::CONVERGENCE_STATE_DRIFTING:
+      return "drifting";
+    default:
+      return "";
+  }
+}
+
+std::string DescribeUpdates(uint64_t updates, uint64_t mistakes) {
+  std::string text = absl::StrCat(updates, " updates");
+  if (updates > mistakes) {
+    absl::StrAppend(&text, " (", updates - mistakes, " of them after right answers)");
+  }
+  return text;
+}
+
+std::string DescribePass(const v1::PassSummary& pass) {
+  const double examples = static_cast<double>(pass.examples());
+  std::string text = absl::StrFormat("pass %d: %d examples, %d mistakes", pass.number(),
+                                     pass.examples(), pass.mistakes());
+  if (pass.examples() > 0) {
+    absl::StrAppend(&text, " (", Percent(static_cast<double>(pass.mistakes()) / examples), ")");
+  }
+  absl::StrAppend(&text, ", ", DescribeUpdates(pass.updates(), pass.mistakes()));
+  if (pass.rejected() > 0) absl::StrAppendFormat(&text, ", %d refused", pass.rejected());
+  if (pass.converged()) absl::StrAppend(&text, ", converged: every example is right");
+  if (pass.has_margin()) absl::StrAppendFormat(&text, " with margin %g", pass.margin());
+  return text;
+}
+
+std::string DescribeReport(const v1::Model& model) {
+  const v1::ConvergenceReport& report = model.report();
+  std::string text;
+  State(report, &text);
+  Counts(report, &text);
+  Errors(report, &text);
+  Drift(report.drift(), &text);
+  Margins(model, &text);
+  if (report.has_last_pass()) absl::StrAppend(&text, "  ", DescribePass(report.last_pass()), "\n");
+  return text;
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,21 @@
+// Convergence reports in words. Figures that the report leaves out because they do not hold are
+// left out.
+#pragma once
+
+#include <string>
+
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond::client {
+
+// "learning", "converged", "refuted", "not separable" or "drifting"; "" of a server that does not
+// say.
+std::string ConvergenceWord(perceptron::v1::ConvergenceState state);
+// The report, its state first, each line indented by two.
+std::string DescribeReport(const perceptron::v1::Model& model);
+// "pass 2: 150 examples, 3 mistakes (2.00%), 3 updates".
+std::string DescribePass(const perceptron::v1::PassSummary& pass);
+// "57 updates", and how many of them were learned from right answers, as margin learners do.
+std::string DescribeUpdates(uint64_t updates, uint64_t mistakes);
+
+}  // namespace perceptrond::client

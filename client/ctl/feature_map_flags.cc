@@ -1,0 +1,84 @@
+#include "client/ctl/feature_map_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace perceptrond::client {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+std::string DescribeProducts(const v1::FeatureMap::Products& products) {
+  std::string text = "products of groups";
+  for (const v1::FeatureMap::Products::Pair& pair : products.pairs())
+    absl::StrAppend(&text, " ", pair.first(), ":", pair.second());
+  return text;
+}
+
+}  // namespace
+
+void FeatureMapFlags::AddTo(CLI::App* command) {
+  auto* polynomial = command->add_option("--polynomial", degree_,
+                                         "Weigh all products of up to this many features, 2 to 4");
+  auto* products = command->add_option(
+      "--products", products_,
+      "Also weigh the products of two groups of names, as user:page; a feature's group is its name "
+      "up to '^' (a VW namespace); may be given more than once");
+  auto* fourier =
+      command->add_option("--fourier", fourier_,
+                          "Weigh this many random Fourier features of a Gaussian kernel instead");
+  polynomial->excludes(products)->excludes(fourier);
+  products->excludes(fourier);
+  command->add_flag("--interactions-only", interactions_only_,
+                    "With --polynomial or --products: no feature times itself");
+  command->add_option("--gamma", gamma_, "With --fourier: the kernel is exp(-gamma |x - z|^2), > 0")
+      ->needs(fourier);
+  fourier->needs("--gamma");
+  command->add_option("--seed", seed_, "With --fourier: which random features (default 0)")
+      ->needs(fourier);
+}
+
+std::string FeatureMapFlags::Apply(v1::FeatureSpace* space) const {
+  if (degree_ > 0) {
+    space->mutable_map()->mutable_polynomial()->set_degree(degree_);
+    space->mutable_map()->mutable_polynomial()->set_interactions_only(interactions_only_);
+  }
+  for (const std::string& groups : products_) {
+    const size_t colon = groups.find(':');
+    if (colon == std::string::npos)
+      return absl::StrCat("--products ", groups, ": expected two groups, as user:page");
+    v1::FeatureMap::Products& products = *space->mutable_map()->mutable_products();
+    products.set_interactions_only(interactions_only_);
+    v1::FeatureMap::Products::Pair& pair = *products.add_pairs();
+    pair.set_first(groups.substr(0, colon));
+    pair.set_second(groups.substr(colon + 1));
+  }
+  if (fourier_ > 0) {
+    v1::FeatureMap::Fourier& fourier = *space->mutable_map()->mutable_fourier();
+    fourier.set_dimension(fourier_);
+    fourier.set_gamma(gamma_);
+    fourier.set_seed(seed_);
+  }
+  if (interactions_only_ && degree_ == 0 && products_.empty())
+    return "--interactions-only goes with --polynomial or --products";
+  return "";
+}
+
+std::string DescribeMap(const v1::FeatureMap& map) {
+  switch (map.map_case()) {
+    case v1::FeatureMap::kPolynomial:
+      return absl::StrFormat("polynomial of degree %d%s", map.polynomial().degree(),
+                             map.polynomial().interactions_only() ? ", interactions only" : "");
+    case v1::FeatureMap::kProducts:
+      return DescribeProducts(map.products());
+    case v1::FeatureMap::kFourier:
+      return absl::StrFormat("%d random Fourier features, gamma %g, seed %d",
+                             map.fourier().dimension(), map.fourier().gamma(),
+                             map.fourier().seed());
+    case v1::FeatureMap::MAP_NOT_SET:
+      break;
+  }
+  return "";
+}
+
+}  // namespace perceptrond::client

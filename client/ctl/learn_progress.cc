@@ -1,0 +1,38 @@
+#include "client/ctl/learn_progress.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace perceptrond::client {
+namespace {
+
+void SetFraction(const LearnPosition& position, Progress* progress) {
+  const std::string pass = absl::StrCat("pass ", position.pass);
+  if (!position.passes.has_value()) {
+    progress->fraction = position.read;
+    if (position.read.has_value()) progress->of = absl::StrCat("of ", pass);
+    if (!position.read.has_value()) progress->figures.push_back(pass);
+    return;
+  }
+  if (position.read.has_value()) {
+    const double done = static_cast<double>(position.pass - 1) + *position.read;
+    progress->fraction = done / static_cast<double>(*position.passes);
+  }
+  if (*position.passes > 1) progress->figures.push_back(absl::StrCat(pass, "/", *position.passes));
+}
+
+}  // namespace
+
+Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
+                       absl::Duration elapsed) {
+  Progress progress;
+  SetFraction(position, &progress);
+  progress.figures.push_back(absl::StrCat(Grouped(totals.examples), " examples"));
+  progress.figures.push_back(absl::StrCat(Grouped(totals.mistakes), " mistakes"));
+  progress.figures.push_back(Rate(totals.examples + totals.duplicates, elapsed));
+  if (totals.duplicates > 0) {
+    progress.figures.push_back(absl::StrCat(Grouped(totals.duplicates), " known already"));
+  }
+  return progress;
+}
+
+}  // namespace perceptrond::client

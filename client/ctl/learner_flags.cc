@@ -1,0 +1,98 @@
+#include "client/ctl/learner_flags.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_replace.h"
+
+namespace perceptrond::client {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// A number that some learners are told: its field in perceptron.v1.Learner is its flag's name.
+struct Setting {
+  const char* field;
+  const char* help;
+};
+
+constexpr Setting kSettings[] = {
+    {"step_size", "eta of the perceptrons and of logistic-regression, > 0 (default 1)"},
+    {"aggressiveness", "C of passive-aggressive-i and -ii, > 0 (default 1)"},
+    {"margin_slack", "alpha of margin-perceptron, above 0 and at most 1 (default 0.9)"},
+    {"regularization", "r of arow, > 0 (default 1)"},
+    {"update_threshold",
+     "Of logistic-regression, 0 to below 0.5: learn only where the error in probability is above "
+     "this (default 0)"},
+};
+
+std::string FlagName(const std::string& field) {
+  return "--" + absl::StrReplaceAll(field, {{"_", "-"}});
+}
+
+std::vector<std::string> LearnerNames() {
+  std::vector<std::string> names;
+  const auto* kinds = v1::LearnerKind_descriptor();
+  for (int i = 0; i < kinds->value_count(); ++i) {
+    const auto kind = static_cast<v1::LearnerKind>(kinds->value(i)->number());
+    if (kind != v1::LEARNER_KIND_UNSPECIFIED) names.push_back(LearnerName(kind));
+  }
+  return names;
+}
+
+v1::LearnerKind FindLearner(const std::string& name) {
+  const auto* kinds = v1::LearnerKind_descriptor();
+  for (int i = 0; i < kinds->value_count(); ++i) {
+    const auto kind = static_cast<v1::LearnerKind>(kinds->value(i)->number());
+    if (LearnerName(kind) == name) return kind;
+  }
+  return v1::LEARNER_KIND_UNSPECIFIED;
+}
+
+}  // namespace
+
+std::string LearnerName(v1::LearnerKind kind) {
+  constexpr size_t kPrefix = sizeof("LEARNER_KIND_") - 1;
+  const std::string& name = v1::LearnerKind_Name(kind);
+  if (name.size() < kPrefix) return "learner " + std::to_string(static_cast<int>(kind));
+  return absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(kPrefix)), {{"_", "-"}});
+}
+
+void LearnerFlags::AddTo(CLI::App* command) {
+  command->add_option("--learner", learner_, "The update rule; docs/learners.md compares them")
+      ->check(CLI::IsMember(LearnerNames()))
+      ->capture_default_str();
+  for (const Setting& setting : kSettings) {
+    const std::string field = setting.field;
+    command->add_option_function<double>(
+        FlagName(field), [this, field](const double& value) { settings_[field] = value; },
+        setting.help);
+  }
+  command
+      ->add_option("--class-weights", class_weights_,
+                   "How much examples of -1 and of +1 count, as 1,5 (default 1,1)")
+      ->delimiter(',')
+      ->expected(2);
+  command
+      ->add_option("--tie", tie_,
+                   "A score of exactly 0: a mistake (default), predicted as +1, or correct")
+      ->check(CLI::IsMember({"mistake", "positive", "correct"}));
+  auto* offset = command->add_option(
+      "--offset", offset_,
+      "The value of the constant feature, >= 0 (default 1; less suits unit-norm text)");
+  command->add_flag("--no-offset", no_offset_, "No constant feature: as --offset 0")
+      ->excludes(offset);
+}
+
+void LearnerFlags::Apply(v1::Learner* learner) const {
+  learner->set_kind(FindLearner(learner_));
+  const auto* fields = learner->GetDescriptor();
+  for (const auto& [field, value] : settings_)
+    learner->GetReflection()->SetDouble(learner, fields->FindFieldByName(field), value);
+  for (const double weight : class_weights_) learner->add_class_weights(weight);
+  if (offset_ != 1) learner->set_offset_value(offset_);
+  if (no_offset_) learner->set_offset_value(0);
+  if (tie_ == "mistake") learner->set_tie_rule(v1::TIE_RULE_MISTAKE);
+  if (tie_ == "positive") learner->set_tie_rule(v1::TIE_RULE_POSITIVE);
+  if (tie_ == "correct") learner->set_tie_rule(v1::TIE_RULE_CORRECT);
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,34 @@
+// The flags of `create` that say how the model learns. Names and settings come from the API's own
+// messages, so that a learner the API knows needs no line here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond::client {
+
+// "averaged-perceptron" for LEARNER_KIND_AVERAGED_PERCEPTRON.
+std::string LearnerName(perceptron::v1::LearnerKind kind);
+
+// Must outlive the parsing of `command`.
+class LearnerFlags {
+ public:
+  void AddTo(CLI::App* command);
+  // Sets what was given.
+  void Apply(perceptron::v1::Learner* learner) const;
+
+ private:
+  std::string learner_ = "perceptron";
+  std::string tie_;
+  double offset_ = 1;
+  bool no_offset_ = false;
+  // Field of perceptron.v1.Learner to value.
+  std::map<std::string, double> settings_;
+  std::vector<double> class_weights_;
+};
+
+}  // namespace perceptrond::client

@@ -1,0 +1,161 @@
+#include "client/ctl/predict_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/ctl/interrupt.h"
+#include "client/ctl/prediction.h"
+#include "client/ctl/progress.h"
+#include "client/ctl/terminal.h"
+
+namespace perceptrond::client {
+namespace {
+
+// A row's label comes back with its answer, in the tag's lowest bits.
+uint64_t TagWithLabel(uint64_t tag, int label) {
+  return tag << 2 | static_cast<uint64_t>(label + 1);
+}
+int LabelOf(uint64_t tag) { return static_cast<int>(tag & 3) - 1; }
+
+}  // namespace
+
+int PredictRun::Run() {
+  const Outcome opened = Open();
+  if (!opened.ok()) return opened.Report();
+  const StreamInterrupt interrupt(&connectivity_, [this] { stream_->Cancel(); });
+  Outcome outcome = Finish(PushAll());
+  WipeProgress();
+  complaints_.ReportCounts();
+  Summarize(outcome);
+  if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
+  return outcome.Report();
+}
+
+std::string PredictRun::Doing() const { return absl::StrCat("predict ", options_.name); }
+
+PredictOptions PredictRun::StreamOptions() {
+  PredictOptions options;
+  options.rows_per_message = options_.batch;
+  options.min_revision = options_.min_revision;
+  options.retry = globals_.StreamRetry();
+  options.patience = globals_.StreamTimeout();
+  options.on_answer = [this](const PredictAnswer& answer) { TakeAnswer(answer); };
+  options.on_reconnect = [this](const absl::Status& status) { connectivity_.Lost(status); };
+  options.on_end = StopReading;
+  return options;
+}
+
+Outcome PredictRun::Open() {
+  const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
+  if (!model.ok()) return Failed(Doing(), model.status());
+  summary_.label_names.assign(model->label_names().begin(), model->label_names().end());
+  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
+  if (!input.ok()) {
+    return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
+  }
+  input_ = *std::move(input);
+  CatchInterrupts();
+  stream_ = std::make_unique<PredictStream>(client_.connection(), options_.name, StreamOptions());
+  // An error shows with the next row.
+  input_->OnWait([this] { stream_->Flush().IgnoreError(); });
+  started_ = absl::Now();
+  return {};
+}
+
+Outcome PredictRun::PushAll() {
+  Row row;
+  while (true) {
+    const absl::StatusOr<bool> more = input_->Next(&row);
+    if (more.ok() && !*more) break;
+    absl::Status status = more.status();
+    if (status.ok()) {
+      const uint64_t tag = TagWithLabel(input_->tag(), row.label);
+      row.label = 0;
+      status = stream_->Push(row, tag);
+      if (status.ok()) {
+        if (pace_.Due()) DrawProgress();
+        continue;
+      }
+      if (!absl::IsInvalidArgument(status)) return StreamFailed(status);
+      status = input_->AtLine(status);
+    }
+    if (Outcome outcome = complaints_.Take(status); !outcome.ok()) return outcome;
+  }
+  if (Interrupted()) return {kExitInterrupted, absl::StrCat(Doing(), ": interrupted")};
+  return {};
+}
+
+Outcome PredictRun::StreamFailed(const absl::Status& status) const {
+  if (!Interrupted() || !absl::IsCancelled(status)) return Failed(Doing(), status);
+  return {
+      kExitInterrupted,
+      absl::StrCat(Doing(), ": interrupted while the server was away; some answers are missing")};
+}
+
+Outcome PredictRun::Finish(Outcome outcome) {
+  const absl::Status status = stream_->Finish();
+  return status.ok() ? outcome : StreamFailed(status);
+}
+
+void PredictRun::TakeAnswer(const PredictAnswer& answer) {
+  connectivity_.Answered();
+  const v1::PredictResponse& response = answer.response;
+  summary_.revision = std::max(summary_.revision, response.revision());
+  int next_error = 0;
+  for (int row = 0; row < static_cast<int>(answer.tags.size()); ++row) {
+    const bool refused = next_error < response.errors_size() &&
+                         response.errors(next_error).row() == static_cast<uint32_t>(row);
+    TakeRow(response, row, refused ? &response.errors(next_error++) : nullptr,
+            answer.tags[static_cast<size_t>(row)]);
+  }
+  answered_ = summary_.examples;
+  // Whoever types examples in, or follows a log, waits for these.
+  std::fflush(stdout);
+}
+
+void PredictRun::TakeRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
+                         uint64_t tag) {
+  ++summary_.examples;
+  if (error != nullptr) {
+    complaints_.Refused(*input_, tag >> 2, ToAbslStatus(error->status()));
+  } else if (const int actual = LabelOf(tag); actual != 0) {
+    summary_.confusion.Add(actual, response.labels(row));
+  }
+  if (options_.summary_only) return;
+  // Of refused rows too, so that lines go on matching the input's.
+  const v1::PredictResponse own = AnswerToRow(response, row, error);
+  Print(globals_.json() ? PredictionJsonLine(own) : PredictionLine(own, summary_.label_names));
+}
+
+void PredictRun::DrawProgress() {
+  // On one terminal with them, the predictions themselves show how far it is.
+  if (!options_.summary_only && isatty(STDOUT_FILENO) == 1) return;
+  const std::optional<size_t> columns = ProgressColumns();
+  if (!columns.has_value()) return;
+  const uint64_t answered = answered_;
+  ShowProgress(ProgressLine(
+      {input_->fraction(),
+       "",
+       {absl::StrCat(Grouped(answered), " examples"), Rate(answered, absl::Now() - started_)}},
+      *columns));
+}
+
+void PredictRun::Summarize(const Outcome& outcome) {
+  summary_.refused = complaints_.refused();
+  summary_.bad_lines = complaints_.skipped();
+  summary_.partial = !outcome.ok();
+  // Where nothing was predicted the error says it all.
+  if (summary_.partial && summary_.examples == 0) return;
+  std::fflush(stdout);
+  if (options_.summary_only && globals_.json()) {
+    Print(summary_.Json() + "\n");
+  } else {
+    Write(options_.summary_only ? stdout : stderr, summary_.Text());
+  }
+}
+
+}  // namespace perceptrond::client

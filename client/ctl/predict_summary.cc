@@ -1,0 +1,75 @@
+#include "client/ctl/predict_summary.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/json.h"
+#include "client/ctl/output.h"
+#include "client/ctl/prediction.h"
+#include "client/ctl/printable.h"
+
+namespace perceptrond::client {
+namespace {
+
+std::string InWords(const Confusion& confusion, const std::vector<std::string>& names) {
+  const std::string negative = PrintableInLine(LabelName(-1, names));
+  const std::string positive = PrintableInLine(LabelName(1, names));
+  return absl::StrCat(
+      "wrong: ", confusion.errors(), " of ", confusion.total(), " (", Percent(confusion.error()),
+      "); always saying the more frequent label: ", Percent(confusion.majority_error()), "\n",
+      absl::StrCat("  ", negative, ": ", confusion.right_negative, " right, ",
+                   confusion.false_positive, " taken for ", positive, "\n"),
+      absl::StrCat("  ", positive, ": ", confusion.right_positive, " right, ",
+                   confusion.false_negative, " taken for ", negative, "\n"));
+}
+
+}  // namespace
+
+void Confusion::Add(int actual, int predicted) {
+  if (actual > 0) {
+    ++(predicted > 0 ? right_positive : false_negative);
+  } else {
+    ++(predicted > 0 ? false_positive : right_negative);
+  }
+}
+
+uint64_t Confusion::total() const {
+  return right_positive + right_negative + false_positive + false_negative;
+}
+
+double Confusion::majority_error() const {
+  const uint64_t positive = right_positive + false_negative;
+  return static_cast<double>(std::min(positive, total() - positive)) / static_cast<double>(total());
+}
+
+std::string PredictSummary::Text() const {
+  if (examples == 0) return "nothing to predict: there are no examples in the input\n";
+  std::string text =
+      absl::StrCat(partial ? "partial: " : "", examples, " predicted at revision ", revision);
+  if (refused > 0) absl::StrAppend(&text, ", ", refused, " of them refused");
+  if (partial) absl::StrAppend(&text, "; not all of the input");
+  absl::StrAppend(&text, "\n");
+  if (confusion.total() > 0) absl::StrAppend(&text, InWords(confusion, label_names));
+  return text;
+}
+
+std::string PredictSummary::Json() const {
+  JsonObject json;
+  json.Integer("examples", static_cast<int64_t>(examples))
+      .Integer("labelled", static_cast<int64_t>(confusion.total()))
+      .Integer("refused", static_cast<int64_t>(refused))
+      .Integer("badLines", static_cast<int64_t>(bad_lines))
+      .Integer("revision", revision);
+  if (partial) json.Bool("partial", true);
+  if (confusion.total() == 0) return json.str();
+  json.Integer("errors", static_cast<int64_t>(confusion.errors()))
+      .Number("errorRate", confusion.error())
+      .Number("majorityErrorRate", confusion.majority_error())
+      .Integer("truePositives", static_cast<int64_t>(confusion.right_positive))
+      .Integer("trueNegatives", static_cast<int64_t>(confusion.right_negative))
+      .Integer("falsePositives", static_cast<int64_t>(confusion.false_positive))
+      .Integer("falseNegatives", static_cast<int64_t>(confusion.false_negative));
+  return json.str();
+}
+
+}  // namespace perceptrond::client

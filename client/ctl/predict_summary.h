@@ -1,0 +1,40 @@
+// What a run of `perceptronctl predict` came to, in words and in JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace perceptrond::client {
+
+// Predicted against actual; only of rows that have a label.
+struct Confusion {
+  uint64_t right_positive = 0;
+  uint64_t right_negative = 0;
+  uint64_t false_positive = 0;
+  uint64_t false_negative = 0;
+
+  void Add(int actual, int predicted);
+  uint64_t total() const;
+  uint64_t errors() const { return false_positive + false_negative; }
+  double error() const { return static_cast<double>(errors()) / static_cast<double>(total()); }
+  // What always predicting the more frequent label would get wrong.
+  double majority_error() const;
+};
+
+struct PredictSummary {
+  std::vector<std::string> label_names;
+  uint64_t examples = 0;
+  // Of those.
+  uint64_t refused = 0;
+  uint64_t bad_lines = 0;
+  int64_t revision = 0;
+  Confusion confusion;
+  // Not all of the input was predicted.
+  bool partial = false;
+
+  std::string Text() const;
+  std::string Json() const;
+};
+
+}  // namespace perceptrond::client

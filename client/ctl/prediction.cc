@@ -1,0 +1,64 @@
+#include "client/ctl/prediction.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/output.h"
+#include "client/ctl/printable.h"
+
+namespace perceptrond::client {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// Details that this build does not know have no JSON form.
+void DropUnknownDetails(google::rpc::Status* status) {
+  const auto* pool = google::protobuf::DescriptorPool::generated_pool();
+  for (int i = status->details_size() - 1; i >= 0; --i) {
+    const std::string& url = status->details(i).type_url();
+    if (pool->FindMessageTypeByName(url.substr(url.rfind('/') + 1)) == nullptr) {
+      status->mutable_details()->DeleteSubrange(i, 1);
+    }
+  }
+}
+
+void SetError(const v1::RowError& error, v1::PredictResponse* answer) {
+  v1::RowError* own = answer->add_errors();
+  *own->mutable_status() = error.status();
+  DropUnknownDetails(own->mutable_status());
+}
+
+}  // namespace
+
+std::string LabelName(int label, const std::vector<std::string>& names) {
+  if (names.size() == 2) return names[label > 0 ? 1 : 0];
+  return label > 0 ? "+1" : "-1";
+}
+
+v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
+                                const v1::RowError* error) {
+  v1::PredictResponse answer;
+  answer.add_scores(response.scores(row));
+  answer.add_labels(response.labels(row));
+  if (row < response.distances_size()) answer.add_distances(response.distances(row));
+  if (row < response.probabilities_size()) answer.add_probabilities(response.probabilities(row));
+  answer.set_revision(response.revision());
+  if (error != nullptr) SetError(*error, &answer);
+  return answer;
+}
+
+std::string PredictionLine(const v1::PredictResponse& answer,
+                           const std::vector<std::string>& names) {
+  if (answer.errors_size() > 0) return "?\n";
+  std::string line = absl::StrCat(
+      PrintableInLine(LabelName(answer.labels(0), names)), "\t", Shortest(answer.scores(0)), "\t",
+      answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));
+  if (answer.probabilities_size() > 0) {
+    absl::StrAppend(&line, "\t", Shortest(answer.probabilities(0)));
+  }
+  return line + "\n";
+}
+
+std::string PredictionJsonLine(const v1::PredictResponse& answer) {
+  return ToJson(answer, false) + "\n";
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,38 @@
+// Where an analysis asks whether to go on.
+#pragma once
+
+#include "core/convergence/analysis/analysis.h"
+
+namespace perceptrond {
+
+// Calls back once for so much work, not by the clock: the calls are the same on each run. Not
+// thread-safe: each analysis has its own.
+class Checkpoint {
+ public:
+  explicit Checkpoint(AnalysisCallback keep_going) : keep_going_(keep_going) {}
+
+  // Takes note of `work` multiplications; false once the analysis was cancelled.
+  bool Spend(size_t work) {
+    spent_ += work;
+    return spent_ < kInterval ? !cancelled_ : Ask();
+  }
+  // Calls back whatever the work: before and after what cannot be interrupted.
+  bool Ask() {
+    spent_ = 0;
+    if (!cancelled_) cancelled_ = !keep_going_(progress);
+    return !cancelled_;
+  }
+  bool cancelled() const { return cancelled_; }
+
+  AnalysisProgress progress;
+
+ private:
+  // Some 10 to 40 ms.
+  static constexpr size_t kInterval = 10'000'000;
+
+  AnalysisCallback keep_going_;
+  size_t spent_ = 0;
+  bool cancelled_ = false;
+};
+
+}  // namespace perceptrond

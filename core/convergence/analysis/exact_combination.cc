@@ -1,0 +1,147 @@
+#include "core/convergence/analysis/exact_combination.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/convergence/analysis/integer_matrix.h"
+#include "core/convergence/analysis/modular.h"
+
+namespace perceptrond {
+namespace {
+
+struct Fraction {
+  mpz_class numerator;
+  mpz_class denominator;
+};
+
+// The fraction a = numerator / denominator modulo m with both at most `bound` in magnitude, if
+// there is one: unique for 2 bound^2 < m. Euclid's algorithm, stopped half way (Wang 1981).
+std::optional<Fraction> Reconstruct(const mpz_class& a, const mpz_class& m,
+                                    const mpz_class& bound) {
+  mpz_class r0 = m, r1 = a, t0 = 0, t1 = 1;
+  while (r1 > bound) {
+    const mpz_class quotient = r0 / r1;
+    r0 -= quotient * r1;
+    t0 -= quotient * t1;
+    std::swap(r0, r1);
+    std::swap(t0, t1);
+  }
+  if (t1 == 0 || abs(t1) > bound) return std::nullopt;
+  if (t1 < 0) return Fraction{-r1, -t1};
+  return Fraction{r1, t1};
+}
+
+// The solution x of the square system A x = -(free column), modulo a growing power of p.
+class Lifting {
+ public:
+  Lifting(const IntegerMatrix& matrix, const SquarePart& part)
+      : part_(part), size_(part.equations.size()), solution_(size_), residual_(size_) {
+    for (size_t r = 0; r < size_; ++r) {
+      rows_.emplace_back();
+      for (const auto& [k, value] : matrix.equations()[part.equations[r]]) {
+        if (k == part.free_column)
+          residual_[r] = -value;
+        else
+          rows_[r].emplace_back(k < part.free_column ? k : k - 1, value);
+      }
+      work_ += 4 * rows_[r].size() + size_;
+    }
+  }
+
+  // Multiplications of one digit, about.
+  size_t work() const { return work_; }
+  // Finds one more digit in base p of each unknown.
+  void Step() {
+    const std::vector<uint64_t> digits = Digits();
+    for (size_t k = 0; k < size_; ++k)
+      mpz_addmul_ui(solution_[k].get_mpz_t(), modulus_.get_mpz_t(), digits[k]);
+    modulus_ *= kPrime;
+    for (size_t r = 0; r < size_; ++r) {
+      for (const auto& [k, value] : rows_[r])
+        mpz_submul_ui(residual_[r].get_mpz_t(), value.get_mpz_t(), digits[k]);
+      mpz_divexact_ui(residual_[r].get_mpz_t(), residual_[r].get_mpz_t(), kPrime);
+    }
+  }
+  double bits() const { return static_cast<double>(mpz_sizeinbase(modulus_.get_mpz_t(), 2)); }
+  // Integers proportional to (x, 1 at the free column), as far as the digits so far tell. Empty if
+  // they do not, or if the checkpoint ended it.
+  std::vector<mpz_class> Read(Checkpoint& checkpoint) const {
+    const mpz_class bound = sqrt(mpz_class(modulus_ / 2));
+    // Denominators divide one determinant: what was found serves the next unknowns too.
+    mpz_class denominator = 1;
+    std::vector<Fraction> fractions;
+    for (const mpz_class& x : solution_) {
+      const mpz_class scaled = x * denominator % modulus_;
+      const auto fraction = Reconstruct(scaled, modulus_, bound);
+      if (!fraction || !checkpoint.Spend(mpz_size(modulus_.get_mpz_t()) * 64)) return {};
+      denominator *= fraction->denominator;
+      if (denominator > bound) return {};
+      fractions.push_back({fraction->numerator, denominator});
+    }
+    std::vector<mpz_class> result;
+    for (const Fraction& one : fractions)
+      result.push_back(one.numerator * (denominator / one.denominator));
+    result.insert(result.begin() + static_cast<std::ptrdiff_t>(part_.free_column), denominator);
+    return result;
+  }
+
+ private:
+  // inverse * residual, modulo p.
+  std::vector<uint64_t> Digits() const {
+    std::vector<uint64_t> reduced;
+    for (const mpz_class& one : residual_) reduced.push_back(mpz_fdiv_ui(one.get_mpz_t(), kPrime));
+    std::vector<uint64_t> digits(size_);
+    for (size_t r = 0; r < size_; ++r) {
+      for (size_t k = 0; k < size_; ++k)
+        digits[r] = (digits[r] + part_.inverse[r][k] * reduced[k]) % kPrime;
+    }
+    return digits;
+  }
+
+  const SquarePart& part_;
+  const size_t size_;
+  std::vector<IntegerMatrix::Equation> rows_;
+  std::vector<mpz_class> solution_;
+  std::vector<mpz_class> residual_;
+  mpz_class modulus_ = 1;
+  size_t work_ = 0;
+};
+
+// The one null vector; empty if there is none, or if the checkpoint ended it.
+std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix, Checkpoint& checkpoint) {
+  const SquarePart part = FindSquarePart(matrix, checkpoint);
+  if (part.equations.size() + 1 != matrix.columns()) return {};
+  Lifting lifting(matrix, part);
+  // Cramer: numerators and denominator are minors, so that this many digits tell them.
+  const double enough = 2 * matrix.determinant_bits() + 64;
+  double next = 64;
+  while (true) {
+    if (lifting.bits() >= next) {
+      std::vector<mpz_class> x = lifting.Read(checkpoint);
+      if (!x.empty() && matrix.Annihilates(x)) return x;
+      if (lifting.bits() >= enough) return {};
+      next = std::min(enough, 1.4 * next);
+    }
+    if (!checkpoint.Spend(lifting.work())) return {};
+    lifting.Step();
+  }
+}
+
+}  // namespace
+
+std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
+                                                   std::span<const size_t> chosen,
+                                                   Checkpoint& checkpoint) {
+  const IntegerMatrix matrix(rows, chosen);
+  std::vector<CertificateEntry> entries;
+  if (matrix.columns() == 0) return entries;
+  const std::vector<mpz_class> x = FindNullVector(matrix, checkpoint);
+  if (x.empty() || std::any_of(x.begin(), x.end(), [](const auto& v) { return v < 0; }))
+    return entries;
+  const std::vector<mpz_class> multipliers = matrix.Unscale(x);
+  for (size_t k = 0; k < chosen.size(); ++k)
+    if (multipliers[k] > 0) entries.push_back({chosen[k], multipliers[k].get_str()});
+  return entries;
+}
+
+}  // namespace perceptrond

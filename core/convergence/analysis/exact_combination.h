@@ -1,0 +1,29 @@
+// Proof that a combination of rows vanishes, in integers.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/signed_rows.h"
+
+namespace perceptrond {
+
+// Positive integers without a common divisor whose combination of `chosen` rows (some of them may
+// be left out) is exactly 0. Checked over all columns before it is returned: float values are
+// integers times powers of 2, so that nothing is rounded. Empty if there is none, if there are
+// several independent ones, or if the checkpoint ended it.
+//
+//   method    t rows of rank t - 1 have one combination but for a factor. With one row's multiplier
+//             set to 1, the others solve a square system over the rationals: found modulo a prime
+//             p, lifted to p^2, p^3, ..., until fractions reconstructed from that satisfy every
+//             column
+//   cost      O(t^3) once, O(t^2) multiplications of growing integers a digit; O(t) digits
+//   source    Dixon, Exact solution of linear equations using p-adic expansions, 1982
+//
+// `chosen` strictly ascends. Any thread may call it.
+std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
+                                                   std::span<const size_t> chosen,
+                                                   Checkpoint& checkpoint);
+
+}  // namespace perceptrond

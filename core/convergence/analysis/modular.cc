@@ -1,0 +1,92 @@
+#include "core/convergence/analysis/modular.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perceptrond {
+namespace {
+
+using Residues = std::vector<uint64_t>;
+
+// a^(p - 2) = 1 / a, by Fermat.
+uint64_t Inverse(uint64_t a) {
+  uint64_t result = 1;
+  for (uint64_t power = kPrime - 2; power > 0; power /= 2) {
+    if (power % 2 == 1) result = result * a % kPrime;
+    a = a * a % kPrime;
+  }
+  return result;
+}
+
+// row -= factor * other, from `begin` on.
+void Eliminate(Residues& row, uint64_t factor, const Residues& other, size_t begin) {
+  if (factor == 0) return;
+  for (size_t k = begin; k < row.size(); ++k)
+    row[k] = (row[k] + (kPrime - factor) * other[k]) % kPrime;
+}
+
+void Scale(Residues& row, uint64_t factor) {
+  for (uint64_t& value : row) value = value * factor % kPrime;
+}
+
+Residues Reduce(const IntegerMatrix::Equation& equation, size_t columns) {
+  Residues row(columns);
+  for (const auto& [k, value] : equation) row[k] = mpz_fdiv_ui(value.get_mpz_t(), kPrime);
+  return row;
+}
+
+// Picks equations, and the column that none of them has its pivot in. False: too few.
+bool PickEquations(const IntegerMatrix& matrix, SquarePart& part, Checkpoint& checkpoint) {
+  const size_t columns = matrix.columns();
+  std::vector<std::pair<size_t, Residues>> pivots;
+  std::vector<bool> taken(columns);
+  for (size_t e = 0; e < matrix.equations().size() && pivots.size() + 1 < columns; ++e) {
+    Residues row = Reduce(matrix.equations()[e], columns);
+    for (const auto& [column, pivot] : pivots) Eliminate(row, row[column], pivot, 0);
+    if (!checkpoint.Spend(4 * (1 + pivots.size()) * columns)) return false;
+    const auto first = std::find_if(row.begin(), row.end(), [](uint64_t v) { return v != 0; });
+    if (first == row.end()) continue;
+    const size_t column = first - row.begin();
+    Scale(row, Inverse(*first));
+    taken[column] = true;
+    pivots.emplace_back(column, std::move(row));
+    part.equations.push_back(e);
+  }
+  part.free_column = std::find(taken.begin(), taken.end(), false) - taken.begin();
+  return pivots.size() + 1 == columns;
+}
+
+// Gauss and Jordan on (A | 1), which is known to be regular. False: the checkpoint ended it.
+bool Invert(const IntegerMatrix& matrix, SquarePart& part, Checkpoint& checkpoint) {
+  const size_t n = part.equations.size();
+  std::vector<Residues> work;
+  for (size_t r = 0; r < n; ++r) {
+    Residues row = Reduce(matrix.equations()[part.equations[r]], n + 1);
+    row.erase(row.begin() + static_cast<std::ptrdiff_t>(part.free_column));
+    row.resize(2 * n);
+    row[n + r] = 1;
+    work.push_back(std::move(row));
+  }
+  for (size_t c = 0; c < n; ++c) {
+    size_t pivot = c;
+    while (work[pivot][c] == 0) ++pivot;
+    std::swap(work[c], work[pivot]);
+    Scale(work[c], Inverse(work[c][c]));
+    for (size_t r = 0; r < n; ++r)
+      if (r != c) Eliminate(work[r], work[r][c], work[c], c);
+    if (!checkpoint.Spend(8 * n * n)) return false;
+  }
+  for (Residues& row : work)
+    part.inverse.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(n), row.end());
+  return true;
+}
+
+}  // namespace
+
+SquarePart FindSquarePart(const IntegerMatrix& matrix, Checkpoint& checkpoint) {
+  SquarePart part;
+  if (PickEquations(matrix, part, checkpoint) && Invert(matrix, part, checkpoint)) return part;
+  return {};
+}
+
+}  // namespace perceptrond

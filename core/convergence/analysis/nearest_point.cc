@@ -1,0 +1,143 @@
+#include "core/convergence/analysis/nearest_point.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace perceptrond {
+namespace {
+
+// So often in a row may a row taken in, or a refinement, better nothing.
+constexpr int kMaxStalls = 4;
+// Relative to R^2: where ||v||^2 is but rounding.
+constexpr double kVanishing = 1e-30;
+
+double SquaredNorm(const std::vector<double>& v) {
+  double sum = 0;
+  for (const double x : v) sum += x * x;
+  return sum;
+}
+
+}  // namespace
+
+NearestPoint::NearestPoint(const SignedRows& rows, size_t max_support, Checkpoint& checkpoint)
+    : rows_(rows),
+      max_support_(max_support),
+      checkpoint_(checkpoint),
+      ridge_(rows.squared_radius() > 0 ? 1e-13 * rows.squared_radius() : 1),
+      scratch_(rows.columns()) {}
+
+NearestPoint::Outcome NearestPoint::Start(std::span<const SupportVector> support) {
+  if (support.size() > max_support_) return Outcome::kTooManyRows;
+  std::vector<SupportVector> ordered(support.begin(), support.end());
+  // The heaviest first: of rows that are nearly equal the lighter is left out.
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.multiplier > b.multiplier; });
+  double total = 0;
+  for (const SupportVector& one : ordered) {
+    if (Append(one)) total += one.multiplier;
+    if (!checkpoint_.Spend(factor_.size() * factor_.size())) return Outcome::kCancelled;
+  }
+  for (SupportVector& one : support_) one.multiplier /= total;
+  return Settle();
+}
+
+NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, double tolerance) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int stalls = 0; stalls < kMaxStalls;) {
+    const std::vector<double> point = Point();
+    const double squared = SquaredNorm(point);
+    stalls = squared < best ? 0 : stalls + 1;
+    best = std::min(best, squared);
+    size_t worst = 0;
+    double least = std::numeric_limits<double>::infinity();
+    size_t work = 2 * support_.size() * support_.size();
+    for (const size_t i : candidates) {
+      const double score = rows_.Dot(i, point);
+      if (score < least) {
+        least = score;
+        worst = i;
+      }
+      work += rows_.size(i);
+    }
+    if (!checkpoint_.Spend(work)) return Outcome::kCancelled;
+    if (least >= squared * (1 - tolerance)) return Outcome::kDone;
+    if (squared <= kVanishing * rows_.squared_radius()) return Outcome::kDone;
+    // A row of the support that is violated asks for a refinement only.
+    if (!Supports(worst)) {
+      if (support_.size() >= max_support_) return Outcome::kTooManyRows;
+      if (!Append({worst, 0})) return Outcome::kDone;
+    }
+    if (const Outcome outcome = Settle(); outcome != Outcome::kDone) return outcome;
+  }
+  return Outcome::kDone;
+}
+
+std::vector<double> NearestPoint::Point() const {
+  std::vector<double> point(rows_.columns());
+  for (const SupportVector& one : support_) rows_.AddScaled(one.row, one.multiplier, point);
+  return point;
+}
+
+bool NearestPoint::Supports(size_t row) const {
+  return std::any_of(support_.begin(), support_.end(),
+                     [row](const SupportVector& one) { return one.row == row; });
+}
+
+bool NearestPoint::Append(const SupportVector& one) {
+  rows_.AddScaled(one.row, 1, scratch_);
+  std::vector<double> cross;
+  cross.reserve(support_.size());
+  for (const SupportVector& other : support_) cross.push_back(rows_.Dot(other.row, scratch_));
+  const double diagonal = rows_.Dot(one.row, scratch_) + ridge_;
+  for (const uint32_t column : rows_.indices(one.row)) scratch_[column] = 0;
+  if (!factor_.Append(cross, diagonal)) return false;
+  support_.push_back(one);
+  return true;
+}
+
+void NearestPoint::Drop(size_t k) {
+  factor_.Remove(k);
+  support_.erase(support_.begin() + static_cast<std::ptrdiff_t>(k));
+}
+
+std::vector<double> NearestPoint::Change() const {
+  const std::vector<double> point = Point();
+  const double squared = SquaredNorm(point);
+  // At the minimum all scores are equal: only what they differ by is solved for, so that less and
+  // less is rounded.
+  std::vector<double> excess;
+  for (const SupportVector& one : support_) excess.push_back(rows_.Dot(one.row, point) - squared);
+  std::vector<double> change = factor_.Solve(excess);
+  const std::vector<double> ones = factor_.Solve(std::vector<double>(support_.size(), 1));
+  // The change adds up to 0.
+  const double level = std::accumulate(change.begin(), change.end(), 0.0) /
+                       std::accumulate(ones.begin(), ones.end(), 0.0);
+  for (size_t k = 0; k < change.size(); ++k) change[k] = level * ones[k] - change[k];
+  return change;
+}
+
+NearestPoint::Outcome NearestPoint::Settle() {
+  while (true) {
+    const std::vector<double> change = Change();
+    // How far to go, and which multiplier becomes 0 there.
+    double step = 1;
+    size_t leaving = change.size();
+    for (size_t k = 0; k < change.size(); ++k) {
+      const double multiplier = support_[k].multiplier;
+      if (multiplier + change[k] > 0) continue;
+      const double reach = multiplier > 0 ? multiplier / -change[k] : 0;
+      if (leaving < change.size() && reach >= step) continue;
+      step = reach;
+      leaving = k;
+    }
+    for (size_t k = 0; k < change.size(); ++k)
+      support_[k].multiplier = std::max(0.0, support_[k].multiplier + step * change[k]);
+    if (leaving == change.size()) return Outcome::kDone;
+    Drop(leaving);
+    if (!checkpoint_.Spend(support_.size() * support_.size() * 4)) return Outcome::kCancelled;
+  }
+}
+
+}  // namespace perceptrond

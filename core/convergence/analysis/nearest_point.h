@@ -1,0 +1,65 @@
+// The shortest combination of rows, to the last digits of float64.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cholesky.h"
+#include "core/convergence/analysis/signed_rows.h"
+
+namespace perceptrond {
+
+// Improves multipliers until their combination is the nearest point to 0 of the rows' hull.
+//
+//   minimizes ||sum alpha_i z_i||^2, sum alpha_i = 1, alpha >= 0
+//   method    the support's own minimum is a linear system. Where a multiplier turns negative, go
+//             only so far that it becomes 0, drop its row and solve again; then take in the row
+//             that is most violated. Finite, since the minimum falls with every row taken in
+//             (Wolfe 1976). Here it starts from a support that is nearly right
+//   accuracy  each system is solved for the change of alpha, from scores z_i . v that are computed
+//             anew, and with 1e-13 R^2 added to its diagonal, so that no set of rows is dependent:
+//             iterative refinement, which is the proximal point method (Rockafellar 1976)
+//
+// Not thread-safe.
+class NearestPoint {
+ public:
+  enum class Outcome { kDone, kCancelled, kTooManyRows };
+
+  // `rows` and `checkpoint` must outlive it.
+  NearestPoint(const SignedRows& rows, size_t max_support, Checkpoint& checkpoint);
+
+  // Begins with this support. O(k^3 + k^2 nonzeros a row) for k rows.
+  Outcome Start(std::span<const SupportVector> support);
+  // Takes in rows of `candidates`, which the support is part of, until none is violated by more
+  // than `tolerance` relative to ||v||^2, or float64 sees no improvement. Each costs
+  // O(k^2 + nonzeros of the candidates).
+  Outcome Improve(std::span<const size_t> candidates, double tolerance);
+
+  // Multipliers that are positive, adding up to 1 but for rounding.
+  const std::vector<SupportVector>& support() const { return support_; }
+  // v = sum alpha_i z_i.
+  std::vector<double> Point() const;
+
+ private:
+  bool Supports(size_t row) const;
+  // Adds the row with the multiplier given. False if it depends on the others beyond rounding.
+  bool Append(const SupportVector& one);
+  void Drop(size_t k);
+  // Moves the multipliers to the minimum over the support.
+  Outcome Settle();
+  // The change that the multipliers' minimum, with no regard to signs, is away.
+  std::vector<double> Change() const;
+
+  const SignedRows& rows_;
+  const size_t max_support_;
+  Checkpoint& checkpoint_;
+  const double ridge_;
+  std::vector<SupportVector> support_;
+  // Of z_i . z_j + ridge [i = j] over the support.
+  Cholesky factor_;
+  // columns() zeros, between calls of Append.
+  std::vector<double> scratch_;
+};
+
+}  // namespace perceptrond

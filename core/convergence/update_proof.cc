@@ -1,0 +1,45 @@
+#include "core/convergence/update_proof.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/learner/catalogue.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+// The largest change to a weight, if every change, the offset's too, is a whole number.
+double WholeStep(const LearnerSettings& settings, const Row& row, const Target& target) {
+  const double step = settings.step_size * target.weight;
+  const float b[1] = {static_cast<float>(settings.offset_value)};
+  if (b[0] != settings.offset_value) return std::numeric_limits<double>::infinity();
+  return std::max(LargestWholeStep(step, row), LargestWholeStep(step, Row{nullptr, b, 1}));
+}
+
+// float32 rounds each weight that moved by at most 2^-24 of it, or by half of the least number.
+double MostRounding(const Row& row, double norm) {
+  return std::ldexp(1.01 * norm, -24) +
+         std::ldexp(std::sqrt(static_cast<double>(row.size + 1)), -150);
+}
+
+bool IsAtZero(const Learner& learner) {
+  const LearnerStateView state = learner.State();
+  return AllZero(state.arrays[0]) && state.scalars[0] == 0;
+}
+
+}  // namespace
+
+void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const Row& row,
+                const Target& target, Tally& tally) {
+  if (target.weight != 1) ++tally.weighted_updates;
+  if (!FindLearner(settings.kind).convergence_theorem) return;
+  const double norm = std::sqrt(std::max(0.0, learner.augmented_squared_norm()));
+  tally.whole_step = WholeStep(settings, row, target);
+  tally.scaled_norm = norm / settings.step_size;
+  tally.rounding = MostRounding(row, norm) / settings.step_size;
+  tally.at_zero = norm == 0 && IsAtZero(learner);
+}
+
+}  // namespace perceptrond

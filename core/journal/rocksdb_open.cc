@@ -1,0 +1,92 @@
+#include "core/journal/rocksdb_open.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace perceptrond {
+namespace {
+
+rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
+  rocksdb::Options db;
+  db.create_if_missing = true;
+  db.write_buffer_size = options.write_buffer_bytes;
+  db.max_total_wal_size = 4 * options.write_buffer_bytes;
+  db.max_background_jobs = 2;
+  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  db.keep_log_file_num = 2;
+  // A log that ends in the middle of a write is what a crash leaves; damage anywhere else must not
+  // pass for an end.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  db.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return db;
+}
+
+bool IsLocked(const rocksdb::Status& status) {
+  return status.IsIOError() && absl::StrContains(status.ToString(), "lock");
+}
+
+// What RocksDB noted of damage in its logs, which its status does not name; "" if nothing.
+std::string DamagedLog(const std::string& directory) {
+  std::ifstream notes(directory + "/LOG");
+  std::string found;
+  for (std::string line; std::getline(notes, line);) {
+    const size_t end = line.find(".log: dropping ");
+    if (end == std::string::npos) continue;
+    const size_t begin = line.find_last_of(" /", end) + 1;
+    found = line.substr(begin, end + 4 - begin);
+  }
+  return found;
+}
+
+}  // namespace
+
+absl::Status ToAbsl(const rocksdb::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.IsCorruption())
+    return absl::DataLossError(absl::StrCat("journal: ", status.ToString()));
+  return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
+}
+
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::Options& options) {
+  // The lock of a file has no wait with a limit: it is tried again.
+  constexpr absl::Duration kTryAgain = absl::Milliseconds(50);
+  const absl::Time deadline = absl::Now() + options.lock_timeout;
+  rocksdb::DB* db = nullptr;
+  const auto open = [&] {
+    return rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
+  };
+  rocksdb::Status status = open();
+  if (IsLocked(status) && absl::Now() < deadline && options.on_locked) options.on_locked();
+  while (IsLocked(status) && absl::Now() < deadline) {
+    status = open();
+    if (IsLocked(status)) absl::SleepFor(kTryAgain);
+  }
+  if (IsLocked(status)) {
+    return absl::UnavailableError(absl::StrCat(
+        options.directory, " is in use by another server: stop it or name another directory (",
+        status.ToString(), ")"));
+  }
+  if (!status.ok()) return ToAbsl(status);
+  return std::unique_ptr<rocksdb::DB>(db);
+}
+
+absl::Status WithDamageAdvice(absl::Status status, const std::string& directory) {
+  if (!absl::IsDataLoss(status)) return status;
+  const std::string log = DamagedLog(directory);
+  return absl::DataLossError(absl::StrCat(
+      "the journal in ", directory, " is damaged", log.empty() ? "" : ", in the log ", log, ": ",
+      status.message(), "; restore the directory from a backup, or see Damage in docs/journal.md"));
+}
+
+}  // namespace perceptrond

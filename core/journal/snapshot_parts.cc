@@ -1,0 +1,110 @@
+#include "core/journal/snapshot_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perceptrond {
+namespace {
+
+namespace storage = ::perceptron::storage::v1;
+using Write = std::function<absl::Status(const storage::Snapshot&)>;
+
+// What Protobuf adds to a string or an array: its tag and its length.
+constexpr size_t kFraming = 16;
+
+// Fills one part after the other.
+class Cutter {
+ public:
+  Cutter(size_t part_bytes, const Write& write) : part_bytes_(part_bytes), write_(write) {}
+
+  absl::Status AddHead(const storage::Snapshot& snapshot) {
+    part_.set_revision(snapshot.revision());
+    if (snapshot.has_time()) *part_.mutable_time() = snapshot.time();
+    *part_.mutable_scalars() = snapshot.scalars();
+    bytes_ = part_.ByteSizeLong();
+    return absl::OkStatus();
+  }
+
+  // In slices as long as the parts have room.
+  absl::Status AddArray(const storage::StateArray& array) {
+    const bool sparse = !array.indices().empty();
+    const size_t each = sparse ? sizeof(uint32_t) + sizeof(float) : sizeof(float);
+    int at = 0;
+    do {
+      if (absl::Status status = MakeRoom(2 * kFraming + each); !status.ok()) return status;
+      const size_t room = bytes_ < part_bytes_ ? (part_bytes_ - bytes_) / each : 0;
+      const int end =
+          static_cast<int>(std::min<size_t>(array.values_size(), at + std::max<size_t>(1, room)));
+      storage::StateArray& slice = *part_.add_arrays();
+      slice.set_size(array.size());
+      slice.set_continued(at > 0);
+      slice.mutable_values()->Add(array.values().begin() + at, array.values().begin() + end);
+      if (sparse)
+        slice.mutable_indices()->Add(array.indices().begin() + at, array.indices().begin() + end);
+      bytes_ += 2 * kFraming + each * (end - at);
+      at = end;
+    } while (at < array.values_size());
+    return absl::OkStatus();
+  }
+
+  absl::Status AddName(const std::string& name) {
+    if (absl::Status status = MakeRoom(kFraming + name.size()); !status.ok()) return status;
+    part_.add_names(name);
+    bytes_ += kFraming + name.size();
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() { return write_(part_); }
+
+ private:
+  // Begins a new part if this one has something and no room for so much more.
+  absl::Status MakeRoom(size_t bytes) {
+    if (bytes_ == 0 || bytes_ + bytes <= part_bytes_) return absl::OkStatus();
+    absl::Status status = write_(part_);
+    part_.Clear();
+    bytes_ = 0;
+    return status;
+  }
+
+  const size_t part_bytes_;
+  const Write& write_;
+  storage::Snapshot part_;
+  // Its size, or a little more.
+  size_t bytes_ = 0;
+};
+
+}  // namespace
+
+absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, const Write& write) {
+  if (snapshot.ByteSizeLong() <= part_bytes) return write(snapshot);
+  Cutter cutter(part_bytes, write);
+  absl::Status status = cutter.AddHead(snapshot);
+  for (int i = 0; status.ok() && i < snapshot.arrays_size(); ++i)
+    status = cutter.AddArray(snapshot.arrays(i));
+  for (int i = 0; status.ok() && i < snapshot.names_size(); ++i)
+    status = cutter.AddName(snapshot.names(i));
+  return status.ok() ? cutter.Finish() : status;
+}
+
+absl::Status AppendPart(storage::Snapshot part, storage::Snapshot& whole) {
+  storage::StateArray* last =
+      whole.arrays().empty() ? nullptr : whole.mutable_arrays(whole.arrays_size() - 1);
+  for (storage::StateArray& array : *part.mutable_arrays()) {
+    if (!array.continued()) {
+      last = whole.add_arrays();
+      *last = std::move(array);
+      continue;
+    }
+    // An array is either all values or indices and values; a slice is what its array is.
+    if (last == nullptr || array.size() != last->size() ||
+        array.indices().empty() != last->indices().empty())
+      return absl::DataLossError("journal: a snapshot's parts do not fit together");
+    last->mutable_indices()->MergeFrom(array.indices());
+    last->mutable_values()->MergeFrom(array.values());
+  }
+  part.clear_arrays();
+  whole.MergeFrom(part);
+  return absl::OkStatus();
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,43 @@
+// The averaged perceptron: learns as the perceptron does and answers with the average of the
+// weights after every example it judged, so that weights count by how long they survived.
+//
+//   predict   sign(s), s = w~ . x + w~_b b,  w~ = (1 / T) sum of w after example t, t = 1 .. T
+//   update    the perceptron's, on the perceptron's mistakes
+//   state     besides w: u = sum over updates of (examples judged before it) x (its change), since
+//             w~ = w - u / T
+//   bound     the perceptron's, on its updates; the average generalises as the voted perceptron
+//             does, by its leave-one-out analysis
+//   source    Freund, Schapire: Large Margin Classification Using the Perceptron Algorithm, Machine
+//             Learning 37, 1999; the sum u: Daume, A Course in Machine Learning, algorithm 7
+//
+// The average goes on moving towards w while correct examples come: an answer depends on the
+// revision and on how many examples were judged.
+#pragma once
+
+#include <vector>
+
+#include "core/learner/perceptron.h"
+
+namespace perceptrond {
+
+class AveragedPerceptron final : public Perceptron {
+ public:
+  AveragedPerceptron(const LearnerSettings& settings, size_t size);
+
+  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
+  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  double Answer(const Row& row, uint64_t age) const override;
+  double answer_squared_norm(uint64_t age) const override;
+  Hypothesis AnswerHypothesis(uint64_t age) const override;
+  void Grow(size_t size) override;
+  LearnerStateView State() const override;
+  bool Restore(LearnerState state) override;
+
+ private:
+  // u.
+  LinearWeights late_;
+  // w . u, without the offset.
+  CompensatedSum product_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,122 @@
+#include "core/learner/linear.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/learner/state.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+
+double LinearWeights::Score(const Row& row, double offset_value) const {
+  return Dot(weights, row) + offset_weight * offset_value;
+}
+
+bool LinearWeights::StaysFinite(double step, const Row& row, double offset_value) const {
+  return std::abs(offset_weight + step * offset_value) <= std::numeric_limits<float>::max() &&
+         perceptrond::StaysFinite(weights, step, row);
+}
+
+void LinearWeights::Add(double step, const Row& row, double offset_value) {
+  AddScaled(weights, step, row, squared_norm);
+  offset_weight = static_cast<float>(offset_weight + step * offset_value);
+}
+
+void LinearWeights::AppendTo(LearnerStateView& state) const {
+  Append(weights, state);
+  Append(offset_weight, state);
+  Append(squared_norm, state);
+}
+
+LinearWeights LinearWeights::From(StateReader& state) {
+  LinearWeights read;
+  read.weights = state.Array();
+  read.offset_weight = state.Scalar();
+  read.squared_norm = state.Sum();
+  return read;
+}
+
+int32_t PredictByTieRule(double score, TieRule rule) {
+  if (score == 0) return rule == TieRule::kPositive ? 1 : -1;
+  return score > 0 ? 1 : -1;
+}
+
+bool IsMistake(double score, int32_t label, TieRule rule) {
+  switch (rule) {
+    case TieRule::kMistake:
+      return label * score <= 0;
+    case TieRule::kPositive:
+      return PredictByTieRule(score, rule) != label;
+    case TieRule::kCorrect:
+      return label * score < 0;
+  }
+  return false;
+}
+
+LinearLearner::LinearLearner(const LearnerSettings& settings, size_t size)
+    : tie_rule_(settings.tie_rule), offset_value_(settings.offset_value) {
+  const StartingWeights& start = settings.start;
+  linear_.weights.resize(size);
+  AddScaled(linear_.weights, 1,
+            Row{start.indices.data(), start.values.data(), start.indices.size()},
+            linear_.squared_norm);
+  if (offset_value_ != 0) linear_.offset_weight = static_cast<float>(start.offset / offset_value_);
+}
+
+double LinearLearner::Score(const Row& row) const { return linear_.Score(row, offset_value_); }
+
+int32_t LinearLearner::Predict(double score) const { return PredictByTieRule(score, tie_rule_); }
+
+Judgement LinearLearner::Judge(const Row& row, int32_t label) const {
+  Judgement judgement;
+  judgement.score = Score(row);
+  judgement.predicted = Predict(judgement.score);
+  judgement.mistake = IsMistake(judgement.score, label, tie_rule_);
+  judgement.update = Moves(label * judgement.score, judgement.mistake);
+  judgement.loss = Loss(label * judgement.score);
+  return judgement;
+}
+
+bool LinearLearner::CanUpdate(const Row& row, const Target& target,
+                              const Judgement& judgement) const {
+  const double step = Step(row, target.label * judgement.score, target.weight);
+  return linear_.StaysFinite(target.label * step, row, offset_value_);
+}
+
+void LinearLearner::Update(const Row& row, const Target& target, const Judgement& judgement) {
+  const double step = Step(row, target.label * judgement.score, target.weight);
+  linear_.Add(target.label * step, row, offset_value_);
+}
+
+double LinearLearner::Answer(const Row& row, uint64_t /*age*/) const { return Score(row); }
+
+double LinearLearner::answer_squared_norm(uint64_t /*age*/) const { return squared_norm(); }
+
+Hypothesis LinearLearner::AnswerHypothesis(uint64_t /*age*/) const {
+  return {linear_.weights, linear_.offset_weight * offset_value_};
+}
+
+void LinearLearner::Grow(size_t size) {
+  if (size > linear_.weights.size()) linear_.weights.resize(size);
+}
+
+double LinearLearner::AugmentedSquaredNorm(const Row& row) const {
+  return SquaredNorm(row) + offset_value_ * offset_value_;
+}
+
+LearnerStateView LinearLearner::State() const {
+  LearnerStateView state;
+  linear_.AppendTo(state);
+  return state;
+}
+
+bool LinearLearner::Restore(LearnerState state) {
+  StateReader reader(std::move(state));
+  LinearWeights linear = LinearWeights::From(reader);
+  if (!reader.Done()) return false;
+  linear_ = std::move(linear);
+  return true;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,45 @@
+// The pocket algorithm: learns as the perceptron does and keeps in its pocket the weights that had
+// the longest run of correct answers; it answers with those. For data that no weights separate.
+//
+//   predict   sign(s) by the pocket's weights, or by the present ones once their run is longer
+//   update    the perceptron's, on the perceptron's mistakes
+//   pocket    when a run of correct answers ends that was longer than the pocket's, the weights
+//   that
+//             had it go there: O(weights), as often as the record is broken
+//   bound     the perceptron's, on its updates; the pocket converges in probability to the weights
+//             with the fewest errors when examples are drawn at random
+//   source    Gallant: Perceptron-Based Learning Algorithms, IEEE Trans. Neural Networks 1, 1990;
+//             seed 001
+#pragma once
+
+#include <vector>
+
+#include "core/learner/perceptron.h"
+
+namespace perceptrond {
+
+class Pocket final : public Perceptron {
+ public:
+  Pocket(const LearnerSettings& settings, size_t size)
+      : Perceptron(settings, size), pocket_(linear()) {}
+
+  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  double Answer(const Row& row, uint64_t age) const override;
+  double answer_squared_norm(uint64_t age) const override;
+  Hypothesis AnswerHypothesis(uint64_t age) const override;
+  void Grow(size_t size) override;
+  LearnerStateView State() const override;
+  bool Restore(LearnerState state) override;
+
+ private:
+  // What the model answers with.
+  const LinearWeights& Best(uint64_t age) const;
+
+  LinearWeights pocket_;
+  // Correct answers in a row that the pocket had.
+  uint64_t best_run_ = 0;
+  // How many examples had been judged when the present weights came to be.
+  uint64_t run_start_ = 0;
+};
+
+}  // namespace perceptrond

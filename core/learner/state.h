@@ -1,0 +1,73 @@
+// Learners' states, put together and taken apart in one order: what State() appends, Restore reads.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/learner/learner.h"
+#include "core/vector/compensated_sum.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+
+inline void Append(const std::vector<float>& array, LearnerStateView& state) {
+  state.arrays.emplace_back(array);
+}
+
+inline void Append(double scalar, LearnerStateView& state) { state.scalars.push_back(scalar); }
+
+inline void Append(const CompensatedSum& sum, LearnerStateView& state) {
+  Append(sum.sum, state);
+  Append(sum.carry, state);
+}
+
+// Takes a state apart; what is missing reads as nothing, and Done says so. A plain value; not
+// thread-safe.
+class StateReader {
+ public:
+  explicit StateReader(LearnerState state)
+      : state_(std::move(state)), sound_(AllFinite(state_.scalars)) {}
+
+  std::vector<float> Array() {
+    if (next_array_ == state_.arrays.size()) return Missing<std::vector<float>>();
+    std::vector<float> array = std::move(state_.arrays[next_array_++]);
+    sound_ &= AllFinite(array);
+    // As many features everywhere.
+    if (next_array_ == 1) size_ = array.size();
+    sound_ &= array.size() == size_;
+    return array;
+  }
+  double Scalar() {
+    if (next_scalar_ == state_.scalars.size()) return Missing<double>();
+    return state_.scalars[next_scalar_++];
+  }
+  // A whole number, at least 0.
+  uint64_t Count() {
+    const double count = Scalar();
+    sound_ &= count >= 0 && count < 0x1p63;
+    return sound_ ? static_cast<uint64_t>(count) : 0;
+  }
+  CompensatedSum Sum() {
+    const double sum = Scalar();
+    return {sum, Scalar()};
+  }
+  // Everything was there, nothing is left over, all of it finite and the arrays of one size.
+  bool Done() const {
+    return sound_ && next_array_ == state_.arrays.size() && next_scalar_ == state_.scalars.size();
+  }
+
+ private:
+  template <typename T>
+  T Missing() {
+    sound_ = false;
+    return T();
+  }
+
+  LearnerState state_;
+  bool sound_;
+  size_t next_array_ = 0;
+  size_t next_scalar_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,30 @@
+// Unary calls whose answer is there when the method returns.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/status/status.h"
+#include "server/drain.h"
+#include "server/message.h"
+#include "server/status.h"
+
+namespace perceptrond {
+
+// Parses the request, has `body` fill the response, and ends the call with the status it returns.
+// body: absl::Status(const Request&, Response&).
+template <typename Request, typename Response, typename Body>
+grpc::ServerUnaryReactor* AnswerUnary(grpc::CallbackServerContext* context, const Drain& drain,
+                                      size_t max_bytes, const grpc::ByteBuffer& bytes,
+                                      grpc::ByteBuffer& answer, const Body& body) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  grpc::ByteBuffer own = bytes;
+  Request request;
+  Response response;
+  absl::Status status = drain.draining() ? DrainingError() : ParseMessage(own, max_bytes, request);
+  if (status.ok()) status = body(request, response);
+  if (status.ok()) status = SerializeMessage(response, answer);
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,98 @@
+// The exact part of a certificate by itself: what the solvers before it may hand it by mistake.
+#include <cmath>
+#include <limits>
+
+#include "core/convergence/analysis/exact_combination.h"
+#include "core/convergence/analysis/vanishing_vertex.h"
+#include "tests/core/convergence/separation_checks.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Examples;
+using testing::GoOn;
+using testing::Point;
+using testing::RowsOf;
+
+// The multipliers of all examples, through the origin.
+std::vector<CertificateEntry> Combine(const Examples& examples,
+                                      AnalysisCallback keep_going = GoOn) {
+  Checkpoint building(GoOn);
+  const SignedRows rows(RowsOf(examples), 0, building);
+  std::vector<size_t> all;
+  for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
+  Checkpoint checkpoint(keep_going);
+  return FindExactCombination(rows, all, checkpoint);
+}
+
+std::vector<size_t> Vertex(const Examples& examples) {
+  Checkpoint checkpoint(GoOn);
+  const SignedRows rows(RowsOf(examples), 0, checkpoint);
+  std::vector<size_t> all;
+  for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
+  return FindVanishingVertex(rows, all, checkpoint);
+}
+
+TEST(ExactCombination, FindsTheSmallestIntegers) {
+  // 3 (1, 0) + 2 (0, 1.5) + 3 (-1, -1).
+  const auto entries = Combine({Point({1, 0}, 1), Point({0, 1.5}, 1), Point({1, 1}, -1)});
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[0].multiplier, "3");
+  EXPECT_EQ(entries[1].multiplier, "2");
+  EXPECT_EQ(entries[2].multiplier, "3");
+}
+
+TEST(ExactCombination, LeavesOutRowsThatAddNothing) {
+  const auto entries = Combine({Point({1, 0}, 1), Point({0, 1}, 1), Point({2, 0}, -1)});
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].row, 0U);
+  EXPECT_EQ(entries[0].multiplier, "2");
+  EXPECT_EQ(entries[1].row, 2U);
+  EXPECT_EQ(entries[1].multiplier, "1");
+}
+
+TEST(ExactCombination, IsNotFooledByRowsThatNearlyVanish) {
+  const float next = std::nextafter(1.0F, 2.0F);
+  EXPECT_TRUE(Combine({Point({1, 1}, 1), Point({1, next}, -1)}).empty());
+  EXPECT_TRUE(Combine({Point({1, 1, 1}, 1), Point({1, 1, next}, -1)}).empty());
+  EXPECT_TRUE(Combine({Point({1}, 1)}).empty());
+  // What one column lacks is 2^-149.
+  const float least = std::numeric_limits<float>::denorm_min();
+  EXPECT_TRUE(Combine({Point({1, least}, 1), Point({1, 0}, -1)}).empty());
+}
+
+TEST(ExactCombination, RefusesNegativeMultipliers) {
+  // (2, 2) = 2 (1, 1): the only combination subtracts.
+  EXPECT_TRUE(Combine({Point({1, 1}, 1), Point({2, 2}, 1)}).empty());
+  EXPECT_TRUE(Combine({Point({1, 0}, 1), Point({0, 1}, 1), Point({1, 1}, 1)}).empty());
+}
+
+TEST(ExactCombination, RefusesRowsOfSeveralCombinations) {
+  EXPECT_TRUE(
+      Combine({Point({1, 0}, 1), Point({1, 0}, -1), Point({0, 1}, 1), Point({0, 1}, -1)}).empty());
+}
+
+TEST(ExactCombination, EndsWhenCancelled) {
+  const Examples noise = testing::Noise(1, 101, 100);
+  int calls = 0;
+  const auto cancel = [&](const AnalysisProgress&) {
+    ++calls;
+    return false;
+  };
+  EXPECT_TRUE(Combine(noise, cancel).empty());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(VanishingVertex, IsNoLargerThanItsRankAllows) {
+  const Examples noise = testing::Noise(2, 300, 10);
+  const std::vector<size_t> vertex = Vertex(noise);
+  EXPECT_GE(vertex.size(), 2U);
+  EXPECT_LE(vertex.size(), 11U);
+}
+
+TEST(VanishingVertex, IsEmptyForSeparableRows) {
+  EXPECT_TRUE(Vertex({Point({1, 0}, 1), Point({0, 1}, 1), Point({1, 1}, 1)}).empty());
+}
+
+}  // namespace
+}  // namespace perceptrond

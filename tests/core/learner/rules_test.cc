@@ -1,0 +1,257 @@
+// Every rule against its paper on real data: the same updates in the same order, the same weights
+// to float32 precision; and the bounds its paper proves.
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "tests/support/models.h"
+#include "tests/support/papers.h"
+#include "tests/support/shared_data.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using testing::LoneModel;
+using testing::Paper;
+using testing::SvmData;
+using testing::SvmExample;
+namespace v1 = ::perceptron::v1;
+
+struct Rule {
+  v1::LearnerKind kind;
+  std::function<std::unique_ptr<Paper>(size_t dimension)> paper;
+  std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
+};
+
+template <typename P, typename... Args>
+std::function<std::unique_ptr<Paper>(size_t)> Of(Args... args) {
+  return [=](size_t dimension) { return std::make_unique<P>(dimension, args...); };
+}
+
+const Rule kRules[] = {
+    {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperAveraged>()},
+    {v1::LEARNER_KIND_POCKET, Of<testing::PaperPocket>()},
+    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.9)},
+    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.6),
+     [](v1::Learner& learner) { learner.set_margin_slack(0.6); }},
+    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperPassiveAggressive>(0, 1.0)},
+    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.02),
+     [](v1::Learner& learner) { learner.set_aggressiveness(0.02); }},
+    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.5),
+     [](v1::Learner& learner) { learner.set_aggressiveness(0.5); }},
+    {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(1.0)},
+    {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(10.0),
+     [](v1::Learner& learner) { learner.set_regularization(10); }},
+    {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.02),
+     [](v1::Learner& learner) { learner.set_step_size(0.02); }},
+};
+
+void PrintTo(const Rule& rule, std::ostream* out) { *out << v1::LearnerKind_Name(rule.kind); }
+
+v1::Model Settings(const Rule& rule, uint32_t dimension, bool offset) {
+  v1::Model settings = DenseSettings("rule", dimension);
+  settings.mutable_learner()->set_kind(rule.kind);
+  settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
+  rule.settings(*settings.mutable_learner());
+  return settings;
+}
+
+class RuleTest : public ::testing::TestWithParam<std::tuple<Rule, const char*, bool>> {};
+
+TEST_P(RuleTest, DoesAsItsPaperSays) {
+  const auto& [rule, file, offset] = GetParam();
+  const auto path = testing::FindSharedData(file);
+  if (!path) GTEST_SKIP() << file << " is not there: set PERCEPTROND_DATA";
+  SvmData data = testing::ReadSvmlight(*path);
+  if (data.examples.size() > 1500) data.examples.resize(1500);
+  const std::unique_ptr<Paper> paper = rule.paper(data.dimension + (offset ? 1 : 0));
+  LoneModel lone(Settings(rule, data.dimension, offset));
+  uint64_t mistakes = 0;
+  for (const SvmExample& example : data.examples)
+    mistakes += paper->Learn(Augmented(example, data.dimension, offset), example.label) ? 1 : 0;
+  for (size_t at = 0; at < data.examples.size(); at += 97)
+    lone.Learn(Columns(data.examples, at, at + 97).batch());
+  const Report report = lone.model->MakeReport();
+  // A margin that float32 and float64 round to different sides may make another update.
+  EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
+  EXPECT_NEAR(static_cast<double>(report.counters.updates), static_cast<double>(paper->updates()),
+              2);
+  const testing::Vector answer = paper->Answer();
+  double largest = 0;
+  for (const double weight : answer) largest = std::max(largest, std::abs(weight));
+  const std::vector<float> weights = lone.Weights(data.dimension);
+  for (uint32_t i = 0; i < data.dimension; ++i)
+    ASSERT_NEAR(weights[i], answer[i], 2e-3 * largest) << "feature " << i;
+  if (offset) EXPECT_NEAR(lone.Offset(), answer.back(), 2e-3 * largest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Papers, RuleTest,
+                         ::testing::Combine(::testing::ValuesIn(kRules),
+                                            ::testing::Values("agaricus.train", "mnist38.train",
+                                                              "elec2.stream"),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           std::string name =
+                               v1::LearnerKind_Name(std::get<0>(info.param).kind).substr(13);
+                           name += "_" + std::to_string(info.index);
+                           return name;
+                         });
+
+TEST(AveragedPerceptron, IsTheTextbooksAverageOnAnd) {
+  v1::Model settings = DenseSettings("and", 2);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_AVERAGED_PERCEPTRON);
+  LoneModel lone(settings);
+  Columns columns;
+  columns.AddDense({0, 0}, -1).AddDense({0, 1}, -1).AddDense({1, 0}, -1).AddDense({1, 1}, 1);
+  for (int64_t pass = 1; pass <= 9; ++pass) lone.Learn(columns.batch(), pass);
+  EXPECT_EQ(lone.model->MakeReport().counters.examples, 36U);
+  EXPECT_NEAR(lone.Weights(2)[0], 25.0 / 12, 1e-6);
+  EXPECT_NEAR(lone.Weights(2)[1], 4.0 / 3, 1e-6);
+  EXPECT_NEAR(lone.Offset(), -23.0 / 9, 1e-6);
+}
+
+// Points of norm 1 that u separates with at least this margin.
+Columns Separable(std::mt19937& random, size_t dimension, double margin, size_t count) {
+  std::normal_distribution<float> normal;
+  Columns columns;
+  for (size_t n = 0; n < count;) {
+    std::vector<float> x(dimension);
+    double square = 0;
+    for (float& value : x) square += std::pow(value = normal(random), 2);
+    for (float& value : x) value = static_cast<float>(value / std::sqrt(square));
+    // u is the first axis.
+    if (std::abs(x[0]) < margin) continue;
+    columns.AddDense(x, x[0] > 0 ? 1 : -1);
+    ++n;
+  }
+  return columns;
+}
+
+// Learns until a pass changes nothing; the revision then.
+uint64_t UpdatesToConverge(LoneModel& lone, const Columns& columns) {
+  int64_t pass = 1;
+  while (!lone.Learn(columns.batch(), pass).pass->converged) {
+    if (++pass > 20000) return UINT64_MAX;
+  }
+  return lone.model->revision();
+}
+
+TEST(MarginPerceptron, KeepsToItsBoundAndEndsWithItsMargin) {
+  std::mt19937 random(7);
+  for (const double alpha : {0.2, 0.5, 0.9}) {
+    for (const double margin : {0.3, 0.1}) {
+      const Columns columns = Separable(random, 5, margin, 60);
+      v1::Model settings = DenseSettings("alma", 5);
+      settings.mutable_learner()->set_kind(v1::LEARNER_KIND_MARGIN_PERCEPTRON);
+      settings.mutable_learner()->set_margin_slack(alpha);
+      settings.mutable_learner()->set_offset_value(0);
+      LoneModel lone(settings);
+      const auto updates = static_cast<double>(UpdatesToConverge(lone, columns));
+      const double bound = 2 / (margin * margin) * std::pow(2 / alpha - 1, 2) + 8 / alpha - 4;
+      EXPECT_LE(updates, bound) << "alpha " << alpha << ", margin " << margin;
+      double attained = 1;
+      const std::vector<float> distances = lone.Predict(columns.unlabelled()).distances;
+      for (size_t i = 0; i < distances.size(); ++i)
+        attained = std::min<double>(attained, distances[i] * columns.batch().labels[i]);
+      EXPECT_GE(attained, (1 - alpha) * margin);
+    }
+  }
+}
+
+TEST(PassiveAggressive, MakesAtMostTheMistakesItsTheoremAllows) {
+  std::mt19937 random(8);
+  for (const double margin : {0.3, 0.1, 0.03}) {
+    const Columns columns = Separable(random, 8, margin, 2000);
+    v1::Model settings = DenseSettings("pa", 8);
+    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE);
+    settings.mutable_learner()->set_offset_value(0);
+    LoneModel lone(settings);
+    EXPECT_LE(static_cast<double>(lone.Learn(columns.batch()).mistakes), 1 / (margin * margin));
+  }
+}
+
+TEST(Pocket, AnswersBetterThanThePerceptronItLearnsWithWhereNothingSeparates) {
+  // One coordinate decides, but every tenth label is wrong.
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  Columns train;
+  Columns test;
+  for (int n = 0; n < 4000; ++n) {
+    const std::vector<float> x = {normal(random), normal(random), normal(random)};
+    const int32_t right = x[0] > 0 ? 1 : -1;
+    if (n < 3000) {
+      train.AddDense(x, random() % 10 == 0 ? -right : right);
+    } else {
+      test.AddDense(x, right);
+    }
+  }
+  const auto errors = [&](v1::LearnerKind kind) {
+    v1::Model settings = DenseSettings("noisy", 3);
+    settings.mutable_learner()->set_kind(kind);
+    LoneModel lone(settings);
+    lone.Learn(train.batch());
+    const PredictOutcome outcome = lone.Predict(test.unlabelled());
+    int wrong = 0;
+    for (size_t i = 0; i < outcome.labels.size(); ++i)
+      wrong += outcome.labels[i] != test.batch().labels[i] ? 1 : 0;
+    return wrong;
+  };
+  const int perceptron = errors(v1::LEARNER_KIND_PERCEPTRON);
+  EXPECT_LT(errors(v1::LEARNER_KIND_POCKET), perceptron);
+  EXPECT_LT(errors(v1::LEARNER_KIND_AVERAGED_PERCEPTRON), perceptron);
+}
+
+TEST(LogisticRegression, ItsProbabilitiesAreThoseOfItsScores) {
+  v1::Model settings = DenseSettings("soft", 1);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+  LoneModel lone(settings);
+  lone.Learn(Columns().AddDense({1}, 1).AddDense({-2}, -1).AddDense({0.5}, 1).batch());
+  const PredictOutcome outcome =
+      lone.Predict(Columns().AddDense({1}, 0).AddDense({-3}, 0).unlabelled());
+  ASSERT_EQ(outcome.probabilities.size(), 2U);
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(outcome.probabilities[i], 1 / (1 + std::exp(-outcome.scores[i])), 1e-6);
+}
+
+TEST(LogisticRegression, AThresholdLeavesOutWhatIsNearlyCertain) {
+  std::mt19937 random(10);
+  const Columns columns = Separable(random, 4, 0.2, 2000);
+  const auto updates = [&](double threshold) {
+    v1::Model settings = DenseSettings("soft", 4);
+    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+    settings.mutable_learner()->set_update_threshold(threshold);
+    LoneModel lone(settings);
+    lone.Learn(columns.batch());
+    return lone.model->revision();
+  };
+  EXPECT_EQ(updates(0), 2000U);
+  EXPECT_LT(updates(0.1), 1000U);
+}
+
+TEST(ClassWeights, ScaleTheStepsOfTheirClass) {
+  v1::Model settings = DenseSettings("weighted", 1);
+  settings.mutable_learner()->add_class_weights(1);
+  settings.mutable_learner()->add_class_weights(5);
+  LoneModel lone(settings);
+  lone.Learn(Columns().AddDense({1}, 1).batch());
+  EXPECT_EQ(lone.Weights(1)[0], 5);
+  // No theorem speaks of weighted examples.
+  EXPECT_FALSE(lone.model->MakeReport().margin_ceiling.has_value());
+}
+
+TEST(ExampleWeights, ScaleTheStepAndEndTheTheorem) {
+  LoneModel lone(DenseSettings("weighted", 1));
+  const std::vector<float> weights = {1, 2.5F};
+  const Columns columns = Columns().AddDense({1}, 1).AddDense({3}, -1);
+  Batch batch = columns.batch();
+  batch.weights = weights;
+  lone.Learn(batch);
+  EXPECT_EQ(lone.Weights(1)[0], 1 - 2.5F * 3);
+  EXPECT_FALSE(lone.model->MakeReport().margin_ceiling.has_value());
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,83 @@
+// perceptronctl learns: every rule, until it converges, on the textbook's and on real data.
+#include "tests/integration/ctl_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+TEST_F(CtlTest, XorIsProvenNotSeparableAndIsLearnedWithTheProductOfItsInputs) {
+  const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
+  const std::string options = " - --format svmlight --index-base 1";
+  EXPECT_EQ(Ctl("create xor --dimension 2").exit_code, 0);
+  EXPECT_EQ(Ctl("learn xor" + options, xor_).exit_code, 0);
+  EXPECT_EQ(Json<v1::Model>("get xor").report().state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+  EXPECT_THAT(Ctl("get xor").out, ::testing::HasSubstr("no separator exists"));
+  const CommandResult made = Ctl("create product --dimension 2 --polynomial 2 --interactions-only");
+  EXPECT_EQ(made.exit_code, 0);
+  EXPECT_THAT(made.out, ::testing::HasSubstr("polynomial of degree 2, interactions only"));
+  EXPECT_EQ(Ctl("learn product --until-converged" + options, xor_).exit_code, 0);
+  const v1::Model model = Json<v1::Model>("get product --weights");
+  EXPECT_EQ(model.report().state(), v1::CONVERGENCE_STATE_CONVERGED);
+  EXPECT_THAT(model.weights().indices(), ::testing::ElementsAre(2));
+  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(4));
+  EXPECT_EQ(Ctl("create odd --dimension 2 --interactions-only").exit_code, 2);
+}
+
+TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
+  const auto* kinds = v1::LearnerKind_descriptor();
+  for (int i = 1; i < kinds->value_count(); ++i) {
+    std::string name = kinds->value(i)->name().substr(sizeof("LEARNER_KIND_") - 1);
+    for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(c));
+    const std::string id = "m" + std::to_string(i);
+    ASSERT_EQ(Ctl("create " + id + " --dimension 2 --learner " + name).exit_code, 0) << name;
+    EXPECT_EQ(Ctl("learn " + id + " - --format svmlight --index-base 1", and_).exit_code, 0);
+    EXPECT_THAT(Ctl("get " + id).out, ::testing::HasSubstr("learner:      " + name + ","));
+    EXPECT_GT(Json<v1::Model>("get " + id).revision(), 0) << name;
+  }
+  EXPECT_EQ(Ctl("create m --dimension 2 --learner passive-aggressive --step-size 2").exit_code, 1);
+}
+
+TEST_F(CtlTest, LearningUntilConvergedStopsAtTheFirstPassWithoutAChange) {
+  Ctl("create and --dimension 2 --tie positive");
+  const CommandResult learned =
+      Ctl("learn and - --format svmlight --index-base 1 --until-converged", and_);
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 6: 4 examples, 0 mistakes"));
+  EXPECT_EQ(Json<v1::Model>("get and").revision(), 11);
+}
+
+TEST_F(CtlTest, TextAndLabelNamesTeachANamedModel) {
+  Ctl("create spam --named --labels ham,spam");
+  const std::string texts = "spam\tWin a prize now\nham\tSee you now\nspam\tA prize!\n";
+  EXPECT_EQ(Ctl("learn spam - --format text --until-converged", texts).exit_code, 0);
+  const v1::Model model = Json<v1::Model>("get spam --weights");
+  EXPECT_THAT(model.weights().names(), ::testing::Contains("prize"));
+  EXPECT_THAT(CtlOut("predict spam - --format text", "prize\n").out,
+              ::testing::StartsWith("spam\t"));
+}
+
+TEST_F(CtlTest, MushroomsConvergeAsTheReferenceDoes) {
+  const std::string file = SharedData("agaricus.train");
+  if (file.empty()) GTEST_SKIP() << "the shared data sets are not here: set PERCEPTROND_DATA";
+  Ctl("create agaricus --dimension 127");
+  const CommandResult learned =
+      Ctl("learn agaricus " + file + " --format svmlight --index-base 1 --until-converged");
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 1: 6513 examples, 61 mistakes"));
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 15: 6513 examples, 0 mistakes"));
+  EXPECT_EQ(Json<v1::Model>("get agaricus").revision(), 139);
+}
+
+TEST_F(CtlTest, IrisConvergesAsTheReferenceDoes) {
+  const std::string file = SharedData("iris_setosa.all");
+  if (file.empty()) GTEST_SKIP() << "the shared data sets are not here: set PERCEPTROND_DATA";
+  Ctl("create iris --dimension 4");
+  const CommandResult learned =
+      Ctl("learn iris " + file + " --format svmlight --index-base 1 --until-converged");
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 4: 150 examples, 0 mistakes"));
+  EXPECT_THAT(learned.out, ::testing::Not(::testing::HasSubstr("pass 5")));
+  EXPECT_EQ(Json<v1::Model>("get iris").revision(), 5);
+}
+
+}  // namespace
+}  // namespace perceptrond::testing

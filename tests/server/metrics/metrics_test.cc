@@ -1,0 +1,359 @@
+#include "server/metrics/metrics.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <grpcpp/support/status.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A connection to the endpoint that nothing has been said on yet.
+int Connect(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+// The answer, if it comes within the time that Prometheus waits.
+std::string Ask(int port, const std::string& what) {
+  const int fd = Connect(port);
+  const timeval timeout{.tv_sec = 10, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  const std::string request = what + " HTTP/1.0\r\n\r\n";
+  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string response;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) response.append(buffer, n);
+  close(fd);
+  return response;
+}
+
+std::string Get(int port, const std::string& path) { return Ask(port, "GET " + path); }
+
+std::string Body(const std::string& response) {
+  EXPECT_THAT(response, ::testing::StartsWith("HTTP/1.1 200"));
+  return response.substr(response.find("\r\n\r\n") + 4);
+}
+
+ModelMetrics FullModel() {
+  ModelMetrics model;
+  model.id = "spam";
+  model.revision = 12;
+  model.journal_bytes = 4096;
+  model.snapshot_time = absl::FromUnixMillis(1700000000500);
+  model.memory_bytes = 1 << 20;
+  model.in_memory = true;
+  Counters& counters = model.report.counters;
+  counters.examples = 100;
+  counters.mistakes = 13;
+  counters.updates = 12;
+  counters.duplicates = 3;
+  counters.rejected[static_cast<size_t>(Fault::kNonFiniteValue)] = 2;
+  counters.rejected[static_cast<size_t>(Fault::kUnknownLabel)] = 1;
+  counters.streak = 7;
+  counters.squared_radius = 9;
+  counters.last_pass.emplace();
+  counters.last_pass->mistakes = 4;
+  counters.last_pass->converged = true;
+  model.report.progressive_error = 0.13;
+  model.report.window_error = 0.25;
+  model.report.window_examples = 80;
+  model.report.window_risk = 0.5;
+  model.report.weight_norm = 2.5;
+  model.report.state = ConvergenceState::kConverged;
+  model.report.margin_ceiling = 0.75;
+  model.report.bound_in_use = 0.125;
+  model.report.margin_floor = 0.0625;
+  model.report.update_bound = 2304;
+  model.report.margin_refuted = false;
+  return model;
+}
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  void Start(size_t max_models = 1000) {
+    rpc_.Add(RpcType::kUnary, "perceptron.v1.ModelService", "GetModel");
+    auto metrics = Metrics::Start("127.0.0.1:0", max_models, TestSources());
+    ASSERT_TRUE(metrics.ok()) << metrics.status();
+    metrics_ = std::move(*metrics);
+  }
+  Metrics::Sources TestSources() {
+    return {.models =
+                [this](size_t limit) {
+                  MutexLock lock(&mutex_);
+                  auto models = models_;
+                  models.resize(std::min(models.size(), limit));
+                  return models;
+                },
+            .server =
+                [this] {
+                  MutexLock lock(&mutex_);
+                  return stats_;
+                },
+            .rpc = &rpc_};
+  }
+  void SetModels(std::vector<ModelMetrics> models) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    stats_.models = models.size();
+    models_ = std::move(models);
+  }
+  void SetStats(const ServerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    stats_ = stats;
+  }
+  std::string Scrape() { return Body(Get(metrics_->port(), "/metrics")); }
+  std::vector<std::string> Lines() { return absl::StrSplit(Scrape(), '\n'); }
+
+  RpcMetrics rpc_;
+  std::unique_ptr<Metrics> metrics_;
+
+ private:
+  Mutex mutex_;
+  std::vector<ModelMetrics> models_ ABSL_GUARDED_BY(mutex_);
+  ServerStats stats_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(MetricsTest, PromtoolFindsNothingToSay) {
+  Start();
+  ModelMetrics bare;
+  bare.id = "bare";
+  SetModels({FullModel(), bare});
+  rpc_.Find("/perceptron.v1.ModelService/GetModel")
+      .Handled(grpc::StatusCode::OK, absl::Microseconds(80));
+  // The second scrape has what the endpoint says of the first.
+  Scrape();
+  const std::string path = absl::StrCat(::testing::TempDir(), "/metrics_", getpid(), ".txt");
+  std::ofstream(path) << Scrape();
+  FILE* promtool =
+      popen((std::string(PROMTOOL) + " check metrics < " + path + " 2>&1").c_str(), "r");
+  ASSERT_NE(promtool, nullptr);
+  std::string said;
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), promtool)) > 0;) said.append(buffer, n);
+  EXPECT_EQ(pclose(promtool), 0);
+  EXPECT_EQ(said, "");
+  unlink(path.c_str());
+}
+
+TEST_F(MetricsTest, AModelsReportIsExported) {
+  Start();
+  SetModels({FullModel()});
+  const std::vector<std::string> lines = Lines();
+  for (const char* line : {
+           "perceptrond_model_examples_total{model_name=\"spam\"} 100",
+           "perceptrond_model_mistakes_total{model_name=\"spam\"} 13",
+           "perceptrond_model_updates_total{model_name=\"spam\"} 12",
+           "perceptrond_model_duplicates_total{model_name=\"spam\"} 3",
+           "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"NON_FINITE_VALUE\"} 2",
+           "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"UNKNOWN_LABEL\"} 1",
+           "perceptrond_model_progressive_error_ratio{model_name=\"spam\",scope=\"lifetime\"} 0.13",
+           "perceptrond_model_progressive_error_ratio{model_name=\"spam\",scope=\"window\"} 0.25",
+           "perceptrond_model_window_examples{model_name=\"spam\"} 80",
+           "perceptrond_model_window_risk{model_name=\"spam\"} 0.5",
+           "perceptrond_model_streak_examples{model_name=\"spam\"} 7",
+           "perceptrond_model_weight_norm{model_name=\"spam\"} 2.5",
+           "perceptrond_model_radius{model_name=\"spam\"} 3",
+           "perceptrond_model_margin_ceiling{model_name=\"spam\"} 0.75",
+           "perceptrond_model_margin_floor{model_name=\"spam\"} 0.0625",
+           "perceptrond_model_margin_refuted{model_name=\"spam\"} 0",
+           "perceptrond_model_bound_in_use_ratio{model_name=\"spam\"} 0.125",
+           "perceptrond_model_update_bound{model_name=\"spam\"} 2304",
+           "perceptrond_model_last_pass_mistakes{model_name=\"spam\"} 4",
+           "perceptrond_model_last_pass_converged{model_name=\"spam\"} 1",
+           "perceptrond_model_revision{model_name=\"spam\"} 12",
+           "perceptrond_model_journal_bytes{model_name=\"spam\"} 4096",
+           "perceptrond_model_snapshot_timestamp_seconds{model_name=\"spam\"} 1700000000.5",
+           "perceptrond_model_memory_bytes{model_name=\"spam\"} 1048576",
+           "perceptrond_model_in_memory{model_name=\"spam\"} 1",
+           "perceptrond_model_state{model_name=\"spam\",state=\"converged\"} 1",
+           "perceptrond_model_state{model_name=\"spam\",state=\"learning\"} 0",
+           "# TYPE perceptrond_model_updates_total counter",
+           "# TYPE perceptrond_model_revision gauge",
+       }) {
+    EXPECT_THAT(lines, ::testing::Contains(line));
+  }
+}
+
+TEST_F(MetricsTest, WhatIsNotKnownHasNoSeries) {
+  Start();
+  ModelMetrics bare;
+  bare.id = "bare";
+  SetModels({bare});
+  const std::string text = Scrape();
+  EXPECT_THAT(text, HasSubstr("perceptrond_model_examples_total{model_name=\"bare\"} 0"));
+  EXPECT_THAT(text, HasSubstr("perceptrond_model_in_memory{model_name=\"bare\"} 0"));
+  for (const char* family :
+       {"rejected_total", "progressive_error_ratio", "window_risk", "margin_", "bound_in_use_ratio",
+        "update_bound", "last_pass_", "snapshot_timestamp_seconds", "weight_norm", "journal_bytes",
+        "window_examples", "drift_window_examples", "state"}) {
+    EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("perceptrond_model_", family)))) << family;
+  }
+}
+
+TEST_F(MetricsTest, ADeletedModelsSeriesAreGone) {
+  Start();
+  SetModels({FullModel()});
+  EXPECT_THAT(Scrape(), HasSubstr("\"spam\""));
+  SetModels({});
+  EXPECT_THAT(Scrape(), AllOf(Not(HasSubstr("\"spam\"")), HasSubstr("perceptrond_models 0\n")));
+}
+
+TEST_F(MetricsTest, ModelsBeyondTheCapAreCountedOnly) {
+  Start(/*max_models=*/2);
+  std::vector<ModelMetrics> models(5);
+  for (size_t i = 0; i < models.size(); ++i) models[i].id = absl::StrCat("m", i);
+  SetModels(models);
+  EXPECT_THAT(Scrape(), AllOf(HasSubstr("\"m1\""), Not(HasSubstr("\"m2\"")),
+                              HasSubstr("perceptrond_models 5\n"),
+                              HasSubstr("perceptrond_models_not_exported 3\n")));
+}
+
+TEST_F(MetricsTest, WithACapOfNoneTheModelsAreNotAskedFor) {
+  Start(/*max_models=*/0);
+  SetModels({FullModel()});
+  EXPECT_THAT(Scrape(),
+              AllOf(Not(HasSubstr("\"spam\"")), HasSubstr("perceptrond_models_not_exported 1\n")));
+}
+
+TEST_F(MetricsTest, TheServerIsDescribed) {
+  Start();
+  SetStats({.models = 9,
+            .models_loaded = 4,
+            .memory_bytes = 5,
+            .memory_budget_bytes = 6,
+            .journal_commits = 7,
+            .journal_commit_failures = 8,
+            .loads = 10,
+            .evictions = 11,
+            .snapshots = 12,
+            .snapshot_failures = 13});
+  const std::vector<std::string> lines = Lines();
+  for (const char* line :
+       {"perceptrond_models 9", "perceptrond_models_not_exported 9", "perceptrond_models_loaded 4",
+        "perceptrond_memory_bytes 5", "perceptrond_memory_budget_bytes 6",
+        "perceptrond_journal_commits_total 7", "perceptrond_journal_commit_failures_total 8",
+        "perceptrond_loads_total 10", "perceptrond_evictions_total 11",
+        "perceptrond_snapshots_total 12", "perceptrond_snapshot_failures_total 13",
+        "perceptrond_in_flight_rpcs 0"}) {
+    EXPECT_THAT(lines, ::testing::Contains(line));
+  }
+  const std::string text = Scrape();
+  EXPECT_THAT(text, HasSubstr("perceptrond_build_info{version=\""));
+  for (const char* name :
+       {"process_cpu_seconds_total ", "process_resident_memory_bytes ",
+        "process_virtual_memory_bytes ", "process_open_fds ", "process_start_time_seconds "}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", name)));
+  }
+}
+
+TEST_F(MetricsTest, RpcsAreCountedByTheUsualNames) {
+  Start();
+  RpcMethodMetrics& method = rpc_.Find("/perceptron.v1.ModelService/GetModel");
+  method.Started();
+  method.Started();
+  method.Started();
+  method.Received();
+  method.Sent();
+  method.Handled(grpc::StatusCode::OK, absl::Microseconds(80));
+  method.Handled(grpc::StatusCode::NOT_FOUND, absl::Seconds(2));
+  const std::string labels =
+      "{grpc_type=\"unary\",grpc_service=\"perceptron.v1.ModelService\",grpc_method=\"GetModel\"";
+  const std::vector<std::string> lines = Lines();
+  for (const std::string& line : {
+           "grpc_server_started_total" + labels + "} 3",
+           "grpc_server_msg_received_total" + labels + "} 1",
+           "grpc_server_msg_sent_total" + labels + "} 1",
+           "grpc_server_handled_total" + labels + ",grpc_code=\"OK\"} 1",
+           "grpc_server_handled_total" + labels + ",grpc_code=\"NotFound\"} 1",
+           "grpc_server_handled_total" + labels + ",grpc_code=\"DataLoss\"} 0",
+           "grpc_server_handling_seconds_count" + labels + "} 2",
+           "grpc_server_handling_seconds_bucket" + labels + ",le=\"5e-05\"} 0",
+           "grpc_server_handling_seconds_bucket" + labels + ",le=\"0.0001\"} 1",
+           "grpc_server_handling_seconds_bucket" + labels + ",le=\"60\"} 2",
+           "grpc_server_handling_seconds_bucket" + labels + ",le=\"+Inf\"} 2",
+           std::string("perceptrond_in_flight_rpcs 1"),
+       }) {
+    EXPECT_THAT(lines, ::testing::Contains(line));
+  }
+}
+
+TEST_F(MetricsTest, ManyScrapesAtOnceAreAnswered) {
+  Start();
+  SetModels({FullModel()});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] {
+      for (int j = 0; j < 5; ++j) EXPECT_THAT(Scrape(), HasSubstr("\"spam\""));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(MetricsTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaiting) {
+  Start();
+  SetModels({FullModel()});
+  std::vector<int> silent;
+  for (int i = 0; i < 8; ++i) silent.push_back(Connect(metrics_->port()));
+  EXPECT_THAT(Scrape(), HasSubstr("\"spam\""));
+  for (const int fd : silent) close(fd);
+}
+
+TEST_F(MetricsTest, HeadIsAnsweredWithoutABody) {
+  Start();
+  const std::string response = Ask(metrics_->port(), "HEAD /metrics");
+  EXPECT_THAT(response, ::testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(response, ::testing::EndsWith("\r\n\r\n"));
+  EXPECT_THAT(Ask(metrics_->port(), "HEAD /other"), Not(HasSubstr("HTTP/1.1 200")));
+}
+
+TEST_F(MetricsTest, APortInUseIsSaidSo) {
+  Start();
+  const std::string address = absl::StrCat("127.0.0.1:", metrics_->port());
+  const auto second = Metrics::Start(address, 1, TestSources());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr("cannot listen for metrics on " + address), HasSubstr("in use")));
+}
+
+TEST_F(MetricsTest, WhatIsNoAddressIsRefused) {
+  for (const char* address : {"", "127.0.0.1", "7601", ":7601", "127.0.0.1:", "127.0.0.1:70000",
+                              "127.0.0.1:80s", "127.0.0.1:80,127.0.0.1:81", "127.0.0.1:-1"}) {
+    EXPECT_EQ(Metrics::Start(address, 1, TestSources()).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << address;
+  }
+}
+
+TEST_F(MetricsTest, ALocalNameMayBeListenedOn) {
+  const auto metrics = Metrics::Start("localhost:0", 1, TestSources());
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_GT((*metrics)->port(), 0);
+}
+
+}  // namespace
+}  // namespace perceptrond

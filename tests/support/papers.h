@@ -1,0 +1,185 @@
+// The update rules as their papers print them, in float64, with whole vectors and plain loops: what
+// the product is compared with. Slow on purpose. Uses nothing of core/.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/support/svmlight.h"
+
+namespace perceptrond::testing {
+
+using Vector = std::vector<double>;
+
+inline double Product(const Vector& a, const Vector& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+// Examples are augmented: the offset's coordinate is the last.
+class Paper {
+ public:
+  virtual ~Paper() = default;
+  // Judges and learns; says whether the prediction was wrong (y s <= 0).
+  bool Learn(const Vector& x, int y) {
+    const double signed_score = y * Product(w_, x);
+    if (Move(x, y, signed_score)) ++updates_;
+    Judged();
+    return signed_score <= 0;
+  }
+  // What it answers with.
+  virtual Vector Answer() const { return w_; }
+  uint64_t updates() const { return updates_; }
+
+ protected:
+  explicit Paper(size_t dimension) : w_(dimension) {}
+  virtual bool Move(const Vector& x, int y, double signed_score) = 0;
+  virtual void Judged() {}
+  void Add(double step, const Vector& x) {
+    for (size_t i = 0; i < x.size(); ++i) w_[i] += step * x[i];
+  }
+  Vector w_;
+
+ private:
+  uint64_t updates_ = 0;
+};
+
+// Freund, Schapire 1999, figure 1, with the average in place of the vote: every example's weights
+// are summed as they stand.
+class PaperAveraged final : public Paper {
+ public:
+  explicit PaperAveraged(size_t dimension) : Paper(dimension), sum_(dimension) {}
+  Vector Answer() const override {
+    Vector average = sum_;
+    for (double& weight : average) weight /= static_cast<double>(examples_);
+    return average;
+  }
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    if (signed_score > 0) return false;
+    Add(y, x);
+    return true;
+  }
+  void Judged() override {
+    for (size_t i = 0; i < w_.size(); ++i) sum_[i] += w_[i];
+    ++examples_;
+  }
+  Vector sum_;
+  uint64_t examples_ = 0;
+};
+
+// Gallant 1990, the pocket algorithm without ratchet.
+class PaperPocket final : public Paper {
+ public:
+  explicit PaperPocket(size_t dimension) : Paper(dimension), pocket_(dimension) {}
+  Vector Answer() const override { return pocket_; }
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    if (signed_score > 0) {
+      // A run's weights go to the pocket as soon as it is the longest.
+      if (++run_ > best_) {
+        best_ = run_;
+        pocket_ = w_;
+      }
+      return false;
+    }
+    Add(y, x);
+    run_ = 0;
+    return true;
+  }
+  Vector pocket_;
+  uint64_t run_ = 0;
+  uint64_t best_ = 0;
+};
+
+// Gentile 2001, figure 1 with p = 2: examples and weights of norm at most 1.
+class PaperAlma final : public Paper {
+ public:
+  PaperAlma(size_t dimension, double alpha) : Paper(dimension), alpha_(alpha) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    const double norm = std::sqrt(Product(x, x));
+    const double gamma = std::sqrt(8.0) / alpha_ / std::sqrt(k_);
+    if (signed_score / norm > (1 - alpha_) * gamma) return false;
+    Add(y * std::sqrt(2.0) / std::sqrt(k_) / norm, x);
+    const double length = std::sqrt(Product(w_, w_));
+    for (double& weight : w_) weight /= std::max(1.0, length);
+    k_ += 1;
+    return true;
+  }
+  const double alpha_;
+  double k_ = 1;
+};
+
+// Crammer et al. 2006, figure 1. variant: 0 (PA), 1 or 2.
+class PaperPassiveAggressive final : public Paper {
+ public:
+  PaperPassiveAggressive(size_t dimension, int variant, double c)
+      : Paper(dimension), variant_(variant), c_(c) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    const double loss = std::max(0.0, 1 - signed_score);
+    if (loss == 0) return false;
+    const double square = Product(x, x);
+    const double tau = variant_ == 0   ? loss / square
+                       : variant_ == 1 ? std::min(c_, loss / square)
+                                       : loss / (square + 1 / (2 * c_));
+    Add(tau * y, x);
+    return true;
+  }
+  const int variant_;
+  const double c_;
+};
+
+// Crammer, Kulesza, Dredze 2009, figure 1, keeping the diagonal of the covariance.
+class PaperArow final : public Paper {
+ public:
+  PaperArow(size_t dimension, double r) : Paper(dimension), sigma_(dimension, 1), r_(r) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    if (signed_score >= 1) return false;
+    double variance = 0;
+    for (size_t i = 0; i < x.size(); ++i) variance += x[i] * sigma_[i] * x[i];
+    const double beta = 1 / (variance + r_);
+    const double alpha = std::max(0.0, 1 - signed_score) * beta;
+    for (size_t i = 0; i < x.size(); ++i) w_[i] += alpha * y * sigma_[i] * x[i];
+    for (size_t i = 0; i < x.size(); ++i) sigma_[i] -= beta * sigma_[i] * x[i] * x[i] * sigma_[i];
+    return true;
+  }
+  Vector sigma_;
+  const double r_;
+};
+
+// Gradient descent on ln(1 + e^(-y s)), one example at a time.
+class PaperLogistic final : public Paper {
+ public:
+  PaperLogistic(size_t dimension, double eta) : Paper(dimension), eta_(eta) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    Add(eta_ * y / (1 + std::exp(signed_score)), x);
+    return true;
+  }
+  const double eta_;
+};
+
+// The example as a whole vector, the constant 1 last if `offset`.
+inline Vector Augmented(const SvmExample& example, size_t dimension, bool offset) {
+  Vector x(dimension + (offset ? 1 : 0));
+  for (size_t i = 0; i < example.indices.size(); ++i) {
+    if (example.indices[i] < dimension) x[example.indices[i]] = example.values[i];
+  }
+  if (offset) x.back() = 1;
+  return x;
+}
+
+}  // namespace perceptrond::testing

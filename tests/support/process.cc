@@ -1,0 +1,102 @@
+#include "tests/support/process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace perceptrond::testing {
+namespace {
+
+pid_t Spawn(const std::vector<std::string>& command, int log) {
+  std::vector<char*> argv;
+  for (const std::string& arg : command) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  // Should the parent abort, its servers go too.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  dup2(log, STDERR_FILENO);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& command) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  const auto start = std::chrono::steady_clock::now();
+  pid_ = Spawn(command, ends[1]);
+  close(ends[1]);
+  std::FILE* const log = fdopen(ends[0], "r");
+  std::string seen;
+  char line[4096];
+  while (addresses_.empty()) {
+    if (std::fgets(line, sizeof line, log) == nullptr) {
+      std::fprintf(stderr, "%s did not start:\n%s", command[0].c_str(), seen.c_str());
+      std::abort();
+    }
+    seen += line;
+    serving_line_ = line;
+    const std::string address = Field("address");
+    if (absl::StrContains(line, "serving ") && !address.empty())
+      addresses_ = absl::StrSplit(address, ',');
+  }
+  start_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // The pipe must not fill up.
+  log_reader_ = std::thread([log] {
+    char more[4096];
+    while (std::fgets(more, sizeof more, log) != nullptr) std::fputs(more, stderr);
+    std::fclose(log);
+  });
+}
+
+Process::~Process() {
+  if (pid_ <= 0) return;
+  Signal(SIGKILL);
+  Wait();
+}
+
+std::string Process::Field(const std::string& key) const {
+  const size_t at = serving_line_.find(" " + key + "=");
+  if (at == std::string::npos) return "";
+  const size_t begin = at + key.size() + 2;
+  std::string value =
+      serving_line_.substr(begin, serving_line_.find_first_of(" \n", begin) - begin);
+  if (absl::StartsWith(value, "\"")) value = value.substr(1, value.size() - 2);
+  return value;
+}
+
+double Process::ResidentBytes() const {
+  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
+  std::string line;
+  while (std::getline(status, line)) {
+    if (absl::StartsWith(line, "VmRSS:")) return std::strtod(line.c_str() + 6, nullptr) * 1024;
+  }
+  return 0;
+}
+
+void Process::Signal(int signal) const { kill(pid_, signal); }
+
+int Process::Wait() {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  log_reader_.join();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+}  // namespace perceptrond::testing
