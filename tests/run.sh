@@ -4,12 +4,13 @@ set -eu
 
 usage() {
   cat <<'END'
-Usage: sh tests/run.sh [--tsan | --asan] [--label X]... [--no-install] [--jobs N] [-- CTEST-OPTIONS]
+Usage: sh tests/run.sh [--tsan | --asan | --asan-short] [--label X]... [--no-install] [--jobs N] [-- CTEST-OPTIONS]
 
   (none)         builds into build/ (Release) and runs every test
   --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
   --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
-                 runs the tests of core/ and client/, all of them unless a label is given
+                 runs the tests of core/ and client/
+  --asan-short   the same, but builds and runs only the tests labelled "asan"
   --label X      only the tests labelled X (a regular expression); may be repeated
   --no-install   install no packages
   --jobs N       compilers, and tests, that may run at once (default: as many as fit)
@@ -23,12 +24,14 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build
 kind=Release
 sanitize=
+program_label=
 labels=
 install=yes
 jobs=
 while [ $# -gt 0 ]; do
   case $1 in
-    --tsan) build=$root/build-tsan kind=Debug sanitize=thread ;;
+    --tsan) build=$root/build-tsan kind=Debug sanitize=thread program_label=tsan ;;
+    --asan-short) build=$root/build-asan kind=Debug sanitize=address,undefined program_label=asan ;;
     --asan) build=$root/build-asan kind=Debug sanitize=address,undefined ;;
     --label) labels="$labels ${2:?--label takes a label}"; shift ;;
     --jobs) jobs=${2:?--jobs takes a number}; shift ;;
@@ -39,7 +42,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [ "$sanitize" = thread ] && [ -z "$labels" ]; then labels=tsan; fi
+labels="$labels $program_label"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -73,11 +76,11 @@ fi
 
 # A sanitizer's run builds its own tests only.
 targets=all
-if [ "$sanitize" = thread ]; then
+if [ -n "$program_label" ]; then
   # The programs whose tests have the label.
-  targets=$(sed -n 's/.*TEST_TARGET=\([^ "]*\).*TEST_PROPERTIES=[^ "]*LABELS;[^ "]*tsan.*/\1/p' "$build/build.ninja")
+  targets=$(sed -n "s/.*TEST_TARGET=\\([^ \"]*\\).*TEST_PROPERTIES=[^ \"]*LABELS;[^ \"]*$program_label.*/\\1/p" "$build/build.ninja")
   if [ -z "$targets" ]; then
-    echo "No test program has the label tsan: give one LABELS tsan in its CMakeLists.txt." >&2
+    echo "No test program has the label $program_label: give one LABELS $program_label in its CMakeLists.txt." >&2
     exit 1
   fi
 elif [ -n "$sanitize" ]; then

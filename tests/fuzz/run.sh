@@ -1,11 +1,16 @@
 #!/bin/sh
 # Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-fuzz/, and runs
 # each for so many seconds (default 60) from its corpus. What they find lies in build-fuzz/findings/.
-# Usage: sh tests/fuzz/run.sh [SECONDS]
+# With --runs each makes so many inputs, the same ones each time: a change then fails for what it changed, not by luck.
+# Usage: sh tests/fuzz/run.sh [SECONDS | --runs N]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-seconds=${1:-60}
 build=$root/build-fuzz
+if [ "${1:-}" = --runs ]; then
+  how_long="-runs=${2:?--runs takes a number} -seed=1"
+else
+  how_long="-max_total_time=${1:-60}"
+fi
 
 sh "$root/deploy/install_packages.sh" build test
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
@@ -18,9 +23,10 @@ cmake --build "$build" --target $fuzzers
 export UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 mkdir -p "$build/findings"
 for fuzzer in $fuzzers; do
-  printf '\n== %s, %s s\n' "$fuzzer" "$seconds"
+  printf '\n== %s %s\n' "$fuzzer" "$how_long"
   mkdir -p "$build/corpus/$fuzzer"
   # Findings of its own go to the first corpus folder, the project's seeds are only read.
-  "$build/bin/$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 \
+  # shellcheck disable=SC2086  # a list of words
+  "$build/bin/$fuzzer" $how_long -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 \
     -print_final_stats=1 -artifact_prefix="$build/findings/$fuzzer-" "$build/corpus/$fuzzer" "$root/tests/fuzz/corpus/$fuzzer"
 done

@@ -35,11 +35,15 @@ BEGIN {
 
   # Where a library may be seen.
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
-  home["prometheus/"] = home["CivetServer"] = home["civetweb"] = "^server/metrics[.]cc$"
-  home["rocksdb/"] = "^core/journal/rocksdb_journal[.]cc$"
+  home["prometheus/"] = home["CivetServer"] = home["civetweb"] = "^server/metrics/metrics[.]cc$"
+  home["rocksdb/"] = "^core/journal/rocksdb_(journal|open)[.]cc$"
   home["xxhash"] = "^core/features/hashing[.]cc$"
+  home["libsvm/"] = "^core/convergence/analysis/svm_start[.]cc$"
+  home["Clp"] = home["Coin"] = "^core/convergence/analysis/vanishing_vertex[.]cc$"
+  home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
+  home["openssl/"] = "^server/tls_files[.]cc$"
   home["spdlog/"] = home["fmt/"] = "^server/logging[.]cc$"
-  home["CLI/"] = "^(server/options[.]cc|client/ctl/.*)$"
+  home["CLI/"] = "^(server/(options|config_file)[.](cc|h)|client/ctl/.*)$"
 }
 FNR == 1 {
   files++
