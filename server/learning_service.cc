@@ -74,6 +74,7 @@ grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* co
                                                  const grpc::ByteBuffer* bytes,
                                                  grpc::ByteBuffer* answer) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto visit = std::make_shared<Drain::Visit>(drain_);
   v1::LearnRequest request;
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
@@ -87,13 +88,10 @@ grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* co
   }
   // The batch is learned: it is committed even if its answer cannot be sent.
   status = SerializeMessage(response, *answer);
-  uint64_t waiting = 0;
-  drain_.Add([] {}, waiting);
-  store_.committer().Submit(std::move(model),
-                            [this, reactor, waiting, status](const absl::Status& durable) {
-                              reactor->Finish(ToGrpc(durable.ok() ? status : durable));
-                              drain_.Remove(waiting);
-                            });
+  store_.committer().Submit(
+      std::move(model), [reactor, visit = std::move(visit), status](const absl::Status& durable) {
+        reactor->Finish(ToGrpc(durable.ok() ? status : durable));
+      });
   return reactor;
 }
 

@@ -64,7 +64,7 @@ class Jsonl final : public Format {
     absl::StatusOr<int> label = 0;
     switch (example_.target_case()) {
       case Example::kLabel:
-        label = ParseLabel(labels_, absl::StrCat(example_.label()));
+        label = ParseLabel({{}, labels_.zero_is_negative}, absl::StrCat(example_.label()));
         break;
       case Example::kLabelName:
         label = ParseLabel(labels_, example_.label_name());

@@ -1,5 +1,7 @@
 #include "client/format/labels.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "client/format/number.h"
 
@@ -10,7 +12,9 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
     if (text == rule.names[i]) return i == 0 ? -1 : 1;
   }
   float number = 0;
-  if (ParseWholeFloat(text, &number)) {
+  const bool named = std::any_of(rule.names.begin(), rule.names.end(),
+                                 [&](const auto& name) { return ParseWholeFloat(name, &number); });
+  if (!named && ParseWholeFloat(text, &number)) {
     if (number == 1) return 1;
     if (number == -1) return -1;
     if (number == 0) {
@@ -26,7 +30,8 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
   std::string names;
   for (const std::string& name : rule.names) absl::StrAppend(&names, "\"", name, "\", ");
   return absl::InvalidArgumentError(
-      absl::StrCat("label \"", shown, "\" is none of the model's: ", names, "-1 or +1"));
+      absl::StrCat("label \"", shown, "\" is none of the model's: ",
+                   named ? names.substr(0, names.size() - 2) : names + "-1 or +1"));
 }
 
 }  // namespace perceptrond::client

@@ -7,6 +7,8 @@ namespace perceptrond {
 
 void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
   rejected += tally.rejected_total;
+  // Nobody can say that the weights get it right.
+  if (tally.unlearned) changed = true;
   if (tally.examples == 0) return;
   if (examples == 0) start_revision = judged_on;
   if (judged_on != start_revision || tally.updates > 0) changed = true;

@@ -210,6 +210,7 @@ class Model::Learning {
     std::vector<absl::string_view> new_names;
     if (judgement.update) {
       if (Finding finding = Prepare(row, target, judgement, new_names)) {
+        tally_.unlearned = true;
         Refuse(std::move(finding));
         Flush();
         return absl::OkStatus();

@@ -11,6 +11,14 @@
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
+namespace {
+
+absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
+  return absl::FromUnixSeconds(settings.update_time().seconds()) +
+         absl::Nanoseconds(settings.update_time().nanos());
+}
+
+}  // namespace
 
 void PredictOutcome::Clear() {
   revision = 0;
@@ -32,6 +40,7 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       expansion_(std::move(expansion)),
       limits_(limits),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
+      settings_time_(UpdateTime(header.model())),
       learner_(FindLearner(settings_.learner.kind)
                    .make(settings_.learner,
                          settings_.space.initial_weights() + settings_.learner.start.names.size())),
@@ -272,14 +281,14 @@ size_t Model::state_bytes() const {
   return bytes;
 }
 
-void Model::SetFrozen(bool frozen) {
-  MutexLock lock(&gate_);
-  frozen_ = frozen;
-}
-
-void Model::SetMarginOfInterest(double margin) {
+void Model::Change(const ::perceptron::v1::Model& settings) {
+  MutexLock gate(&gate_);
+  const absl::Time time = UpdateTime(settings);
+  if (time < settings_time_) return;
+  settings_time_ = time;
+  frozen_ = settings.state() == ::perceptron::v1::MODEL_STATE_FROZEN;
   MutexLock lock(&mutex_);
-  margin_of_interest_ = margin;
+  margin_of_interest_ = settings.margin_of_interest();
 }
 
 void Model::Close(absl::Status why) {

@@ -148,9 +148,10 @@ class Model {
   // Weights and names alone: what a snapshot holds.
   size_t state_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for the messages being learned; none is learned from then on.
-  void SetFrozen(bool frozen) ABSL_LOCKS_EXCLUDED(gate_);
-  void SetMarginOfInterest(double margin) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes what may change of the settings: whether it is frozen, and the margin of interest. Waits
+  // for the messages being learned; none is learned by older settings from then on. Settings older
+  // than those it has, by update_time, are ignored.
+  void Change(const ::perceptron::v1::Model& settings) ABSL_LOCKS_EXCLUDED(gate_, mutex_);
   // From now on Learn and Predict answer `why`: the model was deleted, or its journal could not be
   // written.
   void Close(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -198,6 +199,8 @@ class Model {
   // Held, shared, while a message is learned: a model is frozen between messages, never within one.
   Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool frozen_ ABSL_GUARDED_BY(gate_) = false;
+  // Model.update_time of the settings that it has.
+  absl::Time settings_time_ ABSL_GUARDED_BY(gate_);
 
   // mutable: const methods share it.
   mutable Mutex mutex_;

@@ -16,6 +16,11 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
+// Of each label.
+constexpr size_t kMaxLabelBytes = 256;
+// Its square is within float32's range.
+constexpr double kMaxOffsetValue = 1e18;
+
 absl::Status Invalid(absl::string_view field, absl::string_view description) {
   return InvalidField("INVALID_FIELD", field, description);
 }
@@ -117,6 +122,11 @@ absl::Status CheckStartPlaces(const v1::Weights& weights, const FeatureSpace& sp
     const absl::flat_hash_set<absl::string_view> distinct(weights.names().begin(),
                                                           weights.names().end());
     if (static_cast<int>(distinct.size()) != places) return Invalid(kField, "a name stands twice");
+    for (const std::string& name : weights.names()) {
+      if (name.empty() || name.size() > FeatureSpace::kMaxNameBytes)
+        return Invalid(kField, absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes,
+                                            " bytes, one has ", name.size()));
+    }
     if (static_cast<uint32_t>(places) > space.size)
       return Invalid(kField, "more names than max_features");
     return absl::OkStatus();
@@ -252,9 +262,9 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   if (absl::Status status = ReadOptions(learner, settings); !status.ok()) return status;
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
   settings.offset_value = learner.offset_value();
-  if (!(settings.offset_value >= 0) || !std::isfinite(settings.offset_value)) {
+  if (!(settings.offset_value >= 0 && settings.offset_value <= kMaxOffsetValue)) {
     return Invalid("model.learner.offset_value",
-                   absl::StrCat(settings.offset_value, " is not at least 0 and finite"));
+                   absl::StrCat(settings.offset_value, " is not between 0 and ", kMaxOffsetValue));
   }
   absl::StatusOr<StartingWeights> start = ReadStart(learner, space);
   if (!start.ok()) return start.status();
@@ -296,9 +306,11 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
       *space, *std::move(learner), {model.label_names().begin(), model.label_names().end()}};
   const std::vector<std::string>& labels = settings.label_names;
   if (!labels.empty() &&
-      (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty())) {
+      (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||
+       labels[0].size() > kMaxLabelBytes || labels[1].size() > kMaxLabelBytes)) {
     return Invalid("model.label_names",
-                   "name both labels, that of -1 first, differently: [\"ham\", \"spam\"]; or none");
+                   absl::StrCat("name both labels, that of -1 first, differently and in at most ",
+                                kMaxLabelBytes, " bytes each: [\"ham\", \"spam\"]; or none"));
   }
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
   return settings;

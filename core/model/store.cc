@@ -104,13 +104,31 @@ absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& r
   header.set_request_id(request_id);
   if (absl::Status status = journal_->Create(header); !status.ok())
     return JournalError(status, name);
-  if (count_.has_value()) ++*count_;
+  AddToCount(1);
   return settings;
 }
 
 absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_view etag,
                                         bool validate_only,
                                         const std::function<absl::Status(v1::Model&)>& change) {
+  absl::StatusOr<v1::Model> changed = ChangeHeader(name, etag, validate_only, change);
+  if (!changed.ok() || validate_only) return changed;
+  // Behind the lock, since freezing waits for what is being learned. A model that is not loaded
+  // yet will be with the new header; one that is being loaded may have read the old.
+  std::shared_ptr<Model> loaded;
+  {
+    MutexLock lock(&mutex_);
+    AwaitLoaded(name);
+    const auto slot = slots_.find(name);
+    if (slot != slots_.end()) loaded = slot->second.model;
+  }
+  if (loaded != nullptr && loaded->uid() == changed->uid()) loaded->Change(*changed);
+  return changed;
+}
+
+absl::StatusOr<v1::Model> Store::ChangeHeader(
+    absl::string_view name, absl::string_view etag, bool validate_only,
+    const std::function<absl::Status(v1::Model&)>& change) {
   MutexLock lock(&headers_mutex_);
   absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
@@ -123,11 +141,6 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_vie
   Stamp(model);
   if (absl::Status status = journal_->Replace(*header); !status.ok())
     return JournalError(status, name);
-  // A load that began before the header was replaced must not end with the old state.
-  if (absl::StatusOr<std::shared_ptr<Model>> loaded = Acquire(name); loaded.ok()) {
-    (*loaded)->SetFrozen(model.state() == v1::MODEL_STATE_FROZEN);
-    (*loaded)->SetMarginOfInterest(model.margin_of_interest());
-  }
   return model;
 }
 
@@ -156,8 +169,9 @@ absl::Status Store::DeleteModel(absl::string_view name) {
     (void)committer_->Commit(*model);
   }
   const absl::Status deleted = journal_->Delete(name);
-  if (deleted.ok() && count_.has_value()) --*count_;
-  if (model.ok() && deleted.ok()) Forget(name);
+  if (deleted.ok()) AddToCount(-1);
+  // Also if it was not deleted: then the next to ask for it loads it anew.
+  if (model.ok()) Forget(name);
   return JournalError(deleted, name);
 }
 
@@ -271,6 +285,9 @@ absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, s
   for (const storage::ModelHeader& header : *headers) {
     absl::StatusOr<ModelSummary> summary = Summarize(header);
     if (!summary.ok()) return JournalError(summary.status(), header.model().name());
+    // As large as the model, and of no use to whoever looks at many.
+    if (summary->settings.learner().has_starting_weights())
+      summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
     page.push_back(*std::move(summary));
   }
   return page;
@@ -322,13 +339,22 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
 }
 
 absl::StatusOr<uint64_t> Store::Count() {
-  MutexLock lock(&headers_mutex_);
-  if (!count_.has_value()) {
-    absl::StatusOr<uint64_t> counted = journal_->Count();
-    if (!counted.ok()) return JournalError(counted.status(), "");
-    count_ = *counted;
+  {
+    MutexLock lock(&count_mutex_);
+    if (count_.has_value()) return *count_;
   }
-  return *count_;
+  // Nobody creates or deletes while they are counted.
+  MutexLock headers_lock(&headers_mutex_);
+  absl::StatusOr<uint64_t> counted = journal_->Count();
+  if (!counted.ok()) return JournalError(counted.status(), "");
+  MutexLock lock(&count_mutex_);
+  count_ = *counted;
+  return *counted;
+}
+
+void Store::AddToCount(int difference) {
+  MutexLock lock(&count_mutex_);
+  if (count_.has_value()) *count_ += static_cast<uint64_t>(difference);
 }
 
 Store::Stats Store::stats() const {

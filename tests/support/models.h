@@ -80,6 +80,13 @@ struct LoneModel {
   Producer producer{""};
 };
 
+// As freezing and unfreezing do, without a store.
+inline void Freeze(Model& model, bool frozen) {
+  v1::Model settings;
+  settings.set_state(frozen ? v1::MODEL_STATE_FROZEN : v1::MODEL_STATE_ACTIVE);
+  model.Change(settings);
+}
+
 // What must be the same of a model before and after it was away, to the bit. Snapshot's time is
 // left out.
 inline std::string StateBytes(const Model& model) {
