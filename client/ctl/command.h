@@ -2,14 +2,17 @@
 // parsing the command line chooses one by setting *action, and main() runs that.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "client/client.h"
 #include "client/ctl/tls_flags.h"
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 namespace perceptrond::client {
 

@@ -1,4 +1,5 @@
 // list, get, update, delete, freeze, unfreeze.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,7 @@
 #include "client/ctl/learner_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 

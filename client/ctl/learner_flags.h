@@ -2,12 +2,15 @@
 // messages, so that a learner the API knows needs no line here.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "perceptron/v1/model.pb.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perceptrond::client {
 

@@ -1,4 +1,5 @@
 // perceptronctl: perceptrond's command line.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>

@@ -7,6 +7,7 @@
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/printable.h"
+#include "client/ctl/space_flags.h"
 
 namespace perceptrond::client {
 namespace {
@@ -54,14 +55,6 @@ void Weights(const v1::Weights& weights, std::string* out) {
                                                              : "?";
     absl::StrAppendFormat(out, "  %s\t%s\n", PrintableInLine(feature), Shortest(weights.values(i)));
   }
-}
-
-std::string DescribeInput(const v1::FeatureSpace& space) {
-  if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
-  if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " slots");
-  if (!space.has_named()) return "not stated";
-  const uint32_t cap = space.named().max_features();
-  return absl::StrCat("named, at most ", cap == 0 ? 1'048'576u : cap, " features");
 }
 
 }  // namespace

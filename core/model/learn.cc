@@ -334,7 +334,15 @@ void LearnOutcome::Clear() {
 
 absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   outcome.Clear();
-  return Learning(*this, call, outcome).Run();
+  if (settings_.components.empty()) return Learning(*this, call, outcome).Run();
+  ComposedBatch composed;
+  absl::Status status =
+      Compose(settings_.components, components_, call.batch, call.refused, composed);
+  if (!status.ok()) return status;
+  LearnCall answers = call;
+  answers.batch = composed.batch;
+  answers.refused = composed.refused;
+  return Learning(*this, answers, outcome).Run();
 }
 
 }  // namespace perceptrond

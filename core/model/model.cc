@@ -31,7 +31,7 @@ void PredictOutcome::Clear() {
 
 Model::Model(const storage::ModelHeader& header, ModelSettings settings,
              std::shared_ptr<const Expansion> expansion, const Limits& limits,
-             const JournalStanding& standing)
+             ComponentSource components, const JournalStanding& standing)
     : id_(header.id()),
       name_(header.model().name()),
       uid_(header.model().uid()),
@@ -39,6 +39,7 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       weight_space_(settings_.space.mapped()),
       expansion_(std::move(expansion)),
       limits_(limits),
+      components_(std::move(components)),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
       settings_time_(UpdateTime(header.model())),
       learner_(FindLearner(settings_.learner.kind)
@@ -50,7 +51,8 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
-                                                   Journal& journal, const Limits& limits) {
+                                                   Journal& journal, const Limits& limits,
+                                                   ComponentSource components) {
   absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
   if (!settings.ok()) {
     return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_CORRUPT",
@@ -60,8 +62,8 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
   absl::StatusOr<JournalStanding> standing = journal.LoadStanding(header.id());
   if (!standing.ok()) return standing.status();
   std::shared_ptr<const Expansion> expansion = MakeExpansion(settings->space);
-  std::shared_ptr<Model> model(
-      new Model(header, *std::move(settings), std::move(expansion), limits, *standing));
+  std::shared_ptr<Model> model(new Model(header, *std::move(settings), std::move(expansion), limits,
+                                         std::move(components), *standing));
   if (absl::Status status = model->Rebuild(journal, standing->counters.updates()); !status.ok())
     return status;
   return model;
@@ -174,6 +176,15 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
                             uint64_t min_revision, PredictOutcome& outcome) const {
+  if (settings_.components.empty()) return PredictOwn(batch, refused, min_revision, outcome);
+  ComposedBatch composed;
+  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  if (!status.ok()) return status;
+  return PredictOwn(composed.batch, composed.refused, min_revision, outcome);
+}
+
+absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                               uint64_t min_revision, PredictOutcome& outcome) const {
   outcome.Clear();
   if (Finding finding = CheckColumns(batch)) {
     return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),

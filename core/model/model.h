@@ -16,19 +16,15 @@
 #include "core/features/dictionary.h"
 #include "core/features/mapper.h"
 #include "core/learner/learner.h"
+#include "core/model/composition.h"
 #include "core/model/ledger.h"
+#include "core/model/refused_row.h"
 #include "core/model/settings.h"
 #include "core/sync/mutex.h"
 #include "core/vector/batch.h"
 #include "core/vector/check.h"
 
 namespace perceptrond {
-
-// A row that was refused, and why.
-struct RefusedRow {
-  uint32_t row = 0;
-  Finding finding;
-};
 
 // A batch to learn.
 struct LearnCall {
@@ -106,8 +102,10 @@ class Model {
   // Rebuilds a model from the journal: snapshot, records, counters. DATA_LOSS if they contradict
   // each other, down to the bit: every record's rows must call for updates again, and end at the
   // norm they had.
+  // `components` is where a composition finds the models that it asks; it must outlive the model.
   static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
-                                                     Journal& journal, const Limits& limits);
+                                                     Journal& journal, const Limits& limits,
+                                                     ComponentSource components = nullptr);
 
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -173,11 +171,15 @@ class Model {
  private:
   Model(const storage::ModelHeader& header, ModelSettings settings,
         std::shared_ptr<const Expansion> expansion, const Limits& limits,
-        const JournalStanding& standing);
+        ComponentSource components, const JournalStanding& standing);
 
   // One message being learned: see learn.cc.
   class Learning;
 
+  // Of the batch that the learner sees: a composition's is its components' answers.
+  absl::Status PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                          uint64_t min_revision, PredictOutcome& outcome) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Rebuild(Journal& journal, uint64_t committed_revision) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RestoreSnapshot(const storage::Snapshot& snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -195,6 +197,7 @@ class Model {
   const FeatureSpace weight_space_;
   const std::shared_ptr<const Expansion> expansion_;
   const Limits limits_;
+  const ComponentSource components_;
 
   // Held, shared, while a message is learned: a model is frozen between messages, never within one.
   Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);

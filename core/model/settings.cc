@@ -20,6 +20,7 @@ namespace v1 = ::perceptron::v1;
 constexpr size_t kMaxLabelBytes = 256;
 // Its square is within float32's range.
 constexpr double kMaxOffsetValue = 1e18;
+constexpr int kMaxComponents = 1024;
 
 absl::Status Invalid(absl::string_view field, absl::string_view description) {
   return InvalidField("INVALID_FIELD", field, description);
@@ -49,11 +50,44 @@ absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
                                     FeatureSpace::kMaxFeatures));
       }
       return FeatureSpace{FeatureSpace::Kind::kNamed, space.named().max_features()};
+    case v1::FeatureSpace::kComposition:
+      if (space.composition().inputs_size() < 1 ||
+          space.composition().inputs_size() > kMaxComponents) {
+        return Invalid("model.feature_space.composition.inputs",
+                       absl::StrCat(space.composition().inputs_size(), " is not between 1 and ",
+                                    kMaxComponents, " models"));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kDense,
+                          static_cast<uint32_t>(space.composition().inputs_size())};
     case v1::FeatureSpace::SPACE_NOT_SET:
       break;
   }
   return Invalid("model.feature_space",
-                 "say where examples live: dense of a dimension, hashed of some bits, or named");
+                 "say where examples live: dense of a dimension, hashed of some bits, named, or a "
+                 "composition of other models");
+}
+
+absl::StatusOr<std::vector<Component>> ReadComponents(const v1::FeatureSpace& space) {
+  std::vector<Component> components;
+  for (const v1::FeatureSpace::Composition::Input& input : space.composition().inputs()) {
+    switch (input.output()) {
+      case v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED:
+      case v1::FeatureSpace::Composition::OUTPUT_STEP:
+        components.push_back({input.model(), Component::Output::kStep});
+        break;
+      case v1::FeatureSpace::Composition::OUTPUT_SIGN:
+        components.push_back({input.model(), Component::Output::kSign});
+        break;
+      case v1::FeatureSpace::Composition::OUTPUT_SCORE:
+        components.push_back({input.model(), Component::Output::kScore});
+        break;
+      default:
+        return Invalid(
+            absl::StrCat("model.feature_space.composition.inputs[", components.size(), "].output"),
+            absl::StrCat("this server knows no output number ", input.output()));
+    }
+  }
+  return components;
 }
 
 FeatureMap ReadMap(const v1::FeatureMap& map) {
@@ -284,6 +318,13 @@ void FillDefaults(v1::Model& model) {
   if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
     model.mutable_feature_space()->mutable_named()->set_max_features(FeatureSpace::kDefaultCap);
   }
+  if (model.feature_space().has_composition()) {
+    for (v1::FeatureSpace::Composition::Input& input :
+         *model.mutable_feature_space()->mutable_composition()->mutable_inputs()) {
+      if (input.output() == v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED)
+        input.set_output(v1::FeatureSpace::Composition::OUTPUT_STEP);
+    }
+  }
   v1::Learner& learner = *model.mutable_learner();
   if (learner.kind() == v1::LEARNER_KIND_UNSPECIFIED) learner.set_kind(v1::LEARNER_KIND_PERCEPTRON);
   if (learner.tie_rule() == v1::TIE_RULE_UNSPECIFIED) learner.set_tie_rule(v1::TIE_RULE_MISTAKE);
@@ -302,8 +343,12 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   if (!space.ok()) return space.status();
   absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), space->mapped());
   if (!learner.ok()) return learner.status();
-  ModelSettings settings{
-      *space, *std::move(learner), {model.label_names().begin(), model.label_names().end()}};
+  absl::StatusOr<std::vector<Component>> components = ReadComponents(model.feature_space());
+  if (!components.ok()) return components.status();
+  ModelSettings settings{*space,
+                         *std::move(learner),
+                         {model.label_names().begin(), model.label_names().end()},
+                         *std::move(components)};
   const std::vector<std::string>& labels = settings.label_names;
   if (!labels.empty() &&
       (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||

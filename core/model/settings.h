@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,22 @@ class Model;
 
 namespace perceptrond {
 
+// A model whose answers another model takes for a feature.
+struct Component {
+  enum class Output : uint8_t { kStep, kSign, kScore };
+  // "models/{model}".
+  std::string name;
+  Output output = Output::kStep;
+};
+
 // Fixed for a model's life.
 struct ModelSettings {
   FeatureSpace space;
   LearnerSettings learner;
   // Empty, or the names of -1 and +1.
   std::vector<std::string> label_names;
+  // Not empty: the space is dense, and feature i is the answer of components[i].
+  std::vector<Component> components = {};
 };
 
 // Writes out the defaults of every setting left open, so that a stored model says all of them.

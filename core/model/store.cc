@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/learner/catalogue.h"
+#include "core/model/components.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 #include "core/model/snapshotter.h"
@@ -78,34 +79,36 @@ absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& r
   ClearOutputs(settings);
   FillDefaults(settings);
   if (absl::StatusOr<ModelSettings> read = ReadSettings(settings); !read.ok()) return read.status();
-  MutexLock lock(&headers_mutex_);
   const std::string name = settings.name();
+  storage::ModelHeader header;
+  header.set_request_id(request_id);
+  v1::Model& model = *header.mutable_model() = std::move(settings);
+  MutexLock lock(&headers_mutex_);
+  if (absl::Status status = CheckComponents(*journal_, header); !status.ok()) return status;
   absl::StatusOr<storage::ModelHeader> existing = journal_->Find(name);
   if (existing.ok()) {
     if (!request_id.empty() && existing->request_id() == request_id &&
-        SameSettings(existing->model(), settings)) {
+        SameSettings(existing->model(), model)) {
       return existing->model();
     }
     return JournalError(absl::AlreadyExistsError(""), name);
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
-  settings.set_state(v1::MODEL_STATE_ACTIVE);
-  settings.clear_update_time();
-  Stamp(settings);
-  *settings.mutable_create_time() = settings.update_time();
+  model.set_state(v1::MODEL_STATE_ACTIVE);
+  model.clear_update_time();
+  Stamp(model);
+  *model.mutable_create_time() = model.update_time();
   if (validate_only) {
-    settings.clear_uid();
-    settings.clear_etag();
-    return settings;
+    model.clear_uid();
+    model.clear_etag();
+    return model;
   }
-  settings.set_uid(RandomUid());
-  storage::ModelHeader header;
-  *header.mutable_model() = settings;
-  header.set_request_id(request_id);
+  model.set_uid(RandomUid());
+  if (absl::Status status = MarkComponents(*journal_, header); !status.ok()) return status;
   if (absl::Status status = journal_->Create(header); !status.ok())
     return JournalError(status, name);
   AddToCount(1);
-  return settings;
+  return model;
 }
 
 absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_view etag,
@@ -151,8 +154,11 @@ absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool 
     absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
     if (!header.ok()) return JournalError(header.status(), name);
     if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
+    if (absl::Status status = CheckUnused(*journal_, *header); !status.ok()) return status;
     if (validate_only) return absl::OkStatus();
     if (absl::Status status = DeleteModel(name); !status.ok()) return status;
+    // What stays noted is looked up before it is believed.
+    UnmarkComponents(*journal_, *header).IgnoreError();
     uid = header->model().uid();
   }
   streams_.EndAll(uid, ModelNotFound(name));
@@ -238,7 +244,8 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
     MutexLock lock(&mutex_);
     doubtful_.erase(header->id());
   }
-  return Model::Load(*header, *journal_, options_.limits);
+  return Model::Load(*header, *journal_, options_.limits,
+                     [this](absl::string_view component) { return Acquire(component); });
 }
 
 void Store::Evict() {

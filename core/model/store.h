@@ -74,6 +74,7 @@ class Store {
   ~Store();
 
   // Creates a model; `settings` has its name. With validate_only only says what would be created.
+  // A composition's components must be there: CheckComponents (core/model/components.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless request_id is not empty and created the one there is.
   // INVALID_ARGUMENT.
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
@@ -83,8 +84,8 @@ class Store {
   absl::StatusOr<::perceptron::v1::Model> Change(
       absl::string_view name, absl::string_view etag, bool validate_only,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change);
-  // NOT_FOUND, ABORTED. Whoever holds the model learns that it is closed, and its open streams that
-  // they end.
+  // NOT_FOUND, ABORTED, FAILED_PRECONDITION (MODEL_IN_USE) for a component. Whoever holds the model
+  // learns that it is closed, and its open streams that they end.
   absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
 
   // The model, loaded if need be: concurrent callers wait for one load. NOT_FOUND.

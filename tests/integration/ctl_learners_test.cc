@@ -1,4 +1,6 @@
 // perceptronctl learns: every rule, until it converges, on the textbook's and on real data.
+#include <map>
+
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
@@ -20,6 +22,37 @@ TEST_F(CtlTest, XorIsProvenNotSeparableAndIsLearnedWithTheProductOfItsInputs) {
   EXPECT_THAT(model.weights().indices(), ::testing::ElementsAre(2));
   EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(4));
   EXPECT_EQ(Ctl("create odd --dimension 2 --interactions-only").exit_code, 2);
+}
+
+TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
+  const std::string options = " - --format svmlight --index-base 1 --until-converged";
+  const auto table = [](const std::vector<int>& labels) {
+    std::string text;
+    for (int i = 0; i < 4; ++i) {
+      text += (labels[static_cast<size_t>(i)] > 0 ? "+1 1:" : "-1 1:") + std::to_string(i / 2) +
+              " 2:" + std::to_string(i % 2) + "\n";
+    }
+    return text;
+  };
+  for (const auto& [gate, labels] :
+       std::map<std::string, std::vector<int>>{{"or", {-1, 1, 1, 1}}, {"nand", {1, 1, 1, -1}}}) {
+    ASSERT_EQ(Ctl("create " + gate + " --dimension 2").exit_code, 0);
+    ASSERT_EQ(Ctl("learn " + gate + options, table(labels)).exit_code, 0);
+  }
+  ASSERT_EQ(Ctl("create xor --compose or,nand").exit_code, 0);
+  EXPECT_THAT(Ctl("get xor").out, ::testing::HasSubstr("the answers of or (step), nand (step)"));
+  EXPECT_EQ(Ctl("learn xor" + options, table({-1, 1, 1, -1})).exit_code, 0);
+  EXPECT_EQ(
+      CtlOut("predict xor - --format svmlight --index-base 1 --summary", table({-1, 1, 1, -1}))
+          .exit_code,
+      0);
+  const CommandResult refused = Ctl("delete or");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.out, ::testing::HasSubstr("MODEL_IN_USE"));
+  const CommandResult cycle = Ctl("create loop --compose or,loop");
+  EXPECT_NE(cycle.exit_code, 0);
+  EXPECT_THAT(cycle.out, ::testing::HasSubstr("COMPOSITION_CYCLE"));
+  EXPECT_EQ(Ctl("create odd --compose or:sometimes").exit_code, 2);
 }
 
 TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
