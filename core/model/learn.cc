@@ -191,6 +191,8 @@ class Model::Learning {
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
     const uint64_t age = batches_ ? model_.ledger_.examples() : 0;
+    // A crash may have come between the row that filled it and its end.
+    batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
     while (row_ < rows_ && !batch_full_) {
       if (const Fault fault = CheckCurrent(); fault != Fault::kNone) {
         Refuse(Describe(fault));

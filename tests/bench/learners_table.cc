@@ -43,7 +43,7 @@ struct Contender {
   v1::LearnerKind kind;
   testing::MakePaper paper;
   std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
-  std::string note;
+  std::string note = {};
 };
 
 // exp(-||x - z||^2)

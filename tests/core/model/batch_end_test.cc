@@ -11,6 +11,7 @@ namespace {
 using testing::Columns;
 using testing::LoneModel;
 using testing::Message;
+using testing::Send;
 using testing::Sent;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
@@ -145,37 +146,63 @@ TEST(BatchEnd, SurvivesARestartAfterEveryMessage) {
   }
 }
 
-// A record whose rows `change` has been at, replayed.
-absl::Status Replayed(v1::Model settings,
-                      const std::function<void(storage::UpdateRecord&)>& change) {
+// A model of this one-dimensional batch perceptron, loaded from what `change` makes of the journal
+// of two mistakes and the step behind them.
+struct Reloaded {
   MemoryJournal journal;
-  const std::shared_ptr<Model> model = testing::MakeModel(journal, settings);
-  Producer producer("p");
+  absl::StatusOr<std::shared_ptr<Model>> model;
+  Producer producer{""};
+
+  Reloaded(const v1::Model& settings, const std::function<void(JournalEntry&)>& change)
+      : model(absl::UnknownError("not loaded")) {
+    const std::shared_ptr<Model> learned = testing::MakeModel(journal, settings);
+    LearnCall call;
+    const Columns ones = Ones(2);
+    call.batch = ones.batch();
+    call.producer = &producer;
+    call.end_of_pass = 1;
+    LearnOutcome outcome;
+    EXPECT_OK(learned->Learn(call, outcome));
+    JournalEntry entry = learned->ledger().Cut();
+    EXPECT_EQ(entry.records.size(), 2U);
+    entry.model_id = learned->id();
+    change(entry);
+    EXPECT_OK(journal.Commit({&entry, 1}, true));
+    model = Model::Load(journal.Find("models/m").value(), journal, Model::Limits());
+  }
+};
+
+TEST(BatchEnd, ThatACrashCutOffComesBeforeTheNextExample) {
+  Reloaded reloaded(Settings(1, 2), [](JournalEntry& entry) {
+    entry.records.pop_back();
+    entry.counters.set_updates(2);
+  });
+  ASSERT_OK(reloaded.model.status());
   LearnCall call;
-  const Columns ones = Ones(2);
-  call.batch = ones.batch();
-  call.producer = &producer;
-  call.end_of_pass = 1;
+  const Columns one = Ones(1);
+  call.batch = one.batch();
+  call.producer = &reloaded.producer;
   LearnOutcome outcome;
-  EXPECT_OK(model->Learn(call, outcome));
-  JournalEntry entry = model->ledger().Cut();
-  EXPECT_EQ(entry.records.size(), 2U);
-  entry.model_id = model->id();
-  change(entry.records.back());
-  EXPECT_OK(journal.Commit({&entry, 1}, true));
-  return Model::Load(journal.Find("models/m").value(), journal, Model::Limits()).status();
+  ASSERT_OK((*reloaded.model)->Learn(call, outcome));
+  EXPECT_EQ(outcome.mistakes, 0U);
+  EXPECT_EQ(outcome.revision, 3U);
+}
+
+absl::Status Replayed(const std::function<void(storage::UpdateRecord&)>& change) {
+  return Reloaded(Settings(1, 0), [&](JournalEntry& entry) { change(entry.records.back()); })
+      .model.status();
 }
 
 TEST(BatchEnd, ThatContradictsTheRecordIsDataLoss) {
-  EXPECT_OK(Replayed(Settings(1, 0), [](storage::UpdateRecord&) {}));
+  EXPECT_OK(Replayed([](storage::UpdateRecord&) {}));
+  EXPECT_TRUE(
+      absl::IsDataLoss(Replayed([](storage::UpdateRecord& record) { record.set_labels(0, 1); })));
+  EXPECT_TRUE(
+      absl::IsDataLoss(Replayed([](storage::UpdateRecord& record) { record.clear_batch_ends(); })));
   EXPECT_TRUE(absl::IsDataLoss(
-      Replayed(Settings(1, 0), [](storage::UpdateRecord& record) { record.set_labels(0, 1); })));
-  EXPECT_TRUE(absl::IsDataLoss(
-      Replayed(Settings(1, 0), [](storage::UpdateRecord& record) { record.clear_batch_ends(); })));
-  EXPECT_TRUE(absl::IsDataLoss(
-      Replayed(Settings(1, 0), [](storage::UpdateRecord& record) { record.set_squared_norm(3); })));
+      Replayed([](storage::UpdateRecord& record) { record.set_squared_norm(3); })));
   // Twice: the second finds nothing that waits.
-  EXPECT_TRUE(absl::IsDataLoss(Replayed(Settings(1, 0), [](storage::UpdateRecord& record) {
+  EXPECT_TRUE(absl::IsDataLoss(Replayed([](storage::UpdateRecord& record) {
     record.add_row_ends(0);
     record.add_labels(0);
     record.add_ages(2);
