@@ -56,7 +56,8 @@ int Run(const Globals& globals, const CreateOptions& options) {
   if (const std::string wrong = options.map.Apply(space); !wrong.empty())
     return PrintUsageError(wrong);
   v1::Learner* learner = model.mutable_learner();
-  options.learner.Apply(learner);
+  if (const std::string wrong = options.learner.Apply(learner); !wrong.empty())
+    return PrintUsageError(wrong);
   if (!options.start_weights.empty()) {
     absl::Status status = ReadWeights(options.start_weights, learner->mutable_starting_weights());
     if (!status.ok()) return PrintUsageError(std::string(status.message()));

@@ -26,6 +26,17 @@ constexpr Setting kSettings[] = {
      "this (default 0)"},
 };
 
+// Whole numbers.
+constexpr Setting kCounts[] = {
+    {"mini_batch",
+     "Of batch-perceptron: a step every so many examples, besides that at the end of a pass "
+     "(default 0: only there)"},
+    {"budget", "Examples that voted- and kernel-perceptron keep, 1 to 100000 (default 1000)"},
+    {"ratchet_examples",
+     "Of pocket: weights go there only if they also err on fewer of the latest so many examples "
+     "that caused updates (default 0: no ratchet)"},
+};
+
 std::string FlagName(const std::string& field) {
   return "--" + absl::StrReplaceAll(field, {{"_", "-"}});
 }
@@ -68,6 +79,13 @@ void LearnerFlags::AddTo(CLI::App* command) {
         FlagName(field), [this, field](const double& value) { settings_[field] = value; },
         setting.help);
   }
+  for (const Setting& setting : kCounts) {
+    const std::string field = setting.field;
+    command->add_option_function<uint32_t>(
+        FlagName(field), [this, field](const uint32_t& value) { counts_[field] = value; },
+        setting.help);
+  }
+  kernel_.AddTo(command);
   command
       ->add_option("--class-weights", class_weights_,
                    "How much examples of -1 and of +1 count, as 1,5 (default 1,1)")
@@ -84,17 +102,20 @@ void LearnerFlags::AddTo(CLI::App* command) {
       ->excludes(offset);
 }
 
-void LearnerFlags::Apply(v1::Learner* learner) const {
+std::string LearnerFlags::Apply(v1::Learner* learner) const {
   learner->set_kind(FindLearner(learner_));
   const auto* fields = learner->GetDescriptor();
   for (const auto& [field, value] : settings_)
     learner->GetReflection()->SetDouble(learner, fields->FindFieldByName(field), value);
+  for (const auto& [field, value] : counts_)
+    learner->GetReflection()->SetUInt32(learner, fields->FindFieldByName(field), value);
   for (const double weight : class_weights_) learner->add_class_weights(weight);
   if (offset_ != 1) learner->set_offset_value(offset_);
   if (no_offset_) learner->set_offset_value(0);
   if (tie_ == "mistake") learner->set_tie_rule(v1::TIE_RULE_MISTAKE);
   if (tie_ == "positive") learner->set_tie_rule(v1::TIE_RULE_POSITIVE);
   if (tie_ == "correct") learner->set_tie_rule(v1::TIE_RULE_CORRECT);
+  return kernel_.Apply(learner);
 }
 
 }  // namespace perceptrond::client

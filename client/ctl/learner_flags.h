@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/ctl/kernel_flags.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace CLI {
@@ -21,8 +22,8 @@ std::string LearnerName(perceptron::v1::LearnerKind kind);
 class LearnerFlags {
  public:
   void AddTo(CLI::App* command);
-  // Sets what was given.
-  void Apply(perceptron::v1::Learner* learner) const;
+  // Sets what was given; says what is wrong with it, or nothing.
+  std::string Apply(perceptron::v1::Learner* learner) const;
 
  private:
   std::string learner_ = "perceptron";
@@ -31,6 +32,8 @@ class LearnerFlags {
   bool no_offset_ = false;
   // Field of perceptron.v1.Learner to value.
   std::map<std::string, double> settings_;
+  std::map<std::string, uint32_t> counts_;
+  KernelFlags kernel_;
   std::vector<double> class_weights_;
 };
 

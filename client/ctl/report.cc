@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "client/ctl/convergence.h"
 #include "client/ctl/feature_map_flags.h"
+#include "client/ctl/kernel_flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/printable.h"
@@ -36,6 +37,10 @@ std::string DescribeLearner(const v1::Learner& learner) {
   number("margin slack", learner.has_margin_slack(), learner.margin_slack());
   number("regularization", learner.has_regularization(), learner.regularization());
   number("update threshold", learner.has_update_threshold(), learner.update_threshold());
+  number("mini-batch", learner.mini_batch() > 0, learner.mini_batch());
+  number("budget", learner.has_budget(), learner.budget());
+  number("ratchet over", learner.ratchet_examples() > 0, learner.ratchet_examples());
+  if (learner.has_kernel()) absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel()));
   number("offset value", offset != 0, offset);
   if (offset == 0) absl::StrAppend(&text, ", no offset");
   if (learner.class_weights_size() == 2)

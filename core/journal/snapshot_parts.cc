@@ -47,6 +47,14 @@ class Cutter {
     return absl::OkStatus();
   }
 
+  absl::Status AddRows(const storage::StateRows& rows) {
+    const size_t size = kFraming + rows.ByteSizeLong();
+    if (absl::Status status = MakeRoom(size); !status.ok()) return status;
+    *part_.add_rows() = rows;
+    bytes_ += size;
+    return absl::OkStatus();
+  }
+
   absl::Status AddName(const std::string& name) {
     if (absl::Status status = MakeRoom(kFraming + name.size()); !status.ok()) return status;
     part_.add_names(name);
@@ -81,6 +89,8 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
   absl::Status status = cutter.AddHead(snapshot);
   for (int i = 0; status.ok() && i < snapshot.arrays_size(); ++i)
     status = cutter.AddArray(snapshot.arrays(i));
+  for (int i = 0; status.ok() && i < snapshot.rows_size(); ++i)
+    status = cutter.AddRows(snapshot.rows(i));
   for (int i = 0; status.ok() && i < snapshot.names_size(); ++i)
     status = cutter.AddName(snapshot.names(i));
   return status.ok() ? cutter.Finish() : status;

@@ -70,6 +70,7 @@ class LinearLearner : public Learner {
   // ||x||^2 + b^2.
   double AugmentedSquaredNorm(const Row& row) const;
   double offset_value() const { return offset_value_; }
+  TieRule tie_rule() const { return tie_rule_; }
   const LinearWeights& linear() const { return linear_; }
   LinearWeights& linear() { return linear_; }
 

@@ -53,6 +53,7 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
     record.add_row_ends(record.indices_size());
   }
   for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
+  if (update.label == 0) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
   record.add_labels(update.label);
   if (update.weight != 1 || record.weights_size() > 0) {
     record.mutable_weights()->Resize(record.labels_size() - 1, 1.0F);

@@ -77,8 +77,9 @@ class Ledger {
   struct Update {
     // What it produced.
     uint64_t revision = 0;
-    // As mapped into the model's space.
-    Row row;
+    // As mapped into the model's space; no features if no example caused it.
+    Row row{kNoIndices, nullptr, 0};
+    // 0: no example caused it, but the end of a batch.
     int32_t label = 0;
     // The example's own; the class' comes on top.
     float weight = 1;

@@ -116,12 +116,22 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   dictionary_ = Dictionary();
   for (const std::string& name : snapshot.names()) dictionary_.Add(name);
   const size_t size = learner_->size();
-  if (named ? size != size_t{dictionary_.size()} + 1 || learner_->State().arrays[0][0] != 0
+  const std::vector<std::span<const float>> arrays = learner_->State().arrays;
+  if (named ? size != size_t{dictionary_.size()} + 1 || (!arrays.empty() && arrays[0][0] != 0)
             : size != weight_space_.size || dictionary_.size() > 0) {
     return absl::DataLossError(
         absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
   }
   revision_ = snapshot.revision();
+  return absl::OkStatus();
+}
+
+absl::Status Model::ReplayBatchEnd(const Row& row, int32_t label) {
+  if (row.size > 0 || label != 0 || !learner_->BatchWaits())
+    return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" at revision ",
+                                            revision_, ": the end of a batch that there is not"));
+  learner_->EndBatch();
+  ++revision_;
   return absl::OkStatus();
 }
 
@@ -154,6 +164,10 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
     return loss("a row has no age");
   for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
     const Row row = batch.row(i);
+    if (std::binary_search(record.batch_ends().begin(), record.batch_ends().end(), i)) {
+      if (absl::Status status = ReplayBatchEnd(row, batch.labels[i]); !status.ok()) return status;
+      continue;
+    }
     for (size_t j = 0; j < row.size; ++j) {
       // Index 0 of a named space is every unknown name's, and no update's.
       if (row.index(j) >= learner_->size() || (named && row.index(j) == 0))
@@ -288,7 +302,9 @@ size_t Model::memory_bytes() const {
 size_t Model::state_bytes() const {
   ReaderMutexLock lock(&mutex_);
   size_t bytes = dictionary_.bytes();
-  for (const std::span<const float> array : learner_->State().arrays) bytes += array.size_bytes();
+  const LearnerStateView state = learner_->State();
+  for (const std::span<const float> array : state.arrays) bytes += array.size_bytes();
+  if (state.rows != nullptr) bytes += state.rows->memory_bytes();
   return bytes;
 }
 

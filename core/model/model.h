@@ -185,6 +185,7 @@ class Model {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayRecord(const storage::UpdateRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayBatchEnd(const Row& row, int32_t label) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.
   uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/kernel_settings.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
@@ -205,21 +207,25 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
 }
 
 // A number that some rules are told: where it stands in the API and in the core, and its range.
+template <typename T>
 struct RuleOption {
   LearnerOption option;
   const char* field;
   bool (v1::Learner::*has)() const;
-  double (v1::Learner::*get)() const;
-  void (v1::Learner::*set)(double);
-  double LearnerSettings::*setting;
-  double default_value;
-  bool (*in_range)(double);
+  T (v1::Learner::*get)() const;
+  void (v1::Learner::*set)(T);
+  T LearnerSettings::*setting;
+  T default_value;
+  bool (*in_range)(T);
   const char* range;
 };
 
+// That a learner may keep.
+constexpr uint32_t kMostRows = 100'000;
+
 bool IsPositive(double value) { return value > 0 && std::isfinite(value); }
 
-const RuleOption kRuleOptions[] = {
+const RuleOption<double> kRuleOptions[] = {
     {kTakesStepSize, "step_size", &v1::Learner::has_step_size, &v1::Learner::step_size,
      &v1::Learner::set_step_size, &LearnerSettings::step_size, 1, &IsPositive,
      "above 0 and finite"},
@@ -238,20 +244,56 @@ const RuleOption kRuleOptions[] = {
      "from 0 to below 0.5"},
 };
 
-absl::Status ReadOptions(const v1::Learner& learner, LearnerSettings& settings) {
+const RuleOption<uint32_t> kRuleCounts[] = {
+    {kTakesMiniBatch, "mini_batch", &v1::Learner::has_mini_batch, &v1::Learner::mini_batch,
+     &v1::Learner::set_mini_batch, &LearnerSettings::mini_batch, 0,
+     [](uint32_t value) { return value < 1U << 31; }, "below 2^31"},
+    {kTakesBudget, "budget", &v1::Learner::has_budget, &v1::Learner::budget,
+     &v1::Learner::set_budget, &LearnerSettings::budget, 1000,
+     [](uint32_t value) { return value >= 1 && value <= kMostRows; }, "between 1 and 100000"},
+    {kTakesRatchet, "ratchet_examples", &v1::Learner::has_ratchet_examples,
+     &v1::Learner::ratchet_examples, &v1::Learner::set_ratchet_examples,
+     &LearnerSettings::ratchet_examples, 0, [](uint32_t value) { return value <= kMostRows; },
+     "at most 100000"},
+};
+
+absl::Status NoSuchSetting(const CatalogueEntry& entry, absl::string_view field) {
+  return Invalid(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+}
+
+template <typename T>
+void FillOptions(std::span<const RuleOption<T>> options, uint16_t taken, v1::Learner& learner) {
+  for (const RuleOption<T>& option : options) {
+    if ((taken & option.option) != 0 && !(learner.*option.has)())
+      (learner.*option.set)(option.default_value);
+  }
+}
+
+template <typename T>
+absl::Status ReadOptions(std::span<const RuleOption<T>> options, const v1::Learner& learner,
+                         LearnerSettings& settings) {
   const CatalogueEntry& entry = FindLearner(settings.kind);
-  for (const RuleOption& option : kRuleOptions) {
+  for (const RuleOption<T>& option : options) {
     const std::string field = absl::StrCat("model.learner.", option.field);
     if ((entry.options & option.option) == 0) {
-      if ((learner.*option.has)())
-        return Invalid(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+      if ((learner.*option.has)()) return NoSuchSetting(entry, field);
       continue;
     }
-    const double value = (learner.*option.get)();
+    const T value = (learner.*option.get)();
     if (!option.in_range(value))
       return Invalid(field, absl::StrCat(value, " is not ", option.range));
     settings.*option.setting = value;
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReadKernelOption(const v1::Learner& learner, LearnerSettings& settings) {
+  const CatalogueEntry& entry = FindLearner(settings.kind);
+  if ((entry.options & kTakesKernel) == 0)
+    return learner.has_kernel() ? NoSuchSetting(entry, "model.learner.kernel") : absl::OkStatus();
+  absl::StatusOr<KernelSettings> kernel = ReadKernel(learner.kernel());
+  if (!kernel.ok()) return kernel.status();
+  settings.kernel = *kernel;
   return absl::OkStatus();
 }
 
@@ -293,7 +335,11 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
       return Invalid("model.learner.tie_rule",
                      absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
   }
-  if (absl::Status status = ReadOptions(learner, settings); !status.ok()) return status;
+  if (absl::Status status = ReadOptions<double>(kRuleOptions, learner, settings); !status.ok())
+    return status;
+  if (absl::Status status = ReadOptions<uint32_t>(kRuleCounts, learner, settings); !status.ok())
+    return status;
+  if (absl::Status status = ReadKernelOption(learner, settings); !status.ok()) return status;
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
   settings.offset_value = learner.offset_value();
   if (!(settings.offset_value >= 0 && settings.offset_value <= kMaxOffsetValue)) {
@@ -303,6 +349,10 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   absl::StatusOr<StartingWeights> start = ReadStart(learner, space);
   if (!start.ok()) return start.status();
   settings.start = *std::move(start);
+  if (FindLearner(settings.kind).form == Form::kKernel && learner.has_starting_weights())
+    return Invalid("model.learner.starting_weights",
+                   absl::StrCat("the learner ", FindLearner(settings.kind).name,
+                                " has no weights to start from"));
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
     return InvalidField("ZERO_START", "model.learner.tie_rule",
                         "from zero weights every score is 0, and this rule counts 0 as correct: "
@@ -332,10 +382,10 @@ void FillDefaults(v1::Model& model) {
   const int kind = learner.kind() - 1;
   // Another number is refused by ReadSettings.
   if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) return;
-  for (const RuleOption& option : kRuleOptions) {
-    const bool takes = (Catalogue()[static_cast<size_t>(kind)].options & option.option) != 0;
-    if (takes && !(learner.*option.has)()) (learner.*option.set)(option.default_value);
-  }
+  const uint16_t options = Catalogue()[static_cast<size_t>(kind)].options;
+  FillOptions<double>(kRuleOptions, options, learner);
+  FillOptions<uint32_t>(kRuleCounts, options, learner);
+  if ((options & kTakesKernel) != 0) FillDefaults(*learner.mutable_kernel());
 }
 
 absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
