@@ -109,7 +109,8 @@ class PaperRatchet final : public Paper {
   bool in_pocket_ = false;
 };
 
-// What a kernel makes of two vectors without the offset's coordinate.
+// What a kernel makes of two vectors without the offset's coordinate; it is not told of coordinates
+// where both are 0.
 using PaperKernel = double (*)(std::span<const double> x, std::span<const double> z);
 
 // Dekel, Shalev-Shwartz, Singer 2008, the self-tuned Forgetron, for the kernel plus the offsets'
@@ -118,39 +119,64 @@ class PaperForgetron final : public Paper {
  public:
   PaperForgetron(size_t dimension, bool offset, PaperKernel kernel, size_t budget)
       : Paper(dimension), offset_(offset), kernel_(kernel), budget_(budget) {}
-  double Score(const Vector& x) const override {
-    double score = 0;
-    for (const Kept& one : kept_) score += one.share * one.y * K(one.x, x);
-    return score;
-  }
+  double Score(const Vector& x) const override { return Score(Places(x, 0, 1)); }
   std::function<double(const Vector&)> Answers() const override {
     return [copy = *this](const Vector& x) { return copy.Score(x); };
   }
   // ||f||^2, by its definition.
   double SquaredNorm() const {
     double sum = 0;
-    for (const Kept& one : kept_) sum += one.share * one.y * Score(one.x);
+    for (const Kept& one : kept_) sum += one.share * one.y * Score(one);
     return sum;
   }
 
  private:
+  // An example, by the places where it is not 0 but for the offset's; that is apart.
   struct Kept {
-    Vector x;
+    std::vector<std::pair<size_t, double>> x;
+    double offset;
     int y;
     double share;
   };
-  double K(const Vector& x, const Vector& z) const {
-    if (!offset_) return kernel_(x, z);
-    return kernel_({x.data(), x.size() - 1}, {z.data(), z.size() - 1}) + x.back() * z.back();
+  Kept Places(const Vector& x, int y, double share) const {
+    Kept kept{{}, offset_ ? x.back() : 0, y, share};
+    for (size_t i = 0; i < x.size() - (offset_ ? 1 : 0); ++i) {
+      if (x[i] != 0) kept.x.emplace_back(i, x[i]);
+    }
+    return kept;
+  }
+  double K(const Kept& x, const Kept& z) const {
+    Vector a;
+    Vector b;
+    auto i = x.x.begin();
+    for (const auto& [place, value] : z.x) {
+      for (; i != x.x.end() && i->first < place; ++i) {
+        a.push_back(i->second);
+        b.push_back(0);
+      }
+      const bool both = i != x.x.end() && i->first == place;
+      a.push_back(both ? (i++)->second : 0);
+      b.push_back(value);
+    }
+    for (; i != x.x.end(); ++i) {
+      a.push_back(i->second);
+      b.push_back(0);
+    }
+    return kernel_(a, b) + x.offset * z.offset;
+  }
+  double Score(const Kept& x) const {
+    double score = 0;
+    for (const Kept& one : kept_) score += one.share * one.y * K(one, x);
+    return score;
   }
   bool Move(const Vector& x, int y, double signed_score) override {
     if (signed_score > 0) return false;
     ++mistakes_;
-    kept_.push_back({x, y, 1});
-    largest_ = std::max(largest_, K(x, x));
+    kept_.push_back(Places(x, y, 1));
+    largest_ = std::max(largest_, K(kept_.back(), kept_.back()));
     if (kept_.size() <= budget_) return true;
     const Kept& oldest = kept_.front();
-    const double mu = oldest.y * Score(oldest.x) / largest_;
+    const double mu = oldest.y * Score(oldest) / largest_;
     const double sigma = oldest.share;
     const auto damage = [&](double phi) {
       return sigma * sigma * phi * phi + 2 * sigma * phi - 2 * sigma * phi * phi * mu;
