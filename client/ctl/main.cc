@@ -86,6 +86,7 @@ int Main(int argc, char** argv) {
   AddUnfreeze(&app, &globals, &action);
   AddLearn(&app, &globals, &action);
   AddPredict(&app, &globals, &action);
+  AddExplain(&app, &globals, &action);
   AddWatch(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 

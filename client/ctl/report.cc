@@ -56,6 +56,26 @@ void Weights(const v1::Weights& weights, std::string* out) {
   }
 }
 
+// "-": not known.
+std::string Known(bool known, double value) {
+  return known ? absl::StrFormat("%g", value) : std::string("-");
+}
+
+void History(const v1::Model& model, std::string* out) {
+  constexpr char kLine[] = "  %12s %12s %12s %12s %12s %12s %12s\n";
+  absl::StrAppendFormat(out, "history:\n");
+  absl::StrAppendFormat(out, kLine, "REVISION", "EXAMPLES", "MISTAKES", "NORM", "CEILING", "FLOOR",
+                        "ERROR");
+  for (const v1::HistoryPoint& point : model.history()) {
+    absl::StrAppendFormat(
+        out, kLine, absl::StrCat(point.revision()), absl::StrCat(point.examples()),
+        absl::StrCat(point.mistakes()), Known(true, point.weight_norm()),
+        Known(point.has_margin_ceiling(), point.margin_ceiling()),
+        Known(point.has_margin_floor(), point.margin_floor()),
+        point.has_window_error() ? Percent(point.window_error()) : std::string("-"));
+  }
+}
+
 std::string DescribeInput(const v1::FeatureSpace& space) {
   if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
   if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " slots");
@@ -94,6 +114,7 @@ std::string DescribeModel(const v1::Model& model) {
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
   absl::StrAppend(&text, "convergence:\n", DescribeReport(model));
   if (model.has_weights()) Weights(model.weights(), &text);
+  if (model.history_size() > 0) History(model, &text);
   return text;
 }
 
