@@ -52,6 +52,7 @@ void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddLearn(CLI::App* app, const Globals* globals, Action* action);
 void AddPredict(CLI::App* app, const Globals* globals, Action* action);
 void AddExplain(CLI::App* app, const Globals* globals, Action* action);
+void AddDraw(CLI::App* app, const Globals* globals, Action* action);
 void AddWatch(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 

@@ -87,6 +87,7 @@ int Main(int argc, char** argv) {
   AddLearn(&app, &globals, &action);
   AddPredict(&app, &globals, &action);
   AddExplain(&app, &globals, &action);
+  AddDraw(&app, &globals, &action);
   AddWatch(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 
