@@ -54,9 +54,14 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   absl::StatusOr<ModelSummary> summary = store.Get(request.name());
   if (!summary.ok()) return summary.status();
   response = ToProto(*summary);
-  if (request.view() != v1::MODEL_VIEW_WEIGHTS) return absl::OkStatus();
+  if (request.view() != v1::MODEL_VIEW_WEIGHTS && request.view() != v1::MODEL_VIEW_HISTORY)
+    return absl::OkStatus();
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
+  if (request.view() == v1::MODEL_VIEW_HISTORY) {
+    ToProto((*model)->MakeCurves(), response);
+    return absl::OkStatus();
+  }
   if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
   // Report and weights of one revision, also while the model learns.
   const Model::View view = (*model)->MakeView();

@@ -54,6 +54,8 @@ void AddFreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddLearn(CLI::App* app, const Globals* globals, Action* action);
 void AddPredict(CLI::App* app, const Globals* globals, Action* action);
+void AddExplain(CLI::App* app, const Globals* globals, Action* action);
+void AddDraw(CLI::App* app, const Globals* globals, Action* action);
 void AddWatch(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 

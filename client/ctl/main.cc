@@ -87,6 +87,8 @@ int Main(int argc, char** argv) {
   AddUnfreeze(&app, &globals, &action);
   AddLearn(&app, &globals, &action);
   AddPredict(&app, &globals, &action);
+  AddExplain(&app, &globals, &action);
+  AddDraw(&app, &globals, &action);
   AddWatch(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 

@@ -62,6 +62,26 @@ void Weights(const v1::Weights& weights, std::string* out) {
   }
 }
 
+// "-": not known.
+std::string Known(bool known, double value) {
+  return known ? absl::StrFormat("%g", value) : std::string("-");
+}
+
+void History(const v1::Model& model, std::string* out) {
+  constexpr char kLine[] = "  %12s %12s %12s %12s %12s %12s %12s\n";
+  absl::StrAppendFormat(out, "history:\n");
+  absl::StrAppendFormat(out, kLine, "REVISION", "EXAMPLES", "MISTAKES", "NORM", "CEILING", "FLOOR",
+                        "ERROR");
+  for (const v1::HistoryPoint& point : model.history()) {
+    absl::StrAppendFormat(
+        out, kLine, absl::StrCat(point.revision()), absl::StrCat(point.examples()),
+        absl::StrCat(point.mistakes()), Known(true, point.weight_norm()),
+        Known(point.has_margin_ceiling(), point.margin_ceiling()),
+        Known(point.has_margin_floor(), point.margin_floor()),
+        point.has_window_error() ? Percent(point.window_error()) : std::string("-"));
+  }
+}
+
 }  // namespace
 
 std::string DescribeSpace(const v1::FeatureSpace& space) {
@@ -92,6 +112,7 @@ std::string DescribeModel(const v1::Model& model) {
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
   absl::StrAppend(&text, "convergence:\n", DescribeReport(model));
   if (model.has_weights()) Weights(model.weights(), &text);
+  if (model.history_size() > 0) History(model, &text);
   return text;
 }
 

@@ -21,6 +21,7 @@ class Cutter {
     part_.set_revision(snapshot.revision());
     if (snapshot.has_time()) *part_.mutable_time() = snapshot.time();
     *part_.mutable_scalars() = snapshot.scalars();
+    if (snapshot.has_history()) *part_.mutable_history() = snapshot.history();
     bytes_ = part_.ByteSizeLong();
     return absl::OkStatus();
   }

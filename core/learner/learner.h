@@ -109,6 +109,12 @@ class Learner {
   // The probability of +1 at a score, where the rule has one.
   virtual std::optional<double> Probability(double /*score*/) const { return std::nullopt; }
 
+  // What a feature of value 1 adds to Answer, which is that of no features plus the sum of these
+  // over the row; absent: the rule's answer is no such sum. The index must be below size(). O(1).
+  virtual std::optional<double> AnswerWeight(uint32_t /*index*/, uint64_t /*age*/) const {
+    return std::nullopt;
+  }
+
   // Makes room for features up to `size` - 1, with weight 0. Never shrinks.
   virtual void Grow(size_t size) = 0;
   // How many features there is room for.

@@ -51,6 +51,10 @@ Hypothesis Pocket::AnswerHypothesis(uint64_t age) const {
   return {best.weights, best.offset_weight * offset_value()};
 }
 
+std::optional<double> Pocket::AnswerWeight(uint32_t index, uint64_t age) const {
+  return Best(age).weights[index];
+}
+
 void Pocket::Grow(size_t size) {
   LinearLearner::Grow(size);
   if (size > pocket_.weights.size()) pocket_.weights.resize(size);

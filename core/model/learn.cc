@@ -240,10 +240,11 @@ class Model::Learning {
     outcome_.updated_rows.push_back(static_cast<uint32_t>(row_ - 1));
     outcome_.update_revisions.push_back(model_.revision_);
     Count();
-    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_,
-                             {model_.revision_, row, target.label, call_.batch.weight(row_ - 1),
-                              counts_examples_ ? std::optional(target.age) : std::nullopt,
-                              new_names, model_.learner_->augmented_squared_norm()});
+    model_.ledger_.AddUpdate(
+        tally_, *call_.producer, pending_,
+        {model_.revision_, row, target.label, call_.batch.weight(row_ - 1),
+         counts_examples_ ? std::optional(target.age) : std::nullopt, new_names,
+         model_.learner_->augmented_squared_norm(), model_.MakeTheoremContext()});
     StartStretch();
     return absl::OkStatus();
   }

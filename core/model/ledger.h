@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/convergence/history.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
@@ -45,6 +46,13 @@ struct ProducerStanding {
   int64_t next_offset = 0;
   int64_t passes = 0;
   std::optional<PassSummary> last_pass;
+};
+
+// A model's curves and its report, of one moment.
+struct Curves {
+  // By ascending revisions; the last is the present state, which the report is too.
+  std::vector<HistoryPoint> points;
+  Report report;
 };
 
 // Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's lock,
@@ -89,6 +97,8 @@ class Ledger {
     std::span<const absl::string_view> new_names;
     // Of the weights after it, augmented.
     double squared_norm = 0;
+    // What the curves need to know of the model; its margin of interest is not looked at.
+    TheoremContext theorem;
   };
   // Takes in a stretch that ends with an update.
   void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update)
@@ -104,6 +114,14 @@ class Ledger {
 
   Report MakeReport(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The curves: what is held, for a snapshot, and what is read, which ends with the present state.
+  History history() ABSL_LOCKS_EXCLUDED(mutex_);
+  Curves MakeCurves(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a model that is being rebuilt: what its snapshot held, and what its records hold behind
+  // that.
+  void RestoreHistory(History history) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReplayHistory(const HistoryPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   void Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -115,6 +133,7 @@ class Ledger {
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
+  History history_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Producer>> producers_ ABSL_GUARDED_BY(mutex_);
   size_t producers_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Asked for, but without an example or pass yet.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/ledger_codec.h"
 #include "core/model/snapshot_codec.h"
 #include "core/vector/kernels.h"
 
@@ -16,6 +17,11 @@ namespace {
 absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
   return absl::FromUnixSeconds(settings.update_time().seconds()) +
          absl::Nanoseconds(settings.update_time().nanos());
+}
+
+bool HasTheorem(const LearnerSettings& learner) {
+  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
+  return FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even;
 }
 
 }  // namespace
@@ -40,6 +46,7 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       expansion_(std::move(expansion)),
       limits_(limits),
       components_(std::move(components)),
+      theorem_(HasTheorem(settings_.learner)),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
       settings_time_(UpdateTime(header.model())),
       learner_(FindLearner(settings_.learner.kind)
@@ -123,6 +130,14 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
         absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
   }
   revision_ = snapshot.revision();
+  if (!snapshot.has_history()) return absl::OkStatus();
+  absl::StatusOr<History> history = FromStorage(snapshot.history());
+  if (!history.ok()) return history.status();
+  if (!history->points().empty() && history->points().back().revision > revision_) {
+    return absl::DataLossError(
+        absl::StrCat("the snapshot of \"", name_, "\" has curves beyond its revision"));
+  }
+  ledger_.RestoreHistory(*std::move(history));
   return absl::OkStatus();
 }
 
@@ -185,7 +200,28 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   if (learner_->augmented_squared_norm() != record.squared_norm() ||
       !std::isfinite(record.squared_norm()))
     return loss("replay ends at other weights");
+  return ReplayHistory(record);
+}
+
+absl::Status Model::ReplayHistory(const storage::UpdateRecord& record) {
+  for (const auto& stored : record.history()) {
+    const HistoryPoint point = FromProto(stored);
+    if (!IsSound(point) || point.revision < record.first_revision() || point.revision > revision_) {
+      return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" at revision ",
+                                              revision_, ": a point of its curves is wrong"));
+    }
+    // One that a snapshot covers is there already, or went when the curves were thinned.
+    ledger_.ReplayHistory(point);
+  }
   return absl::OkStatus();
+}
+
+absl::Status Model::CheckAnswers(uint64_t min_revision) const {
+  if (!closed_.ok() || revision_ >= min_revision) return closed_;
+  return MakeError(
+      absl::StatusCode::kAborted, "REVISION_TOO_OLD",
+      absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
+      {{"revision", absl::StrCat(revision_)}});
 }
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
@@ -215,13 +251,7 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
   outcome.refused.assign(refused.begin(), refused.end());
 
   ReaderMutexLock lock(&mutex_);
-  if (!closed_.ok()) return closed_;
-  if (revision_ < min_revision) {
-    return MakeError(
-        absl::StatusCode::kAborted, "REVISION_TOO_OLD",
-        absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
-        {{"revision", absl::StrCat(revision_)}});
-  }
+  if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
   outcome.revision = revision_;
   const uint64_t age = Age();
   const double squared_norm = learner_->answer_squared_norm(age);
@@ -262,10 +292,7 @@ uint64_t Model::revision() const {
 }
 
 TheoremContext Model::MakeTheoremContext() const {
-  const LearnerSettings& learner = settings_.learner;
-  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
-  return {FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even,
-          learner.step_size, margin_of_interest_};
+  return {theorem_, settings_.learner.step_size, margin_of_interest_};
 }
 
 Report Model::MakeReport() const {
@@ -293,6 +320,11 @@ Model::View Model::MakeView() const {
   list.offset = hypothesis.offset;
   list.revision = revision_;
   return view;
+}
+
+Curves Model::MakeCurves() const {
+  ReaderMutexLock lock(&mutex_);
+  return ledger_.MakeCurves(learner_->augmented_squared_norm(), MakeTheoremContext());
 }
 
 size_t Model::memory_bytes() const {
@@ -334,6 +366,8 @@ storage::Snapshot Model::MakeSnapshot() const {
   snapshot.set_revision(revision_);
   for (uint32_t number = 1; number <= dictionary_.size(); ++number)
     snapshot.add_names(dictionary_.Name(number));
+  const History history = ledger_.history();
+  if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
   return snapshot;
 }
 

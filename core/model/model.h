@@ -26,6 +26,9 @@
 
 namespace perceptrond {
 
+struct Explanation;
+struct ExplainOutcome;
+
 // A batch to learn.
 struct LearnCall {
   Batch batch;
@@ -133,6 +136,14 @@ class Model {
                        uint64_t min_revision, PredictOutcome& outcome) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Takes each row's score, as Predict gives it, apart into its `max_features` largest
+  // contributions and the rest, on one revision. Changes nothing. Errors as Predict's;
+  // FAILED_PRECONDITION (NOT_LINEAR). Ends at the first bad row: outcome.refused says which. Holds
+  // the shared lock meanwhile. O(features, after Phi).
+  absl::Status Explain(const Batch& batch, std::span<const RefusedRow> refused,
+                       uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   uint64_t revision() const ABSL_LOCKS_EXCLUDED(mutex_);
   Report MakeReport() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights and report of one revision.
@@ -141,6 +152,7 @@ class Model {
     Report report;
   };
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
+  Curves MakeCurves() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights and names alone: what a snapshot holds.
@@ -180,12 +192,21 @@ class Model {
   absl::Status PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
                           uint64_t min_revision, PredictOutcome& outcome) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                          uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether it may answer: not closed, and at least at that revision.
+  absl::Status CheckAnswers(uint64_t min_revision) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Explanation ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status Rebuild(Journal& journal, uint64_t committed_revision) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RestoreSnapshot(const storage::Snapshot& snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayRecord(const storage::UpdateRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayBatchEnd(const Row& row, int32_t label) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayHistory(const storage::UpdateRecord& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.
   uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -199,6 +220,8 @@ class Model {
   const std::shared_ptr<const Expansion> expansion_;
   const Limits limits_;
   const ComponentSource components_;
+  // The convergence theorem speaks of it, as long as every example counts alike.
+  const bool theorem_;
 
   // Held, shared, while a message is learned: a model is frozen between messages, never within one.
   Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -1,0 +1,101 @@
+#include "core/model/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+namespace {
+
+absl::Status Malformed(const Finding& finding) {
+  return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
+                      finding.description);
+}
+
+// Keeps the `limit` largest, in their order; the others go to the rest.
+void KeepLargest(size_t limit, Explanation& explanation) {
+  std::vector<Contribution>& all = explanation.contributions;
+  std::erase_if(all, [](const Contribution& c) { return c.contribution == 0; });
+  std::stable_sort(all.begin(), all.end(), [](const Contribution& a, const Contribution& b) {
+    return std::abs(a.contribution) > std::abs(b.contribution);
+  });
+  if (all.size() <= limit) return;
+  for (size_t i = limit; i < all.size(); ++i) explanation.rest += all[i].contribution;
+  explanation.rest_features = static_cast<uint32_t>(all.size() - limit);
+  all.resize(limit);
+}
+
+}  // namespace
+
+absl::Status Model::Explain(const Batch& batch, std::span<const RefusedRow> refused,
+                            uint64_t min_revision, size_t max_features,
+                            ExplainOutcome& outcome) const {
+  if (settings_.components.empty())
+    return ExplainOwn(batch, refused, min_revision, max_features, outcome);
+  ComposedBatch composed;
+  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  if (status.ok())
+    status = ExplainOwn(composed.batch, composed.refused, min_revision, max_features, outcome);
+  if (!status.ok() || settings_.space.map.kind != FeatureMap::Kind::kIdentity) return status;
+  for (Explanation& explanation : outcome.explanations) {
+    for (Contribution& part : explanation.contributions)
+      part.feature.name = settings_.components[part.feature.index].name;
+  }
+  return status;
+}
+
+absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                               uint64_t min_revision, size_t max_features,
+                               ExplainOutcome& outcome) const {
+  outcome = ExplainOutcome();
+  if (Finding finding = CheckColumns(batch)) return Malformed(finding);
+  Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
+  if (Finding finding = mapper.Begin(batch)) return Malformed(finding);
+  ReaderMutexLock lock(&mutex_);
+  if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
+  outcome.revision = revision_;
+  const uint64_t age = Age();
+  if (FindLearner(settings_.learner.kind).form != Form::kLinear) {
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
+        absl::StrCat("the scores of \"", name_, "\" are no sums over features: its learner is ",
+                     FindLearner(settings_.learner.kind).name),
+        {{"model", name_}});
+  }
+  mapper.Resolve(dictionary_);
+  for (size_t i = 0; i < batch.rows(); ++i) {
+    if (!refused.empty() && refused.front().row == i) {
+      outcome.refused.push_back(refused.front());
+      return absl::OkStatus();
+    }
+    double squared_norm = 0;
+    if (const Fault fault = mapper.Check(i, &squared_norm); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+      return absl::OkStatus();
+    }
+    outcome.explanations.push_back(ExplainRow(mapper, i, age, max_features));
+  }
+  return absl::OkStatus();
+}
+
+Explanation Model::ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const {
+  Explanation explanation;
+  explanation.score = learner_->Answer(mapper.Map(i), age);
+  explanation.label = learner_->Predict(explanation.score);
+  explanation.offset = learner_->Answer(Row{kNoIndices, nullptr, 0}, age);
+  std::vector<FeaturePart> parts;
+  mapper.Parts(i, settings_.space, parts);
+  for (FeaturePart& part : parts) {
+    const double weight = *learner_->AnswerWeight(part.index, age);
+    const double contribution = weight * static_cast<double>(part.value);
+    explanation.contributions.push_back({std::move(part), weight, contribution});
+  }
+  KeepLargest(max_features, explanation);
+  return explanation;
+}
+
+}  // namespace perceptrond
