@@ -42,8 +42,8 @@ absl::Status Model::Explain(const Batch& batch, std::span<const RefusedRow> refu
     status = ExplainOwn(composed.batch, composed.refused, min_revision, max_features, outcome);
   if (!status.ok() || settings_.space.map.kind != FeatureMap::Kind::kIdentity) return status;
   for (Explanation& explanation : outcome.explanations) {
-    for (Contribution& part : explanation.contributions)
-      part.feature.name = settings_.components[part.feature.index].name;
+    for (Contribution& one : explanation.contributions)
+      one.part.name = settings_.components[one.part.index].name;
   }
   return status;
 }
