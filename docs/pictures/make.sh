@@ -12,6 +12,11 @@ trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
 "$root/build/bin/perceptrond" --address "unix:$work/socket" --metrics-address off --journal memory --log-level error &
 server=$!
 ctl() { "$root/build/bin/perceptronctl" --server "unix:$work/socket" "$@"; }
+tries=0
+until ctl health > "$work/health" 2>&1; do
+  tries=$((tries + 1))
+  if [ "$tries" -eq 20 ] || ! kill -0 "$server"; then cat "$work/health" >&2; exit 1; fi
+done
 
 # Digits and capital letters of the first 400 messages.
 LC_ALL=C awk -F '\t' 'NR == 1 { print "label,digits,capitals"; next }
@@ -19,7 +24,7 @@ LC_ALL=C awk -F '\t' 'NR == 1 { print "label,digits,capitals"; next }
   { print $1 "," gsub(/[0-9]/, "", $2) "," gsub(/[A-Z]/, "", $2) }' "$root/deploy/data/sms_spam.tsv" > "$work/sms.csv"
 ctl create sms --named --labels ham,spam --learner averaged-perceptron > /dev/null
 ctl learn sms "$work/sms.csv" --label-column label --passes 10 > /dev/null
-ctl draw sms "$work/sms.csv" --label-column label --x digits --y capitals \
+ctl draw sms "$work/sms.csv" --label-column label --x digits --y capitals --x-range -3 42 --y-range -3 45 \
   --title 'Spam by its digits and capitals' -o "$out/boundary.svg"
 
 printf '1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n' > "$work/xor.svm"

@@ -310,9 +310,10 @@ TEST(CurvesPicture, PointsLieWithinTheirPanelsOnEitherScale) {
     ASSERT_EQ(plots.size(), 4U);
     size_t panel = 0;
     for (const XmlElement& path : OfClass(elements, "first")) {
-      if (Lines(path)[0].size() < 3) continue;  // the legend's
+      const Polyline line = Lines(path)[0];
+      if (line.size() < 3) continue;  // the legend's
       const XmlElement& plot = plots[panel++];
-      for (const Point point : Lines(path)[0]) {
+      for (const Point point : line) {
         EXPECT_GE(point.x, Attribute(plot, "x") - 0.01);
         EXPECT_LE(point.x, Attribute(plot, "x") + Attribute(plot, "width") + 0.01);
         EXPECT_GE(point.y, Attribute(plot, "y") - 0.01);
