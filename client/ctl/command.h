@@ -52,6 +52,8 @@ void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddLearn(CLI::App* app, const Globals* globals, Action* action);
 void AddPredict(CLI::App* app, const Globals* globals, Action* action);
 void AddWatch(CLI::App* app, const Globals* globals, Action* action);
+void AddAnalyze(CLI::App* app, const Globals* globals, Action* action);
+void AddExamples(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 
 }  // namespace perceptrond::client

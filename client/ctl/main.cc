@@ -87,6 +87,8 @@ int Main(int argc, char** argv) {
   AddLearn(&app, &globals, &action);
   AddPredict(&app, &globals, &action);
   AddWatch(&app, &globals, &action);
+  AddAnalyze(&app, &globals, &action);
+  AddExamples(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 
   try {

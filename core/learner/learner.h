@@ -93,6 +93,13 @@ class Learner {
   // The probability of +1 at a score, where the rule has one.
   virtual std::optional<double> Probability(double /*score*/) const { return std::nullopt; }
 
+  // Whether it can take weights from elsewhere in the place of those it learned.
+  virtual bool CanAdopt() const { return false; }
+  // Takes them: those of `weights`, whose indices lie below size(), 0 for all others, and that of
+  // the offset's coordinate; after it judged `age` examples. What it keeps besides of how its
+  // weights fared begins anew. Only if CanAdopt. O(size()).
+  virtual void Adopt(const Row& /*weights*/, float /*offset_weight*/, uint64_t /*age*/) {}
+
   // Makes room for features up to `size` - 1, with weight 0. Never shrinks.
   virtual void Grow(size_t size) = 0;
   // How many features there is room for.

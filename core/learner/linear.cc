@@ -97,6 +97,13 @@ Hypothesis LinearLearner::AnswerHypothesis(uint64_t /*age*/) const {
   return {linear_.weights, linear_.offset_weight * offset_value_};
 }
 
+void LinearLearner::Adopt(const Row& weights, float offset_weight, uint64_t /*age*/) {
+  std::fill(linear_.weights.begin(), linear_.weights.end(), 0.0F);
+  linear_.squared_norm = CompensatedSum();
+  AddScaled(linear_.weights, 1, weights, linear_.squared_norm);
+  linear_.offset_weight = offset_value_ != 0 ? offset_weight : 0;
+}
+
 void LinearLearner::Grow(size_t size) {
   if (size > linear_.weights.size()) linear_.weights.resize(size);
 }

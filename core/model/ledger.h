@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
+#include "core/model/retention.h"
 #include "core/sync/mutex.h"
 #include "core/vector/row.h"
 
@@ -53,8 +54,8 @@ class Ledger {
  public:
   static constexpr size_t kMaxProducers = 10'000;
 
-  // Goes on from what the journal holds.
-  explicit Ledger(const JournalStanding& standing);
+  // Goes on from what the journal holds. What is retained comes by retention().
+  explicit Ledger(const JournalStanding& standing, const RetentionSettings& retention = {});
 
   // The producer of that name, made on first use. It has one of the model's places from its first
   // example or pass on, and before that only while somebody holds it: who is refused takes none.
@@ -62,6 +63,10 @@ class Ledger {
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
   ProducerStanding Standing(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Safe for any number of threads by itself; what is added there outside of these methods is not
+  // counted.
+  Retention& retention() { return retention_; }
+  const Retention& retention() const { return retention_; }
   // Examples judged.
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, updates that wait, the window: approximately. O(1).
@@ -70,9 +75,15 @@ class Ledger {
   // correctly.
   void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of a stretch's examples those for the sample, and the dictionary of the state they were judged
+  // on. With retention().samples() every stretch must bring its own.
+  struct Offers {
+    std::span<const Retention::Sampled> candidates;
+    const Dictionary& names;
+  };
   // Takes in a stretch without an update, `rows` of the producer's, judged on `revision`.
-  void Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision,
+           const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
   // What an update was made from and came to.
   struct Update {
     // What it produced.
@@ -88,10 +99,16 @@ class Ledger {
     std::span<const absl::string_view> new_names;
     // Of the weights after it, augmented.
     double squared_norm = 0;
+    // The row to be retained, null: none is; and its score before.
+    RetainedRowPtr retained;
+    float score = 0;
   };
   // Takes in a stretch that ends with an update.
-  void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update,
+                 const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes in weights that replaced those learned: update.row holds them.
+  void AddAdoption(const Update& update, float offset_weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the producer's pass `number` and returns it. A number ended before gives its summary again
   // if it was the last, else one with nothing but its number.
   PassSummary EndPass(Producer& producer, int64_t number, uint64_t revision, double norm)
@@ -101,7 +118,8 @@ class Ledger {
   // positions copied.
   JournalEntry Cut() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Report MakeReport(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The context's sample is filled in.
+  Report MakeReport(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
@@ -111,6 +129,10 @@ class Ledger {
   void Keep(std::shared_ptr<Producer> producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The record that the next update goes to.
   storage::UpdateRecord& OpenRecord(const Update& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Moves with the counters: changed under mutex_, so that what it says of all examples is true of
+  // those that are counted.
+  Retention retention_;
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);

@@ -15,4 +15,8 @@ PassProgress FromStorage(const ::perceptron::storage::v1::PassProgress& stored);
 ::perceptron::v1::PassSummary ToProto(const PassSummary& pass);
 PassSummary FromProto(const ::perceptron::v1::PassSummary& stored);
 
+// `current` is left out: the books do not know it.
+::perceptron::v1::Analysis ToProto(const AnalysisRecord& analysis);
+AnalysisRecord FromProto(const ::perceptron::v1::Analysis& stored);
+
 }  // namespace perceptrond

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "core/features/feature_space.h"
 #include "core/learner/settings.h"
+#include "core/model/retention.h"
 
 namespace perceptron::v1 {
 class Model;
@@ -21,6 +22,7 @@ struct ModelSettings {
   LearnerSettings learner;
   // Empty, or the names of -1 and +1.
   std::vector<std::string> label_names;
+  RetentionSettings retention = {};
 };
 
 // Writes out the defaults of every setting left open, so that a stored model says all of them.
