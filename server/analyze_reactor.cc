@@ -37,9 +37,12 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* AnalyzeReactor::Start(
       [weak] {
         const std::shared_ptr<AnalyzeReactor> alive = weak.lock();
         if (alive == nullptr) return;
+        {
+          MutexLock lock(&alive->mutex_);
+          alive->End(DrainingError());
+        }
+        // Only now: what the analysis then says of itself comes too late.
         alive->cancelled_ = true;
-        MutexLock lock(&alive->mutex_);
-        alive->End(DrainingError());
       },
       reactor->drain_id_);
   const absl::Status status = received.ok() ? reactor->Check() : received;

@@ -157,7 +157,7 @@ class Model {
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Weights and names alone: what a snapshot holds.
+  // Weights, names, and of what is retained the part beyond 64 MiB.
   size_t state_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for the messages being learned; none is learned from then on.

@@ -94,7 +94,7 @@ class Retention {
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the sample, what came since the last snapshot.
   size_t unsaved_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // A snapshot has all there was when there were `sampled`.
+  // A snapshot now has so much of what was unsaved.
   void Saved(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Goes on from what a snapshot holds.

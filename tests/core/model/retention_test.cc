@@ -157,13 +157,13 @@ TEST_P(Retaining, SurvivesTheStoreWithItsClaim) {
   auto store = open(1);
   ASSERT_OK(store->Create(Sampling(GetParam(), kDimension, 100'000), "", false).status());
   for (int pass = 0; pass < 2; ++pass) {
-    for (size_t at = 0; at < examples.size(); at += 7) {
-      const size_t end = std::min(at + 7, examples.size());
+    for (size_t at = 0; at < examples.size(); at += 40) {
+      const size_t end = std::min(at + 40, examples.size());
       const std::vector<SvmExample> some(examples.begin() + static_cast<std::ptrdiff_t>(at),
                                          examples.begin() + static_cast<std::ptrdiff_t>(end));
       ASSERT_OK(
           testing::Send(*store, "models/m", "p", SpaceBatch(GetParam(), some).batch()).status);
-      if (at % 70 == 0) store = nullptr, store = open(at % 140 == 0 ? 1 : uint64_t{1} << 40);
+      if (at % 120 == 0) store = nullptr, store = open(at % 240 == 0 ? 1 : uint64_t{1} << 40);
     }
   }
   store = nullptr;
