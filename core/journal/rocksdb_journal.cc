@@ -15,8 +15,8 @@ namespace perceptrond {
 namespace {
 
 constexpr uint64_t kFirstFormat = 1;
-// 2: a snapshot may have more than one part. 3: its pieces may lie at the other place. Written once
-// one does either.
+// 2: a snapshot may have more than one part. 3: or its pieces may lie at the other place. Written
+// once one does either.
 constexpr uint64_t kFormatVersion = 3;
 // In the revision that a snapshot's pieces are found by: it replaced one of the same revision.
 constexpr uint64_t kOtherPlace = uint64_t{1} << 63;
