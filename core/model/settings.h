@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/features/feature_space.h"
 #include "core/learner/settings.h"
+#include "core/model/retention.h"
 
 namespace perceptron::v1 {
 class Model;
@@ -32,6 +33,7 @@ struct ModelSettings {
   std::vector<std::string> label_names;
   // Not empty: the space is dense, and feature i is the answer of components[i].
   std::vector<Component> components = {};
+  RetentionSettings retention = {};
 };
 
 // Writes out the defaults of every setting left open, so that a stored model says all of them.
