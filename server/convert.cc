@@ -140,6 +140,16 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
       feature.set_weight(contribution.weight);
       feature.set_contribution(contribution.contribution);
     }
+    for (const PastMistake& mistake : explanation.mistakes) {
+      v1::PastMistake& past = *one.add_mistakes();
+      past.set_revision(static_cast<int64_t>(mistake.revision));
+      past.set_label(mistake.label);
+      past.set_similarity(mistake.similarity);
+      past.set_contribution(mistake.contribution);
+    }
+    one.set_other_mistakes(explanation.other_mistakes);
+    one.set_other_mistakes_count(explanation.other_mistakes_count);
+    one.set_mistakes_complete(explanation.mistakes_complete);
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
 }
