@@ -16,8 +16,8 @@ struct LabelRule {
   bool zero_is_negative = false;
 };
 
-// -1 or +1. Names come first; else the numbers -1 and 1 in any spelling ("+1", "1.0"), unless a name
-// is a number too, as in a set with the classes 1 and 2: then a number is a name or nothing.
+// -1 or +1. Names come first; else the numbers -1 and 1 in any spelling ("+1", "1.0"), unless a
+// name is a number too, as in a set with the classes 1 and 2: then a number is a name or nothing.
 // INVALID_ARGUMENT for all others.
 absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
 

@@ -142,6 +142,7 @@ TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   EXPECT_EQ(last.examples(), 3000U);
   EXPECT_EQ(last.weight_norm(), model.report().weight_norm());
   EXPECT_EQ(last.margin_ceiling(), model.report().margin_ceiling());
+  server_.Kill();
   Restart();
   const v1::Model again = Get("line", v1::MODEL_VIEW_HISTORY);
   ASSERT_EQ(again.history_size(), model.history_size());

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tests/integration/fixture.h"
@@ -63,10 +64,14 @@ TEST_F(ServerProcessTest, ReflectionNamesTheServices) {
 bool HasStarted(int metrics_port, const std::string& method) {
   const CommandResult metrics =
       RunCommand("curl -sf http://127.0.0.1:" + std::to_string(metrics_port) + "/metrics");
-  const size_t series =
-      metrics.out.find("grpc_server_started_total{grpc_method=\"" + method + "\"");
-  if (series == std::string::npos) return false;
-  return std::strtod(metrics.out.c_str() + metrics.out.find("} ", series) + 2, nullptr) > 0;
+  std::istringstream lines(metrics.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("grpc_server_started_total{", 0) == 0 &&
+        line.find("grpc_method=\"" + method + "\"") != std::string::npos) {
+      return std::strtod(line.c_str() + line.rfind(' '), nullptr) > 0;
+    }
+  }
+  return false;
 }
 
 TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {

@@ -51,6 +51,8 @@ std::shared_ptr<Model> Reload(LoneModel& lone) {
 std::string Learned(const Model& model) {
   storage::Snapshot snapshot = model.MakeSnapshot();
   snapshot.clear_retained();
+  // Its points have times, and what was known at them.
+  snapshot.clear_history();
   return snapshot.SerializeAsString();
 }
 
