@@ -54,6 +54,13 @@ class Cutter {
     return absl::OkStatus();
   }
 
+  absl::Status AddClassName(const std::string& name) {
+    if (absl::Status status = MakeRoom(kFraming + name.size()); !status.ok()) return status;
+    part_.add_class_names(name);
+    bytes_ += kFraming + name.size();
+    return absl::OkStatus();
+  }
+
   absl::Status Finish() { return write_(part_); }
 
  private:
@@ -83,6 +90,8 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
     status = cutter.AddArray(snapshot.arrays(i));
   for (int i = 0; status.ok() && i < snapshot.names_size(); ++i)
     status = cutter.AddName(snapshot.names(i));
+  for (int i = 0; status.ok() && i < snapshot.class_names_size(); ++i)
+    status = cutter.AddClassName(snapshot.class_names(i));
   return status.ok() ? cutter.Finish() : status;
 }
 

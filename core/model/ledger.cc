@@ -30,7 +30,8 @@ size_t MemoryOf(const Producer& producer) {
 
 // What an update takes in its record, approximately.
 size_t MemoryOf(const Ledger::Update& update) {
-  size_t bytes = update.row.size * (sizeof(float) + sizeof(uint32_t)) + sizeof(Ledger::Update);
+  size_t bytes = update.row.size * (sizeof(float) + sizeof(uint32_t)) + sizeof(Ledger::Update) +
+                 update.new_class.size();
   for (const absl::string_view name : update.new_names) bytes += sizeof(std::string) + name.size();
   return bytes;
 }
@@ -60,6 +61,7 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
   }
   if (update.age.has_value()) record.add_ages(*update.age);
   for (const absl::string_view name : update.new_names) record.add_new_names(std::string(name));
+  if (!update.new_class.empty()) record.add_new_classes(std::string(update.new_class));
   record.set_squared_norm(update.squared_norm);
 }
 

@@ -88,6 +88,8 @@ class Ledger {
     std::span<const absl::string_view> new_names;
     // Of the weights after it, augmented.
     double squared_norm = 0;
+    // The name of the class that came up with it; empty: none, or one without a name.
+    absl::string_view new_class = {};
   };
   // Takes in a stretch that ends with an update.
   void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update)

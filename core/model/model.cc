@@ -6,11 +6,38 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/multiclass.h"
+#include "core/model/class_answers.h"
 #include "core/model/error.h"
 #include "core/model/snapshot_codec.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
+namespace {
+
+// Answers each row that is not refused, and refuses what else is bad. outcome.refused holds the
+// rows found bad beforehand.
+template <typename Answer>
+void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Answer& answer) {
+  const size_t before = outcome.refused.size();
+  size_t skip = 0;
+  for (size_t i = 0; i < rows; ++i) {
+    if (skip < before && outcome.refused[skip].row == i) {
+      ++skip;
+      continue;
+    }
+    double row_norm = 0;
+    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+      continue;
+    }
+    answer(i, mapper.Map(i));
+  }
+  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
+                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+}
+
+}  // namespace
 
 void PredictOutcome::Clear() {
   revision = 0;
@@ -18,6 +45,8 @@ void PredictOutcome::Clear() {
   labels.clear();
   distances.clear();
   probabilities.clear();
+  class_scores.clear();
+  class_probabilities.clear();
   refused.clear();
 }
 
@@ -32,12 +61,13 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       expansion_(std::move(expansion)),
       limits_(limits),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
-      learner_(FindLearner(settings_.learner.kind)
-                   .make(settings_.learner,
-                         settings_.space.initial_weights() + settings_.learner.start.names.size())),
+      learner_(MakeLearner(settings_.learner, settings_.space.initial_weights() +
+                                                  settings_.learner.start.names.size())),
       margin_of_interest_(header.model().margin_of_interest()),
       ledger_(standing) {
   for (const std::string& name : settings_.learner.start.names) dictionary_.Add(name);
+  if (!settings_.several_classes()) return;
+  for (const std::string& name : settings_.label_names) class_names_.Add(name);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
@@ -91,7 +121,7 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
                                 [this](const storage::StateArray& array) {
                                   return array.size() <= uint64_t{weight_space_.size} + 1;
                                 });
-  if (!fits || static_cast<size_t>(snapshot.arrays_size()) != learner_->State().arrays.size()) {
+  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > learner_->most_arrays()) {
     return absl::DataLossError(
         absl::StrCat("the snapshot of \"", name_, "\" has another model's shape"));
   }
@@ -104,8 +134,12 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   }
   dictionary_ = Dictionary();
   for (const std::string& name : snapshot.names()) dictionary_.Add(name);
+  if (!TakeClassNames(snapshot.class_names()) ||
+      (settings_.named_classes() && class_names_.size() != classes())) {
+    return absl::DataLossError(absl::StrCat("the snapshot of \"", name_, "\" has other classes"));
+  }
   const size_t size = learner_->size();
-  if (named ? size != size_t{dictionary_.size()} + 1 || learner_->State().arrays[0][0] != 0
+  if (named ? size != size_t{dictionary_.size()} + 1 || !UnknownNamesWeighNothing()
             : size != weight_space_.size || dictionary_.size() > 0) {
     return absl::DataLossError(
         absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
@@ -129,6 +163,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   }
   if (named && dictionary_.size() > weight_space_.size) return loss("more names than the cap");
   if (record.new_names_size() > 0) learner_->Grow(dictionary_.size() + 1);
+  if (!TakeClassNames(record.new_classes())) return loss("more classes than the model may have");
   Batch batch;
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
   batch.indices = {record.indices().data(), static_cast<size_t>(record.indices_size())};
@@ -149,6 +184,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
         return loss("a feature lies outside the model");
     }
     const int32_t label = batch.labels[i];
+    if (!TakesLabel(label)) return loss("a label is none of the model's");
     const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
                         counts ? record.ages(static_cast<int>(i)) : 0};
     const Judgement judgement = learner_->Judge(row, label);
@@ -157,6 +193,8 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
     learner_->Update(row, target, judgement);
     ++revision_;
   }
+  if (settings_.named_classes() && class_names_.size() != classes())
+    return loss("a class has a name and no example");
   if (learner_->augmented_squared_norm() != record.squared_norm() ||
       !std::isfinite(record.squared_norm()))
     return loss("replay ends at other weights");
@@ -164,7 +202,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
 }
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
-                            uint64_t min_revision, PredictOutcome& outcome) const {
+                            uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const {
   outcome.Clear();
   if (Finding finding = CheckColumns(batch)) {
     return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
@@ -192,29 +230,24 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
   const uint64_t age = Age();
   const double squared_norm = learner_->answer_squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
+  mapper.Resolve(dictionary_);
+  if (const Multiclass* const several = learner_->multiclass()) {
+    ClassAnswers answers(*several, age, per_norm, all_scores, outcome);
+    if (absl::Status status = answers.Begin(rows); !status.ok()) return status;
+    PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) { answers.Answer(i, row); });
+    return absl::OkStatus();
+  }
   if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
   const bool has_probability = learner_->Probability(0).has_value();
   if (has_probability) outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
-  mapper.Resolve(dictionary_);
-  auto skip = refused.begin();
-  for (size_t i = 0; i < rows; ++i) {
-    if (skip != refused.end() && skip->row == i) {
-      ++skip;
-      continue;
-    }
-    double row_norm = 0;
-    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
-      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
-      continue;
-    }
-    const double score = learner_->Answer(mapper.Map(i), age);
+  const Learner& learner = *learner_;
+  PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) {
+    const double score = learner.Answer(row, age);
     outcome.scores[i] = Saturate(score);
-    outcome.labels[i] = learner_->Predict(score);
+    outcome.labels[i] = learner.Predict(score);
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
-    if (has_probability) outcome.probabilities[i] = Saturate(*learner_->Probability(score));
-  }
-  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
-                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+    if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
+  });
   return absl::OkStatus();
 }
 
@@ -230,7 +263,8 @@ uint64_t Model::revision() const {
 TheoremContext Model::MakeTheoremContext() const {
   const LearnerSettings& learner = settings_.learner;
   const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
-  return {FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even,
+  return {FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even &&
+              !settings_.several_classes(),
           learner.step_size, margin_of_interest_};
 }
 
@@ -241,10 +275,20 @@ Report Model::MakeReport() const {
 
 Model::View Model::MakeView() const {
   View view;
-  WeightList& list = view.weights;
   ReaderMutexLock lock(&mutex_);
   view.report = ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
-  const Hypothesis hypothesis = learner_->AnswerHypothesis(Age());
+  if (const Multiclass* const several = learner_->multiclass()) {
+    for (size_t k = 0; k < several->classes(); ++k)
+      view.weights_by_class.push_back(ListWeights(several->ClassHypothesis(k, Age())));
+    view.weights.revision = revision_;
+    return view;
+  }
+  view.weights = ListWeights(learner_->AnswerHypothesis(Age()));
+  return view;
+}
+
+WeightList Model::ListWeights(const Hypothesis& hypothesis) const {
+  WeightList list;
   const std::vector<float>& weights = hypothesis.weights;
   const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
   for (uint32_t i = 0; i < weights.size(); ++i) {
@@ -258,7 +302,49 @@ Model::View Model::MakeView() const {
   }
   list.offset = hypothesis.offset;
   list.revision = revision_;
-  return view;
+  return list;
+}
+
+size_t Model::classes() const {
+  const Multiclass* const several = learner_->multiclass();
+  return several == nullptr ? 0 : several->classes();
+}
+
+bool Model::TakesLabel(int32_t label) const {
+  if (!settings_.several_classes()) return label == 1 || label == -1;
+  const uint32_t limit =
+      settings_.named_classes() ? class_names_.size() : settings_.learner.classes.max;
+  return label >= 0 && static_cast<uint32_t>(label) < limit;
+}
+
+bool Model::TakeClassNames(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  for (const std::string& name : names) {
+    // A record that a snapshot covers in part brings names that the snapshot has already.
+    if (class_names_.Find(name) != Dictionary::kUnknown) continue;
+    if (settings_.new_classes != NewClasses::kNamed ||
+        class_names_.size() == settings_.learner.classes.max)
+      return false;
+    class_names_.Add(name);
+  }
+  return true;
+}
+
+bool Model::UnknownNamesWeighNothing() const {
+  const Multiclass* const several = learner_->multiclass();
+  if (several == nullptr) return learner_->State().arrays[0][0] == 0;
+  for (size_t k = 0; k < several->classes(); ++k) {
+    if (several->ClassWeights(k)[0] != 0) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> Model::LabelNames() const {
+  if (!settings_.several_classes()) return settings_.label_names;
+  ReaderMutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (uint32_t number = 1; number <= class_names_.size(); ++number)
+    names.push_back(class_names_.Name(number));
+  return names;
 }
 
 size_t Model::memory_bytes() const {
@@ -267,7 +353,7 @@ size_t Model::memory_bytes() const {
 
 size_t Model::state_bytes() const {
   ReaderMutexLock lock(&mutex_);
-  size_t bytes = dictionary_.bytes();
+  size_t bytes = dictionary_.bytes() + class_names_.bytes();
   for (const std::span<const float> array : learner_->State().arrays) bytes += array.size_bytes();
   return bytes;
 }
@@ -298,6 +384,8 @@ storage::Snapshot Model::MakeSnapshot() const {
   snapshot.set_revision(revision_);
   for (uint32_t number = 1; number <= dictionary_.size(); ++number)
     snapshot.add_names(dictionary_.Name(number));
+  for (uint32_t number = 1; number <= class_names_.size(); ++number)
+    snapshot.add_class_names(class_names_.Name(number));
   return snapshot;
 }
 

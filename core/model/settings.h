@@ -15,12 +15,22 @@ class Model;
 
 namespace perceptrond {
 
+// Whether classes may come up that a model was not created with. See perceptron.v1.Classes.
+enum class NewClasses : uint8_t { kNone, kNumbered, kNamed };
+
 // Fixed for a model's life.
 struct ModelSettings {
   FeatureSpace space;
   LearnerSettings learner;
-  // Empty, or the names of -1 and +1.
+  // Empty, or the names of -1 and +1, or of the classes that there are from the start.
   std::vector<std::string> label_names;
+  NewClasses new_classes = NewClasses::kNone;
+
+  // Of more than the two labels -1 and +1; of several that have names.
+  bool several_classes() const { return learner.classes.max > 0; }
+  bool named_classes() const {
+    return several_classes() && (!label_names.empty() || new_classes == NewClasses::kNamed);
+  }
 };
 
 // Writes out the defaults of every setting left open, so that a stored model says all of them.

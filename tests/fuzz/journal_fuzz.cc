@@ -78,6 +78,13 @@ storage::ModelHeader Header(uint8_t choice) {
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(4);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(3);
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
+  if ((choice & 0x08) != 0) {
+    perceptron::v1::Classes& classes =
+        *header.mutable_model()->mutable_learner()->mutable_classes();
+    classes.set_max_classes(3);
+    classes.set_new_classes((choice & 0x10) != 0 ? perceptron::v1::Classes::NEW_CLASSES_NAMED
+                                                 : perceptron::v1::Classes::NEW_CLASSES_NUMBERED);
+  }
   perceptrond::FillDefaults(*header.mutable_model());
   return header;
 }
@@ -88,6 +95,9 @@ void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t
   const Model::View view = model.MakeView();
   for (const float weight : view.weights.values) Check(std::isfinite(weight));
   Check(std::isfinite(view.weights.offset));
+  for (const perceptrond::WeightList& weights : view.weights_by_class) {
+    for (const float weight : weights.values) Check(std::isfinite(weight));
+  }
   perceptrond::Batch batch;
   const uint32_t row_ends[] = {0};
   batch.row_ends = row_ends;
