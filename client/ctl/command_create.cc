@@ -111,9 +111,11 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       ->add_option("--max-features", options->max_features,
                    "With --named: the most names it may hold (default 1048576)")
       ->needs(named);
-  command->add_option("--labels", options->labels, "Names for -1 and +1, as ham,spam")
+  command
+      ->add_option("--labels", options->labels,
+                   "Names for -1 and +1, as ham,spam; with --classes for 0, 1, ...")
       ->delimiter(',')
-      ->expected(2)
+      ->allow_extra_args(false)
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "The smallest margin that would matter to you");
@@ -131,7 +133,9 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       "Examples:\n"
       "  perceptronctl create iris --learner perceptron --dimension 4\n"
       "  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01\n"
-      "  perceptronctl create clicks --hash-bits 22 --no-offset");
+      "  perceptronctl create clicks --hash-bits 22 --no-offset\n"
+      "  perceptronctl create digits --dimension 64 --classes 10\n"
+      "  perceptronctl create topics --named --classes 100 --new-classes named");
   command->callback([=] { *action = [=] { return Run(*globals, *command, *options); }; });
 }
 

@@ -29,6 +29,8 @@ class LearnerFlags {
   // Field of perceptron.v1.Learner to value.
   std::map<std::string, double> settings_;
   std::vector<double> class_weights_;
+  uint32_t classes_ = 0;
+  std::string new_classes_;
 };
 
 }  // namespace perceptrond::client

@@ -29,4 +29,34 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
       absl::StrCat("label \"", shown, "\" is none of the model's: ", names, "-1 or +1"));
 }
 
+namespace {
+
+// The class's number; a name goes before a number.
+absl::StatusOr<int> ParseClass(const LabelRule& rule, std::string_view text) {
+  for (size_t i = 0; i < rule.names.size(); ++i) {
+    if (text == rule.names[i]) return static_cast<int>(i);
+  }
+  float number = 0;
+  if (ParseWholeFloat(text, &number) && number >= 0 && number < rule.max_classes &&
+      number == static_cast<float>(static_cast<uint32_t>(number)))
+    return static_cast<int>(number);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "label \"", std::string(text.substr(0, 40)), "\" is none of the model's classes: ",
+      rule.names.empty() ? "" : "its label names, or ", "0 to ", rule.max_classes - 1));
+}
+
+}  // namespace
+
+absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row) {
+  if (rule.new_names) {
+    if (text.empty()) return absl::InvalidArgumentError("the label is empty");
+    row->label_name = text;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int> label =
+      rule.max_classes > 0 ? ParseClass(rule, text) : ParseLabel(rule, text);
+  if (label.ok()) row->label = *label;
+  return label.status();
+}
+
 }  // namespace perceptrond::client
