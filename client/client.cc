@@ -148,6 +148,21 @@ absl::StatusOr<v1::PredictResponse> Client::Predict(std::string_view name,
   return response;
 }
 
+absl::StatusOr<v1::ExplainResponse> Client::Explain(std::string_view name,
+                                                    v1::ExampleColumns columns,
+                                                    int32_t max_features) const {
+  v1::ExplainRequest request;
+  request.set_model(ModelName(name));
+  *request.mutable_columns() = std::move(columns);
+  request.set_max_features(max_features);
+  v1::ExplainResponse response;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->Explain(context, request, &response);
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
 absl::StatusOr<Health> Client::CheckHealth(const std::string& service) const {
   Health health = Health::kUnknown;
   const absl::Status status = Call(true, [&](grpc::ClientContext* context) {

@@ -84,6 +84,10 @@ class Client {
   absl::StatusOr<v1::PredictResponse> Predict(std::string_view name, v1::ExampleColumns columns,
                                               int64_t min_revision = 0) const;
 
+  // At most 100 examples; max_features 0: the server's default. FAILED_PRECONDITION (NOT_LINEAR).
+  absl::StatusOr<v1::ExplainResponse> Explain(std::string_view name, v1::ExampleColumns columns,
+                                              int32_t max_features = 0) const;
+
   // `service` empty: the server as a whole.
   absl::StatusOr<Health> CheckHealth(const std::string& service = "") const;
 

@@ -56,6 +56,10 @@ class StubConnection final : public Connection {
                        v1::PredictResponse* response) override {
     return learning_->Predict(context, request, response);
   }
+  grpc::Status Explain(grpc::ClientContext* context, const v1::ExplainRequest& request,
+                       v1::ExplainResponse* response) override {
+    return learning_->Explain(context, request, response);
+  }
   grpc::Status CheckHealth(grpc::ClientContext* context, const std::string& service,
                            Health* health) override {
     return CheckHealthOver(channel_, context, service, health);

@@ -44,6 +44,8 @@ class Connection {
   virtual grpc::Status Learn(grpc::ClientContext*, const v1::LearnRequest&, v1::LearnResponse*) = 0;
   virtual grpc::Status Predict(grpc::ClientContext*, const v1::PredictRequest&,
                                v1::PredictResponse*) = 0;
+  virtual grpc::Status Explain(grpc::ClientContext*, const v1::ExplainRequest&,
+                               v1::ExplainResponse*) = 0;
   // grpc.health.v1.Health.Check.
   virtual grpc::Status CheckHealth(grpc::ClientContext*, const std::string& service,
                                    Health* health) = 0;

@@ -109,6 +109,32 @@ void ToProto(const WeightList& weights, v1::Weights& proto) {
   proto.set_offset(weights.offset);
 }
 
+void ToProto(const Curves& curves, v1::Model& proto) {
+  ToProto(curves.report, *proto.mutable_report());
+  proto.set_revision(static_cast<int64_t>(curves.report.counters.updates));
+  for (const HistoryPoint& point : curves.points) *proto.add_history() = ToProto(point);
+}
+
+void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
+  for (const Explanation& explanation : outcome.explanations) {
+    v1::Explanation& one = *proto.add_explanations();
+    one.set_score(explanation.score);
+    one.set_label(explanation.label);
+    one.set_offset(explanation.offset);
+    one.set_rest(explanation.rest);
+    one.set_rest_features(explanation.rest_features);
+    for (const Contribution& contribution : explanation.contributions) {
+      v1::Contribution& feature = *one.add_contributions();
+      feature.set_name(contribution.part.name);
+      feature.set_index(contribution.part.index);
+      feature.set_value(contribution.part.value);
+      feature.set_weight(contribution.weight);
+      feature.set_contribution(contribution.contribution);
+    }
+  }
+  proto.set_revision(static_cast<int64_t>(outcome.revision));
+}
+
 absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch) {
   const Finding& finding = refused.finding;
   const std::string field = batch.PathTo(refused);

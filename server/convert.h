@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "core/model/explain.h"
 #include "core/model/model.h"
 #include "core/model/store.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -21,6 +22,9 @@ void ToProto(const Report& report, ::perceptron::v1::ConvergenceReport& proto);
 // Settings, revision and report.
 ::perceptron::v1::Model ToProto(const ModelSummary& summary);
 void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);
+// Report, revision and history.
+void ToProto(const Curves& curves, ::perceptron::v1::Model& proto);
+void ToProto(const ExplainOutcome& outcome, ::perceptron::v1::ExplainResponse& proto);
 
 // Why a row of the batch was refused, with the field's path from the request's root.
 absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch);

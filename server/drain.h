@@ -1,4 +1,5 @@
-// The end of service: streams learn of it, finish what they have taken, and go.
+// The end of service: calls under way are finished, streams learn of it, finish what they have
+// taken, and go.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,21 @@ class Drain {
   bool AwaitAllRemoved(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A call that is answered before its handler returns: counted as long as this is there.
+  class Visit {
+   public:
+    explicit Visit(Drain& drain) : drain_(drain) {
+      drain_.Add([] {}, id_);
+    }
+    ~Visit() { drain_.Remove(id_); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    Drain& drain_;
+    uint64_t id_ = 0;
+  };
 
  private:
   mutable Mutex mutex_;

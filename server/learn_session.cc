@@ -14,8 +14,9 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// So far below int64's end that a stream never counts past it.
-constexpr int64_t kMaxOffset = int64_t{1} << 62;
+// More than a producer can send in a century; as many as there are producers still fit in a
+// counter.
+constexpr int64_t kMostAcknowledged = int64_t{1} << 48;
 
 // What is wrong with one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
@@ -37,7 +38,7 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
                                   "\" was deleted and created anew since it acknowledged your "
                                   "examples: begin a new stream without resume"));
   }
-  if (resume.acknowledged_through() > kMaxOffset) {
+  if (resume.acknowledged_through() > kMostAcknowledged) {
     return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
                         "is more than any producer can have sent");
   }
@@ -145,6 +146,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     status = InvalidField("INVALID_FIELD", "model",
                           "a stream learns one model; open another for another");
   }
+  const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
   if (status.ok())
     status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
                          model.settings(), ExampleBatch::Use::kLearn);
@@ -155,13 +157,14 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     call.producer = producer_.get();
     // Said outright: should the model have been taken back to an earlier state, this must be a gap
     // and not go on there.
-    call.first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
+    call.first_offset = first_offset;
     call.end_of_pass = request.end_of_pass();
     call.detail = detail_;
     status = model.Learn(call, outcome_);
   }
   if (status.ok()) {
-    next_offset_ = outcome_.next_offset;
+    // The one that follows this message's last, also where that was a replay.
+    next_offset_ = first_offset + static_cast<int64_t>(batch_.batch().rows());
     ToProto(outcome_, batch_, detail_, result);
     return status;
   }

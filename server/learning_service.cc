@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "google/rpc/status.pb.h"
 #include "server/convert.h"
@@ -68,12 +69,56 @@ absl::Status PredictBatch(Store& store, const v1::PredictRequest& request,
   return FromProto(response.errors(0).status());
 }
 
+constexpr int32_t kDefaultContributions = 20;
+constexpr int32_t kMostContributions = 10'000;
+// So that an answer stays below 64 MiB, and the model's lock is not held for long.
+constexpr size_t kMostExplained = 100;
+
+absl::Status CheckExplain(const v1::ExplainRequest& request) {
+  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
+  if (request.min_revision() < 0)
+    return InvalidField("INVALID_FIELD", "min_revision", "is below 0");
+  if (request.max_features() < 0 || request.max_features() > kMostContributions) {
+    return InvalidField("INVALID_FIELD", "max_features",
+                        absl::StrCat("is not from 0 to ", kMostContributions));
+  }
+  return absl::OkStatus();
+}
+
+// All rows or none.
+absl::Status ExplainBatch(Store& store, const v1::ExplainRequest& request,
+                          v1::ExplainResponse& response) {
+  if (absl::Status status = CheckExplain(request); !status.ok()) return status;
+  absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.model());
+  if (!model.ok()) return model.status();
+  ExampleBatch batch;
+  absl::Status status = batch.Read(request.examples(), request.has_columns(), request.columns(),
+                                   (*model)->settings(), ExampleBatch::Use::kPredict);
+  if (!status.ok()) return status;
+  if (batch.batch().rows() > kMostExplained) {
+    return InvalidField("TOO_MANY_EXAMPLES", request.has_columns() ? "columns" : "examples",
+                        absl::StrCat(batch.batch().rows(), " examples; at most ", kMostExplained,
+                                     " are explained at once"));
+  }
+  const int32_t limit =
+      request.max_features() == 0 ? kDefaultContributions : request.max_features();
+  ExplainOutcome outcome;
+  status = (*model)->Explain(batch.batch(), batch.refused(),
+                             static_cast<uint64_t>(request.min_revision()),
+                             static_cast<size_t>(limit), outcome);
+  if (!status.ok()) return status;
+  if (!outcome.refused.empty()) return ToStatus(outcome.refused[0], batch);
+  ToProto(outcome, response);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* context,
                                                  const grpc::ByteBuffer* bytes,
                                                  grpc::ByteBuffer* answer) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  auto visit = std::make_shared<Drain::Visit>(drain_);
   v1::LearnRequest request;
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
@@ -87,13 +132,10 @@ grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* co
   }
   // The batch is learned: it is committed even if its answer cannot be sent.
   status = SerializeMessage(response, *answer);
-  uint64_t waiting = 0;
-  drain_.Add([] {}, waiting);
-  store_.committer().Submit(std::move(model),
-                            [this, reactor, waiting, status](const absl::Status& durable) {
-                              reactor->Finish(ToGrpc(durable.ok() ? status : durable));
-                              drain_.Remove(waiting);
-                            });
+  store_.committer().Submit(
+      std::move(model), [reactor, visit = std::move(visit), status](const absl::Status& durable) {
+        reactor->Finish(ToGrpc(durable.ok() ? status : durable));
+      });
   return reactor;
 }
 
@@ -104,6 +146,16 @@ grpc::ServerUnaryReactor* LearningService::Predict(grpc::CallbackServerContext* 
       context, drain_, limits_.message_bytes, *bytes, *answer,
       [&](const v1::PredictRequest& request, v1::PredictResponse& response) {
         return PredictBatch(store_, request, response);
+      });
+}
+
+grpc::ServerUnaryReactor* LearningService::Explain(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* bytes,
+                                                   grpc::ByteBuffer* answer) {
+  return AnswerUnary<v1::ExplainRequest, v1::ExplainResponse>(
+      context, drain_, limits_.message_bytes, *bytes, *answer,
+      [&](const v1::ExplainRequest& request, v1::ExplainResponse& response) {
+        return ExplainBatch(store_, request, response);
       });
 }
 

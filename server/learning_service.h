@@ -16,8 +16,9 @@ class LearningService final
           ::perceptron::v1::LearningService::WithRawCallbackMethod_PredictStream<
               ::perceptron::v1::LearningService::WithRawCallbackMethod_Learn<
                   ::perceptron::v1::LearningService::WithRawCallbackMethod_Predict<
-                      ::perceptron::v1::LearningService::WithRawCallbackMethod_WatchModel<
-                          ::perceptron::v1::LearningService::Service>>>>> {
+                      ::perceptron::v1::LearningService::WithRawCallbackMethod_Explain<
+                          ::perceptron::v1::LearningService::WithRawCallbackMethod_WatchModel<
+                              ::perceptron::v1::LearningService::Service>>>>>> {
  public:
   LearningService(Store& store, Drain& drain, const StreamLimits& limits)
       : store_(store), drain_(drain), limits_(limits) {}
@@ -31,6 +32,9 @@ class LearningService final
                                     grpc::ByteBuffer* answer) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* PredictStream(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const grpc::ByteBuffer* bytes,
+                                    grpc::ByteBuffer* answer) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchModel(grpc::CallbackServerContext* context,
                                                          const grpc::ByteBuffer* bytes) override;
 

@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "server/convert.h"
 #include "server/model_name.h"
@@ -36,19 +37,36 @@ absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Mod
   return absl::OkStatus();
 }
 
+// FAILED_PRECONDITION for a model that answers with no one vector of weights.
+absl::Status CheckLinear(const Model& model) {
+  const CatalogueEntry& learner = FindLearner(model.settings().learner.kind);
+  if (learner.form == Form::kLinear) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
+                   absl::StrCat("model \"", model.name(), "\" learns by ", learner.name,
+                                ", which answers with no one vector of weights: there are none to "
+                                "show; ask without them"),
+                   {{"model", model.name()}, {"learner", std::string(learner.name)}});
+}
+
 absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   if (absl::Status status = CheckModelView(request.view()); !status.ok()) return status;
   absl::StatusOr<ModelSummary> summary = store.Get(request.name());
   if (!summary.ok()) return summary.status();
   response = ToProto(*summary);
-  if (request.view() != v1::MODEL_VIEW_WEIGHTS) return absl::OkStatus();
+  if (request.view() != v1::MODEL_VIEW_WEIGHTS && request.view() != v1::MODEL_VIEW_HISTORY)
+    return absl::OkStatus();
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
+  if (request.view() == v1::MODEL_VIEW_HISTORY) {
+    ToProto((*model)->MakeCurves(), response);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
   // Report and weights of one revision, also while the model learns.
   const Model::View view = (*model)->MakeView();
   ToProto(view.report, *response.mutable_report());
-  if (view.weights_by_class.empty()) ToProto(view.weights, *response.mutable_weights());
+  if (!(*model)->settings().several_classes()) ToProto(view.weights, *response.mutable_weights());
   for (const WeightList& weights : view.weights_by_class)
     ToProto(weights, *response.add_weights_by_class());
   response.set_revision(static_cast<int64_t>(view.weights.revision));

@@ -299,7 +299,7 @@ FlagList::FlagList(Options* o) {
       "Where to serve Prometheus metrics over HTTP, at /metrics; off or empty: nowhere.\n"
       "Whoever reaches it may read every model's name and counts.");
   Number("metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
-         "How many models get metrics of their own; each has about 25 series. The rest are\n"
+         "How many models get metrics of their own; each has about 30 series. The rest are\n"
          "counted in perceptrond_models_not_exported.");
   Time("drain-timeout", &o->drain_timeout, absl::ZeroDuration(), absl::Hours(1),
        "How long a stopping server lets calls finish before it cancels them. What was\n"

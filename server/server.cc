@@ -22,6 +22,7 @@
 #include "server/model_name.h"
 #include "server/model_service.h"
 #include "server/tls_files.h"
+#include "server/unix_socket.h"
 
 namespace perceptrond {
 namespace {
@@ -146,6 +147,12 @@ absl::Status Server::Parts::Listen() {
   grpc::ServerBuilder builder;
   std::vector<int> ports(options.addresses.size());
   for (size_t i = 0; i < options.addresses.size(); ++i) {
+    absl::string_view path = options.addresses[i];
+    // gRPC would take the name from the other server.
+    if (absl::ConsumePrefix(&path, "unix:") && IsListenedOn(std::string(path))) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", options.addresses[i], ": another server does"));
+    }
     builder.AddListeningPort(options.addresses[i], *credentials, &ports[i]);
   }
   // Another server on the same port must be an error, not a partner.

@@ -12,7 +12,7 @@ class Status;
 
 namespace perceptrond {
 
-// The status of a call. Messages longer than fits in a trailer are cut.
+// The status of a call. Messages and details longer than fits in a trailer are cut.
 grpc::Status ToGrpc(const absl::Status& status);
 
 // google.rpc.Status.

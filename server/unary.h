@@ -13,10 +13,11 @@ namespace perceptrond {
 // Parses the request, has `body` fill the response, and ends the call with the status it returns.
 // body: absl::Status(const Request&, Response&).
 template <typename Request, typename Response, typename Body>
-grpc::ServerUnaryReactor* AnswerUnary(grpc::CallbackServerContext* context, const Drain& drain,
+grpc::ServerUnaryReactor* AnswerUnary(grpc::CallbackServerContext* context, Drain& drain,
                                       size_t max_bytes, const grpc::ByteBuffer& bytes,
                                       grpc::ByteBuffer& answer, const Body& body) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const Drain::Visit visit(drain);
   grpc::ByteBuffer own = bytes;
   Request request;
   Response response;

@@ -58,9 +58,15 @@ void WatchReactor::Look() {
   if (finished_ || writing_) return;
   absl::StatusOr<ModelSummary> summary = store_.Get(name_);
   if (!summary.ok()) return End(ToGrpc(summary.status()));
+  if (uid_.empty()) {
+    Begin(summary->settings.uid());
+    return Look();
+  }
   // Another model may have got the name.
-  if (uid_.empty()) uid_ = summary->settings.uid();
   if (summary->settings.uid() != uid_) return End(ToGrpc(ModelNotFound(name_)));
+  // Settings that are as large as the model.
+  if (summary->settings.learner().has_starting_weights())
+    summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
   *response_.mutable_model() = ToProto(*summary);
   std::string now = response_.model().etag() + response_.model().report().SerializeAsString();
   if (now == last_) return Wait();
@@ -69,6 +75,18 @@ void WatchReactor::Look() {
     return End(ToGrpc(status));
   writing_ = true;
   StartWrite(&outgoing_);
+}
+
+// The model may be gone since it was looked at: it is looked at again from here on.
+void WatchReactor::Begin(const std::string& uid) {
+  uid_ = uid;
+  ticket_ = store_.streams().Open(
+      uid_, "", [weak = std::weak_ptr<WatchReactor>(self_)](const absl::Status& why) {
+        const std::shared_ptr<WatchReactor> alive = weak.lock();
+        if (alive == nullptr) return;
+        MutexLock lock(&alive->mutex_);
+        alive->End(ToGrpc(why));
+      });
 }
 
 void WatchReactor::Wait() {

@@ -36,6 +36,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends the report if it has changed, else waits for the next time.
   void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Hears of the model's deletion from now on.
+  void Begin(const std::string& uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -49,6 +51,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   std::string name_ ABSL_GUARDED_BY(mutex_);
   // Of the model watched; empty before the first look.
   std::string uid_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<OpenStreams::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
   // A new one each time: the old one may be in the middle of its callback.
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);

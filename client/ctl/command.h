@@ -2,14 +2,17 @@
 // parsing the command line chooses one by setting *action, and main() runs that.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "client/client.h"
 #include "client/ctl/tls_flags.h"
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
 
 namespace perceptrond::client {
 
@@ -51,6 +54,8 @@ void AddFreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action);
 void AddLearn(CLI::App* app, const Globals* globals, Action* action);
 void AddPredict(CLI::App* app, const Globals* globals, Action* action);
+void AddExplain(CLI::App* app, const Globals* globals, Action* action);
+void AddDraw(CLI::App* app, const Globals* globals, Action* action);
 void AddWatch(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 

@@ -1,5 +1,5 @@
 #include <google/protobuf/util/json_util.h>
-
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -10,6 +10,7 @@
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
+#include "client/ctl/space_flags.h"
 #include "client/names.h"
 
 namespace perceptrond::client {
@@ -17,12 +18,9 @@ namespace {
 
 struct CreateOptions {
   std::string name;
+  SpaceFlags space;
   FeatureMapFlags map;
   LearnerFlags learner;
-  uint32_t dimension = 0;
-  uint32_t hash_bits = 0;
-  bool named = false;
-  uint32_t max_features = 0;
   std::vector<std::string> labels;
   double margin_of_interest = 0;
   std::string description;
@@ -50,28 +48,16 @@ absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
       "; expected such as {\"indices\": [0, 2], \"values\": [0.5, -1], \"offset\": 1}"));
 }
 
-int Run(const Globals& globals, const CLI::App& command, const CreateOptions& options) {
+int Run(const Globals& globals, const CreateOptions& options) {
   v1::Model model;
   v1::FeatureSpace* space = model.mutable_feature_space();
-  const int spaces = static_cast<int>(command.count("--dimension") > 0) +
-                     static_cast<int>(command.count("--hash-bits") > 0) +
-                     static_cast<int>(options.named);
-  if (spaces != 1) {
-    return PrintUsageError(
-        "say where the examples live with exactly one of --dimension D (vectors), --hash-bits B "
-        "(names hashed into 2^B slots) and --named (a weight for each name)");
-  }
-  if (command.count("--dimension") > 0) {
-    space->mutable_dense()->set_dimension(options.dimension);
-  } else if (command.count("--hash-bits") > 0) {
-    space->mutable_hashed()->set_bits(options.hash_bits);
-  } else {
-    space->mutable_named()->set_max_features(options.max_features);
-  }
+  if (const std::string wrong = options.space.Apply(space); !wrong.empty())
+    return PrintUsageError(wrong);
   if (const std::string wrong = options.map.Apply(space); !wrong.empty())
     return PrintUsageError(wrong);
   v1::Learner* learner = model.mutable_learner();
-  options.learner.Apply(learner);
+  if (const std::string wrong = options.learner.Apply(learner); !wrong.empty())
+    return PrintUsageError(wrong);
   if (!options.start_weights.empty()) {
     absl::Status status = ReadWeights(options.start_weights, learner->mutable_starting_weights());
     if (!status.ok()) return PrintUsageError(std::string(status.message()));
@@ -98,19 +84,9 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<CreateOptions>();
   CLI::App* command = app->add_subcommand("create", "Create a model");
   command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
+  options->space.AddTo(command);
   options->map.AddTo(command);
   options->learner.AddTo(command);
-  auto* dimension = command->add_option("--dimension", options->dimension,
-                                        "Vectors of this dimension, 1 to 2^28");
-  auto* bits = command->add_option("--hash-bits", options->hash_bits,
-                                   "Names hashed into 2^B slots of 4 bytes, 1 to 28");
-  auto* named = command->add_flag("--named", options->named, "A weight for each name");
-  dimension->excludes(bits)->excludes(named);
-  bits->excludes(named);
-  command
-      ->add_option("--max-features", options->max_features,
-                   "With --named: the most names it may hold (default 1048576)")
-      ->needs(named);
   command
       ->add_option("--labels", options->labels,
                    "Names for -1 and +1, as ham,spam; with --classes for 0, 1, ...")
@@ -135,8 +111,9 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       "  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01\n"
       "  perceptronctl create clicks --hash-bits 22 --no-offset\n"
       "  perceptronctl create digits --dimension 64 --classes 10\n"
-      "  perceptronctl create topics --named --classes 100 --new-classes named");
-  command->callback([=] { *action = [=] { return Run(*globals, *command, *options); }; });
+      "  perceptronctl create topics --named --classes 100 --new-classes named\n"
+      "  perceptronctl create xor --compose or,nand");
+  command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
 }
 
 }  // namespace perceptrond::client

@@ -1,5 +1,5 @@
 #include <unistd.h>
-
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -1,4 +1,5 @@
 // list, get, update, delete, freeze, unfreeze.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,12 @@ struct ModelOptions {
   std::string description;
   double margin_of_interest = 0;
   bool weights = false;
+  bool history = false;
+
+  v1::ModelView view() const {
+    if (weights) return v1::MODEL_VIEW_WEIGHTS;
+    return history ? v1::MODEL_VIEW_HISTORY : v1::MODEL_VIEW_BASIC;
+  }
 };
 
 void AddName(CLI::App* command, ModelOptions* options) {
@@ -107,17 +114,20 @@ void AddGet(CLI::App* app, const Globals* globals, Action* action) {
   CLI::App* command =
       app->add_subcommand("get", "Show a model: its settings and how far it is from convergence");
   AddName(command, options.get());
-  command->add_flag("--weights", options->weights, "Every non-zero weight too");
+  auto* weights = command->add_flag("--weights", options->weights, "Every non-zero weight too");
+  command
+      ->add_flag("--history", options->history,
+                 "The curves too: how the model stood at up to 512 of its revisions, and now")
+      ->excludes(weights);
   command->footer(
       "Examples:\n"
       "  perceptronctl get spam\n"
-      "  perceptronctl get spam --weights -o json");
+      "  perceptronctl get spam --weights -o json\n"
+      "  perceptronctl get spam --history -o json | jq '.history[].marginCeiling'");
   command->callback([=] {
     *action = [=] {
-      return Show(
-          *globals, absl::StrCat("get ", options->name),
-          globals->Connect().GetModel(
-              options->name, options->weights ? v1::MODEL_VIEW_WEIGHTS : v1::MODEL_VIEW_BASIC));
+      return Show(*globals, absl::StrCat("get ", options->name),
+                  globals->Connect().GetModel(options->name, options->view()));
     };
   });
 }

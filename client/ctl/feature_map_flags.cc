@@ -1,5 +1,7 @@
 #include "client/ctl/feature_map_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 

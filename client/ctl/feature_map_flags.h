@@ -1,11 +1,14 @@
 // The flags of `create` that say what becomes of an example's features before they are weighed.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "perceptron/v1/model.pb.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perceptrond::client {
 

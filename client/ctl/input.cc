@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/interrupt.h"
+#include "client/ctl/space_flags.h"
 
 namespace perceptrond::client {
 namespace {
@@ -142,7 +144,8 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   format.require_label = require_label;
   format.header = !options.no_header;
   format.label_column = options.label_column;
-  format.dense = model.feature_space().has_dense();
+  const perceptron::v1::FeatureSpace& space = ExampleSpace(model.feature_space());
+  format.dense = space.has_dense();
   if (options.index_base >= 0) format.index_base = options.index_base;
   format.labels.zero_is_negative = options.zero_is_negative;
   format.labels.names.assign(model.label_names().begin(), model.label_names().end());
@@ -161,7 +164,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   if (!made.ok()) return made.status();
   input->format_ = *std::move(made);
   input->options_ = options;
-  input->space_ = model.feature_space();
+  input->space_ = space;
   input->again_ = again;
   for (const std::string& file : options.files) input->sizes_.push_back(SizeOf(file));
   return input;

@@ -1,8 +1,6 @@
 // The example files of `learn` and `predict`: their options, and one reader over all of them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +14,10 @@
 #include "client/format/reader.h"
 #include "client/row.h"
 #include "perceptron/v1/model.pb.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perceptrond::client {
 

@@ -1,5 +1,7 @@
 #include "client/ctl/learner_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 
@@ -22,6 +24,17 @@ constexpr Setting kSettings[] = {
     {"update_threshold",
      "Of logistic-regression, 0 to below 0.5: learn only where the error in probability is above "
      "this (default 0)"},
+};
+
+// Whole numbers.
+constexpr Setting kCounts[] = {
+    {"mini_batch",
+     "Of batch-perceptron: a step every so many examples, besides that at the end of a pass "
+     "(default 0: only there)"},
+    {"budget", "Examples that voted- and kernel-perceptron keep, 1 to 100000 (default 1000)"},
+    {"ratchet_examples",
+     "Of pocket: weights go there only if they also err on fewer of the latest so many examples "
+     "that caused updates (default 0: no ratchet)"},
 };
 
 std::string FlagName(const std::string& field) {
@@ -66,6 +79,13 @@ void LearnerFlags::AddTo(CLI::App* command) {
         FlagName(field), [this, field](const double& value) { settings_[field] = value; },
         setting.help);
   }
+  for (const Setting& setting : kCounts) {
+    const std::string field = setting.field;
+    command->add_option_function<uint32_t>(
+        FlagName(field), [this, field](const uint32_t& value) { counts_[field] = value; },
+        setting.help);
+  }
+  kernel_.AddTo(command);
   command
       ->add_option("--class-weights", class_weights_,
                    "How much examples of -1 and of +1, or of each class, count, as 1,5 (default "
@@ -92,11 +112,13 @@ void LearnerFlags::AddTo(CLI::App* command) {
       ->excludes(offset);
 }
 
-void LearnerFlags::Apply(v1::Learner* learner) const {
+std::string LearnerFlags::Apply(v1::Learner* learner) const {
   learner->set_kind(FindLearner(learner_));
   const auto* fields = learner->GetDescriptor();
   for (const auto& [field, value] : settings_)
     learner->GetReflection()->SetDouble(learner, fields->FindFieldByName(field), value);
+  for (const auto& [field, value] : counts_)
+    learner->GetReflection()->SetUInt32(learner, fields->FindFieldByName(field), value);
   for (const double weight : class_weights_) learner->add_class_weights(weight);
   if (classes_ > 0) learner->mutable_classes()->set_max_classes(classes_);
   if (new_classes_ == "numbered")
@@ -108,6 +130,7 @@ void LearnerFlags::Apply(v1::Learner* learner) const {
   if (tie_ == "mistake") learner->set_tie_rule(v1::TIE_RULE_MISTAKE);
   if (tie_ == "positive") learner->set_tie_rule(v1::TIE_RULE_POSITIVE);
   if (tie_ == "correct") learner->set_tie_rule(v1::TIE_RULE_CORRECT);
+  return kernel_.Apply(learner);
 }
 
 }  // namespace perceptrond::client

@@ -2,12 +2,16 @@
 // messages, so that a learner the API knows needs no line here.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "client/ctl/kernel_flags.h"
 #include "perceptron/v1/model.pb.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perceptrond::client {
 
@@ -18,8 +22,8 @@ std::string LearnerName(perceptron::v1::LearnerKind kind);
 class LearnerFlags {
  public:
   void AddTo(CLI::App* command);
-  // Sets what was given.
-  void Apply(perceptron::v1::Learner* learner) const;
+  // Sets what was given; says what is wrong with it, or nothing.
+  std::string Apply(perceptron::v1::Learner* learner) const;
 
  private:
   std::string learner_ = "perceptron";
@@ -28,6 +32,8 @@ class LearnerFlags {
   bool no_offset_ = false;
   // Field of perceptron.v1.Learner to value.
   std::map<std::string, double> settings_;
+  std::map<std::string, uint32_t> counts_;
+  KernelFlags kernel_;
   std::vector<double> class_weights_;
   uint32_t classes_ = 0;
   std::string new_classes_;

@@ -1,4 +1,5 @@
 // perceptronctl: perceptrond's command line.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -86,6 +87,8 @@ int Main(int argc, char** argv) {
   AddUnfreeze(&app, &globals, &action);
   AddLearn(&app, &globals, &action);
   AddPredict(&app, &globals, &action);
+  AddExplain(&app, &globals, &action);
+  AddDraw(&app, &globals, &action);
   AddWatch(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 

@@ -53,6 +53,7 @@ const char* Advice(const absl::Status& status, const std::string& reason) {
   if (reason == "PRODUCER_LIMIT") {
     return "give --producer a name that the model knows, or learn with --unnumbered";
   }
+  if (reason == "NOT_LINEAR") return "'predict' gives its scores, which is all there is to say";
   if (reason == "DRAINING") return "the server is stopping: try again when it is back";
   if (reason.empty() && absl::IsUnavailable(status)) {
     if (const char* advice = TransportAdvice(status.message())) return advice;

@@ -5,9 +5,11 @@
 #include "client/ctl/classes.h"
 #include "client/ctl/convergence.h"
 #include "client/ctl/feature_map_flags.h"
+#include "client/ctl/kernel_flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/printable.h"
+#include "client/ctl/space_flags.h"
 
 namespace perceptrond::client {
 namespace {
@@ -36,6 +38,10 @@ std::string DescribeLearner(const v1::Learner& learner) {
   number("margin slack", learner.has_margin_slack(), learner.margin_slack());
   number("regularization", learner.has_regularization(), learner.regularization());
   number("update threshold", learner.has_update_threshold(), learner.update_threshold());
+  number("mini-batch", learner.mini_batch() > 0, learner.mini_batch());
+  number("budget", learner.has_budget(), learner.budget());
+  number("ratchet over", learner.ratchet_examples() > 0, learner.ratchet_examples());
+  if (learner.has_kernel()) absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel()));
   number("offset value", offset != 0, offset);
   if (offset == 0) absl::StrAppend(&text, ", no offset");
   if (learner.class_weights_size() == 2)
@@ -58,12 +64,24 @@ void Weights(std::string_view of, const v1::Weights& weights, std::string* out) 
   }
 }
 
-std::string DescribeInput(const v1::FeatureSpace& space) {
-  if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
-  if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " slots");
-  if (!space.has_named()) return "not stated";
-  const uint32_t cap = space.named().max_features();
-  return absl::StrCat("named, at most ", cap == 0 ? 1'048'576u : cap, " features");
+// "-": not known.
+std::string Known(bool known, double value) {
+  return known ? absl::StrFormat("%g", value) : std::string("-");
+}
+
+void History(const v1::Model& model, std::string* out) {
+  constexpr char kLine[] = "  %12s %12s %12s %12s %12s %12s %12s\n";
+  absl::StrAppendFormat(out, "history:\n");
+  absl::StrAppendFormat(out, kLine, "REVISION", "EXAMPLES", "MISTAKES", "NORM", "CEILING", "FLOOR",
+                        "ERROR");
+  for (const v1::HistoryPoint& point : model.history()) {
+    absl::StrAppendFormat(
+        out, kLine, absl::StrCat(point.revision()), absl::StrCat(point.examples()),
+        absl::StrCat(point.mistakes()), Known(true, point.weight_norm()),
+        Known(point.has_margin_ceiling(), point.margin_ceiling()),
+        Known(point.has_margin_floor(), point.margin_floor()),
+        point.has_window_error() ? Percent(point.window_error()) : std::string("-"));
+  }
 }
 
 }  // namespace
@@ -103,6 +121,7 @@ std::string DescribeModel(const v1::Model& model) {
     Weights(absl::StrCat("weights of ", PrintableInLine(ClassName(i, names)), ":"),
             model.weights_by_class(i), &text);
   }
+  if (model.history_size() > 0) History(model, &text);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #include "client/ctl/tls_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <sstream>
 

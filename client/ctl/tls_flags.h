@@ -1,13 +1,15 @@
 // The flags that say how to reach a server that serves TLS.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "client/connection.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perceptrond::client {
 

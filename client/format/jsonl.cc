@@ -60,11 +60,19 @@ class Jsonl final : public Format {
     return absl::OkStatus();
   }
 
+  // "label" is a number even where a name is a number too; only where classes come up by name it
+  // can be nothing but a name.
+  LabelRule NumberRule() const {
+    LabelRule rule = labels_;
+    rule.names.clear();
+    return rule;
+  }
+
   absl::Status ReadTarget(Row* row) const {
     absl::Status status;
     switch (example_.target_case()) {
       case Example::kLabel:
-        status = ReadLabel(labels_, absl::StrCat(example_.label()), row);
+        status = ReadLabel(NumberRule(), absl::StrCat(example_.label()), row);
         break;
       case Example::kLabelName:
         status = ReadLabel(labels_, example_.label_name(), row);

@@ -1,16 +1,29 @@
 #include "client/format/labels.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "client/format/number.h"
 
 namespace perceptrond::client {
+namespace {
+
+// Then a number is a name or nothing.
+bool NamesAreNumbers(const LabelRule& rule) {
+  float number = 0;
+  return std::any_of(rule.names.begin(), rule.names.end(),
+                     [&](const auto& name) { return ParseWholeFloat(name, &number); });
+}
+
+}  // namespace
 
 absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
   for (size_t i = 0; i < rule.names.size(); ++i) {
     if (text == rule.names[i]) return i == 0 ? -1 : 1;
   }
   float number = 0;
-  if (ParseWholeFloat(text, &number)) {
+  const bool named = NamesAreNumbers(rule);
+  if (!named && ParseWholeFloat(text, &number)) {
     if (number == 1) return 1;
     if (number == -1) return -1;
     if (number == 0) {
@@ -26,7 +39,8 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
   std::string names;
   for (const std::string& name : rule.names) absl::StrAppend(&names, "\"", name, "\", ");
   return absl::InvalidArgumentError(
-      absl::StrCat("label \"", shown, "\" is none of the model's: ", names, "-1 or +1"));
+      absl::StrCat("label \"", shown, "\" is none of the model's: ",
+                   named ? names.substr(0, names.size() - 2) : names + "-1 or +1"));
 }
 
 namespace {
@@ -37,12 +51,17 @@ absl::StatusOr<int> ParseClass(const LabelRule& rule, std::string_view text) {
     if (text == rule.names[i]) return static_cast<int>(i);
   }
   float number = 0;
-  if (ParseWholeFloat(text, &number) && number >= 0 && number < rule.max_classes &&
+  const bool named = NamesAreNumbers(rule);
+  if (!named && ParseWholeFloat(text, &number) && number >= 0 && number < rule.max_classes &&
       number == static_cast<float>(static_cast<uint32_t>(number)))
     return static_cast<int>(number);
+  const std::string numbers = absl::StrCat("0 to ", rule.max_classes - 1);
   return absl::InvalidArgumentError(absl::StrCat(
-      "label \"", std::string(text.substr(0, 40)), "\" is none of the model's classes: ",
-      rule.names.empty() ? "" : "its label names, or ", "0 to ", rule.max_classes - 1));
+      "label \"", std::string(text.substr(0, 40)),
+      "\" is none of the model's classes: ", rule.names.empty() ? "" : "its label names",
+      named                ? ", which are numbers themselves"
+      : rule.names.empty() ? numbers
+                           : ", or " + numbers));
 }
 
 }  // namespace

@@ -23,12 +23,14 @@ struct LabelRule {
   bool zero_is_negative = false;
 };
 
-// -1 or +1. Names come first; else the numbers -1 and 1 in any spelling ("+1", "1.0").
+// -1 or +1. Names come first; else the numbers -1 and 1 in any spelling ("+1", "1.0"), unless a
+// name is a number too, as in a set with the classes 1 and 2: then a number is a name or nothing.
 // INVALID_ARGUMENT for all others.
 absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
 
 // Sets the row's label, or its label_name where classes may come up by name. Of several classes: a
-// name, else a whole number from 0. INVALID_ARGUMENT, and the row has no label.
+// name, else a whole number from 0, unless a name is a number too. INVALID_ARGUMENT, and the row
+// has no label.
 absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row);
 
 }  // namespace perceptrond::client

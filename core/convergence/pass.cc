@@ -7,12 +7,15 @@ namespace perceptrond {
 
 void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
   rejected += tally.rejected_total;
+  // Nobody can say that the weights get it right.
+  if (tally.unlearned) changed = true;
+  // The end of a batch is an update without an example.
+  updates += tally.updates;
   if (tally.examples == 0) return;
   if (examples == 0) start_revision = judged_on;
   if (judged_on != start_revision || tally.updates > 0) changed = true;
   examples += tally.examples;
   mistakes += tally.mistakes;
-  updates += tally.updates;
   risk += tally.risk;
   loss += tally.loss;
   min_score = std::min(min_score, tally.min_score);

@@ -38,7 +38,7 @@ struct PassProgress {
   double squared_radius = 0;
   // The revision its first example was judged on.
   uint64_t start_revision = 0;
-  // An example was judged on another revision than that.
+  // An example was judged on another revision than that, or was wrong and could not be learned.
   bool changed = false;
 
   // Takes in a stretch judged on `judged_on`.

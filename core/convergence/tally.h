@@ -24,6 +24,8 @@ struct Tally {
   uint64_t duplicates = 0;
   std::array<uint64_t, kFaults> rejected{};
   uint64_t rejected_total = 0;
+  // An example called for an update that could not be made.
+  bool unlearned = false;
   // Updates by examples that count more or less than 1.
   uint64_t weighted_updates = 0;
   // Of the update's change: see LargestWholeStep. Infinity: not known to be exact.

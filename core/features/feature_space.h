@@ -20,6 +20,8 @@ struct FeatureSpace {
   static constexpr uint32_t kMaxBits = 28;
   static constexpr uint32_t kMaxFeatures = 1U << kMaxBits;
   static constexpr uint32_t kDefaultCap = 1U << 20;
+  // Of a feature's name, which is not empty.
+  static constexpr size_t kMaxNameBytes = 1024;
 
   Kind kind = Kind::kDense;
   // kDense: the dimension. kHashed: 2^bits. kNamed: the most names.

@@ -12,8 +12,6 @@ namespace {
 
 using Kind = FeatureSpace::Kind;
 
-constexpr size_t kMaxNameBytes = 1024;
-
 Finding FormFault(const Batch& batch, absl::string_view why) {
   return {Fault::kMalformedColumns, batch.dense_width > 0 ? "dense_width" : "feature_names",
           std::string(why)};
@@ -59,9 +57,9 @@ Finding Mapper::CheckForm() const {
 
 Finding Mapper::CheckNames() const {
   for (size_t i = 0; i < batch_.names.size(); ++i) {
-    if (batch_.names[i].empty() || batch_.names[i].size() > kMaxNameBytes) {
+    if (batch_.names[i].empty() || batch_.names[i].size() > FeatureSpace::kMaxNameBytes) {
       return {Fault::kBadName, absl::StrCat("feature_names[", i, "]"),
-              absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
+              absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes, " bytes, this has ",
                            batch_.names[i].size())};
     }
   }

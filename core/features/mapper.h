@@ -13,6 +13,7 @@
 #include "core/features/dictionary.h"
 #include "core/features/feature_map_expansion.h"
 #include "core/features/feature_map_slots.h"
+#include "core/features/feature_part.h"
 #include "core/features/feature_space.h"
 #include "core/vector/batch.h"
 #include "core/vector/check.h"
@@ -65,6 +66,11 @@ class Mapper {
   // views hold until another row is checked or mapped.
   void UnknownNames(size_t i, std::vector<absl::string_view>& names);
 
+  // The features of mapped row i, one by one with their names; `space` is the mapper's. In a hashed
+  // space names that share a slot are parts of their own, whose values Map adds up. After Resolve.
+  // O(row, or what Phi makes of it).
+  void Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts);
+
  private:
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
 
@@ -77,6 +83,7 @@ class Mapper {
   Row InSlots(const Row& row);
   Row ByNumber(const Row& row);
   Row ByProductNumber();
+  void PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) const;
 
   const FeatureSpace::Kind kind_;
   const FeatureSpace::Kind mapped_kind_;

@@ -110,6 +110,30 @@ uint32_t MonomialIndex(std::span<const uint32_t> factors, uint32_t dimension,
   return static_cast<uint32_t>(index);
 }
 
+std::vector<uint32_t> MonomialFactors(uint32_t index, uint32_t dimension, const FeatureMap& map) {
+  uint64_t rank = index;
+  uint32_t degree = 1;
+  for (; degree < map.degree; ++degree) {
+    const uint64_t count = CountOfDegree(dimension, degree, map.interactions_only);
+    if (rank < count) break;
+    rank -= count;
+  }
+  // The last factor is the largest whose C(i + repeats, k) does not exceed the rank; then the rest.
+  std::vector<uint32_t> factors(degree);
+  for (uint32_t k = degree; k > 0; --k) {
+    const uint64_t repeats = map.interactions_only ? 0 : k - 1;
+    uint64_t low = 0;
+    uint64_t high = dimension;
+    while (high - low > 1) {
+      const uint64_t middle = (low + high) / 2;
+      (Binomial(middle + repeats, k) <= rank ? low : high) = middle;
+    }
+    factors[k - 1] = static_cast<uint32_t>(low);
+    rank -= Binomial(low + repeats, k);
+  }
+  return factors;
+}
+
 Polynomial::Polynomial(const FeatureSpace& space) : space_(space) {}
 
 Fault Polynomial::Expand(const Source& source, size_t max_features, Mapped& target) const {

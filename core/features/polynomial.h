@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/features/feature_map_expansion.h"
 
@@ -40,6 +41,10 @@ uint64_t MonomialCount(uint64_t features, const FeatureMap& map);
 // O(k).
 uint32_t MonomialIndex(std::span<const uint32_t> factors, uint32_t dimension,
                        const FeatureMap& map);
+
+// The factors of the monomial at an index, ascending: the inverse of MonomialIndex. The index must
+// be below MonomialCount(dimension, map). O(degree^2 log dimension).
+std::vector<uint32_t> MonomialFactors(uint32_t index, uint32_t dimension, const FeatureMap& map);
 
 // O(features mapped to), in a hashed space times their logarithm.
 class Polynomial final : public Expansion {

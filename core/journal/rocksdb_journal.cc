@@ -386,6 +386,14 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
 }
 
 absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
+  // A model whose write failed must load also while nothing can be written.
+  bool leftovers = false;
+  const auto found = [&](const storage::UpdateRecord&, size_t) {
+    leftovers = true;
+    return absl::CancelledError();
+  };
+  const absl::Status looked = Replay(model_id, revision, found);
+  if (!leftovers) return looked;
   rocksdb::WriteBatch batch;
   batch.DeleteRange(keys::Record(model_id, revision + 1), PrefixEnd(keys::OfModel('r', model_id)));
   return Write(batch, /*sync=*/true);

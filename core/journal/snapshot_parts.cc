@@ -21,6 +21,7 @@ class Cutter {
     part_.set_revision(snapshot.revision());
     if (snapshot.has_time()) *part_.mutable_time() = snapshot.time();
     *part_.mutable_scalars() = snapshot.scalars();
+    if (snapshot.has_history()) *part_.mutable_history() = snapshot.history();
     bytes_ = part_.ByteSizeLong();
     return absl::OkStatus();
   }
@@ -44,6 +45,14 @@ class Cutter {
       bytes_ += 2 * kFraming + each * (end - at);
       at = end;
     } while (at < array.values_size());
+    return absl::OkStatus();
+  }
+
+  absl::Status AddRows(const storage::StateRows& rows) {
+    const size_t size = kFraming + rows.ByteSizeLong();
+    if (absl::Status status = MakeRoom(size); !status.ok()) return status;
+    *part_.add_rows() = rows;
+    bytes_ += size;
     return absl::OkStatus();
   }
 
@@ -88,6 +97,8 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
   absl::Status status = cutter.AddHead(snapshot);
   for (int i = 0; status.ok() && i < snapshot.arrays_size(); ++i)
     status = cutter.AddArray(snapshot.arrays(i));
+  for (int i = 0; status.ok() && i < snapshot.rows_size(); ++i)
+    status = cutter.AddRows(snapshot.rows(i));
   for (int i = 0; status.ok() && i < snapshot.names_size(); ++i)
     status = cutter.AddName(snapshot.names(i));
   for (int i = 0; status.ok() && i < snapshot.class_names_size(); ++i)

@@ -54,6 +54,10 @@ Hypothesis AveragedPerceptron::AnswerHypothesis(uint64_t age) const {
   return average;
 }
 
+std::optional<double> AveragedPerceptron::AnswerWeight(uint32_t index, uint64_t age) const {
+  return linear().weights[index] - Share(age) * late_.weights[index];
+}
+
 void AveragedPerceptron::Grow(size_t size) {
   LinearLearner::Grow(size);
   if (size > late_.weights.size()) late_.weights.resize(size);

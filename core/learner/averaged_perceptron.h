@@ -29,6 +29,7 @@ class AveragedPerceptron final : public Perceptron {
   double Answer(const Row& row, uint64_t age) const override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
+  std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;

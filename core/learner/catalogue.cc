@@ -2,6 +2,8 @@
 
 #include "core/learner/arow.h"
 #include "core/learner/averaged_perceptron.h"
+#include "core/learner/batch_perceptron.h"
+#include "core/learner/kernel_perceptron.h"
 #include "core/learner/logistic_regression.h"
 #include "core/learner/margin_perceptron.h"
 #include "core/learner/multiclass_arow.h"
@@ -12,6 +14,7 @@
 #include "core/learner/perceptron.h"
 #include "core/learner/pocket.h"
 #include "core/learner/softmax_regression.h"
+#include "core/learner/voted_perceptron.h"
 
 namespace perceptrond {
 namespace {
@@ -43,7 +46,7 @@ constexpr CatalogueEntry kCatalogue[] = {
     {.kind = LearnerKind::kPocket,
      .name = "pocket",
      .summary = "learns as the perceptron, answers with the weights that had the longest run",
-     .options = kTakesStepSize,
+     .options = kTakesStepSize | kTakesRatchet,
      .convergence_theorem = true,
      .counts_examples = true,
      .takes_weights = true,
@@ -101,6 +104,32 @@ constexpr CatalogueEntry kCatalogue[] = {
      .takes_weights = true,
      .make = &Make<LogisticRegression>,
      .make_multiclass = &Make<SoftmaxRegression>},
+    {.kind = LearnerKind::kBatchPerceptron,
+     .name = "batch-perceptron",
+     .summary = "gradient descent on the perceptron risk: a step for a whole pass or mini-batch",
+     .options = kTakesStepSize | kTakesMiniBatch,
+     .convergence_theorem = false,
+     .counts_examples = true,
+     .takes_weights = true,
+     .make = &Make<BatchPerceptron>},
+    {.kind = LearnerKind::kVotedPerceptron,
+     .name = "voted-perceptron",
+     .summary = "learns as the perceptron, answers with the votes of its latest weights",
+     .options = kTakesStepSize | kTakesBudget,
+     .convergence_theorem = true,
+     .counts_examples = true,
+     .takes_weights = true,
+     .make = &Make<VotedPerceptron>,
+     .form = Form::kVotes},
+    {.kind = LearnerKind::kKernelPerceptron,
+     .name = "kernel-perceptron",
+     .summary = "the Forgetron: a perceptron in a kernel's space, on a budget of examples",
+     .options = kTakesBudget | kTakesKernel,
+     .convergence_theorem = false,
+     .counts_examples = false,
+     .takes_weights = false,
+     .make = &Make<KernelPerceptron>,
+     .form = Form::kKernel},
 };
 
 }  // namespace

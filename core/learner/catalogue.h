@@ -11,12 +11,27 @@
 namespace perceptrond {
 
 // What a rule is told besides what every rule is: each bit a setting of LearnerSettings.
-enum LearnerOption : uint8_t {
+enum LearnerOption : uint16_t {
   kTakesStepSize = 1,
   kTakesAggressiveness = 2,
   kTakesMarginSlack = 4,
   kTakesRegularization = 8,
   kTakesUpdateThreshold = 16,
+  // It learns by batches.
+  kTakesMiniBatch = 32,
+  kTakesBudget = 64,
+  kTakesKernel = 128,
+  kTakesRatchet = 256,
+};
+
+// What a learner answers by.
+enum class Form : uint8_t {
+  // One vector of weights.
+  kLinear,
+  // The votes of several.
+  kVotes,
+  // Kernels with examples: it has no weights, and none to start from.
+  kKernel,
 };
 
 struct CatalogueEntry {
@@ -26,7 +41,7 @@ struct CatalogueEntry {
   // One line for a person.
   absl::string_view summary;
   // LearnerOption bits: the settings it has.
-  uint8_t options;
+  uint16_t options;
   // It learns with the plain perceptron's weights: each update adds eta y (x, b) on a mistake, and
   // nothing else does. So the convergence theorem holds from zero weights.
   bool convergence_theorem;
@@ -38,6 +53,7 @@ struct CatalogueEntry {
   // The rule of several classes; null: the literature has none.
   std::unique_ptr<Learner> (*make_multiclass)(const LearnerSettings& settings,
                                               size_t size) = nullptr;
+  Form form = Form::kLinear;
 };
 
 // In the order of their enum values.

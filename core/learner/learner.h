@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/learner/row_store.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -44,12 +45,15 @@ struct Target {
 struct LearnerState {
   std::vector<std::vector<float>> arrays;
   std::vector<double> scalars;
+  RowStore rows;
 };
 
 // The same, seen where it lies.
 struct LearnerStateView {
   std::vector<std::span<const float>> arrays;
   std::vector<double> scalars;
+  // Null: the learner keeps none.
+  const RowStore* rows = nullptr;
 };
 
 class Multiclass;
@@ -90,11 +94,23 @@ class Learner {
   // unless the rule's banner says otherwise.
   virtual void Update(const Row& row, const Target& target, const Judgement& judgement) = 0;
 
+  // Of rules that learn by batches: whether what came of this batch's examples still waits to be
+  // taken in. O(1).
+  virtual bool BatchWaits() const { return false; }
+  // Whether it waits and its batch has ended by its size once the model has judged `age` examples.
+  // O(1).
+  virtual bool BatchIsFull(uint64_t /*age*/) const { return false; }
+  // Takes it in: an update without an example. Only while it waits.
+  virtual void EndBatch() {}
+
   // What the model answers with, after it judged `age` examples: for most rules Score; others keep
   // a better hypothesis than the one they learn with. O(row.size).
   virtual double Answer(const Row& row, uint64_t age) const = 0;
-  // ||theta||^2 of that hypothesis, without the offset. O(1).
+  // ||theta||^2 of that hypothesis, without the offset; 0 if it is no one vector. O(1) unless the
+  // rule's banner says otherwise.
   virtual double answer_squared_norm(uint64_t age) const = 0;
+  // That hypothesis. Of a learner that is not linear (CatalogueEntry::form) what it learns with, or
+  // nothing.
   virtual Hypothesis AnswerHypothesis(uint64_t age) const = 0;
   // What a learner of several classes answers with; null: it has two. Of several classes Score and
   // Answer are the greatest of their scores, Predict is 0 and AnswerHypothesis is empty.
@@ -102,12 +118,18 @@ class Learner {
   // The probability of +1 at a score, where the rule has one.
   virtual std::optional<double> Probability(double /*score*/) const { return std::nullopt; }
 
+  // What a feature of value 1 adds to Answer, which is that of no features plus the sum of these
+  // over the row; absent: the rule's answer is no such sum. The index must be below size(). O(1).
+  virtual std::optional<double> AnswerWeight(uint32_t /*index*/, uint64_t /*age*/) const {
+    return std::nullopt;
+  }
+
   // Makes room for features up to `size` - 1, with weight 0. Never shrinks.
   virtual void Grow(size_t size) = 0;
   // How many features there is room for.
   virtual size_t size() const = 0;
   // ||theta||^2 of what the rule learns with: of the weights alone, and with the offset's weight
-  // among them (augmented). O(1), or O(classes).
+  // among them (augmented). O(1), or O(classes), unless the rule's banner says otherwise.
   virtual double squared_norm() const = 0;
   virtual double augmented_squared_norm() const = 0;
 

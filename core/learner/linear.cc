@@ -97,6 +97,10 @@ Hypothesis LinearLearner::AnswerHypothesis(uint64_t /*age*/) const {
   return {linear_.weights, linear_.offset_weight * offset_value_};
 }
 
+std::optional<double> LinearLearner::AnswerWeight(uint32_t index, uint64_t /*age*/) const {
+  return linear_.weights[index];
+}
+
 void LinearLearner::Grow(size_t size) {
   if (size > linear_.weights.size()) linear_.weights.resize(size);
 }

@@ -47,6 +47,7 @@ class LinearLearner : public Learner {
   double Answer(const Row& row, uint64_t age) const override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
+  std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
   void Grow(size_t size) override;
   size_t size() const override { return linear_.weights.size(); }
   double squared_norm() const override { return linear_.squared_norm.value(); }
@@ -70,6 +71,7 @@ class LinearLearner : public Learner {
   // ||x||^2 + b^2.
   double AugmentedSquaredNorm(const Row& row) const;
   double offset_value() const { return offset_value_; }
+  TieRule tie_rule() const { return tie_rule_; }
   const LinearWeights& linear() const { return linear_; }
   LinearWeights& linear() { return linear_; }
 

@@ -59,6 +59,10 @@ Hypothesis MarginPerceptron::AnswerHypothesis(uint64_t age) const {
   return hypothesis;
 }
 
+std::optional<double> MarginPerceptron::AnswerWeight(uint32_t index, uint64_t /*age*/) const {
+  return factor_ * linear().weights[index];
+}
+
 double MarginPerceptron::squared_norm() const {
   return factor_ * factor_ * LinearLearner::squared_norm();
 }

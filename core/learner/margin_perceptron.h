@@ -30,6 +30,7 @@ class MarginPerceptron final : public LinearLearner {
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
+  std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
   double squared_norm() const override;
   double augmented_squared_norm() const override;
   LearnerStateView State() const override;

@@ -8,16 +8,36 @@ namespace perceptrond {
 
 void Pocket::Update(const Row& row, const Target& target, const Judgement& judgement) {
   const uint64_t run = target.age - run_start_;
-  if (run > best_run_) {
+  if (Wins(run)) {
     pocket_ = linear();
     best_run_ = run;
   }
   Perceptron::Update(row, target, judgement);
   run_start_ = target.age + 1;
+  if (ratchet_ == 0) return;
+  Keep(row, target.label);
+  Compare();
 }
 
+void Pocket::Keep(const Row& row, int32_t label) {
+  kept_.Push(row, label);
+  if (kept_.size() > ratchet_) kept_.Pop();
+}
+
+size_t Pocket::Errors(const LinearWeights& weights) const {
+  size_t errors = 0;
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    const double score = weights.Score(kept_.row(i), offset_value());
+    const int32_t label = kept_.coefficient(i) < 0 ? -1 : 1;
+    errors += IsMistake(score, label, tie_rule()) ? 1 : 0;
+  }
+  return errors;
+}
+
+void Pocket::Compare() { ratchet_turns_ = ratchet_ == 0 || Errors(linear()) < Errors(pocket_); }
+
 const LinearWeights& Pocket::Best(uint64_t age) const {
-  return age > run_start_ && age - run_start_ > best_run_ ? linear() : pocket_;
+  return age > run_start_ && Wins(age - run_start_) ? linear() : pocket_;
 }
 
 double Pocket::Answer(const Row& row, uint64_t age) const {
@@ -31,6 +51,10 @@ Hypothesis Pocket::AnswerHypothesis(uint64_t age) const {
   return {best.weights, best.offset_weight * offset_value()};
 }
 
+std::optional<double> Pocket::AnswerWeight(uint32_t index, uint64_t age) const {
+  return Best(age).weights[index];
+}
+
 void Pocket::Grow(size_t size) {
   LinearLearner::Grow(size);
   if (size > pocket_.weights.size()) pocket_.weights.resize(size);
@@ -41,6 +65,7 @@ LearnerStateView Pocket::State() const {
   pocket_.AppendTo(state);
   Append(static_cast<double>(best_run_), state);
   Append(static_cast<double>(run_start_), state);
+  Append(kept_, state);
   return state;
 }
 
@@ -50,11 +75,14 @@ bool Pocket::Restore(LearnerState state) {
   LinearWeights pocket = LinearWeights::From(reader);
   const uint64_t best_run = reader.Count();
   const uint64_t run_start = reader.Count();
+  RowStore kept = reader.Rows(ratchet_);
   if (!reader.Done()) return false;
   linear() = std::move(weights);
   pocket_ = std::move(pocket);
   best_run_ = best_run;
   run_start_ = run_start;
+  kept_ = std::move(kept);
+  Compare();
   return true;
 }
 

@@ -18,6 +18,9 @@ enum class LearnerKind : uint8_t {
   kPassiveAggressiveII,
   kArow,
   kLogisticRegression,
+  kBatchPerceptron,
+  kVotedPerceptron,
+  kKernelPerceptron,
 };
 
 // What a score of exactly 0 means.
@@ -28,6 +31,25 @@ enum class TieRule : uint8_t {
   kPositive,
   // Mistake iff y s < 0; predicts -1 at 0. (seed 002)
   kCorrect,
+};
+
+// k of the kernel perceptron: K(x, z) = k(x, z) + b^2.
+struct KernelSettings {
+  enum class Kind : uint8_t {
+    // x . z
+    kLinear,
+    // (coef0 + x . z)^degree
+    kPolynomial,
+    // exp(-gamma ||x - z||^2)
+    kRbf,
+  };
+  Kind kind = Kind::kRbf;
+  // 1 to 16.
+  uint32_t degree = 2;
+  // >= 0.
+  double coef0 = 1;
+  // > 0.
+  double gamma = 1;
 };
 
 // Weights to start from. Indices are those of the feature space; names in a named space.
@@ -73,6 +95,14 @@ struct LearnerSettings {
   double regularization = 1;
   // Of logistic regression, in [0, 0.5).
   double update_threshold = 0;
+  // Of the batch perceptron: a step every so many examples; 0: at the end of a pass only.
+  uint32_t mini_batch = 0;
+  // Rows that the voted and the kernel perceptron keep, >= 1.
+  uint32_t budget = 1000;
+  // Of the kernel perceptron.
+  KernelSettings kernel;
+  // Rows that the pocket's ratchet goes by; 0: no ratchet.
+  uint32_t ratchet_examples = 0;
   // How much examples of -1 and of +1 count.
   double class_weights[2] = {1, 1};
   StartingWeights start;

@@ -16,6 +16,8 @@ inline void Append(const std::vector<float>& array, LearnerStateView& state) {
 
 inline void Append(double scalar, LearnerStateView& state) { state.scalars.push_back(scalar); }
 
+inline void Append(const RowStore& rows, LearnerStateView& state) { state.rows = &rows; }
+
 inline void Append(const CompensatedSum& sum, LearnerStateView& state) {
   Append(sum.sum, state);
   Append(sum.carry, state);
@@ -51,9 +53,17 @@ class StateReader {
     const double sum = Scalar();
     return {sum, Scalar()};
   }
+  // At most `most` rows, in as many features as the first array.
+  RowStore Rows(size_t most) { return Rows(most, size_); }
+  RowStore Rows(size_t most, size_t features) {
+    RowStore rows = std::exchange(state_.rows, {});
+    sound_ &= rows.size() <= most && rows.IsSound(features);
+    return rows;
+  }
   // Everything was there, nothing is left over, all of it finite and the arrays of one size.
   bool Done() const {
-    return sound_ && next_array_ == state_.arrays.size() && next_scalar_ == state_.scalars.size();
+    return sound_ && next_array_ == state_.arrays.size() && next_scalar_ == state_.scalars.size() &&
+           state_.rows.empty();
   }
 
  private:

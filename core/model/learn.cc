@@ -50,15 +50,20 @@ class Model::Learning {
         several_classes_(model.settings_.several_classes()),
         rows_(call.batch.rows()),
         augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
-        counts_examples_(FindLearner(model.settings_.learner.kind).counts_examples) {}
+        rule_(FindLearner(model.settings_.learner.kind)),
+        counts_examples_(rule_.counts_examples),
+        batches_((rule_.options & kTakesMiniBatch) != 0) {}
 
   absl::Status Run() {
     ReaderMutexLock gate(&model_.gate_);
     if (absl::Status status = Begin(); !status.ok()) return status;
     while (row_ < rows_) {
       if (absl::Status status = Score(); !status.ok()) return status;
-      if (row_ == rows_) break;
-      if (absl::Status status = Update(); !status.ok()) return status;
+      if (row_ < rows_ && !batch_full_) {
+        if (absl::Status status = Update(); !status.ok()) return status;
+      }
+      if (!batch_full_) continue;
+      if (absl::Status status = EndBatch(/*whole_pass=*/false); !status.ok()) return status;
     }
     return End();
   }
@@ -77,7 +82,8 @@ class Model::Learning {
     if (call_.end_of_pass < 0) return InvalidField("INVALID_FIELD", "end_of_pass", "is below 0");
     const int64_t first = call_.first_offset.value_or(standing.next_offset);
     const bool new_rows = first > standing.next_offset - static_cast<int64_t>(rows_);
-    if (new_rows || call_.end_of_pass > standing.passes) {
+    new_pass_ = call_.end_of_pass > standing.passes;
+    if (new_rows || new_pass_) {
       if (absl::Status status = CheckNotFrozen(); !status.ok()) return status;
     }
     if (first > standing.next_offset) return OffsetGap(standing.next_offset, first);
@@ -188,12 +194,16 @@ class Model::Learning {
     ++row_;
   }
 
-  // Under the shared lock: passes correct and refused rows, stops at one that calls for an update.
+  // Under the shared lock: passes correct and refused rows, stops at one that calls for an update
+  // and where a batch is full.
   absl::Status Score() ABSL_LOCKS_EXCLUDED(model_.mutex_) {
     ReaderMutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
-    while (row_ < rows_) {
+    const uint64_t age = batches_ ? model_.ledger_.examples() : 0;
+    // A crash may have come between the row that filled it and its end.
+    batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
+    while (row_ < rows_ && !batch_full_) {
       if (const Fault fault = CheckCurrent(); fault != Fault::kNone) {
         Refuse(Describe(fault));
         continue;
@@ -203,6 +213,7 @@ class Model::Learning {
       const Judgement judgement = model_.learner_->Judge(row, label);
       if (judgement.update) break;
       Judged(judgement, label);
+      batch_full_ = batches_ && model_.learner_->BatchIsFull(age + tally_.examples);
     }
     Flush();
     return absl::OkStatus();
@@ -216,6 +227,7 @@ class Model::Learning {
     Resolve();
     const absl::string_view new_class = labels_.NewClass(row_);
     if (!new_class.empty() && model_.class_names_.size() == model_.settings_.learner.classes.max) {
+      tally_.unlearned = true;
       Refuse(ClassCap());
       Flush();
       return absl::OkStatus();
@@ -226,6 +238,7 @@ class Model::Learning {
     std::vector<absl::string_view> new_names;
     if (judgement.update) {
       if (Finding finding = Prepare(row, target, judgement, new_names, new_class)) {
+        tally_.unlearned = true;
         Refuse(std::move(finding));
         Flush();
         return absl::OkStatus();
@@ -233,6 +246,7 @@ class Model::Learning {
       model_.learner_->Update(row, target, judgement);
     }
     Judged(judgement, target.label);
+    batch_full_ = batches_ && model_.learner_->BatchIsFull(target.age + 1);
     if (!judgement.update) {
       Flush();
       return absl::OkStatus();
@@ -246,7 +260,31 @@ class Model::Learning {
     model_.ledger_.AddUpdate(tally_, *call_.producer, pending_,
                              {model_.revision_, row, target.label, call_.batch.weight(row_ - 1),
                               counts_examples_ ? std::optional(target.age) : std::nullopt,
-                              new_names, model_.learner_->augmented_squared_norm(), new_class});
+                              new_names, model_.learner_->augmented_squared_norm(), new_class,
+                              /*batch_end=*/false, model_.MakeTheoremContext()});
+    StartStretch();
+    return absl::OkStatus();
+  }
+
+  // Alone: ends the batch of a rule that learns by batches, if one waits that is full or ends with
+  // the pass. The rows judged so far are in the books.
+  absl::Status EndBatch(bool whole_pass) ABSL_LOCKS_EXCLUDED(model_.mutex_) {
+    MutexLock lock(&model_.mutex_);
+    if (!model_.closed_.ok()) return model_.closed_;
+    batch_full_ = false;
+    Learner& learner = *model_.learner_;
+    const uint64_t age = model_.ledger_.examples();
+    // Another stream may have ended it a moment ago.
+    if (!learner.BatchIsFull(age) && !(whole_pass && learner.BatchWaits())) return absl::OkStatus();
+    learner.EndBatch();
+    ++model_.revision_;
+    ++tally_.updates;
+    Ledger::Update update;
+    update.revision = model_.revision_;
+    update.batch_end = true;
+    if (counts_examples_) update.age = age;
+    update.squared_norm = learner.augmented_squared_norm();
+    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update);
     StartStretch();
     return absl::OkStatus();
   }
@@ -320,17 +358,26 @@ class Model::Learning {
   }
 
   absl::Status End() ABSL_LOCKS_EXCLUDED(model_.mutex_) {
+    // A pass that is marked again ends no batch: what waits by then is another's.
+    if (batches_ && new_pass_) {
+      if (absl::Status status = EndBatch(/*whole_pass=*/true); !status.ok()) return status;
+    }
     ReaderMutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Flush();
     outcome_.revision = model_.revision_;
-    if (call_.end_of_pass > 0) {
-      outcome_.pass = model_.ledger_.EndPass(
-          *call_.producer, call_.end_of_pass, model_.revision_,
-          std::sqrt(std::max(0.0, model_.learner_->augmented_squared_norm())));
-    }
+    if (call_.end_of_pass > 0)
+      outcome_.pass =
+          model_.ledger_.EndPass(*call_.producer, call_.end_of_pass, model_.revision_, Norm());
     outcome_.next_offset = model_.ledger_.Standing(*call_.producer).next_offset;
     return absl::OkStatus();
+  }
+
+  // Of the weights, for the margin of a pass; 0, and so no margin, in a kernel's space: what
+  // rounding may add to a score is not known there.
+  double Norm() const ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    if (rule_.form == Form::kKernel) return 0;
+    return std::sqrt(std::max(0.0, model_.learner_->augmented_squared_norm()));
   }
 
   Model& model_;
@@ -342,7 +389,13 @@ class Model::Learning {
   const size_t rows_;
   // b^2.
   const double augmented_;
+  const CatalogueEntry& rule_;
   const bool counts_examples_;
+  const bool batches_;
+  // The message ends a pass for the first time.
+  bool new_pass_ = false;
+  // The row before row_ has filled a batch.
+  bool batch_full_ = false;
   bool resolved_ = false;
   // The next row, and the next of the rows found bad beforehand.
   size_t row_ = 0;
@@ -366,7 +419,15 @@ void LearnOutcome::Clear() {
 
 absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   outcome.Clear();
-  return Learning(*this, call, outcome).Run();
+  if (settings_.components.empty()) return Learning(*this, call, outcome).Run();
+  ComposedBatch composed;
+  absl::Status status =
+      Compose(settings_.components, components_, call.batch, call.refused, composed);
+  if (!status.ok()) return status;
+  LearnCall answers = call;
+  answers.batch = composed.batch;
+  answers.refused = composed.refused;
+  return Learning(*this, answers, outcome).Run();
 }
 
 }  // namespace perceptrond

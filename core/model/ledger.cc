@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 
@@ -54,6 +55,7 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
     record.add_row_ends(record.indices_size());
   }
   for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
+  if (update.batch_end) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
   record.add_labels(update.label);
   if (update.weight != 1 || record.weights_size() > 0) {
     record.mutable_weights()->Resize(record.labels_size() - 1, 1.0F);
@@ -63,6 +65,20 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
   for (const absl::string_view name : update.new_names) record.add_new_names(std::string(name));
   if (!update.new_class.empty()) record.add_new_classes(std::string(update.new_class));
   record.set_squared_norm(update.squared_norm);
+}
+
+// The point of the curves that a report of the present state is.
+HistoryPoint PointOf(const Report& report) {
+  HistoryPoint point;
+  point.revision = report.counters.updates;
+  point.examples = report.counters.examples;
+  point.mistakes = report.counters.mistakes;
+  point.weight_norm = report.weight_norm.value_or(0);
+  point.margin_ceiling = report.margin_ceiling;
+  point.margin_floor = report.margin_floor;
+  point.window_error = report.window_error;
+  point.unix_micros = absl::ToUnixMicros(absl::Now());
+  return point;
 }
 
 }  // namespace
@@ -131,8 +147,12 @@ void Ledger::Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t 
 void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update) {
   MutexLock lock(&mutex_);
   Move(tally, producer, rows, update.revision - 1);
-  AppendRow(OpenRecord(update), update);
+  storage::UpdateRecord& record = OpenRecord(update);
+  AppendRow(record, update);
   records_bytes_ += MemoryOf(update);
+  if (!history_.Wants(update.revision)) return;
+  const HistoryPoint point = PointOf(progress_.MakeReport(update.squared_norm, update.theorem));
+  if (history_.Add(point)) *record.add_history() = ToProto(point);
 }
 
 storage::UpdateRecord& Ledger::OpenRecord(const Update& update) {
@@ -145,6 +165,32 @@ storage::UpdateRecord& Ledger::OpenRecord(const Update& update) {
     record.set_dense_width(dense_width);
   }
   return records_.back();
+}
+
+History Ledger::history() {
+  MutexLock lock(&mutex_);
+  return history_;
+}
+
+Curves Ledger::MakeCurves(double squared_norm, const TheoremContext& context) {
+  MutexLock lock(&mutex_);
+  Curves curves{history_.points(), progress_.MakeReport(squared_norm, context)};
+  const HistoryPoint present = PointOf(curves.report);
+  // More examples, and a floor perhaps, than when the update was made.
+  if (!curves.points.empty() && curves.points.back().revision == present.revision)
+    curves.points.pop_back();
+  curves.points.push_back(present);
+  return curves;
+}
+
+void Ledger::RestoreHistory(History history) {
+  MutexLock lock(&mutex_);
+  history_ = std::move(history);
+}
+
+void Ledger::ReplayHistory(const HistoryPoint& point) {
+  MutexLock lock(&mutex_);
+  history_.Add(point);
 }
 
 PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revision, double norm) {
@@ -195,7 +241,7 @@ uint64_t Ledger::examples() {
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
   return producers_bytes_ + newcomers_.size() * sizeof(Producer) + records_bytes_ +
-         progress_.memory_bytes();
+         progress_.memory_bytes() + history_.memory_bytes();
 }
 
 Report Ledger::MakeReport(double squared_norm, const TheoremContext& context) {

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/convergence/history.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
@@ -47,6 +48,13 @@ struct ProducerStanding {
   std::optional<PassSummary> last_pass;
 };
 
+// A model's curves and its report, of one moment.
+struct Curves {
+  // By ascending revisions; the last is the present state, which the report is too.
+  std::vector<HistoryPoint> points;
+  Report report;
+};
+
 // Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's lock,
 // the ledger's.
 class Ledger {
@@ -77,8 +85,9 @@ class Ledger {
   struct Update {
     // What it produced.
     uint64_t revision = 0;
-    // As mapped into the model's space.
-    Row row;
+    // As mapped into the model's space; no features if no example caused it.
+    Row row{kNoIndices, nullptr, 0};
+    // 0 if no example caused it.
     int32_t label = 0;
     // The example's own; the class' comes on top.
     float weight = 1;
@@ -90,6 +99,10 @@ class Ledger {
     double squared_norm = 0;
     // The name of the class that came up with it; empty: none, or one without a name.
     absl::string_view new_class = {};
+    // No example caused it, but the end of a batch.
+    bool batch_end = false;
+    // What the curves need to know of the model; its margin of interest is not looked at.
+    TheoremContext theorem;
   };
   // Takes in a stretch that ends with an update.
   void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update)
@@ -105,6 +118,14 @@ class Ledger {
 
   Report MakeReport(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The curves: what is held, for a snapshot, and what is read, which ends with the present state.
+  History history() ABSL_LOCKS_EXCLUDED(mutex_);
+  Curves MakeCurves(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a model that is being rebuilt: what its snapshot held, and what its records hold behind
+  // that.
+  void RestoreHistory(History history) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReplayHistory(const HistoryPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   void Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,6 +137,7 @@ class Ledger {
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
+  History history_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Producer>> producers_ ABSL_GUARDED_BY(mutex_);
   size_t producers_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Asked for, but without an example or pass yet.

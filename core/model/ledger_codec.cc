@@ -1,9 +1,17 @@
 #include "core/model/ledger_codec.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace perceptrond {
 namespace {
 
 namespace storage = ::perceptron::storage::v1;
+
+constexpr int64_t kMicros = 1'000'000;
+// The end of the year 9999: what a Timestamp may say.
+constexpr int64_t kLatestSecond = 253'402'300'799;
 
 }  // namespace
 
@@ -33,6 +41,51 @@ PassSummary FromProto(const ::perceptron::v1::PassSummary& stored) {
   proto.set_converged(pass.converged);
   if (pass.margin.has_value()) proto.set_margin(*pass.margin);
   return proto;
+}
+
+::perceptron::v1::HistoryPoint ToProto(const HistoryPoint& point) {
+  ::perceptron::v1::HistoryPoint proto;
+  proto.set_revision(static_cast<int64_t>(point.revision));
+  proto.set_examples(point.examples);
+  proto.set_mistakes(point.mistakes);
+  proto.set_weight_norm(point.weight_norm);
+  if (point.margin_ceiling.has_value()) proto.set_margin_ceiling(*point.margin_ceiling);
+  if (point.margin_floor.has_value()) proto.set_margin_floor(*point.margin_floor);
+  if (point.window_error.has_value()) proto.set_window_error(*point.window_error);
+  proto.mutable_time()->set_seconds(point.unix_micros / kMicros);
+  proto.mutable_time()->set_nanos(static_cast<int32_t>(point.unix_micros % kMicros * 1000));
+  return proto;
+}
+
+HistoryPoint FromProto(const ::perceptron::v1::HistoryPoint& stored) {
+  HistoryPoint point;
+  // A negative one is none that is wanted.
+  point.revision = static_cast<uint64_t>(std::max<int64_t>(0, stored.revision()));
+  point.examples = stored.examples();
+  point.mistakes = stored.mistakes();
+  point.weight_norm = stored.weight_norm();
+  if (stored.has_margin_ceiling()) point.margin_ceiling = stored.margin_ceiling();
+  if (stored.has_margin_floor()) point.margin_floor = stored.margin_floor();
+  if (stored.has_window_error()) point.window_error = stored.window_error();
+  const int64_t seconds = std::clamp<int64_t>(stored.time().seconds(), 0, kLatestSecond);
+  const int64_t nanos = std::clamp<int64_t>(stored.time().nanos(), 0, 999'999'999);
+  point.unix_micros = seconds * kMicros + nanos / 1000;
+  return point;
+}
+
+storage::History ToStorage(const History& history) {
+  storage::History stored;
+  stored.set_spacing(history.spacing());
+  for (const HistoryPoint& point : history.points()) *stored.add_points() = ToProto(point);
+  return stored;
+}
+
+absl::StatusOr<History> FromStorage(const storage::History& stored) {
+  std::vector<HistoryPoint> points;
+  for (const auto& point : stored.points()) points.push_back(FromProto(point));
+  std::optional<History> history = History::From(stored.spacing(), std::move(points));
+  if (!history.has_value()) return absl::DataLossError("a snapshot's curves contradict themselves");
+  return *std::move(history);
 }
 
 storage::Counters ToStorage(const Counters& counters) {

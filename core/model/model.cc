@@ -9,6 +9,7 @@
 #include "core/learner/multiclass.h"
 #include "core/model/class_answers.h"
 #include "core/model/error.h"
+#include "core/model/ledger_codec.h"
 #include "core/model/snapshot_codec.h"
 #include "core/vector/kernels.h"
 
@@ -37,6 +38,17 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Ans
                    [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
 }
 
+absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
+  return absl::FromUnixSeconds(settings.update_time().seconds()) +
+         absl::Nanoseconds(settings.update_time().nanos());
+}
+
+bool HasTheorem(const LearnerSettings& learner) {
+  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
+  return FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even &&
+         learner.classes.max == 0;
+}
+
 }  // namespace
 
 void PredictOutcome::Clear() {
@@ -52,7 +64,7 @@ void PredictOutcome::Clear() {
 
 Model::Model(const storage::ModelHeader& header, ModelSettings settings,
              std::shared_ptr<const Expansion> expansion, const Limits& limits,
-             const JournalStanding& standing)
+             ComponentSource components, const JournalStanding& standing)
     : id_(header.id()),
       name_(header.model().name()),
       uid_(header.model().uid()),
@@ -60,7 +72,10 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       weight_space_(settings_.space.mapped()),
       expansion_(std::move(expansion)),
       limits_(limits),
+      components_(std::move(components)),
+      theorem_(HasTheorem(settings_.learner)),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
+      settings_time_(UpdateTime(header.model())),
       learner_(MakeLearner(settings_.learner, settings_.space.initial_weights() +
                                                   settings_.learner.start.names.size())),
       margin_of_interest_(header.model().margin_of_interest()),
@@ -71,7 +86,8 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
-                                                   Journal& journal, const Limits& limits) {
+                                                   Journal& journal, const Limits& limits,
+                                                   ComponentSource components) {
   absl::StatusOr<ModelSettings> settings = ReadSettings(header.model());
   if (!settings.ok()) {
     return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_CORRUPT",
@@ -81,8 +97,8 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
   absl::StatusOr<JournalStanding> standing = journal.LoadStanding(header.id());
   if (!standing.ok()) return standing.status();
   std::shared_ptr<const Expansion> expansion = MakeExpansion(settings->space);
-  std::shared_ptr<Model> model(
-      new Model(header, *std::move(settings), std::move(expansion), limits, *standing));
+  std::shared_ptr<Model> model(new Model(header, *std::move(settings), std::move(expansion), limits,
+                                         std::move(components), *standing));
   if (absl::Status status = model->Rebuild(journal, standing->counters.updates()); !status.ok())
     return status;
   return model;
@@ -145,6 +161,23 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
         absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
   }
   revision_ = snapshot.revision();
+  if (!snapshot.has_history()) return absl::OkStatus();
+  absl::StatusOr<History> history = FromStorage(snapshot.history());
+  if (!history.ok()) return history.status();
+  if (!history->points().empty() && history->points().back().revision > revision_) {
+    return absl::DataLossError(
+        absl::StrCat("the snapshot of \"", name_, "\" has curves beyond its revision"));
+  }
+  ledger_.RestoreHistory(*std::move(history));
+  return absl::OkStatus();
+}
+
+absl::Status Model::ReplayBatchEnd(const Row& row, int32_t label) {
+  if (row.size > 0 || label != 0 || !learner_->BatchWaits())
+    return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" at revision ",
+                                            revision_, ": the end of a batch that there is not"));
+  learner_->EndBatch();
+  ++revision_;
   return absl::OkStatus();
 }
 
@@ -178,6 +211,10 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
     return loss("a row has no age");
   for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
     const Row row = batch.row(i);
+    if (std::binary_search(record.batch_ends().begin(), record.batch_ends().end(), i)) {
+      if (absl::Status status = ReplayBatchEnd(row, batch.labels[i]); !status.ok()) return status;
+      continue;
+    }
     for (size_t j = 0; j < row.size; ++j) {
       // Index 0 of a named space is every unknown name's, and no update's.
       if (row.index(j) >= learner_->size() || (named && row.index(j) == 0))
@@ -198,11 +235,43 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   if (learner_->augmented_squared_norm() != record.squared_norm() ||
       !std::isfinite(record.squared_norm()))
     return loss("replay ends at other weights");
+  return ReplayHistory(record);
+}
+
+absl::Status Model::ReplayHistory(const storage::UpdateRecord& record) {
+  for (const auto& stored : record.history()) {
+    const HistoryPoint point = FromProto(stored);
+    if (!IsSound(point) || point.revision < record.first_revision() || point.revision > revision_) {
+      return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" at revision ",
+                                              revision_, ": a point of its curves is wrong"));
+    }
+    // One that a snapshot covers is there already, or went when the curves were thinned.
+    ledger_.ReplayHistory(point);
+  }
   return absl::OkStatus();
+}
+
+absl::Status Model::CheckAnswers(uint64_t min_revision) const {
+  if (!closed_.ok() || revision_ >= min_revision) return closed_;
+  return MakeError(
+      absl::StatusCode::kAborted, "REVISION_TOO_OLD",
+      absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
+      {{"revision", absl::StrCat(revision_)}});
 }
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
                             uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const {
+  if (settings_.components.empty())
+    return PredictOwn(batch, refused, min_revision, outcome, all_scores);
+  ComposedBatch composed;
+  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  if (!status.ok()) return status;
+  return PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
+}
+
+absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                               uint64_t min_revision, PredictOutcome& outcome,
+                               bool all_scores) const {
   outcome.Clear();
   if (Finding finding = CheckColumns(batch)) {
     return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
@@ -219,13 +288,7 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
   outcome.refused.assign(refused.begin(), refused.end());
 
   ReaderMutexLock lock(&mutex_);
-  if (!closed_.ok()) return closed_;
-  if (revision_ < min_revision) {
-    return MakeError(
-        absl::StatusCode::kAborted, "REVISION_TOO_OLD",
-        absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
-        {{"revision", absl::StrCat(revision_)}});
-  }
+  if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
   outcome.revision = revision_;
   const uint64_t age = Age();
   const double squared_norm = learner_->answer_squared_norm(age);
@@ -261,11 +324,7 @@ uint64_t Model::revision() const {
 }
 
 TheoremContext Model::MakeTheoremContext() const {
-  const LearnerSettings& learner = settings_.learner;
-  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
-  return {FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even &&
-              !settings_.several_classes(),
-          learner.step_size, margin_of_interest_};
+  return {theorem_, settings_.learner.step_size, margin_of_interest_};
 }
 
 Report Model::MakeReport() const {
@@ -331,7 +390,10 @@ bool Model::TakeClassNames(const google::protobuf::RepeatedPtrField<std::string>
 
 bool Model::UnknownNamesWeighNothing() const {
   const Multiclass* const several = learner_->multiclass();
-  if (several == nullptr) return learner_->State().arrays[0][0] == 0;
+  if (several == nullptr) {
+    const std::vector<std::span<const float>> arrays = learner_->State().arrays;
+    return arrays.empty() || arrays[0][0] == 0;
+  }
   for (size_t k = 0; k < several->classes(); ++k) {
     if (several->ClassWeights(k)[0] != 0) return false;
   }
@@ -347,6 +409,11 @@ std::vector<std::string> Model::LabelNames() const {
   return names;
 }
 
+Curves Model::MakeCurves() const {
+  ReaderMutexLock lock(&mutex_);
+  return ledger_.MakeCurves(learner_->augmented_squared_norm(), MakeTheoremContext());
+}
+
 size_t Model::memory_bytes() const {
   return sizeof(Model) + state_bytes() + ledger_.memory_bytes();
 }
@@ -354,18 +421,20 @@ size_t Model::memory_bytes() const {
 size_t Model::state_bytes() const {
   ReaderMutexLock lock(&mutex_);
   size_t bytes = dictionary_.bytes() + class_names_.bytes();
-  for (const std::span<const float> array : learner_->State().arrays) bytes += array.size_bytes();
+  const LearnerStateView state = learner_->State();
+  for (const std::span<const float> array : state.arrays) bytes += array.size_bytes();
+  if (state.rows != nullptr) bytes += state.rows->memory_bytes();
   return bytes;
 }
 
-void Model::SetFrozen(bool frozen) {
-  MutexLock lock(&gate_);
-  frozen_ = frozen;
-}
-
-void Model::SetMarginOfInterest(double margin) {
+void Model::Change(const ::perceptron::v1::Model& settings) {
+  MutexLock gate(&gate_);
+  const absl::Time time = UpdateTime(settings);
+  if (time < settings_time_) return;
+  settings_time_ = time;
+  frozen_ = settings.state() == ::perceptron::v1::MODEL_STATE_FROZEN;
   MutexLock lock(&mutex_);
-  margin_of_interest_ = margin;
+  margin_of_interest_ = settings.margin_of_interest();
 }
 
 void Model::Close(absl::Status why) {
@@ -386,6 +455,8 @@ storage::Snapshot Model::MakeSnapshot() const {
     snapshot.add_names(dictionary_.Name(number));
   for (uint32_t number = 1; number <= class_names_.size(); ++number)
     snapshot.add_class_names(class_names_.Name(number));
+  const History history = ledger_.history();
+  if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
   return snapshot;
 }
 

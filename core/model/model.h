@@ -16,7 +16,9 @@
 #include "core/features/dictionary.h"
 #include "core/features/mapper.h"
 #include "core/learner/learner.h"
+#include "core/model/composition.h"
 #include "core/model/ledger.h"
+#include "core/model/refused_row.h"
 #include "core/model/settings.h"
 #include "core/sync/mutex.h"
 #include "core/vector/batch.h"
@@ -24,11 +26,8 @@
 
 namespace perceptrond {
 
-// A row that was refused, and why.
-struct RefusedRow {
-  uint32_t row = 0;
-  Finding finding;
-};
+struct Explanation;
+struct ExplainOutcome;
 
 // A batch to learn.
 struct LearnCall {
@@ -110,8 +109,10 @@ class Model {
   // Rebuilds a model from the journal: snapshot, records, counters. DATA_LOSS if they contradict
   // each other, down to the bit: every record's rows must call for updates again, and end at the
   // norm they had.
+  // `components` is where a composition finds the models that it asks; it must outlive the model.
   static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
-                                                     Journal& journal, const Limits& limits);
+                                                     Journal& journal, const Limits& limits,
+                                                     ComponentSource components = nullptr);
 
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -141,6 +142,14 @@ class Model {
                        bool all_scores = false) const ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr size_t kMaxClassScores = 1 << 20;
 
+  // Takes each row's score, as Predict gives it, apart into its `max_features` largest
+  // contributions and the rest, on one revision. Changes nothing. Errors as Predict's;
+  // FAILED_PRECONDITION (NOT_LINEAR). Ends at the first bad row: outcome.refused says which. Holds
+  // the shared lock meanwhile. O(features, after Phi).
+  absl::Status Explain(const Batch& batch, std::span<const RefusedRow> refused,
+                       uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   uint64_t revision() const ABSL_LOCKS_EXCLUDED(mutex_);
   Report MakeReport() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights and report of one revision.
@@ -153,14 +162,16 @@ class Model {
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The present ones: classes may have come up since it was created.
   std::vector<std::string> LabelNames() const ABSL_LOCKS_EXCLUDED(mutex_);
+  Curves MakeCurves() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights and names alone: what a snapshot holds.
   size_t state_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for the messages being learned; none is learned from then on.
-  void SetFrozen(bool frozen) ABSL_LOCKS_EXCLUDED(gate_);
-  void SetMarginOfInterest(double margin) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes what may change of the settings: whether it is frozen, and the margin of interest. Waits
+  // for the messages being learned; none is learned by older settings from then on. Settings older
+  // than those it has, by update_time, are ignored.
+  void Change(const ::perceptron::v1::Model& settings) ABSL_LOCKS_EXCLUDED(gate_, mutex_);
   // From now on Learn and Predict answer `why`: the model was deleted, or its journal could not be
   // written.
   void Close(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -182,15 +193,31 @@ class Model {
  private:
   Model(const storage::ModelHeader& header, ModelSettings settings,
         std::shared_ptr<const Expansion> expansion, const Limits& limits,
-        const JournalStanding& standing);
+        ComponentSource components, const JournalStanding& standing);
 
   // One message being learned: see learn.cc.
   class Learning;
 
+  // Of the batch that the learner sees: a composition's is its components' answers.
+  absl::Status PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                          uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                          uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether it may answer: not closed, and at least at that revision.
+  absl::Status CheckAnswers(uint64_t min_revision) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // FAILED_PRECONDITION (NOT_LINEAR): its score is not one sum over features.
+  absl::Status CheckExplains() const;
+  Explanation ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status Rebuild(Journal& journal, uint64_t committed_revision) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RestoreSnapshot(const storage::Snapshot& snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayRecord(const storage::UpdateRecord& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayBatchEnd(const Row& row, int32_t label) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayHistory(const storage::UpdateRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.
@@ -213,10 +240,15 @@ class Model {
   const FeatureSpace weight_space_;
   const std::shared_ptr<const Expansion> expansion_;
   const Limits limits_;
+  const ComponentSource components_;
+  // The convergence theorem speaks of it, as long as every example counts alike.
+  const bool theorem_;
 
   // Held, shared, while a message is learned: a model is frozen between messages, never within one.
   Mutex gate_ ABSL_ACQUIRED_BEFORE(mutex_);
   bool frozen_ ABSL_GUARDED_BY(gate_) = false;
+  // Model.update_time of the settings that it has.
+  absl::Time settings_time_ ABSL_GUARDED_BY(gate_);
 
   // mutable: const methods share it.
   mutable Mutex mutex_;

@@ -1,5 +1,5 @@
-// Which learning streams are open, whether or not their models are in memory: the newest stream of
-// a producer ends the older one, and the deletion of a model ends all of its streams.
+// Which streams that learn or watch are open, whether or not their models are in memory: the newest
+// stream of a producer ends the older one, and the deletion of a model ends all of its streams.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -10,12 +11,19 @@
 #include "core/learner/catalogue.h"
 #include "core/model/class_settings.h"
 #include "core/model/error.h"
+#include "core/model/kernel_settings.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+
+// Of each label.
+constexpr size_t kMaxLabelBytes = 256;
+// Its square is within float32's range.
+constexpr double kMaxOffsetValue = 1e18;
+constexpr int kMaxComponents = 1024;
 
 absl::Status Invalid(absl::string_view field, absl::string_view description) {
   return InvalidField("INVALID_FIELD", field, description);
@@ -45,11 +53,44 @@ absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
                                     FeatureSpace::kMaxFeatures));
       }
       return FeatureSpace{FeatureSpace::Kind::kNamed, space.named().max_features()};
+    case v1::FeatureSpace::kComposition:
+      if (space.composition().inputs_size() < 1 ||
+          space.composition().inputs_size() > kMaxComponents) {
+        return Invalid("model.feature_space.composition.inputs",
+                       absl::StrCat(space.composition().inputs_size(), " is not between 1 and ",
+                                    kMaxComponents, " models"));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kDense,
+                          static_cast<uint32_t>(space.composition().inputs_size())};
     case v1::FeatureSpace::SPACE_NOT_SET:
       break;
   }
   return Invalid("model.feature_space",
-                 "say where examples live: dense of a dimension, hashed of some bits, or named");
+                 "say where examples live: dense of a dimension, hashed of some bits, named, or a "
+                 "composition of other models");
+}
+
+absl::StatusOr<std::vector<Component>> ReadComponents(const v1::FeatureSpace& space) {
+  std::vector<Component> components;
+  for (const v1::FeatureSpace::Composition::Input& input : space.composition().inputs()) {
+    switch (input.output()) {
+      case v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED:
+      case v1::FeatureSpace::Composition::OUTPUT_STEP:
+        components.push_back({input.model(), Component::Output::kStep});
+        break;
+      case v1::FeatureSpace::Composition::OUTPUT_SIGN:
+        components.push_back({input.model(), Component::Output::kSign});
+        break;
+      case v1::FeatureSpace::Composition::OUTPUT_SCORE:
+        components.push_back({input.model(), Component::Output::kScore});
+        break;
+      default:
+        return Invalid(
+            absl::StrCat("model.feature_space.composition.inputs[", components.size(), "].output"),
+            absl::StrCat("this server knows no output number ", input.output()));
+    }
+  }
+  return components;
 }
 
 FeatureMap ReadMap(const v1::FeatureMap& map) {
@@ -118,6 +159,11 @@ absl::Status CheckStartPlaces(const v1::Weights& weights, const FeatureSpace& sp
     const absl::flat_hash_set<absl::string_view> distinct(weights.names().begin(),
                                                           weights.names().end());
     if (static_cast<int>(distinct.size()) != places) return Invalid(kField, "a name stands twice");
+    for (const std::string& name : weights.names()) {
+      if (name.empty() || name.size() > FeatureSpace::kMaxNameBytes)
+        return Invalid(kField, absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes,
+                                            " bytes, one has ", name.size()));
+    }
     if (static_cast<uint32_t>(places) > space.size)
       return Invalid(kField, "more names than max_features");
     return absl::OkStatus();
@@ -162,21 +208,25 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
 }
 
 // A number that some rules are told: where it stands in the API and in the core, and its range.
+template <typename T>
 struct RuleOption {
   LearnerOption option;
   const char* field;
   bool (v1::Learner::*has)() const;
-  double (v1::Learner::*get)() const;
-  void (v1::Learner::*set)(double);
-  double LearnerSettings::*setting;
-  double default_value;
-  bool (*in_range)(double);
+  T (v1::Learner::*get)() const;
+  void (v1::Learner::*set)(T);
+  T LearnerSettings::*setting;
+  T default_value;
+  bool (*in_range)(T);
   const char* range;
 };
 
+// That a learner may keep.
+constexpr uint32_t kMostRows = 100'000;
+
 bool IsPositive(double value) { return value > 0 && std::isfinite(value); }
 
-const RuleOption kRuleOptions[] = {
+const RuleOption<double> kRuleOptions[] = {
     {kTakesStepSize, "step_size", &v1::Learner::has_step_size, &v1::Learner::step_size,
      &v1::Learner::set_step_size, &LearnerSettings::step_size, 1, &IsPositive,
      "above 0 and finite"},
@@ -195,20 +245,56 @@ const RuleOption kRuleOptions[] = {
      "from 0 to below 0.5"},
 };
 
-absl::Status ReadOptions(const v1::Learner& learner, LearnerSettings& settings) {
+const RuleOption<uint32_t> kRuleCounts[] = {
+    {kTakesMiniBatch, "mini_batch", &v1::Learner::has_mini_batch, &v1::Learner::mini_batch,
+     &v1::Learner::set_mini_batch, &LearnerSettings::mini_batch, 0,
+     [](uint32_t value) { return value < 1U << 31; }, "below 2^31"},
+    {kTakesBudget, "budget", &v1::Learner::has_budget, &v1::Learner::budget,
+     &v1::Learner::set_budget, &LearnerSettings::budget, 1000,
+     [](uint32_t value) { return value >= 1 && value <= kMostRows; }, "between 1 and 100000"},
+    {kTakesRatchet, "ratchet_examples", &v1::Learner::has_ratchet_examples,
+     &v1::Learner::ratchet_examples, &v1::Learner::set_ratchet_examples,
+     &LearnerSettings::ratchet_examples, 0, [](uint32_t value) { return value <= kMostRows; },
+     "at most 100000"},
+};
+
+absl::Status NoSuchSetting(const CatalogueEntry& entry, absl::string_view field) {
+  return Invalid(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+}
+
+template <typename T>
+void FillOptions(std::span<const RuleOption<T>> options, uint16_t taken, v1::Learner& learner) {
+  for (const RuleOption<T>& option : options) {
+    if ((taken & option.option) != 0 && !(learner.*option.has)())
+      (learner.*option.set)(option.default_value);
+  }
+}
+
+template <typename T>
+absl::Status ReadOptions(std::span<const RuleOption<T>> options, const v1::Learner& learner,
+                         LearnerSettings& settings) {
   const CatalogueEntry& entry = FindLearner(settings.kind);
-  for (const RuleOption& option : kRuleOptions) {
+  for (const RuleOption<T>& option : options) {
     const std::string field = absl::StrCat("model.learner.", option.field);
     if ((entry.options & option.option) == 0) {
-      if ((learner.*option.has)())
-        return Invalid(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+      if ((learner.*option.has)()) return NoSuchSetting(entry, field);
       continue;
     }
-    const double value = (learner.*option.get)();
+    const T value = (learner.*option.get)();
     if (!option.in_range(value))
       return Invalid(field, absl::StrCat(value, " is not ", option.range));
     settings.*option.setting = value;
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReadKernelOption(const v1::Learner& learner, LearnerSettings& settings) {
+  const CatalogueEntry& entry = FindLearner(settings.kind);
+  if ((entry.options & kTakesKernel) == 0)
+    return learner.has_kernel() ? NoSuchSetting(entry, "model.learner.kernel") : absl::OkStatus();
+  absl::StatusOr<KernelSettings> kernel = ReadKernel(learner.kernel());
+  if (!kernel.ok()) return kernel.status();
+  settings.kernel = *kernel;
   return absl::OkStatus();
 }
 
@@ -252,16 +338,24 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
                      absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
   }
   if (absl::Status status = ReadClasses(learner, space, settings); !status.ok()) return status;
-  if (absl::Status status = ReadOptions(learner, settings); !status.ok()) return status;
+  if (absl::Status status = ReadOptions<double>(kRuleOptions, learner, settings); !status.ok())
+    return status;
+  if (absl::Status status = ReadOptions<uint32_t>(kRuleCounts, learner, settings); !status.ok())
+    return status;
+  if (absl::Status status = ReadKernelOption(learner, settings); !status.ok()) return status;
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
   settings.offset_value = learner.offset_value();
-  if (!(settings.offset_value >= 0) || !std::isfinite(settings.offset_value)) {
+  if (!(settings.offset_value >= 0 && settings.offset_value <= kMaxOffsetValue)) {
     return Invalid("model.learner.offset_value",
-                   absl::StrCat(settings.offset_value, " is not at least 0 and finite"));
+                   absl::StrCat(settings.offset_value, " is not between 0 and ", kMaxOffsetValue));
   }
   absl::StatusOr<StartingWeights> start = ReadStart(learner, space);
   if (!start.ok()) return start.status();
   settings.start = *std::move(start);
+  if (FindLearner(settings.kind).form == Form::kKernel && learner.has_starting_weights())
+    return Invalid("model.learner.starting_weights",
+                   absl::StrCat("the learner ", FindLearner(settings.kind).name,
+                                " has no weights to start from"));
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
     return InvalidField("ZERO_START", "model.learner.tie_rule",
                         "from zero weights every score is 0, and this rule counts 0 as correct: "
@@ -278,6 +372,13 @@ void FillDefaults(v1::Model& model) {
     model.mutable_feature_space()->mutable_named()->set_max_features(
         DefaultFeatureCap(model.learner()));
   }
+  if (model.feature_space().has_composition()) {
+    for (v1::FeatureSpace::Composition::Input& input :
+         *model.mutable_feature_space()->mutable_composition()->mutable_inputs()) {
+      if (input.output() == v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED)
+        input.set_output(v1::FeatureSpace::Composition::OUTPUT_STEP);
+    }
+  }
   v1::Learner& learner = *model.mutable_learner();
   if (learner.kind() == v1::LEARNER_KIND_UNSPECIFIED) learner.set_kind(v1::LEARNER_KIND_PERCEPTRON);
   if (learner.tie_rule() == v1::TIE_RULE_UNSPECIFIED) learner.set_tie_rule(v1::TIE_RULE_MISTAKE);
@@ -286,10 +387,10 @@ void FillDefaults(v1::Model& model) {
   const int kind = learner.kind() - 1;
   // Another number is refused by ReadSettings.
   if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) return;
-  for (const RuleOption& option : kRuleOptions) {
-    const bool takes = (Catalogue()[static_cast<size_t>(kind)].options & option.option) != 0;
-    if (takes && !(learner.*option.has)()) (learner.*option.set)(option.default_value);
-  }
+  const uint16_t options = Catalogue()[static_cast<size_t>(kind)].options;
+  FillOptions<double>(kRuleOptions, options, learner);
+  FillOptions<uint32_t>(kRuleCounts, options, learner);
+  if ((options & kTakesKernel) != 0) FillDefaults(*learner.mutable_kernel());
 }
 
 absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
@@ -297,8 +398,12 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   if (!space.ok()) return space.status();
   absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), space->mapped());
   if (!learner.ok()) return learner.status();
-  ModelSettings settings{
-      *space, *std::move(learner), {model.label_names().begin(), model.label_names().end()}};
+  absl::StatusOr<std::vector<Component>> components = ReadComponents(model.feature_space());
+  if (!components.ok()) return components.status();
+  ModelSettings settings{*space,
+                         *std::move(learner),
+                         {model.label_names().begin(), model.label_names().end()},
+                         *std::move(components)};
   if (settings.several_classes()) {
     if (absl::Status status = ReadClassNames(model, settings); !status.ok()) return status;
     if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
@@ -306,9 +411,11 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   }
   const std::vector<std::string>& labels = settings.label_names;
   if (!labels.empty() &&
-      (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty())) {
+      (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||
+       labels[0].size() > kMaxLabelBytes || labels[1].size() > kMaxLabelBytes)) {
     return Invalid("model.label_names",
-                   "name both labels, that of -1 first, differently: [\"ham\", \"spam\"]; or none");
+                   absl::StrCat("name both labels, that of -1 first, differently and in at most ",
+                                kMaxLabelBytes, " bytes each: [\"ham\", \"spam\"]; or none"));
   }
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
   return settings;

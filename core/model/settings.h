@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,22 @@ namespace perceptrond {
 // Whether classes may come up that a model was not created with. See perceptron.v1.Classes.
 enum class NewClasses : uint8_t { kNone, kNumbered, kNamed };
 
+// A model whose answers another model takes for a feature.
+struct Component {
+  enum class Output : uint8_t { kStep, kSign, kScore };
+  // "models/{model}".
+  std::string name;
+  Output output = Output::kStep;
+};
+
 // Fixed for a model's life.
 struct ModelSettings {
   FeatureSpace space;
   LearnerSettings learner;
   // Empty, or the names of -1 and +1, or of the classes that there are from the start.
   std::vector<std::string> label_names;
+  // Not empty: the space is dense, and feature i is the answer of components[i].
+  std::vector<Component> components = {};
   NewClasses new_classes = NewClasses::kNone;
 
   // Of more than the two labels -1 and +1; of several that have names.

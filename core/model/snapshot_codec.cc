@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "core/features/feature_space.h"
 
@@ -32,12 +33,50 @@ void WriteArray(std::span<const float> array, storage::StateArray& stored) {
   }
 }
 
+// What is written together: a snapshot is cut between them.
+constexpr int kFeaturesTogether = 1 << 17;
+
+void WriteRows(const RowStore& rows, storage::Snapshot& snapshot) {
+  storage::StateRows* stored = nullptr;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (stored == nullptr || stored->indices_size() > kFeaturesTogether ||
+        stored->coefficients_size() > kFeaturesTogether)
+      stored = snapshot.add_rows();
+    const Row row = rows.row(i);
+    stored->mutable_indices()->Add(row.indices, row.indices + row.size);
+    stored->mutable_values()->Add(row.values, row.values + row.size);
+    stored->add_row_ends(static_cast<uint32_t>(stored->indices_size()));
+    stored->add_coefficients(rows.coefficient(i));
+  }
+}
+
+absl::Status ReadRows(const storage::StateRows& stored, RowStore& rows) {
+  if (stored.row_ends_size() != stored.coefficients_size() ||
+      stored.indices_size() != stored.values_size())
+    return absl::DataLossError("a snapshot's rows contradict themselves");
+  uint32_t begin = 0;
+  for (int i = 0; i < stored.row_ends_size(); ++i) {
+    const uint32_t end = stored.row_ends(i);
+    if (end < begin || end > static_cast<uint32_t>(stored.indices_size()))
+      return absl::DataLossError("a snapshot's row ends where it cannot");
+    const std::span<const uint32_t> indices(stored.indices().data() + begin, end - begin);
+    if (std::adjacent_find(indices.begin(), indices.end(), std::greater_equal<>()) != indices.end())
+      return absl::DataLossError("a snapshot's row does not ascend");
+    rows.Push({indices.empty() ? kNoIndices : indices.data(), stored.values().data() + begin,
+               indices.size()},
+              stored.coefficients(i));
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 storage::Snapshot WriteState(const LearnerStateView& state) {
   storage::Snapshot snapshot;
   for (const std::span<const float> array : state.arrays) WriteArray(array, *snapshot.add_arrays());
   for (const double scalar : state.scalars) snapshot.add_scalars(scalar);
+  if (state.rows != nullptr) WriteRows(*state.rows, snapshot);
   return snapshot;
 }
 
@@ -60,6 +99,9 @@ absl::StatusOr<LearnerState> ReadState(const storage::Snapshot& snapshot) {
     }
   }
   state.scalars.assign(snapshot.scalars().begin(), snapshot.scalars().end());
+  for (const storage::StateRows& rows : snapshot.rows()) {
+    if (absl::Status status = ReadRows(rows, state.rows); !status.ok()) return status;
+  }
   return state;
 }
 

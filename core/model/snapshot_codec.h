@@ -8,9 +8,9 @@
 
 namespace perceptrond {
 
-// arrays and scalars of a snapshot.
+// arrays, scalars and rows of a snapshot.
 ::perceptron::storage::v1::Snapshot WriteState(const LearnerStateView& state);
-// The same bits again. DATA_LOSS if an array contradicts itself.
+// The same bits again. DATA_LOSS if an array or a row contradicts itself.
 absl::StatusOr<LearnerState> ReadState(const ::perceptron::storage::v1::Snapshot& snapshot);
 
 }  // namespace perceptrond

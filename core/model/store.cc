@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/learner/catalogue.h"
+#include "core/model/components.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 #include "core/model/snapshotter.h"
@@ -79,39 +80,59 @@ absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& r
   ClearOutputs(settings);
   FillDefaults(settings);
   if (absl::StatusOr<ModelSettings> read = ReadSettings(settings); !read.ok()) return read.status();
-  MutexLock lock(&headers_mutex_);
   const std::string name = settings.name();
+  storage::ModelHeader header;
+  header.set_request_id(request_id);
+  v1::Model& model = *header.mutable_model() = std::move(settings);
+  MutexLock lock(&headers_mutex_);
+  if (absl::Status status = CheckComponents(*journal_, header); !status.ok()) return status;
   absl::StatusOr<storage::ModelHeader> existing = journal_->Find(name);
   if (existing.ok()) {
     if (!request_id.empty() && existing->request_id() == request_id &&
-        SameSettings(existing->model(), settings)) {
+        SameSettings(existing->model(), model)) {
       return existing->model();
     }
     return JournalError(absl::AlreadyExistsError(""), name);
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
-  settings.set_state(v1::MODEL_STATE_ACTIVE);
-  settings.clear_update_time();
-  Stamp(settings);
-  *settings.mutable_create_time() = settings.update_time();
+  model.set_state(v1::MODEL_STATE_ACTIVE);
+  model.clear_update_time();
+  Stamp(model);
+  *model.mutable_create_time() = model.update_time();
   if (validate_only) {
-    settings.clear_uid();
-    settings.clear_etag();
-    return settings;
+    model.clear_uid();
+    model.clear_etag();
+    return model;
   }
-  settings.set_uid(RandomUid());
-  storage::ModelHeader header;
-  *header.mutable_model() = settings;
-  header.set_request_id(request_id);
+  model.set_uid(RandomUid());
+  if (absl::Status status = MarkComponents(*journal_, header); !status.ok()) return status;
   if (absl::Status status = journal_->Create(header); !status.ok())
     return JournalError(status, name);
-  if (count_.has_value()) ++*count_;
-  return settings;
+  AddToCount(1);
+  return model;
 }
 
 absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_view etag,
                                         bool validate_only,
                                         const std::function<absl::Status(v1::Model&)>& change) {
+  absl::StatusOr<v1::Model> changed = ChangeHeader(name, etag, validate_only, change);
+  if (!changed.ok() || validate_only) return changed;
+  // Behind the lock, since freezing waits for what is being learned. A model that is not loaded
+  // yet will be with the new header; one that is being loaded may have read the old.
+  std::shared_ptr<Model> loaded;
+  {
+    MutexLock lock(&mutex_);
+    AwaitLoaded(name);
+    const auto slot = slots_.find(name);
+    if (slot != slots_.end()) loaded = slot->second.model;
+  }
+  if (loaded != nullptr && loaded->uid() == changed->uid()) loaded->Change(*changed);
+  return changed;
+}
+
+absl::StatusOr<v1::Model> Store::ChangeHeader(
+    absl::string_view name, absl::string_view etag, bool validate_only,
+    const std::function<absl::Status(v1::Model&)>& change) {
   MutexLock lock(&headers_mutex_);
   absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
@@ -124,11 +145,6 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_vie
   Stamp(model);
   if (absl::Status status = journal_->Replace(*header); !status.ok())
     return JournalError(status, name);
-  // A load that began before the header was replaced must not end with the old state.
-  if (absl::StatusOr<std::shared_ptr<Model>> loaded = Acquire(name); loaded.ok()) {
-    (*loaded)->SetFrozen(model.state() == v1::MODEL_STATE_FROZEN);
-    (*loaded)->SetMarginOfInterest(model.margin_of_interest());
-  }
   return model;
 }
 
@@ -139,8 +155,11 @@ absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool 
     absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
     if (!header.ok()) return JournalError(header.status(), name);
     if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
+    if (absl::Status status = CheckUnused(*journal_, *header); !status.ok()) return status;
     if (validate_only) return absl::OkStatus();
     if (absl::Status status = DeleteModel(name); !status.ok()) return status;
+    // What stays noted is looked up before it is believed.
+    UnmarkComponents(*journal_, *header).IgnoreError();
     uid = header->model().uid();
   }
   streams_.EndAll(uid, ModelNotFound(name));
@@ -157,8 +176,9 @@ absl::Status Store::DeleteModel(absl::string_view name) {
     (void)committer_->Commit(*model);
   }
   const absl::Status deleted = journal_->Delete(name);
-  if (deleted.ok() && count_.has_value()) --*count_;
-  if (model.ok() && deleted.ok()) Forget(name);
+  if (deleted.ok()) AddToCount(-1);
+  // Also if it was not deleted: then the next to ask for it loads it anew.
+  if (model.ok()) Forget(name);
   return JournalError(deleted, name);
 }
 
@@ -225,7 +245,8 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
     MutexLock lock(&mutex_);
     doubtful_.erase(header->id());
   }
-  return Model::Load(*header, *journal_, options_.limits);
+  return Model::Load(*header, *journal_, options_.limits,
+                     [this](absl::string_view component) { return Acquire(component); });
 }
 
 void Store::Evict() {
@@ -272,6 +293,9 @@ absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, s
   for (const storage::ModelHeader& header : *headers) {
     absl::StatusOr<ModelSummary> summary = Summarize(header);
     if (!summary.ok()) return JournalError(summary.status(), header.model().name());
+    // As large as the model, and of no use to whoever looks at many.
+    if (summary->settings.learner().has_starting_weights())
+      summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
     page.push_back(*std::move(summary));
   }
   return page;
@@ -327,13 +351,22 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
 }
 
 absl::StatusOr<uint64_t> Store::Count() {
-  MutexLock lock(&headers_mutex_);
-  if (!count_.has_value()) {
-    absl::StatusOr<uint64_t> counted = journal_->Count();
-    if (!counted.ok()) return JournalError(counted.status(), "");
-    count_ = *counted;
+  {
+    MutexLock lock(&count_mutex_);
+    if (count_.has_value()) return *count_;
   }
-  return *count_;
+  // Nobody creates or deletes while they are counted.
+  MutexLock headers_lock(&headers_mutex_);
+  absl::StatusOr<uint64_t> counted = journal_->Count();
+  if (!counted.ok()) return JournalError(counted.status(), "");
+  MutexLock lock(&count_mutex_);
+  count_ = *counted;
+  return *counted;
+}
+
+void Store::AddToCount(int difference) {
+  MutexLock lock(&count_mutex_);
+  if (count_.has_value()) *count_ += static_cast<uint64_t>(difference);
 }
 
 Store::Stats Store::stats() const {

@@ -74,6 +74,7 @@ class Store {
   ~Store();
 
   // Creates a model; `settings` has its name. With validate_only only says what would be created.
+  // A composition's components must be there: CheckComponents (core/model/components.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless request_id is not empty and created the one there is.
   // INVALID_ARGUMENT.
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
@@ -83,8 +84,8 @@ class Store {
   absl::StatusOr<::perceptron::v1::Model> Change(
       absl::string_view name, absl::string_view etag, bool validate_only,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change);
-  // NOT_FOUND, ABORTED. Whoever holds the model learns that it is closed, and its open streams that
-  // they end.
+  // NOT_FOUND, ABORTED, FAILED_PRECONDITION (MODEL_IN_USE) for a component. Whoever holds the model
+  // learns that it is closed, and its open streams that they end.
   absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
 
   // The model, loaded if need be: concurrent callers wait for one load. NOT_FOUND.
@@ -92,7 +93,8 @@ class Store {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // NOT_FOUND. Loads the model.
   absl::StatusOr<ModelSummary> Get(absl::string_view name);
-  // At most `limit` models behind `after` in the order of their names. Loads none.
+  // At most `limit` models behind `after` in the order of their names, their starting weights left
+  // empty. Loads none.
   absl::StatusOr<std::vector<ModelSummary>> List(absl::string_view after, size_t limit);
 
   // How many models there are. O(models) the first time, then O(1).
@@ -112,7 +114,12 @@ class Store {
     std::list<std::string>::iterator place;
   };
 
+  absl::StatusOr<::perceptron::v1::Model> ChangeHeader(
+      absl::string_view name, absl::string_view etag, bool validate_only,
+      const std::function<absl::Status(::perceptron::v1::Model&)>& change)
+      ABSL_LOCKS_EXCLUDED(headers_mutex_);
   absl::Status DeleteModel(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_);
+  void AddToCount(int difference) ABSL_LOCKS_EXCLUDED(count_mutex_);
   absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name);
   // Lets go of models that nobody holds until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -133,8 +140,10 @@ class Store {
 
   // Headers change one at a time.
   Mutex headers_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  // Of all models; not known before it was asked for.
-  std::optional<uint64_t> count_ ABSL_GUARDED_BY(headers_mutex_);
+  // Of all models; not known before it was asked for. Not under headers_mutex_, which a deletion
+  // may hold for long: whoever scrapes metrics does not wait for it.
+  Mutex count_mutex_ ABSL_ACQUIRED_AFTER(headers_mutex_);
+  std::optional<uint64_t> count_ ABSL_GUARDED_BY(count_mutex_);
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, Slot> slots_ ABSL_GUARDED_BY(mutex_);
   std::list<std::string> lru_ ABSL_GUARDED_BY(mutex_);

@@ -135,6 +135,33 @@ void AddScaledAlong(std::span<float> weights, double step, std::span<const float
   }
 }
 
+void TakeIn(std::span<float> weights, double factor, std::span<float> sum,
+            std::span<const uint32_t> places, CompensatedSum& squared_norm) {
+  for (const uint32_t at : places) {
+    if (sum[at] == 0) continue;
+    float& weight = weights[at];
+    squared_norm.Add(-Product(weight, weight));
+    weight =
+        static_cast<float>(static_cast<double>(weight) + factor * static_cast<double>(sum[at]));
+    squared_norm.Add(Product(weight, weight));
+    sum[at] = 0;
+  }
+}
+
+bool StaysFiniteBy(std::span<const float> weights, double factor, std::span<const float> sum,
+                   double step, const Row& row) {
+  constexpr double kMax = std::numeric_limits<float>::max();
+  for (size_t i = 0; i < row.size; ++i) {
+    const uint32_t at = row.index(i);
+    const double after = sum[at] + step * static_cast<double>(row.value(i));
+    if (!(std::abs(after) <= kMax)) return false;
+    // As it will be kept.
+    const double added = factor * static_cast<double>(static_cast<float>(after));
+    if (!(std::abs(weights[at] + added) <= kMax)) return false;
+  }
+  return true;
+}
+
 void ShrinkVariances(std::span<float> variances, double confidence, const Row& row) {
   for (size_t i = 0; i < row.size; ++i) {
     float& variance = variances[row.index(i)];

@@ -47,6 +47,16 @@ void ShrinkVariances(std::span<float> variances, double confidence, const Row& r
 // weights *= factor, each rounded once; adds their squares to squared_norm. O(weights).
 void Scale(std::span<float> weights, double factor, CompensatedSum& squared_norm);
 
+// weights_i += factor sum_i and sum_i = 0 at each place where sum_i is not 0, with squared_norm as
+// above. Places ascend. O(places).
+void TakeIn(std::span<float> weights, double factor, std::span<float> sum,
+            std::span<const uint32_t> places, CompensatedSum& squared_norm);
+
+// Whether sum + step * row, rounded, and weights + factor times that stay within float32.
+// O(row.size).
+bool StaysFiniteBy(std::span<const float> weights, double factor, std::span<const float> sum,
+                   double step, const Row& row);
+
 // The largest |step x_i|, if all of them are whole numbers; else infinity. O(row.size).
 double LargestWholeStep(double step, const Row& row);
 

@@ -3,15 +3,19 @@
 //
 //   learners_table DIRECTORY-OF-THE-DATA-SETS
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tests/support/models.h"
 #include "tests/support/papers.h"
+#include "tests/support/papers_with_rows.h"
 #include "tests/support/svmlight.h"
 
 namespace perceptrond {
@@ -19,6 +23,7 @@ namespace {
 
 using testing::Columns;
 using testing::LoneModel;
+using testing::Of;
 using testing::Paper;
 using testing::SvmData;
 using testing::SvmExample;
@@ -34,44 +39,54 @@ struct DataSet {
   uint32_t dimension = 0;
 };
 
-// The perceptron: what papers.h has in its averaged form, without the average.
-class PaperPerceptron final : public Paper {
- public:
-  explicit PaperPerceptron(size_t dimension) : Paper(dimension) {}
-
- private:
-  bool Move(const testing::Vector& x, int y, double signed_score) override {
-    if (signed_score > 0) return false;
-    Add(y, x);
-    return true;
-  }
-};
-
 struct Contender {
   v1::LearnerKind kind;
-  std::function<std::unique_ptr<Paper>(size_t)> paper;
+  testing::MakePaper paper;
   std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
-  std::string note;
+  std::string note = {};
 };
 
-template <typename P, typename... Args>
-std::function<std::unique_ptr<Paper>(size_t)> Of(Args... args) {
-  return [=](size_t dimension) { return std::make_unique<P>(dimension, args...); };
+// exp(-||x - z||^2)
+double Gaussian(std::span<const double> x, std::span<const double> z) {
+  double square = 0;
+  for (size_t i = 0; i < x.size(); ++i) square += (x[i] - z[i]) * (x[i] - z[i]);
+  return std::exp(-square);
+}
+
+// (1 + x . z)^2
+double Quadratic(std::span<const double> x, std::span<const double> z) {
+  const double base = 1 + std::inner_product(x.begin(), x.end(), z.begin(), 0.0);
+  return base * base;
+}
+
+void SetQuadratic(v1::Learner& learner) {
+  learner.mutable_kernel()->mutable_polynomial()->set_degree(2);
 }
 
 std::vector<Contender> Contenders() {
-  return {{v1::LEARNER_KIND_PERCEPTRON, Of<PaperPerceptron>()},
-          {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperAveraged>()},
-          {v1::LEARNER_KIND_POCKET, Of<testing::PaperPocket>()},
-          {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.9)},
-          {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperPassiveAggressive>(0, 1.0)},
-          {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.1),
-           [](v1::Learner& learner) { learner.set_aggressiveness(0.1); }, " (C = 0.1)"},
-          {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.1),
-           [](v1::Learner& learner) { learner.set_aggressiveness(0.1); }, " (C = 0.1)"},
-          {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(1.0)},
-          {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.1),
-           [](v1::Learner& learner) { learner.set_step_size(0.1); }, " (eta = 0.1)"}};
+  return {
+      {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperPerceptron>()},
+      {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperAveraged>()},
+      {v1::LEARNER_KIND_POCKET, Of<testing::PaperPocket>()},
+      {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.9)},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperPassiveAggressive>(0, 1.0)},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.1),
+       [](v1::Learner& learner) { learner.set_aggressiveness(0.1); }, " (C = 0.1)"},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.1),
+       [](v1::Learner& learner) { learner.set_aggressiveness(0.1); }, " (C = 0.1)"},
+      {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(1.0)},
+      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.1),
+       [](v1::Learner& learner) { learner.set_step_size(0.1); }, " (eta = 0.1)"},
+      {v1::LEARNER_KIND_POCKET, Of<testing::PaperRatchet>(size_t{1000}),
+       [](v1::Learner& learner) { learner.set_ratchet_examples(1000); }, " (ratchet over 1000)"},
+      {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{0})},
+      {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{100}),
+       [](v1::Learner& learner) { learner.set_mini_batch(100); }, " (mini-batch 100)"},
+      {v1::LEARNER_KIND_VOTED_PERCEPTRON, Of<testing::PaperVoted>(size_t{1000})},
+      {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<testing::PaperForgetron>(&Gaussian, size_t{1000}),
+       [](v1::Learner&) {}, " (Gaussian, gamma = 1)"},
+      {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<testing::PaperForgetron>(&Quadratic, size_t{1000}),
+       &SetQuadratic, " (polynomial, degree 2)"}};
 }
 
 struct Figures {
@@ -83,7 +98,7 @@ struct Figures {
 double Percent(double part, size_t whole) { return 100 * part / static_cast<double>(whole); }
 
 Figures MeasurePaper(const Contender& contender, const DataSet& data) {
-  const std::unique_ptr<Paper> paper = contender.paper(data.dimension + 1);
+  const std::unique_ptr<Paper> paper = contender.paper(data.dimension + 1, /*offset=*/true);
   Figures figures;
   const auto augmented = [&](const SvmExample& example) {
     return testing::Augmented(example, data.dimension, true);
@@ -92,14 +107,15 @@ Figures MeasurePaper(const Contender& contender, const DataSet& data) {
     double wrong = 0;
     for (const SvmExample& example : data.train)
       wrong += paper->Learn(augmented(example), example.label) ? 1 : 0;
+    paper->EndPass();
     if (pass == 1) figures.progressive = Percent(wrong, data.train.size());
     if (pass > 1 && pass < kPasses) continue;
     const int at = pass == 1 ? 0 : 1;
     figures.updates[at] = paper->updates();
-    const testing::Vector answer = paper->Answer();
+    const auto answers = paper->Answers();
     wrong = 0;
     for (const SvmExample& example : data.test) {
-      const int predicted = testing::Product(answer, augmented(example)) > 0 ? 1 : -1;
+      const int predicted = answers(augmented(example)) > 0 ? 1 : -1;
       wrong += predicted != example.label ? 1 : 0;
     }
     if (!data.test.empty()) figures.held_out[at] = Percent(wrong, data.test.size());

@@ -27,10 +27,13 @@ TEST(ClassLabels, AreWholeNumbersBelowTheMostOrNames) {
   EXPECT_EQ(Read(rule, "2.0"), 2);
   for (const char* text : {"3", "-1", "0.5", "", "nan", "tea"})
     EXPECT_EQ(Read(rule, text), Row::kNoLabel) << text;
+  rule.names = {"tea", "rum", "ale"};
+  EXPECT_EQ(Read(rule, "ale"), 2);
+  EXPECT_EQ(Read(rule, "2"), 2);
   rule.names = {"tea", "2", "ale"};
   EXPECT_EQ(Read(rule, "ale"), 2);
-  EXPECT_EQ(Read(rule, "2"), 1) << "a name goes before a number";
-  EXPECT_EQ(Read(rule, "0"), 0);
+  EXPECT_EQ(Read(rule, "2"), 1) << "where a name is a number a number is a name";
+  EXPECT_EQ(Read(rule, "0"), Row::kNoLabel);
 }
 
 TEST(ClassLabels, AreNamesAsTheyStandWhereClassesComeUpByName) {

@@ -122,6 +122,22 @@ TEST(Labels, AreNamesOrSignsAndZeroOnlyWhereStated) {
   EXPECT_EQ(*ParseLabel(rule, "0"), -1);
 }
 
+TEST(Labels, WhereANameIsANumberANumberIsANameOrNothing) {
+  LabelRule rule;
+  rule.names = {"1", "2"};
+  EXPECT_EQ(*ParseLabel(rule, "1"), -1);
+  EXPECT_EQ(*ParseLabel(rule, "2"), 1);
+  for (const char* other : {"1.0", "+1", "-1", "0"}) EXPECT_FALSE(ParseLabel(rule, other).ok());
+}
+
+TEST(JsonLines, ANumberIsALabelsNumberWhateverItsName) {
+  FormatOptions options = Options(FormatKind::kJsonl);
+  options.labels.names = {"1", "2"};
+  const auto format = Make(options);
+  EXPECT_EQ(Parsed(format.get(), R"({"dense": {"values": [1]}, "label": 1})").label, 1);
+  EXPECT_EQ(Parsed(format.get(), R"({"dense": {"values": [1]}, "labelName": "1"})").label, -1);
+}
+
 TEST(Vw, NamesFeaturesByTheirNamespaceAndMultipliesByItsWeight) {
   const auto format = Make(Options(FormatKind::kVw));
   const Row row = Parsed(format.get(), "1 1.0 'tag|words:2 free win:3 | plain |info len:-4.5");

@@ -21,7 +21,7 @@ expect 0 'perceptronctl [0-9]' --version
 expect 0 'A first model' --help
 expect 0 'reconnecting included' --help
 expect 0 '4 no answer within --timeout' --help
-for command in create list get update delete freeze unfreeze learn predict watch health; do
+for command in create list get update delete freeze unfreeze learn predict explain draw watch health; do
   expect 0 'Example' "$command" --help
 done
 expect 2 'subcommand'

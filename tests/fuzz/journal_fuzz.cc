@@ -1,6 +1,7 @@
 // Any bytes as what a journal holds: a model loads and is sound, or the load says DATA_LOSS. The
-// first byte chooses the feature space and what the rest is: a snapshot (0x80), a record, or
-// (0x40) a byte that says how long the snapshot is, that snapshot, and a record behind it.
+// first byte chooses the feature space, the learner and what the rest is: a snapshot (0x80), a
+// record, or (0x40) a byte that says how long the snapshot is, that snapshot, and a record behind
+// it.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <optional>
 
 #include "core/journal/memory_journal.h"
+#include "core/learner/catalogue.h"
 #include "core/model/model.h"
 #include "tests/support/journal_decorator.h"
 
@@ -78,12 +80,18 @@ storage::ModelHeader Header(uint8_t choice) {
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(4);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(3);
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
-  if ((choice & 0x08) != 0) {
-    perceptron::v1::Classes& classes =
-        *header.mutable_model()->mutable_learner()->mutable_classes();
-    classes.set_max_classes(3);
-    classes.set_new_classes((choice & 0x10) != 0 ? perceptron::v1::Classes::NEW_CLASSES_NAMED
-                                                 : perceptron::v1::Classes::NEW_CLASSES_NUMBERED);
+  // 0 to 2: the perceptron. Behind the last learner they begin again, with several classes.
+  const auto learners = static_cast<int>(perceptrond::Catalogue().size());
+  const int number = (choice & 0x3f) / 3;
+  const perceptrond::CatalogueEntry& entry =
+      perceptrond::Catalogue()[static_cast<size_t>(number % learners)];
+  perceptron::v1::Learner& learner = *header.mutable_model()->mutable_learner();
+  learner.set_kind(static_cast<perceptron::v1::LearnerKind>(1 + number % learners));
+  if (number >= learners && entry.make_multiclass != nullptr) {
+    learner.mutable_classes()->set_max_classes(3);
+    learner.mutable_classes()->set_new_classes(choice % 2 == 0
+                                                   ? perceptron::v1::Classes::NEW_CLASSES_NAMED
+                                                   : perceptron::v1::Classes::NEW_CLASSES_NUMBERED);
   }
   perceptrond::FillDefaults(*header.mutable_model());
   return header;

@@ -1,4 +1,6 @@
 // perceptronctl learns: every rule, until it converges, on the textbook's and on real data.
+#include <map>
+
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
@@ -20,6 +22,68 @@ TEST_F(CtlTest, XorIsProvenNotSeparableAndIsLearnedWithTheProductOfItsInputs) {
   EXPECT_THAT(model.weights().indices(), ::testing::ElementsAre(2));
   EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(4));
   EXPECT_EQ(Ctl("create odd --dimension 2 --interactions-only").exit_code, 2);
+}
+
+TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
+  const std::string options = " - --format svmlight --index-base 1 --until-converged";
+  const auto table = [](const std::vector<int>& labels) {
+    std::string text;
+    for (int i = 0; i < 4; ++i) {
+      text += (labels[static_cast<size_t>(i)] > 0 ? "+1 1:" : "-1 1:") + std::to_string(i / 2) +
+              " 2:" + std::to_string(i % 2) + "\n";
+    }
+    return text;
+  };
+  for (const auto& [gate, labels] :
+       std::map<std::string, std::vector<int>>{{"or", {-1, 1, 1, 1}}, {"nand", {1, 1, 1, -1}}}) {
+    ASSERT_EQ(Ctl("create " + gate + " --dimension 2").exit_code, 0);
+    ASSERT_EQ(Ctl("learn " + gate + options, table(labels)).exit_code, 0);
+  }
+  ASSERT_EQ(Ctl("create xor --compose or,nand").exit_code, 0);
+  EXPECT_THAT(Ctl("get xor").out, ::testing::HasSubstr("the answers of or (step), nand (step)"));
+  EXPECT_EQ(Ctl("learn xor" + options, table({-1, 1, 1, -1})).exit_code, 0);
+  EXPECT_EQ(
+      CtlOut("predict xor - --format svmlight --index-base 1 --summary", table({-1, 1, 1, -1}))
+          .exit_code,
+      0);
+  const CommandResult refused = Ctl("delete or");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.out, ::testing::HasSubstr("MODEL_IN_USE"));
+  const CommandResult cycle = Ctl("create loop --compose or,loop");
+  EXPECT_NE(cycle.exit_code, 0);
+  EXPECT_THAT(cycle.out, ::testing::HasSubstr("COMPOSITION_CYCLE"));
+  EXPECT_EQ(Ctl("create odd --compose or:sometimes").exit_code, 2);
+
+TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
+  const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
+  const CommandResult made =
+      Ctl("create xor --dimension 2 --learner kernel-perceptron --kernel polynomial --budget 10");
+  EXPECT_EQ(made.exit_code, 0) << made.out;
+  EXPECT_THAT(made.out, ::testing::HasSubstr("budget 10, kernel (1 + x z)^2"));
+  EXPECT_EQ(Ctl("learn xor - --format svmlight --index-base 1 --until-converged", xor_).exit_code,
+            0);
+  EXPECT_EQ(Json<v1::Model>("get xor").report().state(), v1::CONVERGENCE_STATE_CONVERGED);
+  const CommandResult weights = Ctl("get xor --weights");
+  EXPECT_EQ(weights.exit_code, 1);
+  EXPECT_THAT(weights.out, ::testing::HasSubstr("NOT_LINEAR"));
+  EXPECT_THAT(weights.out, ::testing::HasSubstr("no one vector of weights"));
+  EXPECT_EQ(Ctl("create odd --dimension 2 --learner kernel-perceptron --kernel-degree 3").exit_code,
+            2);
+  EXPECT_EQ(Ctl("create odd --dimension 2 --kernel linear").exit_code, 1);
+}
+
+TEST_F(CtlTest, TheBatchPerceptronStepsAtTheEndOfEachPass) {
+  const CommandResult made = Ctl("create and --dimension 2 --learner batch-perceptron");
+  EXPECT_EQ(made.exit_code, 0) << made.out;
+  const CommandResult learned =
+      Ctl("learn and - --format svmlight --index-base 1 --until-converged", and_);
+  EXPECT_EQ(learned.exit_code, 0) << learned.out;
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 10: 4 examples, 0 mistakes"));
+  // 15 mistakes and 9 steps.
+  const v1::Model model = Json<v1::Model>("get and --weights");
+  EXPECT_EQ(model.revision(), 24);
+  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(2, 2));
+  EXPECT_EQ(model.weights().offset(), -3);
 }
 
 TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {

@@ -91,6 +91,20 @@ TEST_F(LearnStreamTest, ReplayedNumbersAreAcknowledgedAndNotLearnedAgain) {
   EXPECT_EQ(Get("line").report().examples(), 6);
 }
 
+TEST_F(LearnStreamTest, MessagesThatFollowAReplayAreReplaysTooUnlessTheySayOtherwise) {
+  for (int round = 0; round < 2; ++round) {
+    RawLearnStream stream(*learning_, "models/line", "p");
+    v1::LearnStreamRequest first = Line();
+    first.set_first_offset(0);
+    EXPECT_EQ(stream.Ask(first).duplicates(), round * 4);
+    const v1::LearnResult second = stream.Ask(Line());
+    EXPECT_EQ(second.duplicates(), round * 4);
+    EXPECT_EQ(second.acknowledged_through(), 7);
+    EXPECT_TRUE(stream.Finish().ok());
+  }
+  EXPECT_EQ(Get("line").report().examples(), 8);
+}
+
 TEST_F(LearnStreamTest, AGapIsRefusedInBandAndSaysWhatIsExpected) {
   RawLearnStream stream(*learning_, "line", "p");
   stream.Open();

@@ -170,6 +170,23 @@ TEST_F(PredictTest, AWatcherDoesNotGoOnToAnotherModelOfTheSameName) {
   EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(PredictTest, AWatchEndsWithItsModelHoweverLongItWouldHaveWaited) {
+  grpc::ClientContext context;
+  v1::WatchModelRequest request;
+  request.set_name("models/plane");
+  request.mutable_min_interval()->set_seconds(86400);
+  const auto watch = learning_->WatchModel(&context, request);
+  v1::WatchModelResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  grpc::ClientContext deleting;
+  v1::DeleteModelRequest remove;
+  remove.set_name("models/plane");
+  google::protobuf::Empty empty;
+  ASSERT_TRUE(models_->DeleteModel(&deleting, remove, &empty).ok());
+  EXPECT_FALSE(watch->Read(&response));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_F(PredictTest, ABadValueOfANameIsNamedWhereTheSenderPutIt) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_named()->set_max_features(3);

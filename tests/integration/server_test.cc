@@ -2,7 +2,9 @@
 // ends.
 #include <grpcpp/security/credentials.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "tests/integration/fixture.h"
 
@@ -57,6 +59,40 @@ TEST_F(ServerProcessTest, ReflectionNamesTheServices) {
   EXPECT_THAT(answers[0], ::testing::HasSubstr("perceptron.v1.LearningService"));
 }
 
+// Whether the server has begun to answer calls of this method, by its metrics.
+bool HasStarted(int metrics_port, const std::string& method) {
+  const CommandResult metrics =
+      RunCommand("curl -sf http://127.0.0.1:" + std::to_string(metrics_port) + "/metrics");
+  const size_t series =
+      metrics.out.find("grpc_server_started_total{grpc_method=\"" + method + "\"");
+  if (series == std::string::npos) return false;
+  return std::strtod(metrics.out.c_str() + metrics.out.find("} ", series) + 2, nullptr) > 0;
+}
+
+TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
+  // A map that makes a prediction of many rows take a while.
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(1);
+  v1::FeatureMap::Fourier& fourier =
+      *settings.mutable_feature_space()->mutable_map()->mutable_fourier();
+  fourier.set_dimension(1'000'000);
+  fourier.set_gamma(1);
+  Create("slow", settings);
+  v1::PredictRequest request;
+  request.set_model("models/slow");
+  request.mutable_columns()->set_dense_width(1);
+  for (int i = 0; i < 300; ++i) request.mutable_columns()->add_values(static_cast<float>(i));
+  v1::PredictResponse response;
+  grpc::Status status;
+  std::thread caller([&] { status = Predict(request, &response); });
+  while (!HasStarted(server_.metrics_port(), "Predict")) {
+  }
+  EXPECT_EQ(server_.Terminate(), 0);
+  caller.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.scores_size(), 300);
+}
+
 TEST_F(ServerProcessTest, AUnixSocketServes) {
   const TempDir dir;
   const std::string address = "unix:" + dir.path() + "/socket";
@@ -67,6 +103,18 @@ TEST_F(ServerProcessTest, AUnixSocketServes) {
   EXPECT_TRUE(v1::ModelService::NewStub(channel)
                   ->ListModels(&context, v1::ListModelsRequest(), &models)
                   .ok());
+}
+
+TEST_F(ServerProcessTest, AUnixSocketIsNotTakenFromTheServerThatHasItButFromOneThatIsGone) {
+  const TempDir dir;
+  const std::string address = "unix:" + dir.path() + "/socket";
+  ServerProcess server(dir.path() + "/data", {"--address", address});
+  const CommandResult second =
+      RunServer("--address " + address + " --journal memory --metrics-address off");
+  EXPECT_NE(second.exit_code, 0);
+  EXPECT_THAT(second.out, ::testing::HasSubstr("another server does"));
+  server.Kill();
+  const ServerProcess third(dir.path() + "/data", {"--address", address});
 }
 
 TEST_F(ServerProcessTest, TlsServesThoseWhoSpeakItAndNobodyElse) {

@@ -8,6 +8,7 @@ shellcheck=${2:-shellcheck}
 cd "$root"
 files=$(find deploy tests -name '*.sh' | sort)
 if [ -f .ci/run ]; then files="$files .ci/run"; fi
+if [ -d docs ]; then files="$files $(find docs -name '*.sh' | sort)"; fi
 # shellcheck disable=SC2086  # a list of words
 "$shellcheck" $files
 echo "$(echo "$files" | wc -w) scripts are clean"

@@ -80,10 +80,20 @@ struct LoneModel {
   Producer producer{""};
 };
 
-// What must be the same of a model before and after it was away, to the bit. Snapshot's time is
-// left out.
+// As freezing and unfreezing do, without a store.
+inline void Freeze(Model& model, bool frozen) {
+  v1::Model settings;
+  settings.set_state(frozen ? v1::MODEL_STATE_FROZEN : v1::MODEL_STATE_ACTIVE);
+  model.Change(settings);
+}
+
+// What must be the same of two models that learned the same, and of one before and after it was
+// away, to the bit. Snapshot's time is left out, and so are the curves, whose points have times;
+// tests/core/model/history_test.cc is about those.
 inline std::string StateBytes(const Model& model) {
-  return model.MakeSnapshot().SerializeAsString();
+  storage::Snapshot snapshot = model.MakeSnapshot();
+  snapshot.clear_history();
+  return snapshot.SerializeAsString();
 }
 
 // One message of a named producer through a store, acknowledged: learned and committed.

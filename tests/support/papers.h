@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tests/support/svmlight.h"
@@ -26,13 +28,21 @@ class Paper {
   virtual ~Paper() = default;
   // Judges and learns; says whether the prediction was wrong (y s <= 0).
   bool Learn(const Vector& x, int y) {
-    const double signed_score = y * Product(w_, x);
+    const double signed_score = y * Score(x);
     if (Move(x, y, signed_score)) ++updates_;
     Judged();
     return signed_score <= 0;
   }
-  // What it answers with.
+  // A pass over the data ends.
+  virtual void EndPass() {}
+  // What it learns by.
+  virtual double Score(const Vector& x) const { return Product(w_, x); }
+  // What it answers with, if that is one vector.
   virtual Vector Answer() const { return w_; }
+  // What it answers, as it stands now.
+  virtual std::function<double(const Vector&)> Answers() const {
+    return [answer = Answer()](const Vector& x) { return Product(answer, x); };
+  }
   uint64_t updates() const { return updates_; }
 
  protected:
@@ -43,9 +53,34 @@ class Paper {
     for (size_t i = 0; i < x.size(); ++i) w_[i] += step * x[i];
   }
   Vector w_;
+  uint64_t updates_ = 0;
+};
+
+// Makes a paper's rule for vectors of a dimension; `offset` says whether their last coordinate is
+// the offset's.
+using MakePaper = std::function<std::unique_ptr<Paper>(size_t dimension, bool offset)>;
+
+template <typename P, typename... Args>
+MakePaper Of(Args... args) {
+  return [=](size_t dimension, bool offset) -> std::unique_ptr<Paper> {
+    if constexpr (std::is_constructible_v<P, size_t, bool, Args...>)
+      return std::make_unique<P>(dimension, offset, args...);
+    else
+      return std::make_unique<P>(dimension, args...);
+  };
+}
+
+// Rosenblatt 1958.
+class PaperPerceptron final : public Paper {
+ public:
+  explicit PaperPerceptron(size_t dimension) : Paper(dimension) {}
 
  private:
-  uint64_t updates_ = 0;
+  bool Move(const Vector& x, int y, double signed_score) override {
+    if (signed_score > 0) return false;
+    Add(y, x);
+    return true;
+  }
 };
 
 // Freund, Schapire 1999, figure 1, with the average in place of the vote: every example's weights

@@ -83,6 +83,7 @@ TEST_P(PolynomialOf, HasEveryMonomialAtItsDocumentedIndex) {
   const std::vector<float> mapped = Values(space, Columns().AddDense(row, 1).batch());
   for (uint32_t index = 0; index < monomials.size(); ++index) {
     EXPECT_EQ(MonomialIndex(monomials[index], space.size, space.map), index);
+    EXPECT_EQ(MonomialFactors(index, space.size, space.map), monomials[index]);
     double product = 1;
     for (auto factor = monomials[index].rbegin(); factor != monomials[index].rend(); ++factor)
       product *= row[*factor];

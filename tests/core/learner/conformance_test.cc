@@ -49,7 +49,26 @@ std::vector<uint64_t> Bits(const Learner& learner) {
     for (const float value : array) bits.push_back(std::bit_cast<uint32_t>(value));
   }
   for (const double scalar : state.scalars) bits.push_back(std::bit_cast<uint64_t>(scalar));
+  for (size_t i = 0; state.rows != nullptr && i < state.rows->size(); ++i) {
+    const Row row = state.rows->row(i);
+    bits.push_back(std::bit_cast<uint64_t>(state.rows->coefficient(i)));
+    for (size_t j = 0; j < row.size; ++j) {
+      bits.push_back(row.index(j));
+      bits.push_back(std::bit_cast<uint32_t>(row.value(j)));
+    }
+  }
   return bits;
+}
+
+// As a snapshot would keep it.
+LearnerState CopyOfState(const Learner& learner) {
+  const LearnerStateView view = learner.State();
+  LearnerState state;
+  for (const std::span<const float> array : view.arrays)
+    state.arrays.emplace_back(array.begin(), array.end());
+  state.scalars = view.scalars;
+  if (view.rows != nullptr) state.rows = *view.rows;
+  return state;
 }
 
 uint64_t BitsOf(double value) { return std::bit_cast<uint64_t>(value); }
@@ -72,6 +91,11 @@ class LearnerConformance : public ::testing::TestWithParam<Setting> {
     settings.tie_rule = tie;
     settings.offset_value = offset;
     settings.step_size = step;
+    // Small enough that batches end and rows are let go of.
+    settings.mini_batch = 7;
+    settings.budget = 20;
+    settings.ratchet_examples = 10;
+    settings.kernel.gamma = 0.05;
     if (tie == TieRule::kCorrect) {
       settings.start.indices = {1, 4};
       settings.start.values = {0.25F, -1.5F};
@@ -81,6 +105,7 @@ class LearnerConformance : public ::testing::TestWithParam<Setting> {
 
   // As core/model uses a learner. Says whether it was updated.
   static bool Learn(Learner& learner, const Row& row, const Target& target) {
+    if (learner.BatchIsFull(target.age)) learner.EndBatch();
     const Judgement judgement = learner.Judge(row, target.label);
     EXPECT_TRUE(judgement.update || !judgement.mistake);
     if (!judgement.update || !learner.CanUpdate(row, target, judgement)) return false;
@@ -92,6 +117,7 @@ class LearnerConformance : public ::testing::TestWithParam<Setting> {
     size_t updates = 0;
     for (size_t i = 0; i < batch.rows(); ++i)
       updates += Learn(learner, batch.row(i), {batch.labels[i], 1, age + i}) ? 1 : 0;
+    if (learner.BatchIsFull(age + batch.rows())) learner.EndBatch();
     return updates;
   }
 
@@ -185,10 +211,12 @@ TEST_P(LearnerConformance, TheUpdatesAloneGiveTheSameBits) {
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (Learn(*learner, batch.row(i), {batch.labels[i], 1, i})) updates.push_back(i);
   }
+  if (learner->BatchIsFull(batch.rows())) learner->EndBatch();
   const std::unique_ptr<Learner> replica = Make();
   for (const size_t i : updates) {
     EXPECT_TRUE(Learn(*replica, batch.row(i), {batch.labels[i], 1, i})) << "row " << i;
   }
+  if (replica->BatchIsFull(batch.rows())) replica->EndBatch();
   EXPECT_EQ(Bits(*replica), Bits(*learner));
 }
 
@@ -197,13 +225,8 @@ TEST_P(LearnerConformance, ARestoredLearnerGoesOnWithTheSameBits) {
   const Columns then(Noise(6, 100));
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, first.batch());
-  LearnerState state;
-  const LearnerStateView view = learner->State();
-  for (const std::span<const float> array : view.arrays)
-    state.arrays.emplace_back(array.begin(), array.end());
-  state.scalars = view.scalars;
   const std::unique_ptr<Learner> restored = Make();
-  ASSERT_TRUE(restored->Restore(state));
+  ASSERT_TRUE(restored->Restore(CopyOfState(*learner)));
   EXPECT_EQ(Bits(*restored), Bits(*learner));
   EXPECT_EQ(AnswerBits(*restored, 100), AnswerBits(*learner, 100));
   EXPECT_EQ(BitsOf(restored->squared_norm()), BitsOf(learner->squared_norm()));
@@ -219,12 +242,16 @@ TEST_P(LearnerConformance, AStateOfAnotherShapeIsRefusedAndChangesNothing) {
   LearnAll(*learner, Columns(Noise(7, 20)).batch());
   const std::vector<uint64_t> before = Bits(*learner);
   EXPECT_FALSE(learner->Restore(LearnerState{}));
-  LearnerState extra;
-  for (const std::span<const float> array : learner->State().arrays)
-    extra.arrays.emplace_back(array.begin(), array.end());
+  LearnerState extra = CopyOfState(*learner);
   extra.arrays.emplace_back(3);
-  extra.scalars = learner->State().scalars;
   EXPECT_FALSE(learner->Restore(extra));
+  LearnerState longer = CopyOfState(*learner);
+  longer.scalars.push_back(0);
+  EXPECT_FALSE(learner->Restore(longer));
+  // More rows than it keeps, whether it keeps any or not.
+  LearnerState crowded = CopyOfState(*learner);
+  while (crowded.rows.size() <= 20) crowded.rows.Push({kNoIndices, nullptr, 0}, 1);
+  EXPECT_FALSE(learner->Restore(crowded));
   EXPECT_EQ(Bits(*learner), before);
 }
 
@@ -275,7 +302,8 @@ TEST_P(LearnerConformance, ZerosLeftOutChangeNoUpdate) {
   }
   const Hypothesis a = one->AnswerHypothesis(labels.size());
   const Hypothesis b = other->AnswerHypothesis(labels.size());
-  for (size_t i = 0; i < kDimension; ++i)
+  ASSERT_EQ(a.weights.size(), b.weights.size());
+  for (size_t i = 0; i < a.weights.size(); ++i)
     EXPECT_NEAR(a.weights[i], b.weights[i], 1e-4 * (1 + std::abs(a.weights[i])));
   EXPECT_NEAR(a.offset, b.offset, 1e-4 * (1 + std::abs(a.offset)));
 }
@@ -305,6 +333,7 @@ class NamedOrder {
     for (size_t i = 0; i < batch.rows(); ++i) {
       mapper.Resolve(dictionary_);
       const Target target{batch.labels[i], 1, age_++};
+      if (learner_->BatchIsFull(target.age)) learner_->EndBatch();
       if (!learner_->Judge(mapper.Map(i), target.label).update) continue;
       if (space_.kind == FeatureSpace::Kind::kNamed) {
         std::vector<absl::string_view> unknown;
@@ -378,7 +407,10 @@ TEST_P(LearnerConformance, NoUpdateLeavesFloat32) {
   }
 }
 
-TEST_P(LearnerConformance, TheNormIsThatOfTheWeights) {
+// Of rules that answer by one vector of weights.
+class LinearConformance : public LearnerConformance {};
+
+TEST_P(LinearConformance, TheNormIsThatOfTheWeights) {
   const std::unique_ptr<Learner> learner = Make();
   const Columns columns(Noise(12, 300));
   LearnAll(*learner, columns.batch());
@@ -389,7 +421,7 @@ TEST_P(LearnerConformance, TheNormIsThatOfTheWeights) {
   EXPECT_GE(learner->augmented_squared_norm(), learner->squared_norm());
 }
 
-TEST_P(LearnerConformance, AnswersAreTheScoresOfTheHypothesisItShows) {
+TEST_P(LinearConformance, AnswersAreTheScoresOfTheHypothesisItShows) {
   const std::unique_ptr<Learner> learner = Make();
   const Columns columns(Noise(14, 300));
   LearnAll(*learner, columns.batch());
@@ -416,13 +448,8 @@ TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
     if (!judgement.update) continue;
     std::vector<double> moved;
     for (const double weight : {1.0, 2.0}) {
-      LearnerState state;
-      const LearnerStateView view = learner->State();
-      for (const std::span<const float> array : view.arrays)
-        state.arrays.emplace_back(array.begin(), array.end());
-      state.scalars = view.scalars;
       const std::unique_ptr<Learner> copy = Make();
-      ASSERT_TRUE(copy->Restore(std::move(state)));
+      ASSERT_TRUE(copy->Restore(CopyOfState(*learner)));
       copy->Update(row, {label, weight, 60}, judgement);
       moved.push_back(std::abs(copy->Score(row) - judgement.score));
     }
@@ -441,8 +468,8 @@ TEST_P(LearnerConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   learner->Grow(100);
   ASSERT_EQ(learner->size(), 100U);
   const std::vector<float> weights = learner->AnswerHypothesis(60).weights;
-  ASSERT_EQ(weights.size(), 100U);
-  for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(weights[i], 0);
+  ASSERT_EQ(weights.size(), std::get<0>(GetParam())->form == Form::kKernel ? 0U : 100U);
+  for (size_t i = kDimension; i < weights.size(); ++i) EXPECT_EQ(weights[i], 0);
   EXPECT_EQ(BitsOf(learner->Score(columns.batch().row(0))), BitsOf(before));
   learner->Grow(5);
   EXPECT_EQ(learner->size(), 100U);
@@ -454,6 +481,8 @@ std::vector<Setting> Settings(bool (*chosen)(const CatalogueEntry&)) {
   for (const CatalogueEntry* const entry : Entries()) {
     if (!chosen(*entry)) continue;
     for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive, TieRule::kCorrect}) {
+      // Needs weights to start from.
+      if (tie == TieRule::kCorrect && entry->form == Form::kKernel) continue;
       for (const double offset : {0.0, 1.0, 0.25, 7.5}) {
         settings.emplace_back(entry, tie, offset, 1.0);
         if ((entry->options & kTakesStepSize) == 0) continue;
@@ -467,6 +496,11 @@ std::vector<Setting> Settings(bool (*chosen)(const CatalogueEntry&)) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, LearnerConformance,
                          ::testing::ValuesIn(Settings([](const CatalogueEntry&) { return true; })),
+                         SettingName);
+INSTANTIATE_TEST_SUITE_P(Catalogue, LinearConformance,
+                         ::testing::ValuesIn(Settings([](const CatalogueEntry& entry) {
+                           return entry.form == Form::kLinear;
+                         })),
                          SettingName);
 INSTANTIATE_TEST_SUITE_P(Catalogue, WeightConformance,
                          ::testing::ValuesIn(Settings([](const CatalogueEntry& entry) {

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
 #include "tests/support/papers.h"
+#include "tests/support/papers_with_rows.h"
 #include "tests/support/shared_data.h"
 
 namespace perceptrond {
@@ -15,6 +16,7 @@ namespace {
 using testing::Columns;
 using testing::DenseSettings;
 using testing::LoneModel;
+using testing::Of;
 using testing::Paper;
 using testing::SvmData;
 using testing::SvmExample;
@@ -22,14 +24,9 @@ namespace v1 = ::perceptron::v1;
 
 struct Rule {
   v1::LearnerKind kind;
-  std::function<std::unique_ptr<Paper>(size_t dimension)> paper;
+  testing::MakePaper paper;
   std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
 };
-
-template <typename P, typename... Args>
-std::function<std::unique_ptr<Paper>(size_t)> Of(Args... args) {
-  return [=](size_t dimension) { return std::make_unique<P>(dimension, args...); };
-}
 
 const Rule kRules[] = {
     {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperAveraged>()},
@@ -47,6 +44,12 @@ const Rule kRules[] = {
      [](v1::Learner& learner) { learner.set_regularization(10); }},
     {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.02),
      [](v1::Learner& learner) { learner.set_step_size(0.02); }},
+    {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperPerceptron>()},
+    {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{0})},
+    {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{7}),
+     [](v1::Learner& learner) { learner.set_mini_batch(7); }},
+    {v1::LEARNER_KIND_POCKET, Of<testing::PaperRatchet>(size_t{60}),
+     [](v1::Learner& learner) { learner.set_ratchet_examples(60); }},
 };
 
 void PrintTo(const Rule& rule, std::ostream* out) { *out << v1::LearnerKind_Name(rule.kind); }
@@ -67,13 +70,15 @@ TEST_P(RuleTest, DoesAsItsPaperSays) {
   if (!path) GTEST_SKIP() << file << " is not there: set PERCEPTROND_DATA";
   SvmData data = testing::ReadSvmlight(*path);
   if (data.examples.size() > 1500) data.examples.resize(1500);
-  const std::unique_ptr<Paper> paper = rule.paper(data.dimension + (offset ? 1 : 0));
+  const std::unique_ptr<Paper> paper = rule.paper(data.dimension + (offset ? 1 : 0), offset);
   LoneModel lone(Settings(rule, data.dimension, offset));
   uint64_t mistakes = 0;
   for (const SvmExample& example : data.examples)
     mistakes += paper->Learn(Augmented(example, data.dimension, offset), example.label) ? 1 : 0;
   for (size_t at = 0; at < data.examples.size(); at += 97)
     lone.Learn(Columns(data.examples, at, at + 97).batch());
+  paper->EndPass();
+  lone.Learn(Batch(), 1);
   const Report report = lone.model->MakeReport();
   // A margin that float32 and float64 round to different sides may make another update.
   EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
@@ -85,7 +90,7 @@ TEST_P(RuleTest, DoesAsItsPaperSays) {
   const std::vector<float> weights = lone.Weights(data.dimension);
   for (uint32_t i = 0; i < data.dimension; ++i)
     ASSERT_NEAR(weights[i], answer[i], 2e-3 * largest) << "feature " << i;
-  if (offset) EXPECT_NEAR(lone.Offset(), answer.back(), 2e-3 * largest);
+  EXPECT_NEAR(lone.Offset(), offset ? answer.back() : 0, 2e-3 * largest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Papers, RuleTest,

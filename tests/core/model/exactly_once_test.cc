@@ -235,7 +235,7 @@ TEST_F(ExactlyOnce, APassWithExamplesThatWereResumedOverIsNotCertified) {
 TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
   ASSERT_OK(Learn(three_, 0, 1));
   const std::string state = StateBytes(*model_);
-  model_->SetFrozen(true);
+  testing::Freeze(*model_, true);
   ASSERT_OK(Learn(three_, 0, 1));
   EXPECT_EQ(outcome_.duplicates, 3U);
   EXPECT_EQ(outcome_.next_offset, 3);

@@ -253,9 +253,39 @@ TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
   EXPECT_EQ(weights.values, (std::vector<float>{-4, 1, 1}));
 }
 
+TEST(FeatureCap, APassWhoseMistakeCouldNotBeLearnedHasNotConverged) {
+  v1::Model settings = testing::NamedSettings("model", 2);
+  settings.mutable_learner()->set_offset_value(0);
+  LoneModel lone(settings);
+  const NamedColumns columns({{{{"x", 1}}, 1}, {{{"y", 1}}, -1}, {{{"z", 1}}, 1}});
+  for (int64_t pass = 1; pass <= 3; ++pass) {
+    const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
+    EXPECT_EQ(outcome.refused.size(), 1U);
+    EXPECT_FALSE(outcome.pass->converged) << pass;
+    EXPECT_FALSE(outcome.pass->margin.has_value()) << pass;
+  }
+  const NamedColumns known({{{{"x", 1}}, 1}, {{{"y", 1}}, -1}});
+  EXPECT_TRUE(lone.Learn(known.batch(), 4).pass->converged);
+}
+
+TEST(Frozen, IsWhatTheLatestSettingsSayWhateverTheirOrder) {
+  LoneModel lone(DenseSettings("model", 2));
+  v1::Model frozen;
+  frozen.set_state(v1::MODEL_STATE_FROZEN);
+  frozen.mutable_update_time()->set_seconds(2);
+  v1::Model before = frozen;
+  before.set_state(v1::MODEL_STATE_ACTIVE);
+  before.mutable_update_time()->set_seconds(1);
+  lone.model->Change(frozen);
+  lone.model->Change(before);
+  LearnOutcome outcome;
+  const Columns columns = Columns().AddDense({1, 2}, 1);
+  EXPECT_EQ(ReasonOf(TryLearn(lone, columns.batch(), outcome)), "MODEL_FROZEN");
+}
+
 TEST(Frozen, LearnsNothingAndPredicts) {
   LoneModel lone(DenseSettings("model", 2));
-  lone.model->SetFrozen(true);
+  testing::Freeze(*lone.model, true);
   LearnOutcome outcome;
   const Columns columns = Columns().AddDense({1, 2}, 1);
   const absl::Status status = TryLearn(lone, columns.batch(), outcome);
@@ -263,7 +293,7 @@ TEST(Frozen, LearnsNothingAndPredicts) {
   EXPECT_EQ(ReasonOf(status), "MODEL_FROZEN");
   EXPECT_EQ(lone.producer.next_offset, 0);
   EXPECT_EQ(lone.Predict(columns.unlabelled()).scores.size(), 1U);
-  lone.model->SetFrozen(false);
+  testing::Freeze(*lone.model, false);
   EXPECT_OK(TryLearn(lone, columns.batch(), outcome));
 }
 

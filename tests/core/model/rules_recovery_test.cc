@@ -23,6 +23,8 @@ struct Case {
   v1::LearnerKind kind;
   Map map;
   Space space;
+  // Of what the rule keeps so little that batches end and rows go; another kernel.
+  bool tight = false;
 };
 
 const char* MapName(Map map) {
@@ -32,7 +34,7 @@ const char* MapName(Map map) {
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
   return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" + MapName(info.param.map) + "_" +
-         testing::SpaceName(info.param.space);
+         testing::SpaceName(info.param.space) + (info.param.tight ? "_Tight" : "");
 }
 
 void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
@@ -44,6 +46,8 @@ std::vector<Case> Cases() {
     for (const CatalogueEntry& entry : Catalogue()) {
       const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
       cases.push_back({kind, Map::kIdentity, space});
+      if ((entry.options & (kTakesMiniBatch | kTakesBudget | kTakesRatchet)) != 0)
+        cases.push_back({kind, Map::kIdentity, space, /*tight=*/true});
     }
     for (const v1::LearnerKind kind :
          {v1::LEARNER_KIND_PERCEPTRON, v1::LEARNER_KIND_AVERAGED_PERCEPTRON}) {
@@ -62,6 +66,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
     v1::Model settings =
         testing::SpaceSettings(GetParam().space, "models/m", TrafficOptions().dimension);
     settings.mutable_learner()->set_kind(GetParam().kind);
+    if (GetParam().tight) Tighten(*settings.mutable_learner());
     v1::FeatureMap& map = *settings.mutable_feature_space()->mutable_map();
     switch (GetParam().map) {
       case Map::kIdentity:
@@ -81,6 +86,14 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
         break;
     }
     return settings;
+  }
+  static void Tighten(v1::Learner& learner) {
+    const uint16_t options = FindLearner(static_cast<LearnerKind>(learner.kind() - 1)).options;
+    if ((options & kTakesMiniBatch) != 0) learner.set_mini_batch(5);
+    if ((options & kTakesBudget) != 0) learner.set_budget(4);
+    if ((options & kTakesRatchet) != 0) learner.set_ratchet_examples(6);
+    if ((options & kTakesKernel) != 0)
+      learner.mutable_kernel()->mutable_polynomial()->set_degree(3);
   }
   std::unique_ptr<Store> Open(uint64_t snapshot_bytes) {
     RocksDbJournal::Options journal;
@@ -112,6 +125,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(RulesRecovery, ComesBackToTheBit) {
+  int64_t passes = 0;
   // All in records, or in snapshots as often as can be.
   for (const uint64_t snapshot_bytes : {uint64_t{1} << 40, uint64_t{1}}) {
     std::unique_ptr<Store> store = Open(snapshot_bytes);
@@ -119,7 +133,8 @@ TEST_P(RulesRecovery, ComesBackToTheBit) {
     uint64_t updates = 0;
     for (const Message& message : Traffic(1)) {
       const testing::Sent sent = testing::Send(
-          *store, "models/m", "p", testing::SpaceBatch(GetParam().space, message.examples).batch());
+          *store, "models/m", "p", testing::SpaceBatch(GetParam().space, message.examples).batch(),
+          std::nullopt, message.end_of_pass > 0 ? ++passes : 0);
       ASSERT_OK(sent.status);
       updates += sent.outcome.updated_rows.size();
     }

@@ -118,6 +118,36 @@ TEST_F(StoreTest, ADeletedModelIsClosedToThoseWhoHoldItAndItsSuccessorIsAnother)
   EXPECT_EQ(sent.outcome.duplicates, 0U);
 }
 
+// Deletes nothing.
+class UndeletingJournal final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::Status Delete(absl::string_view) override { return absl::UnavailableError("injected"); }
+};
+
+TEST_F(StoreTest, AModelWhoseDeletionFailedIsThereAsItWas) {
+  store_.reset();
+  store_ = std::make_unique<Store>(std::make_unique<UndeletingJournal>(journal_), Store::Options());
+  Create("a");
+  ASSERT_OK(Send(*store_, "a", "p", row_.batch(), 0).status);
+  EXPECT_TRUE(absl::IsUnavailable(store_->Delete("a", "", false)));
+  const testing::Sent again = Send(*store_, "a", "p", row_.batch(), 0);
+  ASSERT_OK(again.status);
+  EXPECT_EQ(again.outcome.duplicates, 1U);
+  EXPECT_EQ(store_->Count().value(), 1U);
+}
+
+TEST_F(StoreTest, AListLeavesOutStartingWeights) {
+  v1::Model settings = DenseSettings("a", 2);
+  settings.mutable_learner()->mutable_starting_weights()->add_indices(1);
+  settings.mutable_learner()->mutable_starting_weights()->add_values(3);
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  const ModelSummary listed = store_->List("", 10).value().at(0);
+  EXPECT_TRUE(listed.settings.learner().has_starting_weights());
+  EXPECT_EQ(listed.settings.learner().starting_weights().values_size(), 0);
+  EXPECT_EQ(store_->Get("a").value().settings.learner().starting_weights().values_size(), 1);
+}
+
 TEST_F(StoreTest, EverythingSubmittedIsAnsweredBeforeTheStoreEnds) {
   // Commits that ask for snapshots while the store goes.
   for (int round = 0; round < 30; ++round) {

@@ -1,0 +1,62 @@
+// The two features that span a picture, and the rows of the plane between them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/draw/svg.h"
+#include "client/row.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond::client {
+
+// One feature, by name or by number. A plain value.
+struct FeatureKey {
+  bool named = false;
+  std::string name;
+  uint32_t index = 0;
+
+  auto operator<=>(const FeatureKey&) const = default;
+  // As an axis is called.
+  std::string Title() const;
+};
+
+// Its value in a row: 0 where the row does not have it.
+float ValueIn(const Row& row, const FeatureKey& feature);
+
+// As the user says them.
+struct PlaneFlags {
+  std::string x;
+  std::string y;
+  // "FEATURE=VALUE".
+  std::vector<std::string> at;
+};
+
+class FeaturePlane {
+ public:
+  // Features are names or numbers as the model has them; in a hashed space as the rows have them.
+  // Without x and y the two there are: of a dense model of two, or of the rows. INVALID_ARGUMENT
+  // says what to state.
+  static absl::StatusOr<FeaturePlane> Make(const PlaneFlags& flags,
+                                           const perceptron::v1::FeatureSpace& space,
+                                           const std::vector<Row>& rows);
+
+  const FeatureKey& x() const { return x_; }
+  const FeatureKey& y() const { return y_; }
+  Point PointOf(const Row& row) const;
+  // Whether the row's other features are those of the plane.
+  bool Holds(const Row& row) const;
+  // The plane's row at a point.
+  void MakeRow(Point at, Row* row) const;
+
+ private:
+  FeatureKey x_;
+  FeatureKey y_;
+  std::vector<std::pair<FeatureKey, float>> others_;
+};
+
+}  // namespace perceptrond::client

@@ -1,0 +1,46 @@
+// What a model says of rows, and of the places of a plane.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/client.h"
+#include "client/ctl/draw_features.h"
+#include "client/draw/contour.h"
+#include "client/row.h"
+
+namespace perceptrond::client {
+
+struct RowScore {
+  double score = 0;
+  int label = 0;
+};
+
+// Asks in messages of many rows. Threads: one.
+class Scorer {
+ public:
+  Scorer(const Client& client, std::string name) : client_(client), name_(std::move(name)) {}
+
+  // The server's errors; INVALID_ARGUMENT for rows that it would refuse.
+  absl::StatusOr<std::vector<RowScore>> Score(const std::vector<Row>& rows);
+  // Over the window, at 161 x 161 places.
+  absl::StatusOr<Field> ScorePlane(const FeaturePlane& plane, const Window& window);
+
+  // The states that answered, from the oldest to the newest: one, unless the model learned
+  // meanwhile.
+  int64_t first_revision() const { return first_revision_; }
+  int64_t last_revision() const { return last_revision_; }
+
+ private:
+  absl::Status Ask(v1::ExampleColumns columns, std::vector<RowScore>* scores);
+
+  const Client& client_;
+  const std::string name_;
+  int64_t first_revision_ = std::numeric_limits<int64_t>::max();
+  int64_t last_revision_ = 0;
+};
+
+}  // namespace perceptrond::client

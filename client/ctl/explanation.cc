@@ -1,0 +1,62 @@
+#include "client/ctl/explanation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/output.h"
+#include "client/ctl/prediction.h"
+#include "client/ctl/printable.h"
+
+namespace perceptrond::client {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr double kBarColumns = 20;
+
+std::string Bar(double contribution, double largest) {
+  if (contribution == 0 || !(largest > 0)) return "";
+  const double columns = std::round(kBarColumns * std::abs(contribution) / largest);
+  // What is there is seen.
+  return std::string(static_cast<size_t>(std::max(1.0, columns)), contribution > 0 ? '+' : '-');
+}
+
+double Largest(const v1::Explanation& explanation) {
+  double largest = std::max(std::abs(explanation.offset()), std::abs(explanation.rest()));
+  for (const v1::Contribution& one : explanation.contributions())
+    largest = std::max(largest, std::abs(one.contribution()));
+  return largest;
+}
+
+std::string Line(double contribution, double largest, const std::string& value,
+                 const std::string& weight, const std::string& feature) {
+  return absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", absl::StrFormat("%+.6g", contribution),
+                         Bar(contribution, largest), value, weight, feature);
+}
+
+}  // namespace
+
+std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
+                                int64_t revision, const std::vector<std::string>& label_names) {
+  const double largest = Largest(explanation);
+  std::string text = absl::StrFormat("%s: %s, score %g at revision %d\n", PrintableInLine(where),
+                                     PrintableInLine(LabelName(explanation.label(), label_names)),
+                                     explanation.score(), revision);
+  absl::StrAppendFormat(&text, "  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "= value",
+                        "x weight", "feature");
+  for (const v1::Contribution& one : explanation.contributions()) {
+    const std::string name = one.name().empty() ? absl::StrCat(one.index()) : one.name();
+    text += Line(one.contribution(), largest, Shortest(one.value()),
+                 absl::StrFormat("%.6g", one.weight()), PrintableInLine(name));
+  }
+  if (explanation.rest_features() > 0) {
+    text += Line(explanation.rest(), largest, "", "",
+                 absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
+  }
+  text += Line(explanation.offset(), largest, "", "", "(offset)");
+  return text;
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,201 @@
+#include "client/draw/contour.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace perceptrond::client {
+namespace {
+
+// Of the largest value: scores come as float32.
+constexpr double kRounding = 1e-5;
+constexpr double kOutside = -std::numeric_limits<double>::infinity();
+
+// A grid whose lines may lie at any places.
+struct Grid {
+  std::vector<double> xs;
+  std::vector<double> ys;
+  std::vector<double> values;
+
+  size_t columns() const { return xs.size(); }
+  double at(size_t column, size_t row) const { return values[row * columns() + column]; }
+};
+
+Grid GridOf(const Field& field) {
+  Grid grid;
+  for (size_t i = 0; i < field.columns; ++i) grid.xs.push_back(field.x(i));
+  for (size_t i = 0; i < field.rows; ++i) grid.ys.push_back(field.y(i));
+  grid.values = field.values;
+  return grid;
+}
+
+// The same with a rim of no width around it, where the field is below everything: then every line
+// closes, along the window's border where it has to.
+Grid WithRim(const Grid& inner) {
+  Grid grid;
+  const auto widen = [](const std::vector<double>& places) {
+    std::vector<double> wide{places.front()};
+    wide.insert(wide.end(), places.begin(), places.end());
+    wide.push_back(places.back());
+    return wide;
+  };
+  grid.xs = widen(inner.xs);
+  grid.ys = widen(inner.ys);
+  grid.values.assign(grid.xs.size() * grid.ys.size(), kOutside);
+  for (size_t row = 0; row < inner.ys.size(); ++row) {
+    for (size_t column = 0; column < inner.xs.size(); ++column)
+      grid.values[(row + 1) * grid.columns() + column + 1] = inner.at(column, row);
+  }
+  return grid;
+}
+
+// Walks the squares. An edge of the grid is crossed at most once; edges are numbered, horizontal
+// ones first.
+class Marching {
+ public:
+  Marching(const Grid& grid, double value)
+      : grid_(grid), value_(value), nodes_(grid.xs.size() * grid.ys.size()), next_(2 * nodes_) {
+    for (size_t row = 0; row + 1 < grid_.ys.size(); ++row) {
+      for (size_t column = 0; column + 1 < grid_.xs.size(); ++column) Square(column, row);
+    }
+  }
+
+  std::vector<Polyline> Lines() {
+    std::vector<Polyline> lines;
+    // Those with ends first; what is left then is closed.
+    for (size_t edge = 0; edge < next_.size(); ++edge)
+      if (next_[edge].count == 1) lines.push_back(Follow(edge));
+    for (size_t edge = 0; edge < next_.size(); ++edge) {
+      if (next_[edge].count == 2) lines.push_back(Follow(edge));
+    }
+    return lines;
+  }
+
+ private:
+  // The edges that a crossed edge is linked to, through the squares at its sides.
+  struct Links {
+    std::array<size_t, 2> edges{};
+    int count = 0;
+  };
+
+  size_t Node(size_t column, size_t row) const { return row * grid_.columns() + column; }
+  bool Above(size_t column, size_t row) const { return grid_.at(column, row) >= value_; }
+
+  void Link(size_t a, size_t b) {
+    next_[a].edges[static_cast<size_t>(next_[a].count++)] = b;
+    next_[b].edges[static_cast<size_t>(next_[b].count++)] = a;
+  }
+
+  void Square(size_t column, size_t row) {
+    const bool low_left = Above(column, row);
+    const bool low_right = Above(column + 1, row);
+    const bool high_left = Above(column, row + 1);
+    const bool high_right = Above(column + 1, row + 1);
+    const size_t bottom = Node(column, row);
+    const size_t top = Node(column, row + 1);
+    const size_t left = nodes_ + Node(column, row);
+    const size_t right = nodes_ + Node(column + 1, row);
+    std::vector<size_t> crossed;
+    if (low_left != low_right) crossed.push_back(bottom);
+    if (low_right != high_right) crossed.push_back(right);
+    if (high_left != high_right) crossed.push_back(top);
+    if (low_left != high_left) crossed.push_back(left);
+    if (crossed.size() == 2) return Link(crossed[0], crossed[1]);
+    if (crossed.empty()) return;
+    // A saddle: the middle belongs to whichever the mean says, and the lines go around the others.
+    const double mean = (grid_.at(column, row) + grid_.at(column + 1, row) +
+                         grid_.at(column, row + 1) + grid_.at(column + 1, row + 1)) /
+                        4;
+    if ((mean >= value_) == low_left) {
+      Link(bottom, right);
+      Link(top, left);
+    } else {
+      Link(bottom, left);
+      Link(top, right);
+    }
+  }
+
+  // Where the edge is crossed.
+  Point Crossing(size_t edge) const {
+    const bool vertical = edge >= nodes_;
+    const size_t node = vertical ? edge - nodes_ : edge;
+    const size_t column = node % grid_.columns();
+    const size_t row = node / grid_.columns();
+    const size_t to_column = vertical ? column : column + 1;
+    const size_t to_row = vertical ? row + 1 : row;
+    const double from = grid_.at(column, row);
+    const double to = grid_.at(to_column, to_row);
+    // At the rim both ends are one place.
+    const double share =
+        std::isfinite(from) && std::isfinite(to) ? (value_ - from) / (to - from) : 0;
+    return {grid_.xs[column] + share * (grid_.xs[to_column] - grid_.xs[column]),
+            grid_.ys[row] + share * (grid_.ys[to_row] - grid_.ys[row])};
+  }
+
+  // The line from an edge on, to its other end or back to where it began; takes its links away.
+  Polyline Follow(size_t edge) {
+    Polyline line{Crossing(edge)};
+    while (next_[edge].count > 0) {
+      Links& links = next_[edge];
+      const size_t to = links.edges[static_cast<size_t>(--links.count)];
+      Unlink(to, edge);
+      edge = to;
+      line.push_back(Crossing(edge));
+    }
+    return line;
+  }
+
+  void Unlink(size_t edge, size_t other) {
+    Links& links = next_[edge];
+    if (links.count == 2 && links.edges[0] == other) links.edges[0] = links.edges[1];
+    --links.count;
+  }
+
+  const Grid& grid_;
+  const double value_;
+  const size_t nodes_;
+  std::vector<Links> next_;
+};
+
+}  // namespace
+
+double Field::x(size_t column) const {
+  return window.x.lo +
+         window.x.size() * static_cast<double>(column) / static_cast<double>(columns - 1);
+}
+
+double Field::y(size_t row) const {
+  return window.y.lo + window.y.size() * static_cast<double>(row) / static_cast<double>(rows - 1);
+}
+
+std::optional<HalfPlane> AsLinear(const Field& field) {
+  const double corner = field.at(0, 0);
+  HalfPlane linear;
+  linear.a = (field.at(field.columns - 1, 0) - corner) / field.window.x.size();
+  linear.b = (field.at(0, field.rows - 1) - corner) / field.window.y.size();
+  linear.c = corner - linear.a * field.window.x.lo - linear.b * field.window.y.lo;
+  double largest = 0;
+  double off = 0;
+  for (size_t row = 0; row < field.rows; ++row) {
+    for (size_t column = 0; column < field.columns; ++column) {
+      const double value = field.at(column, row);
+      largest = std::max(largest, std::abs(value));
+      off = std::max(off, std::abs(value - linear.At({field.x(column), field.y(row)})));
+    }
+  }
+  return off <= kRounding * largest ? std::optional(linear) : std::nullopt;
+}
+
+std::vector<Polyline> Contours(const Field& field, double value) {
+  const Grid grid = GridOf(field);
+  return Marching(grid, value).Lines();
+}
+
+std::vector<Polyline> AreasAbove(const Field& field, double value) {
+  const Grid grid = WithRim(GridOf(field));
+  return Marching(grid, value).Lines();
+}
+
+}  // namespace perceptrond::client

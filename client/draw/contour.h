@@ -1,0 +1,38 @@
+// Where a function of two variables, known on a grid, has a given value: marching squares
+// (Lorensen, Cline 1987, in the plane), with straight lines within a square. For a linear function
+// that is exact, and where the lines of a square could be drawn in two ways, its mean decides.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "client/draw/plane.h"
+
+namespace perceptrond::client {
+
+// Values at columns x rows places, evenly over the window, borders included; row by row, the lowest
+// y first. At least two of each; values finite.
+struct Field {
+  Window window;
+  size_t columns = 0;
+  size_t rows = 0;
+  std::vector<double> values;
+
+  double at(size_t column, size_t row) const { return values[row * columns + column]; }
+  double x(size_t column) const;
+  double y(size_t row) const;
+};
+
+// The linear function that the field is, but for the rounding of float32; absent if it is none.
+// O(columns rows).
+std::optional<HalfPlane> AsLinear(const Field& field);
+
+// The lines along which the field has the value; closed ones end where they begin. O(columns rows).
+std::vector<Polyline> Contours(const Field& field, double value);
+
+// The areas of the window where the field is at least the value, as closed lines to be filled by
+// the even-odd rule. O(columns rows).
+std::vector<Polyline> AreasAbove(const Field& field, double value);
+
+}  // namespace perceptrond::client

@@ -1,0 +1,173 @@
+#include "client/draw/svg.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/draw/theme.h"
+
+namespace perceptrond::client {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
+
+// How many bytes the UTF-8 character at `at` has; 0 if it is none, or none of XML's.
+size_t CharacterBytes(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x20) return first == '\n' || first == '\t' ? 1 : 0;
+  if (first < 0x80) return first == 0x7F ? 0 : 1;
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || at + size > text.size()) return 0;
+  uint32_t code = first & (0x7FU >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3FU);
+  }
+  const bool shortest = code >= (size == 2 ? 0x80U : size == 3 ? 0x800U : 0x10000U);
+  const bool character = (code >= 0xA0 && code < 0xD800) || (code >= 0xE000 && code < 0xFFFE) ||
+                         (code >= 0x10000 && code <= 0x10FFFF);
+  return shortest && character ? size : 0;
+}
+
+std::string At(Point point) { return absl::StrCat(SvgNumber(point.x), " ", SvgNumber(point.y)); }
+
+}  // namespace
+
+std::string SvgNumber(double value) {
+  if (!std::isfinite(value)) return "0";
+  std::string text = absl::StrFormat("%.2f", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+std::string SvgText(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = CharacterBytes(text, at);
+    if (size == 0) {
+      out += kReplacement;
+      ++at;
+      continue;
+    }
+    switch (text[at]) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += text.substr(at, size);
+    }
+    at += size;
+  }
+  return out;
+}
+
+double TextWidth(std::string_view text, double size) {
+  double ems = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    // Letters of other scripts may be as wide as high.
+    if (byte < 0x80) ems += byte >= 'A' && byte <= 'Z' ? 0.68 : 0.55;
+    if (byte >= 0xC0) ems += byte >= 0xE3 ? 1 : 0.6;
+  }
+  return ems * size;
+}
+
+std::string Shorten(std::string_view text, double size, double width) {
+  if (TextWidth(text, size) <= width) return std::string(text);
+  size_t end = text.size();
+  do {
+    --end;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  } while (end > 0 && TextWidth(text.substr(0, end), size) + size > width);
+  return absl::StrCat(std::string(text.substr(0, end)), std::string(kEllipsis));
+}
+
+Svg::Svg(double width, double height, std::string_view title, std::string_view description) {
+  const std::string w = SvgNumber(width);
+  const std::string h = SvgNumber(height);
+  text_ = absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", w, " ", h,
+                       "\" width=\"", w, "\" height=\"", h,
+                       "\" role=\"img\" aria-labelledby=\"title desc\" font-family=\"", kFontFamily,
+                       "\">\n<title id=\"title\">", SvgText(title), "</title>\n<desc id=\"desc\">",
+                       SvgText(description), "</desc>\n<style>\n", kStyles, "</style>\n");
+  Rectangle({0, 0}, width, height, "paper");
+}
+
+void Svg::Add(const char* name, const char* style, Attributes attributes) {
+  absl::StrAppend(&text_, "<", name, " class=\"", style, "\"");
+  for (const auto& [key, value] : attributes)
+    absl::StrAppend(&text_, " ", key, "=\"", SvgText(value), "\"");
+  text_ += "/>\n";
+}
+
+void Svg::Text(Point at, const char* style, const char* anchor, std::string_view text) {
+  absl::StrAppend(&text_, "<text class=\"", style, "\" x=\"", SvgNumber(at.x), "\" y=\"",
+                  SvgNumber(at.y), "\" text-anchor=\"", anchor, "\">", SvgText(text), "</text>\n");
+}
+
+void Svg::TextUpwards(Point at, const char* style, std::string_view text) {
+  absl::StrAppend(&text_, "<text class=\"", style, "\" transform=\"translate(", At(at),
+                  ") rotate(-90)\" text-anchor=\"middle\">", SvgText(text), "</text>\n");
+}
+
+void Svg::Line(Point from, Point to, const char* style) { Lines({{from, to}}, style); }
+
+void Svg::Circle(Point center, double radius, const char* style) {
+  Add("circle", style,
+      {{"cx", SvgNumber(center.x)}, {"cy", SvgNumber(center.y)}, {"r", SvgNumber(radius)}});
+}
+
+void Svg::Rectangle(Point corner, double width, double height, const char* style) {
+  Add("rect", style,
+      {{"x", SvgNumber(corner.x)},
+       {"y", SvgNumber(corner.y)},
+       {"width", SvgNumber(width)},
+       {"height", SvgNumber(height)}});
+}
+
+void Svg::Lines(const std::vector<Polyline>& lines, const char* style) {
+  Path(lines, style, /*closed=*/false);
+}
+
+void Svg::Areas(const std::vector<Polyline>& areas, const char* style) {
+  Path(areas, style, /*closed=*/true);
+}
+
+void Svg::Path(const std::vector<Polyline>& lines, const char* style, bool closed) {
+  std::string path;
+  for (const Polyline& line : lines) {
+    if (line.size() < 2) continue;
+    for (size_t i = 0; i < line.size(); ++i)
+      absl::StrAppend(&path, i == 0 ? "M" : "L", At(line[i]));
+    if (closed) path += "Z";
+  }
+  if (path.empty()) return;
+  if (closed) return Add("path", style, {{"fill-rule", "evenodd"}, {"d", path}});
+  Add("path", style, {{"fill", "none"}, {"d", path}});
+}
+
+void Svg::OpenClip(Point corner, double width, double height) {
+  const std::string id = absl::StrCat("clip", ++clips_);
+  absl::StrAppend(&text_, "<clipPath id=\"", id, "\">");
+  Rectangle(corner, width, height, "");
+  absl::StrAppend(&text_, "</clipPath>\n<g clip-path=\"url(#", id, ")\">\n");
+}
+
+void Svg::Close() { text_ += "</g>\n"; }
+
+std::string Svg::Finish() const { return text_ + "</svg>\n"; }
+
+}  // namespace perceptrond::client

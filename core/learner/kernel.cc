@@ -1,0 +1,45 @@
+#include "core/learner/kernel.h"
+
+#include <algorithm>
+
+#include "core/vector/exp.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr double kMost = 1e150;
+
+double Power(double base, uint32_t exponent) {
+  double power = 1;
+  // Clamped as it goes: no infinity times 0.
+  for (uint32_t i = 0; i < exponent; ++i) power = std::clamp(power * base, -kMost, kMost);
+  return power;
+}
+
+}  // namespace
+
+Kernel::Example::Example(const Row& given)
+    : row(given), squared_norm(perceptrond::SquaredNorm(given)) {}
+
+Kernel::Kernel(const LearnerSettings& settings)
+    : settings_(settings.kernel), offset_value_(settings.offset_value) {}
+
+double Kernel::Of(double dot, double squared_distance) const {
+  double value = dot;
+  if (settings_.kind == KernelSettings::Kind::kPolynomial)
+    value = Power(settings_.coef0 + dot, settings_.degree);
+  if (settings_.kind == KernelSettings::Kind::kRbf)
+    value = DeterministicExp(-settings_.gamma * squared_distance);
+  return std::clamp(value + offset_value_ * offset_value_, -kMost, kMost);
+}
+
+double Kernel::operator()(const Example& x, const Row& z, double squared_norm) const {
+  const double dot = Dot(x.row, z);
+  // Rounding may take the distance of a row to itself below 0.
+  return Of(dot, std::max(0.0, x.squared_norm + squared_norm - 2 * dot));
+}
+
+double Kernel::OfItself(const Example& x) const { return Of(x.squared_norm, 0); }
+
+}  // namespace perceptrond

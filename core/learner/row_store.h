@@ -1,0 +1,48 @@
+// The rows that a learner keeps beside its weights, or in their place: a queue in columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/vector/row.h"
+
+namespace perceptrond {
+
+// Oldest first. Each row has a coefficient, which means what the learner makes of it. Rows are kept
+// by index, ascending and without zeros, so that one example is one row in whatever form it came.
+// A plain value; not thread-safe. Row i is the i-th oldest.
+class RowStore {
+ public:
+  size_t size() const { return coefficients_.size() - first_; }
+  bool empty() const { return size() == 0; }
+  // Holds until the next change. O(1).
+  Row row(size_t i) const;
+  double coefficient(size_t i) const { return coefficients_[first_ + i]; }
+
+  // Adds the newest. An index may not stand twice unless its values are zero. O(row.size log
+  // row.size); O(row.size) if its indices ascend.
+  void Push(const Row& row, double coefficient);
+  // Lets go of the oldest. Amortized O(its size).
+  void Pop();
+  // Multiplies every coefficient. O(size()).
+  void Scale(double factor);
+
+  // Approximately. O(1).
+  size_t memory_bytes() const;
+  // Every value and coefficient is a finite number, every index below `dimension`. O(features).
+  bool IsSound(size_t dimension) const;
+
+ private:
+  // Where row i, let go of or not, begins in the columns.
+  size_t Begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
+
+  // Rows below first_ have been let go of; their columns go once they are the greater part.
+  size_t first_ = 0;
+  std::vector<size_t> ends_;
+  std::vector<uint32_t> indices_;
+  std::vector<float> values_;
+  std::vector<double> coefficients_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,113 @@
+#include "core/model/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+namespace {
+
+absl::Status Malformed(const Finding& finding) {
+  return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
+                      finding.description);
+}
+
+// Keeps the `limit` largest, in their order; the others go to the rest.
+void KeepLargest(size_t limit, Explanation& explanation) {
+  std::vector<Contribution>& all = explanation.contributions;
+  std::erase_if(all, [](const Contribution& c) { return c.contribution == 0; });
+  std::stable_sort(all.begin(), all.end(), [](const Contribution& a, const Contribution& b) {
+    return std::abs(a.contribution) > std::abs(b.contribution);
+  });
+  if (all.size() <= limit) return;
+  for (size_t i = limit; i < all.size(); ++i) explanation.rest += all[i].contribution;
+  explanation.rest_features = static_cast<uint32_t>(all.size() - limit);
+  all.resize(limit);
+}
+
+}  // namespace
+
+absl::Status Model::Explain(const Batch& batch, std::span<const RefusedRow> refused,
+                            uint64_t min_revision, size_t max_features,
+                            ExplainOutcome& outcome) const {
+  if (settings_.components.empty())
+    return ExplainOwn(batch, refused, min_revision, max_features, outcome);
+  ComposedBatch composed;
+  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  if (status.ok())
+    status = ExplainOwn(composed.batch, composed.refused, min_revision, max_features, outcome);
+  if (!status.ok() || settings_.space.map.kind != FeatureMap::Kind::kIdentity) return status;
+  for (Explanation& explanation : outcome.explanations) {
+    for (Contribution& one : explanation.contributions)
+      one.part.name = settings_.components[one.part.index].name;
+  }
+  return status;
+}
+
+absl::Status Model::CheckExplains() const {
+  const auto not_linear = [this](std::string description) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR", description,
+                     {{"model", name_}});
+  };
+  if (settings_.several_classes()) {
+    return not_linear(absl::StrCat(
+        "\"", name_,
+        "\" tells several classes apart and has a score for each: predict with all_scores shows "
+        "them, and the weights of each class are in the model's view of weights"));
+  }
+  const CatalogueEntry& learner = FindLearner(settings_.learner.kind);
+  if (learner.form == Form::kLinear) return absl::OkStatus();
+  return not_linear(absl::StrCat("the scores of \"", name_,
+                                 "\" are no sums over features: its learner is ", learner.name));
+}
+
+absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                               uint64_t min_revision, size_t max_features,
+                               ExplainOutcome& outcome) const {
+  outcome = ExplainOutcome();
+  if (Finding finding = CheckColumns(batch)) return Malformed(finding);
+  Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
+  if (Finding finding = mapper.Begin(batch)) return Malformed(finding);
+  ReaderMutexLock lock(&mutex_);
+  if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
+  outcome.revision = revision_;
+  const uint64_t age = Age();
+  if (absl::Status status = CheckExplains(); !status.ok()) return status;
+  mapper.Resolve(dictionary_);
+  for (size_t i = 0; i < batch.rows(); ++i) {
+    if (!refused.empty() && refused.front().row == i) {
+      outcome.refused.push_back(refused.front());
+      return absl::OkStatus();
+    }
+    double squared_norm = 0;
+    if (const Fault fault = mapper.Check(i, &squared_norm); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+      return absl::OkStatus();
+    }
+    outcome.explanations.push_back(ExplainRow(mapper, i, age, max_features));
+  }
+  return absl::OkStatus();
+}
+
+Explanation Model::ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const {
+  Explanation explanation;
+  explanation.score = learner_->Answer(mapper.Map(i), age);
+  explanation.label = learner_->Predict(explanation.score);
+  explanation.offset = learner_->Answer(Row{kNoIndices, nullptr, 0}, age);
+  std::vector<FeaturePart> parts;
+  mapper.Parts(i, settings_.space, parts);
+  for (FeaturePart& part : parts) {
+    const double weight = *learner_->AnswerWeight(part.index, age);
+    const double contribution = weight * static_cast<double>(part.value);
+    explanation.contributions.push_back({std::move(part), weight, contribution});
+  }
+  KeepLargest(max_features, explanation);
+  return explanation;
+}
+
+}  // namespace perceptrond

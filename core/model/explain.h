@@ -1,0 +1,40 @@
+// Scores taken apart: what each feature contributes. See perceptron.v1.Explanation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/features/feature_part.h"
+#include "core/model/model.h"
+
+namespace perceptrond {
+
+struct Contribution {
+  FeaturePart part;
+  double weight = 0;
+  // weight x value.
+  double contribution = 0;
+};
+
+struct Explanation {
+  double score = 0;
+  int32_t label = 0;
+  // The constant in the score.
+  double offset = 0;
+  // The largest by their size first.
+  std::vector<Contribution> contributions;
+  // The sum of those that are left out, and how many they are.
+  double rest = 0;
+  uint32_t rest_features = 0;
+};
+
+struct ExplainOutcome {
+  uint64_t revision = 0;
+  // One a row, up to the first that was refused.
+  std::vector<Explanation> explanations;
+  // At most one.
+  std::vector<RefusedRow> refused;
+};
+
+}  // namespace perceptrond

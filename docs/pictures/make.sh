@@ -1,0 +1,44 @@
+#!/bin/sh
+# Makes the pictures of docs/pictures.md, with the build in build/ and the data in deploy/data.
+#   sh docs/pictures/make.sh [DIRECTORY]     (default: docs/pictures)
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=${1:-$root/docs/pictures}
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
+
+"$root/build/bin/perceptrond" --address "unix:$work/socket" --metrics-address off --journal memory --log-level error &
+server=$!
+ctl() { "$root/build/bin/perceptronctl" --server "unix:$work/socket" "$@"; }
+tries=0
+until ctl health > "$work/health" 2>&1; do
+  tries=$((tries + 1))
+  if [ "$tries" -eq 20 ] || ! kill -0 "$server"; then cat "$work/health" >&2; exit 1; fi
+done
+
+# Digits and capital letters of the first 400 messages.
+LC_ALL=C awk -F '\t' 'NR == 1 { print "label,digits,capitals"; next }
+  NR > 401 { exit }
+  { print $1 "," gsub(/[0-9]/, "", $2) "," gsub(/[A-Z]/, "", $2) }' "$root/deploy/data/sms_spam.tsv" > "$work/sms.csv"
+ctl create sms --named --labels ham,spam --learner averaged-perceptron > /dev/null
+ctl learn sms "$work/sms.csv" --label-column label --passes 10 > /dev/null
+ctl draw sms "$work/sms.csv" --label-column label --x digits --y capitals --x-range -3 42 --y-range -3 45 \
+  --title 'Spam by its digits and capitals' -o "$out/boundary.svg"
+
+printf '1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n' > "$work/xor.svm"
+ctl create xor --dimension 2 --polynomial 2 --interactions-only > /dev/null
+ctl learn xor "$work/xor.svm" --index-base 1 --until-converged > /dev/null
+ctl draw xor "$work/xor.svm" --index-base 1 --title 'XOR, with the product of its inputs' -o "$out/xor.svg"
+
+printf '%s\n' '-1 1:0 2:0' '-1 2:1' '-1 1:1' '1 1:1 2:1' > "$work/and.svm"
+ctl create and --dimension 2 --labels off,on > /dev/null
+ctl learn and "$work/and.svm" --index-base 1 --until-converged > /dev/null
+ctl draw and "$work/and.svm" --index-base 1 --title 'AND: the inputs' -o "$out/and.svg"
+ctl draw and "$work/and.svm" --index-base 1 --what weights --title 'AND: the weights' -o "$out/weights.svg"
+
+tail -n +2 "$root/deploy/data/sms_spam.tsv" > "$work/all.tsv"
+ctl create spam --named --labels ham,spam > /dev/null
+ctl learn spam "$work/all.tsv" --format text --until-converged > /dev/null
+ctl draw spam --what curves --log --title 'Learning to tell spam' -o "$out/curves.svg"

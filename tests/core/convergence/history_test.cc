@@ -1,0 +1,119 @@
+// Curves against what their definition says of any number of revisions.
+#include "core/convergence/history.h"
+
+#include <bit>
+#include <limits>
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace perceptrond {
+namespace {
+
+HistoryPoint At(uint64_t revision) {
+  HistoryPoint point;
+  point.revision = revision;
+  point.examples = 2 * revision;
+  point.mistakes = revision;
+  point.weight_norm = 1;
+  return point;
+}
+
+// The least power of two of which there are at most kMaxPoints multiples up to `revisions`.
+uint64_t ExpectedSpacing(uint64_t revisions) {
+  return std::bit_ceil(revisions / (History::kMaxPoints + 1) + 1);
+}
+
+void ExpectEveryMultiple(const History& history, uint64_t revisions) {
+  const uint64_t spacing = ExpectedSpacing(revisions);
+  ASSERT_EQ(history.spacing(), spacing) << revisions;
+  ASSERT_EQ(history.points().size(), revisions / spacing) << revisions;
+  for (size_t i = 0; i < history.points().size(); ++i)
+    ASSERT_EQ(history.points()[i].revision, (i + 1) * spacing) << revisions;
+}
+
+TEST(History, HoldsEveryMultipleOfTheLeastSpacingThatFits) {
+  History history;
+  for (uint64_t revision = 1; revision <= 20'000; ++revision) {
+    history.Add(At(revision));
+    ASSERT_LE(history.points().size(), History::kMaxPoints);
+    if (revision < 1100 || revision % 97 == 0) ExpectEveryMultiple(history, revision);
+  }
+  // Far from few, and so never a coarse curve.
+  EXPECT_GE(history.points().size(), History::kMaxPoints / 2);
+}
+
+TEST(History, GoesOnAfterItWasAwayAsIfItHadNeverBeen) {
+  std::mt19937 random(1);
+  History stayed;
+  History away;
+  for (uint64_t revision = 1; revision <= 5'000; ++revision) {
+    EXPECT_EQ(away.Wants(revision), stayed.Wants(revision));
+    EXPECT_EQ(away.Add(At(revision)), stayed.Add(At(revision)));
+    if (random() % 50 == 0) away = History::From(away.spacing(), away.points()).value();
+  }
+  ExpectEveryMultiple(away, 5'000);
+}
+
+TEST(History, TakesARevisionOnceAndInOrder) {
+  History history;
+  EXPECT_TRUE(history.Add(At(3)));
+  EXPECT_FALSE(history.Wants(3));
+  EXPECT_FALSE(history.Add(At(3)));
+  EXPECT_FALSE(history.Add(At(2)));
+  EXPECT_TRUE(history.Add(At(4)));
+  EXPECT_EQ(history.points().size(), 2U);
+}
+
+// A model from before there was a history.
+TEST(History, MayBeginLate) {
+  History history;
+  for (uint64_t revision = 1'000'001; revision <= 1'003'000; ++revision) history.Add(At(revision));
+  EXPECT_EQ(history.spacing(), 8U);
+  EXPECT_EQ(history.points().size(), 375U);
+  EXPECT_EQ(history.points().front().revision, 1'000'008U);
+  EXPECT_EQ(history.points().back().revision, 1'003'000U);
+}
+
+TEST(History, WhatIsNoHistoryIsNotTaken) {
+  EXPECT_TRUE(History::From(1, {}).has_value());
+  EXPECT_TRUE(History::From(4, {At(4), At(12)}).has_value());
+  EXPECT_FALSE(History::From(0, {}).has_value());
+  EXPECT_FALSE(History::From(3, {At(3)}).has_value());
+  EXPECT_FALSE(History::From(4, {At(4), At(6)}).has_value());
+  EXPECT_FALSE(History::From(1, {At(2), At(2)}).has_value());
+  EXPECT_FALSE(History::From(1, {At(2), At(1)}).has_value());
+  EXPECT_FALSE(History::From(1, {At(0)}).has_value());
+  std::vector<HistoryPoint> many;
+  for (uint64_t revision = 1; revision <= History::kMaxPoints + 1; ++revision)
+    many.push_back(At(revision));
+  EXPECT_FALSE(History::From(1, many).has_value());
+  many.pop_back();
+  EXPECT_TRUE(History::From(1, many).has_value());
+}
+
+TEST(History, FiguresThatAreNoneAreNotTaken) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double bad : {nan, -1.0, std::numeric_limits<double>::infinity()}) {
+    HistoryPoint norm = At(1);
+    norm.weight_norm = bad;
+    HistoryPoint ceiling = At(1);
+    ceiling.margin_ceiling = bad;
+    HistoryPoint floor = At(1);
+    floor.margin_floor = bad;
+    HistoryPoint error = At(1);
+    error.window_error = bad;
+    for (const HistoryPoint& point : {norm, ceiling, floor, error}) {
+      EXPECT_FALSE(IsSound(point));
+      History history;
+      EXPECT_FALSE(history.Add(point));
+      EXPECT_FALSE(History::From(1, {point}).has_value());
+    }
+  }
+  HistoryPoint counts = At(1);
+  counts.mistakes = counts.examples + 1;
+  EXPECT_FALSE(IsSound(counts));
+}
+
+}  // namespace
+}  // namespace perceptrond

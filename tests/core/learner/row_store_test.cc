@@ -1,0 +1,103 @@
+// The rows a learner keeps: a queue, whatever comes and goes.
+#include "core/learner/row_store.h"
+
+#include <deque>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace perceptrond {
+namespace {
+
+using Kept = std::pair<std::map<uint32_t, float>, double>;
+
+std::map<uint32_t, float> Features(const Row& row) {
+  std::map<uint32_t, float> features;
+  for (size_t i = 0; i < row.size; ++i) {
+    EXPECT_TRUE(i == 0 || row.index(i - 1) < row.index(i));
+    EXPECT_NE(row.value(i), 0);
+    features[row.index(i)] = row.value(i);
+  }
+  return features;
+}
+
+void ExpectHolds(const RowStore& store, const std::deque<Kept>& expected) {
+  ASSERT_EQ(store.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(Features(store.row(i)), expected[i].first);
+    EXPECT_EQ(store.coefficient(i), expected[i].second);
+  }
+}
+
+TEST(RowStore, IsAQueueOfSortedRowsWithoutZeros) {
+  std::mt19937 random(1);
+  RowStore store;
+  std::deque<Kept> expected;
+  for (int n = 0; n < 3000; ++n) {
+    const bool push = expected.empty() || random() % 5 < (n < 1500 ? 3U : 2U);
+    if (push) {
+      std::vector<uint32_t> indices;
+      std::vector<float> values;
+      Kept kept{{}, static_cast<double>(n)};
+      for (uint32_t i = 0; i < random() % 9; ++i) {
+        const uint32_t index = 10 * i + random() % 10;
+        const auto value = static_cast<float>(static_cast<int>(random() % 5) - 2);
+        // In any order.
+        const bool front = random() % 2 == 0;
+        indices.insert(front ? indices.begin() : indices.end(), index);
+        values.insert(front ? values.begin() : values.end(), value);
+        if (value != 0) kept.first[index] = value;
+      }
+      store.Push({indices.empty() ? kNoIndices : indices.data(), values.data(), values.size()}, n);
+      expected.push_back(kept);
+    } else {
+      store.Pop();
+      expected.pop_front();
+    }
+    if (random() % 50 == 0) {
+      store.Scale(0.5);
+      for (Kept& kept : expected) kept.second *= 0.5;
+    }
+    if (n % 20 == 0) ExpectHolds(store, expected);
+  }
+  while (!expected.empty()) {
+    store.Pop();
+    expected.pop_front();
+  }
+  EXPECT_TRUE(store.empty());
+}
+
+TEST(RowStore, ADenseRowIsTheSameAsItsFeatures) {
+  const std::vector<float> dense = {0, 2, 0, -1};
+  RowStore store;
+  store.Push({nullptr, dense.data(), dense.size()}, 1);
+  ExpectHolds(store, {{{{1, 2.0F}, {3, -1.0F}}, 1.0}});
+}
+
+TEST(RowStore, MemoryStaysInProportionToWhatIsKept) {
+  const std::vector<float> dense(100, 1.0F);
+  RowStore store;
+  for (int n = 0; n < 10'000; ++n) {
+    store.Push({nullptr, dense.data(), dense.size()}, 1);
+    if (store.size() > 10) store.Pop();
+  }
+  EXPECT_LE(store.memory_bytes(), 25U * 100 * 8);
+}
+
+TEST(RowStore, WhatIsNoNumberOrLiesOutsideIsNotSound) {
+  const std::vector<uint32_t> place = {7};
+  const auto store = [&](float value, double coefficient) {
+    RowStore rows;
+    rows.Push({place.data(), &value, 1}, coefficient);
+    return rows;
+  };
+  EXPECT_TRUE(store(1, 1).IsSound(8));
+  EXPECT_FALSE(store(1, 1).IsSound(7));
+  EXPECT_FALSE(store(std::numeric_limits<float>::infinity(), 1).IsSound(8));
+  EXPECT_FALSE(store(1, std::numeric_limits<double>::quiet_NaN()).IsSound(8));
+}
+
+}  // namespace
+}  // namespace perceptrond

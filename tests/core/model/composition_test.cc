@@ -1,0 +1,256 @@
+// Models made of other models' answers: what they learn, what keeps them whole, how they come back.
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/journal_decorator.h"
+#include "tests/support/textbook.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::DenseSettings;
+using ::testing::ElementsAre;
+using testing::ReasonOf;
+using testing::Send;
+using testing::StateBytes;
+using testing::SvmExample;
+using testing::Textbook;
+namespace v1 = ::perceptron::v1;
+using Composition = v1::FeatureSpace::Composition;
+
+v1::Model Composed(const std::string& name, const std::vector<std::string>& components,
+                   Composition::Output output = Composition::OUTPUT_STEP) {
+  v1::Model settings;
+  settings.set_name(name);
+  for (const std::string& component : components) {
+    Composition::Input& input =
+        *settings.mutable_feature_space()->mutable_composition()->add_inputs();
+    input.set_model(component);
+    input.set_output(output);
+  }
+  return settings;
+}
+
+// The truth table of two inputs, in the order 00, 01, 10, 11.
+Columns Table(const std::vector<int32_t>& labels) {
+  Columns columns;
+  for (int i = 0; i < 4; ++i) {
+    columns.AddDense({static_cast<float>(i / 2), static_cast<float>(i % 2)},
+                     labels[static_cast<size_t>(i)]);
+  }
+  return columns;
+}
+
+// Fails to create whatever it is told to.
+class UncreatingJournal final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::Status Create(storage::ModelHeader& header) override {
+    if (header.model().name() == refused) return absl::UnavailableError("injected");
+    return JournalDecorator::Create(header);
+  }
+  std::string refused;
+};
+
+class CompositionTest : public ::testing::Test {
+ protected:
+  CompositionTest() { Open(); }
+
+  void Open(size_t memory_budget = size_t{1} << 30) {
+    store_.reset();
+    Store::Options options;
+    options.memory_budget = memory_budget;
+    auto journal = std::make_unique<UncreatingJournal>(journal_);
+    home_ = journal.get();
+    store_ = std::make_unique<Store>(std::move(journal), options);
+  }
+  absl::Status Create(const v1::Model& settings) {
+    return store_->Create(settings, "", false).status();
+  }
+  // Learns the table until a pass changes nothing.
+  void LearnTable(const std::string& name, const std::vector<int32_t>& labels) {
+    const Columns table = Table(labels);
+    for (int64_t pass = 1; pass < 100; ++pass) {
+      const testing::Sent sent = Send(*store_, name, "p", table.batch(), std::nullopt, pass);
+      ASSERT_OK(sent.status);
+      if (sent.outcome.pass->converged) return;
+    }
+    FAIL() << name << " did not converge";
+  }
+  PredictOutcome Predict(const std::string& name, const Batch& batch) {
+    PredictOutcome outcome;
+    EXPECT_OK(store_->Acquire(name).value()->Predict(batch, {}, 0, outcome));
+    return outcome;
+  }
+  void CreateGates() {
+    for (const char* gate : {"or", "nand"}) ASSERT_OK(Create(DenseSettings(gate, 2)));
+    LearnTable("or", {-1, 1, 1, 1});
+    LearnTable("nand", {1, 1, 1, -1});
+  }
+
+  const std::shared_ptr<Journal> journal_ = std::make_shared<MemoryJournal>();
+  UncreatingJournal* home_ = nullptr;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(CompositionTest, GatesThatWereLearnedMakeXorWhichNoneOfThemCan) {
+  CreateGates();
+  ASSERT_OK(Create(Composed("xor", {"or", "nand"})));
+  LearnTable("xor", {-1, 1, 1, -1});
+  EXPECT_THAT(Predict("xor", Table({0, 0, 0, 0}).batch()).labels, ElementsAre(-1, 1, 1, -1));
+
+  // A perceptron of the textbook on what the gates say: (or, nand) of 00, 01, 10, 11.
+  Textbook textbook(2);
+  const std::vector<SvmExample> answers = {
+      {-1, {1}, {1}}, {1, {0, 1}, {1, 1}}, {1, {0, 1}, {1, 1}}, {-1, {0}, {1}}};
+  uint64_t updates = 0;
+  while (const uint64_t mistakes = textbook.Pass(answers)) updates += mistakes;
+  const Model::View view = store_->Acquire("xor").value()->MakeView();
+  EXPECT_EQ(view.weights.revision, updates);
+  EXPECT_THAT(view.weights.values, ElementsAre(textbook.weights[0], textbook.weights[1]));
+  EXPECT_EQ(view.weights.offset, textbook.bias);
+}
+
+TEST_F(CompositionTest, AFeatureIsTheComponentsStepSignOrScore) {
+  v1::Model line = DenseSettings("line", 1);
+  line.mutable_learner()->mutable_starting_weights()->add_indices(0);
+  line.mutable_learner()->mutable_starting_weights()->add_values(2);
+  line.mutable_learner()->mutable_starting_weights()->set_offset(-1);
+  ASSERT_OK(Create(line));
+  const Columns rows = Columns().AddDense({3}, 0).AddDense({-4}, 0);
+  const auto feature_of = [&](const std::string& name, Composition::Output output) {
+    v1::Model copy = Composed(name, {"line"}, output);
+    copy.mutable_learner()->mutable_starting_weights()->add_indices(0);
+    copy.mutable_learner()->mutable_starting_weights()->add_values(1);
+    EXPECT_OK(Create(copy));
+    return Predict(name, rows.unlabelled()).scores;
+  };
+  EXPECT_THAT(feature_of("step", Composition::OUTPUT_STEP), ElementsAre(1, 0));
+  EXPECT_THAT(feature_of("sign", Composition::OUTPUT_SIGN), ElementsAre(1, -1));
+  EXPECT_THAT(feature_of("score", Composition::OUTPUT_SCORE), ElementsAre(5, -9));
+}
+
+TEST_F(CompositionTest, ARowThatAComponentRefusesIsRefusedAndTheOthersAreLearned) {
+  CreateGates();
+  ASSERT_OK(Create(Composed("xor", {"or", "nand"})));
+  const Columns rows = Columns()
+                           .AddDense({0, 1}, 1)
+                           .AddDense({std::numeric_limits<float>::infinity(), 0}, 1)
+                           .AddDense({1, 1}, -1);
+  const testing::Sent sent = Send(*store_, "xor", "p", rows.batch());
+  ASSERT_OK(sent.status);
+  EXPECT_EQ(sent.outcome.examples, 2U);
+  ASSERT_EQ(sent.outcome.refused.size(), 1U);
+  EXPECT_EQ(sent.outcome.refused[0].row, 1U);
+  EXPECT_EQ(sent.outcome.refused[0].finding.fault, Fault::kNonFiniteValue);
+  EXPECT_EQ(Predict("xor", rows.batch()).refused.size(), 1U);
+}
+
+TEST_F(CompositionTest, ReplayIsExactAlthoughTheComponentsHaveLearnedOn) {
+  CreateGates();
+  ASSERT_OK(Create(Composed("xor", {"or", "nand"}, Composition::OUTPUT_SCORE)));
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> coordinate(-1, 1);
+  for (int i = 0; i < 200; ++i) {
+    const float x = coordinate(random);
+    const float y = coordinate(random);
+    const int32_t label = x * y > 0 ? 1 : -1;
+    ASSERT_OK(Send(*store_, "xor", "p", Columns().AddDense({x, y}, label).batch()).status);
+    ASSERT_OK(Send(*store_, "or", "q", Columns().AddDense({y, x}, label).batch()).status);
+  }
+  const std::string before = StateBytes(*store_->Acquire("xor").value());
+  ASSERT_GT(store_->Acquire("xor").value()->revision(), 10U);
+  Open();
+  EXPECT_EQ(StateBytes(*store_->Acquire("xor").value()), before);
+}
+
+TEST_F(CompositionTest, ComponentsMayLeaveMemoryWhileTheirCompositionIsUsed) {
+  CreateGates();
+  ASSERT_OK(Create(Composed("xor", {"or", "nand"})));
+  Open(1);
+  LearnTable("xor", {-1, 1, 1, -1});
+  EXPECT_THAT(Predict("xor", Table({0, 0, 0, 0}).batch()).labels, ElementsAre(-1, 1, 1, -1));
+  EXPECT_GT(store_->stats().evictions, 4U);
+}
+
+TEST_F(CompositionTest, NoModelIsMadeOfItselfOrOfOnesThatAreNotThere) {
+  CreateGates();
+  EXPECT_EQ(ReasonOf(Create(Composed("xor", {"or", "xor"}))), "COMPOSITION_CYCLE");
+  const absl::Status missing = Create(Composed("xor", {"or", "and"}));
+  EXPECT_TRUE(absl::IsNotFound(missing));
+  EXPECT_EQ(ReasonOf(missing), "COMPONENT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(Create(Composed("xor", {}))), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(Create(Composed("xor", std::vector<std::string>(1025, "or")))),
+            "INVALID_FIELD");
+}
+
+TEST_F(CompositionTest, ComponentsTakeTheSameExamples) {
+  CreateGates();
+  ASSERT_OK(Create(DenseSettings("wide", 3)));
+  ASSERT_OK(Create(testing::NamedSettings("words")));
+  ASSERT_OK(Create(testing::HashedSettings("slots", 4)));
+  for (const char* other : {"wide", "words", "slots"})
+    EXPECT_EQ(ReasonOf(Create(Composed("c", {"or", other}))), "INVALID_FIELD") << other;
+  ASSERT_OK(Create(Composed("named", {"words", "slots"})));
+  ASSERT_OK(Create(Composed("inner", {"or", "nand"})));
+  // What counts is what a composition is sent, not what it makes of that.
+  ASSERT_OK(Create(Composed("outer", {"inner", "or"})));
+  EXPECT_EQ(ReasonOf(Create(Composed("c", {"inner", "wide"}))), "INVALID_FIELD");
+  const v1::Model outer = store_->Get("outer").value().settings;
+  EXPECT_EQ(outer.feature_space().composition().example_space().dense().dimension(), 2U);
+}
+
+TEST_F(CompositionTest, DepthAndSizeAreBounded) {
+  ASSERT_OK(Create(DenseSettings("c0", 2)));
+  for (int i = 1; i <= 16; ++i) {
+    ASSERT_OK(Create(Composed(absl::StrCat("c", i), {absl::StrCat("c", i - 1)})));
+  }
+  EXPECT_EQ(ReasonOf(Create(Composed("c17", {"c16"}))), "INVALID_FIELD");
+  ASSERT_OK(Create(Composed("many", std::vector<std::string>(1000, "c0"))));
+  ASSERT_OK(Create(Composed("more", {"many", "many", "many", "many"})));
+  EXPECT_EQ(ReasonOf(Create(Composed("most", std::vector<std::string>(5, "many")))),
+            "INVALID_FIELD");
+}
+
+TEST_F(CompositionTest, AComponentIsNotDeletedWhileItIsUsed) {
+  CreateGates();
+  ASSERT_OK(Create(Composed("xor", {"or", "nand", "or"})));
+  ASSERT_OK(Create(Composed("top", {"xor"})));
+  for (const char* used : {"or", "nand", "xor"}) {
+    const absl::Status status = store_->Delete(used, "", false);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status));
+    EXPECT_EQ(ReasonOf(status), "MODEL_IN_USE") << used;
+    EXPECT_EQ(ReasonOf(store_->Delete(used, "", true)), "MODEL_IN_USE") << used;
+  }
+  Open();
+  EXPECT_EQ(ReasonOf(store_->Delete("or", "", false)), "MODEL_IN_USE");
+  for (const char* name : {"top", "xor", "or", "nand"}) EXPECT_OK(store_->Delete(name, "", false));
+}
+
+TEST_F(CompositionTest, ACompositionThatCameToNothingHoldsNobody) {
+  CreateGates();
+  home_->refused = "xor";
+  EXPECT_TRUE(absl::IsUnavailable(Create(Composed("xor", {"or", "nand"}))));
+  EXPECT_OK(store_->Delete("or", "", false));
+  // Nor does another model that takes its name.
+  home_->refused = "";
+  ASSERT_OK(Create(DenseSettings("xor", 2)));
+  EXPECT_OK(store_->Delete("nand", "", false));
+}
+
+TEST_F(CompositionTest, TheSameCreationMayComeAgain) {
+  CreateGates();
+  const auto first = store_->Create(Composed("xor", {"or", "nand"}), "request", false);
+  ASSERT_OK(first.status());
+  const auto again = store_->Create(Composed("xor", {"or", "nand"}), "request", false);
+  ASSERT_OK(again.status());
+  EXPECT_EQ(again->uid(), first->uid());
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(store_->Create(Composed("xor", {"or"}), "request", false).status()));
+}
+
+}  // namespace
+}  // namespace perceptrond

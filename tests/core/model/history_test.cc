@@ -1,0 +1,203 @@
+// A model's curves: what they say, that nothing but the updates decides where they have points, and
+// that they outlive whatever the model does.
+#include "core/convergence/history.h"
+
+#include <bit>
+
+#include "core/journal/rocksdb_journal.h"
+#include "core/model/ledger_codec.h"
+#include "gtest/gtest.h"
+#include "tests/support/recording_journal.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::LoneModel;
+using testing::SvmExample;
+namespace v1 = ::perceptron::v1;
+
+// Labels drawn by lot: nothing separates them, so updates never end.
+std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<SvmExample> examples(count);
+  for (SvmExample& example : examples) {
+    example.indices = {0, 1, 2};
+    example.values = {normal(random), normal(random), normal(random)};
+    example.label = random() % 2 == 0 ? 1 : -1;
+  }
+  return examples;
+}
+
+std::string Bytes(const Model& model) { return model.MakeSnapshot().history().SerializeAsString(); }
+
+// Without times.
+std::vector<std::string> Figures(const std::vector<HistoryPoint>& points) {
+  std::vector<std::string> figures;
+  for (HistoryPoint point : points) {
+    point.unix_micros = 0;
+    figures.push_back(ToProto(point).ShortDebugString());
+  }
+  return figures;
+}
+
+TEST(Curves, APointIsTheReportRightAfterItsUpdate) {
+  LoneModel lone(testing::DenseSettings("m", 3));
+  std::vector<std::string> expected;
+  for (const SvmExample& example : Noise(1, 300)) {
+    if (lone.Learn(Columns().Add(example.indices, example.values, example.label).batch())
+            .updated_rows.empty())
+      continue;
+    const Report report = lone.model->MakeReport();
+    HistoryPoint point;
+    point.revision = report.counters.updates;
+    point.examples = report.counters.examples;
+    point.mistakes = report.counters.mistakes;
+    point.weight_norm = report.weight_norm.value();
+    point.margin_ceiling = report.margin_ceiling.value();
+    point.margin_floor = report.margin_floor;
+    point.window_error = report.window_error.value();
+    expected.push_back(ToProto(point).ShortDebugString());
+  }
+  ASSERT_GT(expected.size(), 100U);
+  ASSERT_LE(expected.size(), History::kMaxPoints);
+  EXPECT_EQ(Figures(lone.model->MakeCurves().points), expected);
+}
+
+TEST(Curves, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
+  const std::vector<SvmExample> examples = Noise(2, 6000);
+  LoneModel whole(testing::DenseSettings("m", 3));
+  whole.Learn(Columns(examples).batch());
+  LoneModel parts(testing::DenseSettings("m", 3));
+  for (size_t begin = 0; begin < examples.size(); begin += 37) {
+    parts.Learn(Columns(examples, begin, begin + 37).batch());
+    if (begin % 2 == 0) parts.model->ledger().Cut();
+  }
+  const Curves curves = whole.model->MakeCurves();
+  EXPECT_GT(whole.model->revision(), 4 * History::kMaxPoints);
+  EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
+  EXPECT_EQ(Figures(curves.points), Figures(parts.model->MakeCurves().points));
+}
+
+TEST(Curves, EndWithThePresentState) {
+  LoneModel lone(testing::DenseSettings("m", 2));
+  Curves curves = lone.model->MakeCurves();
+  ASSERT_EQ(curves.points.size(), 1U);
+  EXPECT_EQ(curves.points[0].revision, 0U);
+  EXPECT_EQ(curves.points[0].margin_ceiling, std::nullopt);
+  const Columns columns = Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).AddDense({-2, 0}, -1);
+  for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
+  curves = lone.model->MakeCurves();
+  const Report report = lone.model->MakeReport();
+  // The floor came with a pass that changed nothing, after the last update.
+  ASSERT_TRUE(report.margin_floor.has_value());
+  EXPECT_EQ(curves.points.size(), lone.model->revision());
+  EXPECT_EQ(curves.points.back().revision, lone.model->revision());
+  EXPECT_EQ(curves.points.back().examples, 9U);
+  EXPECT_EQ(curves.points.back().margin_floor, report.margin_floor);
+  EXPECT_EQ(curves.report.counters.examples, 9U);
+}
+
+TEST(Curves, FiguresThatDoNotApplyAreAbsentAndNotZero) {
+  v1::Model settings = testing::DenseSettings("m", 3);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_AROW);
+  LoneModel lone(settings);
+  lone.Learn(Columns(Noise(3, 50)).batch());
+  const Curves curves = lone.model->MakeCurves();
+  ASSERT_GT(curves.points.size(), 10U);
+  for (const HistoryPoint& point : curves.points) {
+    EXPECT_FALSE(point.margin_ceiling.has_value());
+    EXPECT_FALSE(point.margin_floor.has_value());
+    EXPECT_GT(point.weight_norm, 0);
+  }
+}
+
+class CurvesOnDisk : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  void Open() {
+    store_.reset();
+    RocksDbJournal::Options journal;
+    journal.directory = directory_.path();
+    Store::Options options;
+    options.snapshot_bytes = GetParam();
+    store_ = std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
+  }
+  testing::TempDir directory_;
+  std::unique_ptr<Store> store_;
+};
+
+// The last bit of it, times and window errors too, which no replay could find again.
+TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
+  Open();
+  ASSERT_OK(store_->Create(testing::DenseSettings("models/m", 3), "", false).status());
+  const std::vector<SvmExample> examples = Noise(4, 8000);
+  std::mt19937 random(4);
+  for (size_t begin = 0; begin < examples.size();) {
+    const size_t end = begin + 1 + random() % 400;
+    ASSERT_OK(
+        testing::Send(*store_, "models/m", "p", Columns(examples, begin, end).batch()).status);
+    begin = end;
+    if (random() % 4 != 0) continue;
+    const std::string before = Bytes(**store_->Acquire("models/m"));
+    Open();
+    ASSERT_EQ(Bytes(**store_->Acquire("models/m")), before);
+  }
+  const Curves curves = store_->Acquire("models/m").value()->MakeCurves();
+  EXPECT_GT(curves.points.back().revision, 3000U);
+  EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Snapshots, CurvesOnDisk,
+                         ::testing::Values(uint64_t{1}, uint64_t{1} << 14, uint64_t{1} << 40));
+
+TEST(Curves, TakeFewBytesOfTheJournal) {
+  auto recording = std::make_shared<testing::RecordingJournal>(std::make_shared<MemoryJournal>());
+  Store store(std::make_unique<testing::JournalDecorator>(recording), Store::Options());
+  ASSERT_OK(store.Create(testing::DenseSettings("models/m", 3), "", false).status());
+  ASSERT_OK(testing::Send(store, "models/m", "p", Columns(Noise(5, 20'000)).batch()).status);
+  uint64_t updates = 0;
+  uint64_t points = 0;
+  for (const storage::UpdateRecord& record : recording->records()) {
+    updates += static_cast<uint64_t>(record.labels_size());
+    points += static_cast<uint64_t>(record.history_size());
+  }
+  // One an update at first; then half of them, a quarter, and so on.
+  const uint64_t doublings = std::bit_width(updates / History::kMaxPoints);
+  EXPECT_GT(updates, 8 * History::kMaxPoints);
+  EXPECT_LE(points, History::kMaxPoints + 1 + doublings * (History::kMaxPoints / 2 + 1));
+}
+
+absl::Status LoadWith(const std::function<void(storage::UpdateRecord&)>& change) {
+  MemoryJournal journal;
+  const auto model = testing::MakeModel(journal, testing::DenseSettings("m", 3));
+  Producer producer("");
+  LearnCall call;
+  const Columns columns(Noise(6, 20));
+  call.batch = columns.batch();
+  call.producer = &producer;
+  LearnOutcome outcome;
+  EXPECT_OK(model->Learn(call, outcome));
+  JournalEntry entry = model->ledger().Cut();
+  entry.model_id = model->id();
+  change(entry.records[0]);
+  EXPECT_OK(journal.Commit({&entry, 1}, true));
+  return Model::Load(journal.Find("m").value(), journal, Model::Limits()).status();
+}
+
+TEST(Curves, PointsThatContradictTheirRecordAreDataLoss) {
+  EXPECT_OK(LoadWith([](storage::UpdateRecord& /*record*/) {}));
+  // Written by a server from before there were any.
+  EXPECT_OK(LoadWith([](storage::UpdateRecord& record) { record.clear_history(); }));
+  EXPECT_TRUE(absl::IsDataLoss(LoadWith(
+      [](storage::UpdateRecord& record) { record.mutable_history(0)->set_revision(99); })));
+  EXPECT_TRUE(absl::IsDataLoss(LoadWith(
+      [](storage::UpdateRecord& record) { record.mutable_history(0)->set_revision(-1); })));
+  EXPECT_TRUE(absl::IsDataLoss(LoadWith(
+      [](storage::UpdateRecord& record) { record.mutable_history(0)->set_weight_norm(-1); })));
+}
+
+}  // namespace
+}  // namespace perceptrond

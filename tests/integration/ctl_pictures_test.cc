@@ -1,0 +1,159 @@
+// perceptronctl explains and draws.
+#include "tests/integration/ctl_fixture.h"
+#include "tests/support/xml.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CtlPicturesTest : public CtlTest {
+ protected:
+  // AND by the textbook: theta = (3, 2), theta_0 = -4.
+  void LearnAnd() {
+    file_ = Write("and.svm", and_);
+    Ctl("create and --dimension 2 --labels off,on");
+    ASSERT_EQ(Ctl("learn and " + file_ + " --index-base 1 --until-converged").exit_code, 0);
+  }
+  // An SVG file that perceptronctl wrote.
+  std::string Draw(const std::string& arguments) {
+    const std::string path = dir_.path() + "/picture.svg";
+    const CommandResult drawn = Ctl("draw " + arguments + " -o " + path);
+    EXPECT_EQ(drawn.exit_code, 0) << drawn.out;
+    EXPECT_THAT(drawn.out, HasSubstr("wrote " + path));
+    std::ifstream file(path);
+    std::string svg((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    EXPECT_TRUE(XmlReader::Read(svg).has_value()) << svg.substr(0, 500);
+    return svg;
+  }
+  static size_t Count(const std::string& svg, const std::string& style) {
+    size_t count = 0;
+    for (const XmlElement& element : XmlReader::Read(svg).value()) {
+      const auto own = element.attributes.find("class");
+      count += own != element.attributes.end() && own->second == style ? 1 : 0;
+    }
+    return count;
+  }
+
+  std::string file_;
+};
+
+TEST_F(CtlPicturesTest, ExplainListsWhatMakesUpAScore) {
+  LearnAnd();
+  const CommandResult said = Ctl("explain and - --format svmlight --index-base 1", "1:1 2:-2\n");
+  EXPECT_EQ(said.exit_code, 0) << said.out;
+  EXPECT_THAT(said.out, HasSubstr("standard input:1: off, score -5 at revision 18"));
+  EXPECT_THAT(said.out, HasSubstr("+3  +++++++++++++++ "));
+  EXPECT_THAT(said.out, HasSubstr("-4  --------------------"));
+  EXPECT_THAT(said.out, HasSubstr("(offset)"));
+  const v1::ExplainResponse json = Json<v1::ExplainResponse>(
+      "explain and " + Write("one.svm", "1:1 2:-2\n") + " --index-base 1");
+  EXPECT_EQ(json.explanations(0).score(), -5);
+  EXPECT_EQ(json.revision(), 18);
+}
+
+TEST_F(CtlPicturesTest, ExplainShortensToTheLargestAndSaysSo) {
+  LearnAnd();
+  const CommandResult said =
+      Ctl("explain and - --format svmlight --index-base 1 --top 1", "1:1 2:1\n");
+  EXPECT_THAT(said.out, HasSubstr("(1 more: see --top)"));
+}
+
+TEST_F(CtlPicturesTest, ExplainGoesOnPastARefusedExample) {
+  LearnAnd();
+  const CommandResult said =
+      Ctl("explain and - --format svmlight --index-base 1", "1:1\n7:1\n2:1\n");
+  EXPECT_EQ(said.exit_code, 3) << said.out;
+  EXPECT_THAT(said.out, HasSubstr("standard input:2"));
+  EXPECT_THAT(said.out, HasSubstr("standard input:3: off, score -2"));
+}
+
+TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
+  LearnAnd();
+  const v1::Model model = Json<v1::Model>("get and --history");
+  ASSERT_EQ(model.history_size(), 18);
+  EXPECT_EQ(model.history(17).revision(), 18);
+  EXPECT_GT(model.history(17).margin_floor(), 0);
+  EXPECT_FALSE(model.history(0).has_margin_floor());
+  EXPECT_THAT(Ctl("get and --history").out, HasSubstr("CEILING"));
+  EXPECT_EQ(Ctl("get and --history --weights").exit_code, 2);
+}
+
+TEST_F(CtlPicturesTest, DrawsTheBoundaryOfAnd) {
+  LearnAnd();
+  const std::string svg = Draw("and " + file_ + " --index-base 1");
+  EXPECT_THAT(svg, HasSubstr("perceptron at revision 18, 4 examples, 0 wrong"));
+  EXPECT_EQ(Count(svg, "positive"), 2U);  // and the legend's
+  EXPECT_EQ(Count(svg, "negative"), 4U);
+  EXPECT_EQ(Count(svg, "wrong"), 0U);
+  // The closest are (1, 0) and (1, 1), by 1 / sqrt(13).
+  EXPECT_THAT(svg, HasSubstr("margin 0.2774"));
+  EXPECT_EQ(Count(svg, "margin"), 3U);
+  EXPECT_THAT(svg, HasSubstr("says off"));
+}
+
+TEST_F(CtlPicturesTest, DrawsWhatIsWrongAndTheBoundaryOfXorUnderAFeatureMap) {
+  const std::string file = Write("xor.svm", "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n");
+  Ctl("create xor --dimension 2");
+  Ctl("learn xor " + file + " --index-base 1 --passes 2");
+  // All weights are zero again: every score is 0 and predicted as -1.
+  EXPECT_EQ(Count(Draw("xor " + file + " --index-base 1"), "wrong"), 3U);
+  Ctl("create xor2 --dimension 2 --polynomial 2 --interactions-only");
+  Ctl("learn xor2 " + file + " --index-base 1 --until-converged");
+  const std::string svg = Draw("xor2 " + file + " --index-base 1");
+  EXPECT_EQ(Count(svg, "wrong"), 0U);
+  EXPECT_THAT(svg, HasSubstr("closest right: ±4"));
+  const CommandResult weights = Ctl("draw xor2 " + file + " --index-base 1 --what weights");
+  EXPECT_EQ(weights.exit_code, 2);
+  EXPECT_THAT(weights.out, HasSubstr("under a feature map"));
+}
+
+TEST_F(CtlPicturesTest, DrawsTheSpaceOfWeights) {
+  LearnAnd();
+  const std::string svg = Draw("and " + file_ + " --index-base 1 --what weights");
+  EXPECT_EQ(Count(svg, "region"), 2U);
+  EXPECT_THAT(svg, HasSubstr("weight of feature 0"));
+}
+
+TEST_F(CtlPicturesTest, DrawsCurvesOfAnyModel) {
+  LearnAnd();
+  const std::string svg = Draw("and --what curves --log");
+  EXPECT_THAT(svg, HasSubstr("18 updates"));
+  EXPECT_EQ(Count(svg, "plot"), 4U);
+  // Straight to standard output.
+  EXPECT_THAT(CtlOut("draw and --what curves").out, ::testing::StartsWith("<svg "));
+}
+
+TEST_F(CtlPicturesTest, TwoFeaturesOfMoreAreChosenByName) {
+  Ctl("create words --named");
+  const std::string file = Write("words.csv", "y,a,b,c\n1,2,1,1\n-1,-1,0,1\n1,1,3,0\n");
+  const std::string input = file + " --label-column y";
+  ASSERT_EQ(Ctl("learn words " + input).exit_code, 0);
+  const CommandResult which = Ctl("draw words " + input);
+  EXPECT_EQ(which.exit_code, 2);
+  EXPECT_THAT(which.out, HasSubstr("--x FEATURE --y FEATURE"));
+  const std::string svg = Draw("words " + input + " --x a --y b");
+  EXPECT_THAT(svg, HasSubstr(">a<"));
+  // Not in the plane: the lines would not go through what they are named for.
+  EXPECT_THAT(svg, HasSubstr("examples have other"));
+  EXPECT_EQ(Count(svg, "margin"), 0U);
+  EXPECT_EQ(Count(Draw("words " + input + " --x a --y b --at c=1"), "margin"), 0U);
+}
+
+TEST_F(CtlPicturesTest, WrongUsageSaysWhatToDo) {
+  LearnAnd();
+  EXPECT_THAT(Ctl("draw and -o json").out, HasSubstr("a picture is SVG"));
+  EXPECT_THAT(Ctl("draw and --x 0").out, HasSubstr("state both, --x and --y"));
+  EXPECT_THAT(Ctl("draw and --x 0 --y 2").out, HasSubstr("there is no feature 2"));
+  EXPECT_THAT(Ctl("draw and --x 0 --y 0").out, HasSubstr("the same feature"));
+  EXPECT_THAT(Ctl("draw and --at 1=2").out, HasSubstr("one of the axes"));
+  EXPECT_THAT(Ctl("draw and --at 1").out, HasSubstr("FEATURE=VALUE"));
+  EXPECT_THAT(Ctl("draw and --x-range 2 1").out, HasSubstr("from its least"));
+  EXPECT_THAT(Ctl("draw and --what curves " + file_).out, HasSubstr("without examples"));
+  EXPECT_THAT(Ctl("draw and -o /nonexistent/a.svg").out, HasSubstr("cannot write"));
+  EXPECT_THAT(Ctl("draw nobody").out, HasSubstr("MODEL_NOT_FOUND"));
+}
+
+}  // namespace
+}  // namespace perceptrond::testing

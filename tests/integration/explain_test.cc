@@ -1,0 +1,153 @@
+// Explain and the curves over a real connection.
+#include <cmath>
+
+#include "tests/integration/fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+class ExplainTest : public ServerTest {
+ protected:
+  ExplainTest() {
+    // Seed 000: theta = (1, -1), theta_0 = 1.
+    v1::Model settings;
+    settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+    v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+    start.add_indices(0);
+    start.add_indices(1);
+    start.add_values(1);
+    start.add_values(-1);
+    start.set_offset(1);
+    Create("plane", settings);
+  }
+  static v1::ExplainRequest Request(std::initializer_list<float> values) {
+    v1::ExplainRequest request;
+    request.set_model("models/plane");
+    for (const float value : values) request.mutable_columns()->add_values(value);
+    request.mutable_columns()->set_dense_width(2);
+    return request;
+  }
+  grpc::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse* response) {
+    grpc::ClientContext context;
+    return learning_->Explain(&context, request, response);
+  }
+  grpc::Status Refused(const v1::ExplainRequest& request) {
+    v1::ExplainResponse response;
+    return Explain(request, &response);
+  }
+};
+
+TEST_F(ExplainTest, TheTextbooksScoreIsTakenApart) {
+  v1::ExplainResponse response;
+  ASSERT_TRUE(Explain(Request({1, 3}), &response).ok());
+  ASSERT_EQ(response.explanations_size(), 1);
+  const v1::Explanation& explanation = response.explanations(0);
+  EXPECT_EQ(explanation.score(), -1);
+  EXPECT_EQ(explanation.label(), -1);
+  EXPECT_EQ(explanation.offset(), 1);
+  ASSERT_EQ(explanation.contributions_size(), 2);
+  EXPECT_EQ(explanation.contributions(0).index(), 1U);
+  EXPECT_EQ(explanation.contributions(0).contribution(), -3);
+  EXPECT_EQ(explanation.contributions(1).contribution(), 1);
+  EXPECT_EQ(response.revision(), 0);
+}
+
+TEST_F(ExplainTest, NestedExamplesByNameAreExplainedByName) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named();
+  Create("words", settings);
+  v1::LearnRequest learn;
+  learn.set_model("models/words");
+  *learn.add_examples() = NamedExample("", {{"prize", 1}, {"win", 2}});
+  learn.mutable_examples(0)->set_label(1);
+  ASSERT_TRUE(Learn(learn).ok());
+  v1::ExplainRequest request;
+  request.set_model("models/words");
+  *request.add_examples() = NamedExample("", {{"prize", 1}, {"win", 3}});
+  v1::ExplainResponse response;
+  ASSERT_TRUE(Explain(request, &response).ok());
+  EXPECT_EQ(response.revision(), 1);
+  EXPECT_EQ(response.explanations(0).contributions(0).name(), "win");
+  EXPECT_EQ(response.explanations(0).contributions(0).contribution(), 6);
+  EXPECT_EQ(response.explanations(0).contributions(1).name(), "prize");
+}
+
+TEST_F(ExplainTest, WhatIsNotListedIsSummedUp) {
+  v1::ExplainRequest request = Request({1, 3});
+  request.set_max_features(1);
+  v1::ExplainResponse response;
+  ASSERT_TRUE(Explain(request, &response).ok());
+  EXPECT_EQ(response.explanations(0).contributions_size(), 1);
+  EXPECT_EQ(response.explanations(0).rest(), 1);
+  EXPECT_EQ(response.explanations(0).rest_features(), 1U);
+}
+
+TEST_F(ExplainTest, EachErrorHasItsCodeItsReasonAndItsField) {
+  v1::ExplainRequest request = Request({1, 3});
+  request.set_max_features(-1);
+  EXPECT_EQ(Refused(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BadField(Refused(request)), "max_features");
+  request.set_max_features(10'001);
+  EXPECT_EQ(Reason(Refused(request)), "INVALID_FIELD");
+  request = Request({1, 3});
+  request.set_min_revision(1);
+  EXPECT_EQ(Refused(request).error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(Reason(Refused(request)), "REVISION_TOO_OLD");
+  request = Request({1, NAN});
+  EXPECT_EQ(Reason(Refused(request)), "NON_FINITE_VALUE");
+  EXPECT_EQ(BadField(Refused(request)), "columns.values[1]");
+  request = Request({});
+  for (int i = 0; i < 202; ++i) request.mutable_columns()->add_values(1);
+  EXPECT_EQ(Reason(Refused(request)), "TOO_MANY_EXAMPLES");
+  request.mutable_columns()->mutable_values()->Truncate(200);
+  EXPECT_TRUE(Refused(request).ok());
+  request = Request({1, 3});
+  request.set_model("models/nobody");
+  EXPECT_EQ(Reason(Refused(request)), "MODEL_NOT_FOUND");
+  request.set_model("");
+  EXPECT_EQ(BadField(Refused(request)), "model");
+}
+
+TEST_F(ExplainTest, ExplainingChangesNothing) {
+  const std::string before = Get("plane").SerializeAsString();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Refused(Request({1, 3})).ok());
+  EXPECT_EQ(Get("plane").SerializeAsString(), before);
+}
+
+v1::LearnRequest Contradictions(int examples) {
+  v1::LearnRequest learn;
+  learn.set_model("models/line");
+  learn.set_producer_id("p");
+  for (int i = 0; i < examples; ++i)
+    *learn.add_examples() =
+        SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1.0F + static_cast<float>(i % 7)}});
+  return learn;
+}
+
+TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
+  CreateDense("line", 1);
+  v1::Model model = Get("line", v1::MODEL_VIEW_HISTORY);
+  ASSERT_EQ(model.history_size(), 1);
+  EXPECT_EQ(model.history(0).revision(), 0);
+  EXPECT_FALSE(model.history(0).has_margin_ceiling());
+  ASSERT_TRUE(Learn(Contradictions(3000)).ok());
+  model = Get("line", v1::MODEL_VIEW_HISTORY);
+  EXPECT_FALSE(model.has_weights());
+  EXPECT_EQ(Get("line", v1::MODEL_VIEW_BASIC).history_size(), 0);
+  ASSERT_GT(model.revision(), 600);
+  EXPECT_LE(model.history_size(), 513);
+  EXPECT_GE(model.history_size(), 256);
+  const v1::HistoryPoint last = model.history(model.history_size() - 1);
+  EXPECT_EQ(last.revision(), model.revision());
+  EXPECT_EQ(last.examples(), 3000U);
+  EXPECT_EQ(last.weight_norm(), model.report().weight_norm());
+  EXPECT_EQ(last.margin_ceiling(), model.report().margin_ceiling());
+  Restart();
+  const v1::Model again = Get("line", v1::MODEL_VIEW_HISTORY);
+  ASSERT_EQ(again.history_size(), model.history_size());
+  for (int i = 0; i + 1 < model.history_size(); ++i)
+    EXPECT_EQ(again.history(i).SerializeAsString(), model.history(i).SerializeAsString());
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
