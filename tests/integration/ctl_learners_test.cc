@@ -53,6 +53,7 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
   EXPECT_NE(cycle.exit_code, 0);
   EXPECT_THAT(cycle.out, ::testing::HasSubstr("COMPOSITION_CYCLE"));
   EXPECT_EQ(Ctl("create odd --compose or:sometimes").exit_code, 2);
+}
 
 TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
   const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
