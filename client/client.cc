@@ -196,4 +196,41 @@ absl::Status Client::WatchModel(std::string_view name, absl::Duration min_interv
   return ToAbslStatus(stream->Finish());
 }
 
+absl::StatusOr<v1::AnalysisResult> Client::Analyze(
+    const v1::AnalyzeRequest& request,
+    const std::function<bool(const v1::AnalysisProgress&)>& on_progress,
+    grpc::ClientContext* context) const {
+  grpc::ClientContext own;
+  if (context == nullptr) context = &own;
+  v1::AnalyzeRequest named = request;
+  named.set_name(ModelName(request.name()));
+  const auto stream = connection_->Analyze(context, named);
+  v1::AnalyzeResponse response;
+  std::optional<v1::AnalysisResult> result;
+  while (stream->Read(&response)) {
+    if (response.has_result()) result = std::move(*response.mutable_result());
+    if (response.has_progress() && !on_progress(response.progress())) context->TryCancel();
+  }
+  if (absl::Status status = ToAbslStatus(stream->Finish()); !status.ok()) return status;
+  if (!result.has_value()) return absl::InternalError("the analysis ended without a result");
+  return *std::move(result);
+}
+
+absl::Status Client::ListRetainedExamples(
+    std::string_view name,
+    const std::function<bool(const v1::ListRetainedExamplesResponse&)>& on_page) const {
+  v1::ListRetainedExamplesRequest request;
+  request.set_name(ModelName(name));
+  do {
+    v1::ListRetainedExamplesResponse response;
+    const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+      return connection_->ListRetainedExamples(context, request, &response);
+    });
+    if (!status.ok()) return status;
+    if (!on_page(response)) break;
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return absl::OkStatus();
+}
+
 }  // namespace perceptrond::client

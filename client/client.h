@@ -99,6 +99,17 @@ class Client {
                           const std::function<bool(const v1::Model&)>& on_model,
                           grpc::ClientContext* context = nullptr) const;
 
+  // Analyzes the margin of what the model retains. Calls `on_progress` until it returns false
+  // (CANCELLED). No deadline, no retry. `context` as in WatchModel.
+  absl::StatusOr<v1::AnalysisResult> Analyze(
+      const v1::AnalyzeRequest& request,
+      const std::function<bool(const v1::AnalysisProgress&)>& on_progress,
+      grpc::ClientContext* context = nullptr) const;
+  // Every retained example, page after page, until `on_page` returns false.
+  absl::Status ListRetainedExamples(
+      std::string_view name,
+      const std::function<bool(const v1::ListRetainedExamplesResponse&)>& on_page) const;
+
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/health.h"
+#include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 
@@ -17,6 +18,7 @@ class StubConnection final : public Connection {
   explicit StubConnection(std::shared_ptr<grpc::Channel> channel)
       : models_(v1::ModelService::NewStub(channel)),
         learning_(v1::LearningService::NewStub(channel)),
+        analysis_(v1::AnalysisService::NewStub(channel)),
         channel_(std::move(channel)) {}
 
   grpc::Status CreateModel(grpc::ClientContext* context, const v1::CreateModelRequest& request,
@@ -68,6 +70,15 @@ class StubConnection final : public Connection {
       grpc::ClientContext* context, const v1::WatchModelRequest& request) override {
     return learning_->WatchModel(context, request);
   }
+  std::unique_ptr<grpc::ClientReaderInterface<v1::AnalyzeResponse>> Analyze(
+      grpc::ClientContext* context, const v1::AnalyzeRequest& request) override {
+    return analysis_->Analyze(context, request);
+  }
+  grpc::Status ListRetainedExamples(grpc::ClientContext* context,
+                                    const v1::ListRetainedExamplesRequest& request,
+                                    v1::ListRetainedExamplesResponse* response) override {
+    return analysis_->ListRetainedExamples(context, request, response);
+  }
   void LearnStream(grpc::ClientContext* context, LearnReactor* reactor) override {
     learning_->async()->LearnStream(context, reactor);
   }
@@ -78,6 +89,7 @@ class StubConnection final : public Connection {
  private:
   const std::unique_ptr<v1::ModelService::Stub> models_;
   const std::unique_ptr<v1::LearningService::Stub> learning_;
+  const std::unique_ptr<v1::AnalysisService::Stub> analysis_;
   const std::shared_ptr<grpc::Channel> channel_;
 };
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 
@@ -51,6 +52,11 @@ class Connection {
                                    Health* health) = 0;
   virtual std::unique_ptr<grpc::ClientReaderInterface<v1::WatchModelResponse>> WatchModel(
       grpc::ClientContext*, const v1::WatchModelRequest&) = 0;
+  virtual std::unique_ptr<grpc::ClientReaderInterface<v1::AnalyzeResponse>> Analyze(
+      grpc::ClientContext*, const v1::AnalyzeRequest&) = 0;
+  virtual grpc::Status ListRetainedExamples(grpc::ClientContext*,
+                                            const v1::ListRetainedExamplesRequest&,
+                                            v1::ListRetainedExamplesResponse*) = 0;
   // Prepare the stream; reactor->StartCall() begins it.
   virtual void LearnStream(grpc::ClientContext*, LearnReactor* reactor) = 0;
   virtual void PredictStream(grpc::ClientContext*, PredictReactor* reactor) = 0;

@@ -93,12 +93,23 @@ void ToProto(const Report& report, v1::ConvergenceReport& proto) {
   if (report.state.has_value())
     proto.set_state(static_cast<v1::ConvergenceState>(static_cast<int>(*report.state) + 1));
   if (counters.last_pass.has_value()) *proto.mutable_last_pass() = ToProto(*counters.last_pass);
+  if (report.updates_left.has_value()) proto.set_updates_left(*report.updates_left);
+  if (!counters.analysis.has_value()) return;
+  *proto.mutable_analysis() = ToProto(*counters.analysis);
+  if (report.analysis_current.has_value())
+    proto.mutable_analysis()->set_current(*report.analysis_current);
 }
 
 v1::Model ToProto(const ModelSummary& summary) {
   v1::Model model = summary.settings;
   model.set_revision(static_cast<int64_t>(summary.revision));
   ToProto(summary.report, *model.mutable_report());
+  if (!summary.retained.has_value()) return model;
+  v1::Retention& retention = *model.mutable_retention();
+  retention.set_kept_updates(static_cast<uint32_t>(summary.retained->updates));
+  retention.set_kept_sample(static_cast<uint32_t>(summary.retained->sampled));
+  retention.set_memory_bytes(summary.retained->memory_bytes);
+  retention.set_complete(summary.retained->complete);
   return model;
 }
 
@@ -131,6 +142,16 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
       feature.set_weight(contribution.weight);
       feature.set_contribution(contribution.contribution);
     }
+    for (const PastMistake& mistake : explanation.mistakes) {
+      v1::PastMistake& past = *one.add_mistakes();
+      past.set_revision(static_cast<int64_t>(mistake.revision));
+      past.set_label(mistake.label);
+      past.set_similarity(mistake.similarity);
+      past.set_contribution(mistake.contribution);
+    }
+    one.set_other_mistakes(explanation.other_mistakes);
+    one.set_other_mistakes_count(explanation.other_mistakes_count);
+    one.set_mistakes_complete(explanation.mistakes_complete);
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
 }

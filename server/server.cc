@@ -13,6 +13,7 @@
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/store.h"
+#include "server/analysis_service.h"
 #include "server/drain.h"
 #include "server/learning_service.h"
 #include "server/logging.h"
@@ -31,6 +32,9 @@ namespace {
 constexpr absl::Duration kLastWords = absl::Milliseconds(250);
 // For the server before this one to finish draining and let go of the data directory.
 constexpr absl::Duration kPredecessorTimeout = absl::Seconds(5);
+
+constexpr const char* kServices[] = {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
+                                     "perceptron.v1.AnalysisService"};
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
@@ -98,6 +102,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
       one.snapshot_time = model.journal->snapshot_time;
     }
     one.memory_bytes = model.memory_bytes;
+    one.retained = model.retained;
     one.in_memory = model.in_memory;
   }
   return metrics;
@@ -131,6 +136,7 @@ struct Server::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<ModelService> models;
   std::unique_ptr<LearningService> learning;
+  std::unique_ptr<AnalysisService> analysis;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
   std::unique_ptr<Metrics> metrics;
@@ -161,6 +167,7 @@ absl::Status Server::Parts::Listen() {
   builder.SetMaxSendMessageSize(-1);
   builder.RegisterService(models.get());
   builder.RegisterService(learning.get());
+  builder.RegisterService(analysis.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetricsInterceptor(rpc));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -194,7 +201,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
       *parts->store, parts->drain,
       StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes,
                    options.max_message_bytes});
-  for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService"}) {
+  parts->analysis =
+      std::make_unique<AnalysisService>(*parts->store, parts->drain, options.max_message_bytes);
+  for (const char* name : kServices) {
     parts->rpc.AddService(
         *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name));
   }
@@ -210,7 +219,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   Parts& started = *parts;
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   if (absl::Status status = started.Listen(); !status.ok()) return status;
-  for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService"}) {
+  for (const char* name : kServices) {
     started.grpc->GetHealthCheckService()->SetServingStatus(name, true);
   }
   return server;
@@ -241,6 +250,7 @@ void Server::Shutdown() {
   }
   parts_->metrics.reset();
   parts_->grpc.reset();
+  parts_->analysis.reset();
   // Nobody holds a model any more; what was submitted is written before the store goes.
   parts_->store.reset();
 }

@@ -57,6 +57,8 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action);
 void AddExplain(CLI::App* app, const Globals* globals, Action* action);
 void AddDraw(CLI::App* app, const Globals* globals, Action* action);
 void AddWatch(CLI::App* app, const Globals* globals, Action* action);
+void AddAnalyze(CLI::App* app, const Globals* globals, Action* action);
+void AddExamples(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 
 }  // namespace perceptrond::client

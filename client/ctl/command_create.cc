@@ -23,6 +23,8 @@ struct CreateOptions {
   LearnerFlags learner;
   std::vector<std::string> labels;
   double margin_of_interest = 0;
+  uint32_t retain_updates = 1000;
+  uint32_t retain_sample = 0;
   std::string description;
   std::string start_weights;
   std::string request_id;
@@ -65,6 +67,9 @@ int Run(const Globals& globals, const CreateOptions& options) {
   for (const std::string& label : options.labels) model.add_label_names(label);
   model.set_margin_of_interest(options.margin_of_interest);
   model.set_description(options.description);
+  if (command.count("--retain-updates") > 0)
+    model.mutable_retention()->set_updates(options.retain_updates);
+  if (options.retain_sample > 0) model.mutable_retention()->set_sample(options.retain_sample);
 
   const absl::StatusOr<v1::Model> created =
       globals.Connect().CreateModel(options.name, model, options.request_id, options.validate_only);
@@ -95,6 +100,16 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "The smallest margin that would matter to you");
+  command
+      ->add_option("--retain-updates", options->retain_updates,
+                   "Keep so many of the latest examples that caused updates, for analyses and "
+                   "pictures; at most 1000000")
+      ->capture_default_str();
+  command
+      ->add_option("--retain-sample", options->retain_sample,
+                   "Keep a uniform sample of so many different examples, right ones too: all of "
+                   "them while there are no more; at most 1000000")
+      ->capture_default_str();
   command->add_option("--description", options->description, "For people; at most 1024 bytes")
       ->check(Utf8());
   command->add_option(

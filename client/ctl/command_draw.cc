@@ -52,7 +52,8 @@ void AddDraw(CLI::App* app, const Globals* globals, Action* action) {
   CLI::App* command = app->add_subcommand("draw", "Draw a model as SVG");
   command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
   command->add_option("FILE", options->input.files,
-                      "Files with examples to draw, if any; - is standard input");
+                      "Files with examples to draw, by default those that the model retains; - is "
+                      "standard input");
   command->add_option("-o,--output", options->file, "The file to write; by default standard output")
       ->check(CheckFileName);
   command

@@ -15,6 +15,10 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
   command->add_flag("--until-converged", options->until_converged,
                     "Stop after the first pass that changes nothing; --passes is then the most "
                     "passes (default 1000)");
+  command->add_flag(
+      "--analyze", options->analyze,
+      "Then analyze what the model retains: the best margin, and the bound on updates "
+      "that it proves (see 'perceptronctl analyze')");
   command->add_option("--batch", options->batch, "Examples in a message")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
@@ -80,9 +84,10 @@ void AddLearn(CLI::App* app, const Globals* globals, Action* action) {
       "examples,\n"
       "mistakes, updates, duplicates, refused, lostAnswers, badLines, revision and "
       "acknowledgedThrough (strings,\n"
-      "as protobuf's JSON form has 64-bit numbers), passes (each a perceptron.v1.PassSummary), and "
+      "as protobuf's JSON form has 64-bit numbers), passes (each a perceptron.v1.PassSummary), "
       "the model's\n"
-      "report (perceptron.v1.ConvergenceReport).\n"
+      "report (perceptron.v1.ConvergenceReport), and with --analyze analysis "
+      "(perceptron.v1.AnalysisResult).\n"
       "Labels are -1, +1, 1, or the model's label names. Ctrl-C ends cleanly with a summary.\n"
       "Where the server does not answer for --timeout seconds (default 60), reconnecting included, "
       "learn\n"

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/analysis_words.h"
 #include "client/ctl/output.h"
 #include "client/ctl/printable.h"
 
@@ -86,11 +87,20 @@ void Margins(const v1::Model& model, std::string* out) {
                     " of the convergence theorem's room is in use\n");
   }
   if (report.has_margin_floor()) {
-    absl::StrAppendFormat(out, "  a whole pass was right, with margin %g\n", report.margin_floor());
+    const bool analyzed =
+        report.analysis().current() && report.margin_floor() == report.analysis().margin_lower();
+    absl::StrAppendFormat(
+        out, "  %s, with margin %g\n",
+        analyzed ? "some weights are right on all data seen" : "a whole pass was right",
+        report.margin_floor());
   }
   if (report.has_update_bound()) {
     absl::StrAppendFormat(out, "  so no run over that data needs more than %.0f updates\n",
                           report.update_bound());
+  }
+  if (report.has_updates_left()) {
+    absl::StrAppend(out, "  at most ", report.updates_left(),
+                    " more updates until it has converged on the data seen\n");
   }
   if (report.has_margin_refuted()) {
     absl::StrAppendFormat(out, "  separable with margin %g: %s\n", model.margin_of_interest(),
@@ -147,6 +157,9 @@ std::string DescribeReport(const v1::Model& model) {
   Errors(report, &text);
   Drift(report.drift(), &text);
   Margins(model, &text);
+  if (report.has_analysis()) {
+    absl::StrAppend(&text, "  ", DescribeAnalysis(report.analysis()), "\n");
+  }
   if (report.has_last_pass()) absl::StrAppend(&text, "  ", DescribePass(report.last_pass()), "\n");
   return text;
 }

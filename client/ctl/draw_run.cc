@@ -12,6 +12,7 @@
 #include "client/batch_builder.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/prediction.h"
+#include "client/ctl/retained_rows.h"
 #include "client/draw/curves.h"
 #include "client/names.h"
 
@@ -88,8 +89,18 @@ Outcome DrawRun::Load(v1::ModelView view) {
   return {};
 }
 
+// Phi has been applied to what is retained: where there is one, only files will do.
+Outcome DrawRun::ReadRetained() {
+  if (HasMap(model_) || model_.feature_space().has_composition()) return {};
+  absl::StatusOr<RetainedRows> retained = ReadRetainedRows(client_, options_.name, options_.limit);
+  if (!retained.ok()) return Failed(Doing(), retained.status());
+  rows_ = std::move(retained->rows);
+  limited_ = retained->limited;
+  return {};
+}
+
 Outcome DrawRun::ReadRows() {
-  if (options_.input.files.empty()) return {};
+  if (options_.input.files.empty()) return ReadRetained();
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model_, false, false);
   if (!input.ok()) return Unusable(input.status());
   Row row;

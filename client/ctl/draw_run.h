@@ -49,8 +49,9 @@ class DrawRun {
   Outcome Unusable(const absl::Status& status) const;
 
   Outcome Load(v1::ModelView view);
-  // Rows of the input, and what the model says of them.
+  // Rows of the input, or without files those that the model retains.
   Outcome ReadRows();
+  Outcome ReadRetained();
   Outcome ReadPlane();
 
   Outcome DrawCurves();

@@ -36,6 +36,31 @@ std::string Line(double contribution, double largest, const std::string& value,
                          Bar(contribution, largest), value, weight, feature);
 }
 
+std::string DescribeMistakes(const v1::Explanation& explanation,
+                             const std::vector<std::string>& label_names) {
+  double largest = std::abs(explanation.other_mistakes());
+  for (const v1::PastMistake& one : explanation.mistakes())
+    largest = std::max(largest, std::abs(one.contribution()));
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
+                                     "= label", "x similarity", "past mistake");
+  double sum = explanation.other_mistakes();
+  for (const v1::PastMistake& one : explanation.mistakes()) {
+    sum += one.contribution();
+    text += Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
+                 absl::StrFormat("%.6g", one.similarity()),
+                 absl::StrCat("that made revision ", one.revision()));
+  }
+  if (explanation.other_mistakes_count() > 0) {
+    text += Line(explanation.other_mistakes(), largest, "", "",
+                 absl::StrCat("(", explanation.other_mistakes_count(), " more: see --top)"));
+  }
+  if (!explanation.mistakes_complete()) {
+    text += Line(explanation.score() - sum, largest, "", "",
+                 "(what is no longer retained: see create --retain-updates)");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
@@ -56,6 +81,7 @@ std::string DescribeExplanation(const std::string& where, const v1::Explanation&
                  absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
   }
   text += Line(explanation.offset(), largest, "", "", "(offset)");
+  if (explanation.mistakes_size() > 0) text += DescribeMistakes(explanation, label_names);
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/ctl/analysis_run.h"
 #include "client/ctl/convergence.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/learn_progress.h"
@@ -25,6 +26,7 @@ int LearnRun::Run() {
   Outcome outcome = Finish(LearnPasses());
   WipeProgress();
   complaints_.ReportCounts();
+  if (outcome.ok() && options_.analyze) outcome = Analyze();
   Summarize(outcome);
   if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
   return outcome.Report();
@@ -168,6 +170,15 @@ void LearnRun::DrawProgress(int64_t pass) {
   position.read = input_->fraction();
   const Progress progress = LearnProgress(position, stream_->totals(), absl::Now() - started_);
   ShowProgress(ProgressLine(progress, *columns));
+}
+
+Outcome LearnRun::Analyze() {
+  v1::AnalyzeRequest request;
+  request.set_name(options_.name);
+  v1::AnalysisResult result;
+  Outcome outcome = RunAnalysis(client_, request, &result);
+  if (outcome.ok()) summary_.analysis = std::move(result);
+  return outcome;
 }
 
 void LearnRun::Summarize(const Outcome& outcome) {

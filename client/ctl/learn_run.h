@@ -26,6 +26,7 @@ struct LearnRunOptions {
   // Default 1, or with until_converged 1000.
   std::optional<int64_t> passes;
   bool until_converged = false;
+  bool analyze = false;
   size_t batch = 512;
   size_t window = 64;
   std::string producer;
@@ -61,6 +62,8 @@ class LearnRun {
   void TakeAnswer(const LearnAnswer& answer);
   void DrawProgress(int64_t pass);
   void Summarize(const Outcome& outcome);
+  // Of what was learned, behind the summary of a run that went well.
+  Outcome Analyze();
 
   const Globals& globals_;
   const LearnRunOptions& options_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/analysis_words.h"
 #include "client/ctl/convergence.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
@@ -30,6 +31,8 @@ std::string LearnSummary::Text() const {
   }
   absl::StrAppend(&text, "; revision ", totals.revision, "\n");
   if (now.has_value()) absl::StrAppend(&text, DescribeReport(*now));
+  if (now.has_value() && analysis.has_value())
+    absl::StrAppend(&text, DescribeResult(*analysis, now->report().updates()));
   return text;
 }
 
@@ -53,6 +56,7 @@ std::string LearnSummary::Json() const {
       .Bool("converged", converged())
       .Raw("passes", JsonArray(marked));
   if (now.has_value()) json.Raw("report", ToJson(now->report(), false));
+  if (analysis.has_value()) json.Raw("analysis", ToJson(*analysis, false));
   return json.str();
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "client/learn_stream.h"
+#include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -24,6 +25,7 @@ struct LearnSummary {
   absl::Duration elapsed;
   // The model afterwards, if it could be had.
   std::optional<perceptron::v1::Model> now;
+  std::optional<perceptron::v1::AnalysisResult> analysis;
 
   bool converged() const { return !passes.empty() && passes.back().converged(); }
   std::string Text() const;

@@ -90,6 +90,8 @@ int Main(int argc, char** argv) {
   AddExplain(&app, &globals, &action);
   AddDraw(&app, &globals, &action);
   AddWatch(&app, &globals, &action);
+  AddAnalyze(&app, &globals, &action);
+  AddExamples(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 
   try {

@@ -84,6 +84,17 @@ void History(const v1::Model& model, std::string* out) {
   }
 }
 
+std::string DescribeRetention(const v1::Retention& retention) {
+  std::string text = absl::StrFormat("%d of the latest %d updates' examples",
+                                     retention.kept_updates(), retention.updates());
+  if (retention.sample() > 0) {
+    absl::StrAppendFormat(&text, ", a sample of %d of at most %d different ones",
+                          retention.kept_sample(), retention.sample());
+    if (retention.complete()) absl::StrAppend(&text, ": all there ever were");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string DescribeSpace(const v1::FeatureSpace& space) {
@@ -111,6 +122,10 @@ std::string DescribeModel(const v1::Model& model) {
   }
   if (model.margin_of_interest() > 0) {
     absl::StrAppendFormat(&text, "margin:       of interest from %g\n", model.margin_of_interest());
+  }
+  const v1::Retention& retention = model.retention();
+  if (retention.updates() > 0 || retention.sample() > 0) {
+    absl::StrAppend(&text, "retains:      ", DescribeRetention(retention), "\n");
   }
   absl::StrAppend(&text, "revision:     ", model.revision(), "\n");
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");

@@ -42,6 +42,18 @@ void Progress::AddPass(const PassSummary& pass) {
   }
 }
 
+void Progress::AddAnalysis(const AnalysisRecord& analysis) {
+  counters_.analysis = analysis;
+  counters_.analysis_ceiling = std::min(counters_.analysis_ceiling, analysis.margin_upper);
+  if (analysis.separability == Separability::kNotSeparable) counters_.analysis_not_separable = true;
+}
+
+void Progress::AddAdoption() {
+  ++counters_.updates;
+  ++counters_.adoptions;
+  counters_.streak = 0;
+}
+
 Report Progress::MakeStoredReport() const {
   Report report;
   report.counters = counters_;
@@ -67,7 +79,8 @@ void Progress::AddToDrift(const Tally& tally) {
 }
 
 void Progress::AddToTheorem(const Tally& tally) {
-  if (tally.updates == 0) return;
+  // Weights that were put in say nothing of the examples' sum.
+  if (tally.updates == 0 || counters_.adoptions > 0) return;
   counters_.whole_steps += tally.whole_step;
   if (counters_.whole_steps > kExactInFloat32) counters_.rounding += tally.rounding;
   // Any unit separator with margin g has theta . it >= eta k g, but for what rounding took away.
@@ -88,8 +101,8 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
   report.drift_window_examples = adwin_.size();
   report.drift_window_error = adwin_.error();
   ReportErrorCeiling(report);
-  if (context.applies && counters_.weighted_updates == 0)
-    ReportTheorem(squared_norm, context, report);
+  if (TheoremApplies(context)) ReportTheorem(squared_norm, context, report);
+  ReportAnalysis(context, report);
   report.state = State(report);
   return report;
 }
@@ -144,6 +157,54 @@ void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
         counters_.not_separable ||
         (report.margin_ceiling.has_value() && *report.margin_ceiling < context.margin_of_interest);
   }
+}
+
+// What an analysis proved of some of the data seen bounds what all of them admit; a floor is one of
+// exactly the data analysed.
+void Progress::ReportAnalysis(const TheoremContext& context, Report& report) const {
+  if (!counters_.analysis.has_value()) return;
+  const AnalysisRecord& analysis = *counters_.analysis;
+  report.analysis_current =
+      analysis.complete && context.sample_complete && context.sampled == analysis.examples;
+  const double ceiling = counters_.analysis_ceiling;
+  if (counters_.analysis_not_separable) {
+    report.not_separable = true;
+  } else if (std::isfinite(ceiling)) {
+    report.margin_ceiling = std::min(report.margin_ceiling.value_or(ceiling), ceiling);
+  }
+  if (context.margin_of_interest > 0 &&
+      (counters_.analysis_not_separable || ceiling < context.margin_of_interest))
+    report.margin_refuted = true;
+  if (*report.analysis_current && analysis.margin_lower > report.margin_floor.value_or(0)) {
+    report.margin_floor = analysis.margin_lower;
+    report.update_bound =
+        counters_.squared_radius / (analysis.margin_lower * analysis.margin_lower);
+  }
+  const bool contradicted =
+      report.not_separable.value_or(false) ||
+      (report.margin_ceiling.has_value() && *report.margin_ceiling < report.margin_floor);
+  if (contradicted) {
+    report.margin_floor.reset();
+    report.update_bound.reset();
+  }
+  if (*report.analysis_current && !contradicted) ReportUpdatesLeft(context, report);
+}
+
+// (R / gamma)^2 - k, from the theorem with float32's rounding in it. An update may be off by
+// 2^-24 ||theta||, so that after k of them theta / eta lies within 2^-24 k^1.5 R of where it should
+// be, and ||theta||^2 / eta^2 is at most k R^2 (1 + 2^-23 k). With both,
+// k <= B (1 + 5 2^-24 k) where B = (R / gamma)^2; 2^-21 B instead leaves room for k above B.
+void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) const {
+  constexpr double kMostInflation = 0.1;
+  // Steps so small that float32 loses more than its relative precision.
+  constexpr double kLeastStep = 0x1p-100;
+  const double lower = counters_.analysis->margin_lower;
+  if (!TheoremApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
+  const double bound = counters_.squared_radius / (lower * lower);
+  const double inflation = std::ldexp(bound, -21);
+  if (!(inflation <= kMostInflation)) return;
+  const auto most = static_cast<uint64_t>(std::floor(bound * (1 + inflation)));
+  if (most >= counters_.updates) report.updates_left = most - counters_.updates;
 }
 
 ConvergenceState Progress::State(const Report& report) const {

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 
 #include "core/convergence/adwin.h"
+#include "core/convergence/analysis/analysis.h"
 #include "core/convergence/pass.h"
 #include "core/convergence/tally.h"
 
@@ -19,6 +21,22 @@ struct DriftSummary {
   uint64_t last_example = 0;
   double error_before = 0;
   double error_after = 0;
+};
+
+// What an analysis of examples that the model judged proved of them. See perceptron.v1.Analysis.
+struct AnalysisRecord {
+  uint64_t revision = 0;
+  // Different ones.
+  uint64_t examples = 0;
+  // They were all that the model had judged.
+  bool complete = false;
+  Separability separability = Separability::kUndecided;
+  // 0: no separator is known.
+  double margin_lower = 0;
+  // Infinite: nothing is known.
+  double margin_upper = std::numeric_limits<double>::infinity();
+  double radius = 0;
+  int64_t unix_nanos = 0;
 };
 
 // See perceptron.v1.ConvergenceState.
@@ -53,6 +71,13 @@ struct Counters {
   // Exact updates from zero came back to zero.
   bool not_separable = false;
   DriftSummary drift;
+  // The latest analysis; and what all of them together proved of the data, which more data do not
+  // undo: a ceiling (infinity: none), and that nothing separates them.
+  std::optional<AnalysisRecord> analysis;
+  double analysis_ceiling = std::numeric_limits<double>::infinity();
+  bool analysis_not_separable = false;
+  // Updates that put other weights in the place of those learned.
+  uint64_t adoptions = 0;
 };
 
 // A report at one moment: see perceptron.v1.ConvergenceReport, whose fields these are. Absent is
@@ -79,6 +104,9 @@ struct Report {
   uint64_t drift_window_examples = 0;
   double drift_window_error = 0;
   std::optional<ConvergenceState> state;
+  // The latest analysis speaks of all data seen. Absent without one, or if that is not known.
+  std::optional<bool> analysis_current;
+  std::optional<uint64_t> updates_left;
 };
 
 // What Report needs to know of the model.
@@ -88,6 +116,10 @@ struct TheoremContext {
   double step_size = 1;
   // gamma_0; 0: none.
   double margin_of_interest = 0;
+  // The model's sample: how many different examples it holds, and whether they are all that the
+  // model judged.
+  uint64_t sampled = 0;
+  bool sample_complete = false;
 };
 
 // Gathers tallies. Costs O(updates): correct answers are only counted. Not thread-safe:
@@ -106,6 +138,9 @@ class Progress {
   // Examples that a producer knows were answered, and correctly, before a power failure took their
   // count.
   void AddRecovered(uint64_t examples) { counters_.examples += examples; }
+  void AddAnalysis(const AnalysisRecord& analysis);
+  // An update that put other weights in the place of those learned.
+  void AddAdoption();
 
   const Counters& counters() const { return counters_; }
   // Of the windows, approximately.
@@ -126,6 +161,12 @@ class Progress {
   void ReportWindow(Report& report) const;
   void ReportTheorem(double squared_norm, const TheoremContext& context, Report& report) const;
   void ReportErrorCeiling(Report& report) const;
+  // The theorem speaks of this run.
+  bool TheoremApplies(const TheoremContext& context) const {
+    return context.applies && counters_.weighted_updates == 0 && counters_.adoptions == 0;
+  }
+  void ReportAnalysis(const TheoremContext& context, Report& report) const;
+  void ReportUpdatesLeft(const TheoremContext& context, Report& report) const;
   ConvergenceState State(const Report& report) const;
   // A mistake in the window: the example's number and its loss.
   struct WindowMistake {

@@ -86,7 +86,7 @@ class Journal {
   virtual absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) = 0;
   // Replaces the model's snapshot and drops the records it makes superfluous: all that end at or
   // before its revision, which must have been committed. Atomic: after a crash either the old or
-  // the new snapshot is whole. One of the revision that is kept already may be left as it is.
+  // the new snapshot is whole, also if both are of one revision.
   virtual absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) = 0;
   // Drops records that end behind `revision`: leftovers of a commit that failed.
   virtual absl::Status DropAfter(uint64_t model_id, uint64_t revision) = 0;

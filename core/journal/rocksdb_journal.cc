@@ -15,8 +15,11 @@ namespace perceptrond {
 namespace {
 
 constexpr uint64_t kFirstFormat = 1;
-// Written once a snapshot has more than one part.
-constexpr uint64_t kFormatVersion = 2;
+// 2: a snapshot may have more than one part. 3: or its pieces may lie at the other place. Written
+// once one does either.
+constexpr uint64_t kFormatVersion = 3;
+// In the revision that a snapshot's pieces are found by: it replaced one of the same revision.
+constexpr uint64_t kOtherPlace = uint64_t{1} << 63;
 // A snapshot is kept in values of this size: large values would go through memory and the log in
 // one piece.
 constexpr size_t kChunkBytes = 1 << 20;
@@ -295,29 +298,29 @@ absl::StatusOr<std::optional<storage::Snapshot>> RocksDbJournal::LoadSnapshot(ui
   // The head is the snapshot's revision and the size of each of its parts.
   if (head.size() < 16 || head.size() % 8 != 0)
     return absl::DataLossError("journal: a snapshot's head is no list of sizes");
-  const uint64_t revision = keys::ReadNumber(head);
+  const uint64_t place = keys::ReadNumber(head);
   std::optional<storage::Snapshot> snapshot(std::in_place);
   uint64_t chunk = 0;
   for (size_t at = 8; at < head.size(); at += 8) {
     const uint64_t size = keys::ReadNumber(absl::string_view(head).substr(at));
-    absl::StatusOr<std::string> bytes = ReadChunks(model_id, revision, size, chunk);
+    absl::StatusOr<std::string> bytes = ReadChunks(model_id, place, size, chunk);
     if (!bytes.ok()) return bytes.status();
     storage::Snapshot part;
     if (absl::Status status = Parse(*bytes, part, "a snapshot"); !status.ok()) return status;
     bytes->clear();
     if (absl::Status status = AppendPart(std::move(part), *snapshot); !status.ok()) return status;
   }
-  if (snapshot->revision() != revision)
+  if (snapshot->revision() != (place & ~kOtherPlace))
     return absl::DataLossError("journal: a snapshot is of another revision than its head says");
   return snapshot;
 }
 
-absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t revision,
+absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t place,
                                                        uint64_t size, uint64_t& next_chunk) {
   std::string bytes;
   std::string chunk;
   while (bytes.size() < size) {
-    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, revision, next_chunk), chunk);
+    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, place, next_chunk), chunk);
     if (!found.ok()) return found.status();
     if (!*found || chunk.empty() || chunk.size() > size - bytes.size()) {
       return absl::DataLossError(
@@ -329,11 +332,11 @@ absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64
   return bytes;
 }
 
-absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t revision,
+absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t place,
                                          const std::string& bytes, uint64_t& next_chunk) {
   for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     rocksdb::WriteBatch batch;
-    batch.Put(keys::SnapshotChunk(model_id, revision, next_chunk++),
+    batch.Put(keys::SnapshotChunk(model_id, place, next_chunk++),
               ToSlice(absl::string_view(bytes).substr(at, kChunkBytes)));
     if (absl::Status status = Write(batch, /*sync=*/false); !status.ok()) return status;
   }
@@ -345,17 +348,17 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   std::string kept;
   absl::StatusOr<bool> found_kept = Get(keys::SnapshotHead(model_id), kept);
   if (!found_kept.ok()) return found_kept.status();
-  // Its pieces would be written over those that the head speaks of: a crash between the two would
-  // leave neither.
-  if (*found_kept && kept.size() >= 16 && keys::ReadNumber(kept) == revision)
-    return absl::OkStatus();
-  std::string head = NumberValue(revision);
+  // Written over the pieces that the head speaks of, a crash between the two would leave neither
+  // snapshot.
+  const bool taken = *found_kept && kept.size() >= 16 && keys::ReadNumber(kept) == revision;
+  const uint64_t place = taken ? revision | kOtherPlace : revision;
+  std::string head = NumberValue(place);
   std::string bytes;
   uint64_t chunk = 0;
   const auto write = [&](const storage::Snapshot& part) {
     absl::Status status = Serialize(part, bytes);
     keys::AppendNumber(head, bytes.size());
-    return status.ok() ? WriteChunks(model_id, revision, bytes, chunk) : status;
+    return status.ok() ? WriteChunks(model_id, place, bytes, chunk) : status;
   };
   if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
       !status.ok())
@@ -375,12 +378,11 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   // ones too.
   rocksdb::WriteBatch batch;
   batch.Put(keys::SnapshotHead(model_id), head);
-  // Servers that know of one part only must not open it.
-  if (head.size() > 16) batch.Put(ToSlice(keys::kFormat), NumberValue(kFormatVersion));
+  // Servers that know of one part, or of one place, only must not open it.
+  if (head.size() > 16 || taken) batch.Put(ToSlice(keys::kFormat), NumberValue(kFormatVersion));
   batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
-  batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0),
-                    keys::SnapshotChunk(model_id, revision, 0));
-  batch.DeleteRange(keys::SnapshotChunk(model_id, revision + 1, 0),
+  batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, place, 0));
+  batch.DeleteRange(keys::SnapshotChunk(model_id, place + 1, 0),
                     PrefixEnd(keys::OfModel('c', model_id)));
   return Write(batch, /*sync=*/true);
 }

@@ -73,9 +73,9 @@ class RocksDbJournal final : public Journal {
   // A message's bytes; RESOURCE_EXHAUSTED if they are more than Protobuf can write.
   static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
   // Writes a part's bytes as pieces, from number `next_chunk` on, and moves it.
-  absl::Status WriteChunks(uint64_t model_id, uint64_t revision, const std::string& bytes,
+  absl::Status WriteChunks(uint64_t model_id, uint64_t place, const std::string& bytes,
                            uint64_t& next_chunk);
-  absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t revision, uint64_t bytes,
+  absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t place, uint64_t bytes,
                                          uint64_t& next_chunk);
   // UNAVAILABLE for want of space, or for good once a write has failed: RocksDB's log must not be
   // written behind a write whose end is not known.

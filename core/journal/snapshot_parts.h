@@ -11,8 +11,8 @@
 namespace perceptrond {
 
 // Calls `write` with the snapshot's parts, in order; there is at least one. A part takes about
-// `part_bytes`; more only if one name or one StateRows does. A snapshot that fits is its own only
-// part. Stops at the first error and returns it.
+// `part_bytes`; more only if one name, one StateRows or one retained row does. A snapshot that fits
+// is its own only part. Stops at the first error and returns it.
 absl::Status ForEachPart(
     const ::perceptron::storage::v1::Snapshot& snapshot, size_t part_bytes,
     const std::function<absl::Status(const ::perceptron::storage::v1::Snapshot&)>& write);

@@ -24,6 +24,7 @@ class Arow final : public LinearLearner {
 
   bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  // Adopted weights leave S as it is: it says how much was learned about each feature.
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;

@@ -7,13 +7,6 @@
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
-namespace {
-
-// The part of u in w~; none before the first example.
-double Share(uint64_t age) { return age == 0 ? 0 : 1 / static_cast<double>(age); }
-
-}  // namespace
-
 AveragedPerceptron::AveragedPerceptron(const LearnerSettings& settings, size_t size)
     : Perceptron(settings, size) {
   late_.weights.resize(size);
@@ -23,14 +16,14 @@ bool AveragedPerceptron::CanUpdate(const Row& row, const Target& target,
                                    const Judgement& judgement) const {
   const double step = target.label * Step(row, target.label * judgement.score, target.weight);
   return linear().StaysFinite(step, row, offset_value()) &&
-         late_.StaysFinite(step * static_cast<double>(target.age), row, offset_value());
+         late_.StaysFinite(step * Since(target.age), row, offset_value());
 }
 
 void AveragedPerceptron::Update(const Row& row, const Target& target, const Judgement& judgement) {
   const double step = target.label * Step(row, target.label * judgement.score, target.weight);
   product_.Add(-DotAt(linear().weights, late_.weights, row));
   linear().Add(step, row, offset_value());
-  late_.Add(step * static_cast<double>(target.age), row, offset_value());
+  late_.Add(step * Since(target.age), row, offset_value());
   product_.Add(DotAt(linear().weights, late_.weights, row));
 }
 
@@ -58,6 +51,15 @@ std::optional<double> AveragedPerceptron::AnswerWeight(uint32_t index, uint64_t 
   return linear().weights[index] - Share(age) * late_.weights[index];
 }
 
+void AveragedPerceptron::Adopt(const Row& weights, float offset_weight, uint64_t age) {
+  LinearLearner::Adopt(weights, offset_weight, age);
+  const size_t size = late_.weights.size();
+  late_ = LinearWeights();
+  late_.weights.resize(size);
+  product_ = CompensatedSum();
+  origin_ = age;
+}
+
 void AveragedPerceptron::Grow(size_t size) {
   LinearLearner::Grow(size);
   if (size > late_.weights.size()) late_.weights.resize(size);
@@ -67,6 +69,8 @@ LearnerStateView AveragedPerceptron::State() const {
   LearnerStateView state = LinearLearner::State();
   late_.AppendTo(state);
   Append(product_, state);
+  // Left out at 0, as it was before there was adoption.
+  if (origin_ > 0) Append(static_cast<double>(origin_), state);
   return state;
 }
 
@@ -75,10 +79,12 @@ bool AveragedPerceptron::Restore(LearnerState state) {
   LinearWeights weights = LinearWeights::From(reader);
   LinearWeights late = LinearWeights::From(reader);
   const CompensatedSum product = reader.Sum();
+  const uint64_t origin = reader.HasMoreScalars() ? reader.Count() : 0;
   if (!reader.Done()) return false;
   linear() = std::move(weights);
   late_ = std::move(late);
   product_ = product;
+  origin_ = origin;
   return true;
 }
 

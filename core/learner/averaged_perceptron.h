@@ -4,7 +4,7 @@
 //   predict   sign(s), s = w~ . x + w~_b b,  w~ = (1 / T) sum of w after example t, t = 1 .. T
 //   update    the perceptron's, on the perceptron's mistakes
 //   state     besides w: u = sum over updates of (examples judged before it) x (its change), since
-//             w~ = w - u / T
+//             w~ = w - u / T; both counted from when weights were adopted, if they were
 //   bound     the perceptron's, on its updates; the average generalises as the voted perceptron
 //             does, by its leave-one-out analysis
 //   source    Freund, Schapire: Large Margin Classification Using the Perceptron Algorithm, Machine
@@ -30,15 +30,24 @@ class AveragedPerceptron final : public Perceptron {
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
+  // The average begins with them.
+  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;
 
  private:
+  // Examples of the average that came before so many were judged in all.
+  double Since(uint64_t age) const { return static_cast<double>(age - origin_); }
+  // The part of u in w~; none before the first example.
+  double Share(uint64_t age) const { return age == origin_ ? 0 : 1 / Since(age); }
+
   // u.
   LinearWeights late_;
   // w . u, without the offset.
   CompensatedSum product_;
+  // Examples judged before the average began.
+  uint64_t origin_ = 0;
 };
 
 }  // namespace perceptrond

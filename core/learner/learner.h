@@ -124,6 +124,13 @@ class Learner {
     return std::nullopt;
   }
 
+  // Whether it can take weights from elsewhere in the place of those it learned.
+  virtual bool CanAdopt() const { return false; }
+  // Takes them: those of `weights`, whose indices lie below size(), 0 for all others, and that of
+  // the offset's coordinate; after it judged `age` examples. What it keeps besides of how its
+  // weights fared begins anew. Only if CanAdopt. O(size()).
+  virtual void Adopt(const Row& /*weights*/, float /*offset_weight*/, uint64_t /*age*/) {}
+
   // Makes room for features up to `size` - 1, with weight 0. Never shrinks.
   virtual void Grow(size_t size) = 0;
   // How many features there is room for.

@@ -101,6 +101,13 @@ std::optional<double> LinearLearner::AnswerWeight(uint32_t index, uint64_t /*age
   return linear_.weights[index];
 }
 
+void LinearLearner::Adopt(const Row& weights, float offset_weight, uint64_t /*age*/) {
+  std::fill(linear_.weights.begin(), linear_.weights.end(), 0.0F);
+  linear_.squared_norm = CompensatedSum();
+  AddScaled(linear_.weights, 1, weights, linear_.squared_norm);
+  linear_.offset_weight = offset_value_ != 0 ? offset_weight : 0;
+}
+
 void LinearLearner::Grow(size_t size) {
   if (size > linear_.weights.size()) linear_.weights.resize(size);
 }

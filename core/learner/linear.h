@@ -48,6 +48,8 @@ class LinearLearner : public Learner {
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
+  bool CanAdopt() const override { return true; }
+  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
   size_t size() const override { return linear_.weights.size(); }
   double squared_norm() const override { return linear_.squared_norm.value(); }

@@ -42,6 +42,14 @@ void MarginPerceptron::Update(const Row& row, const Target& target, const Judgem
   if (factor_ < kSmallestFactor) MultiplyFactorIn();
 }
 
+void MarginPerceptron::Adopt(const Row& weights, float offset_weight, uint64_t age) {
+  factor_ = 1;
+  LinearLearner::Adopt(weights, offset_weight, age);
+  const double norm = std::sqrt(augmented_squared_norm());
+  if (norm > 1) factor_ = 1 / norm;
+  if (factor_ < kSmallestFactor) MultiplyFactorIn();
+}
+
 void MarginPerceptron::MultiplyFactorIn() {
   LinearWeights& weights = linear();
   weights.squared_norm = CompensatedSum();

@@ -28,6 +28,8 @@ class MarginPerceptron final : public LinearLearner {
   double Score(const Row& row) const override;
   Judgement Judge(const Row& row, int32_t label) const override;
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  // Divided by their norm, if that is above 1. k goes on.
+  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;

@@ -55,6 +55,13 @@ std::optional<double> Pocket::AnswerWeight(uint32_t index, uint64_t age) const {
   return Best(age).weights[index];
 }
 
+void Pocket::Adopt(const Row& weights, float offset_weight, uint64_t age) {
+  LinearLearner::Adopt(weights, offset_weight, age);
+  pocket_ = linear();
+  best_run_ = 0;
+  run_start_ = age;
+}
+
 void Pocket::Grow(size_t size) {
   LinearLearner::Grow(size);
   if (size > pocket_.weights.size()) pocket_.weights.resize(size);

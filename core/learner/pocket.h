@@ -32,6 +32,8 @@ class Pocket final : public Perceptron {
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
+  // The pocket holds them too, without a run.
+  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;

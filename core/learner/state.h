@@ -43,6 +43,7 @@ class StateReader {
     if (next_scalar_ == state_.scalars.size()) return Missing<double>();
     return state_.scalars[next_scalar_++];
   }
+  bool HasMoreScalars() const { return next_scalar_ < state_.scalars.size(); }
   // A whole number, at least 0.
   uint64_t Count() {
     const double count = Scalar();

@@ -43,6 +43,12 @@ absl::Status WithReason(absl::Status status, absl::string_view reason) {
   return MakeError(status.code(), reason, status.message());
 }
 
+absl::Status ModelFrozen(absl::string_view name) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_FROZEN",
+                   absl::StrCat("model \"", name, "\" is frozen; unfreeze it to let it learn"),
+                   {{"model", std::string(name)}});
+}
+
 absl::Status ModelNotFound(absl::string_view name) {
   return MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
                    absl::StrCat("there is no model \"", name,

@@ -32,6 +32,9 @@ absl::Status WithRetry(absl::Status status, absl::Duration delay);
 // Adds ErrorInfo to an error that has none yet, as the journal's have.
 absl::Status WithReason(absl::Status status, absl::string_view reason);
 
+// FAILED_PRECONDITION, MODEL_FROZEN.
+absl::Status ModelFrozen(absl::string_view name);
+
 // NOT_FOUND, MODEL_NOT_FOUND.
 absl::Status ModelNotFound(absl::string_view name);
 

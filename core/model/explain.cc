@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/explain_mistakes.h"
 
 namespace perceptrond {
 namespace {
@@ -79,6 +80,8 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> r
   const uint64_t age = Age();
   if (absl::Status status = CheckExplains(); !status.ok()) return status;
   mapper.Resolve(dictionary_);
+  const RetainedExamples retained =
+      IsSumOfMistakes(settings_.learner) ? ledger_.retention().Copy() : RetainedExamples();
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (!refused.empty() && refused.front().row == i) {
       outcome.refused.push_back(refused.front());
@@ -90,6 +93,9 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> r
       return absl::OkStatus();
     }
     outcome.explanations.push_back(ExplainRow(mapper, i, age, max_features));
+    if (!IsSumOfMistakes(settings_.learner)) continue;
+    ExplainByMistakes(settings_.learner, retained.updates, revision_, mapper.Map(i), max_features,
+                      outcome.explanations.back());
   }
   return absl::OkStatus();
 }

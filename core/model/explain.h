@@ -17,6 +17,14 @@ struct Contribution {
   double contribution = 0;
 };
 
+struct PastMistake {
+  uint64_t revision = 0;
+  int32_t label = 0;
+  // x_i . x + b^2.
+  double similarity = 0;
+  double contribution = 0;
+};
+
 struct Explanation {
   double score = 0;
   int32_t label = 0;
@@ -27,6 +35,11 @@ struct Explanation {
   // The sum of those that are left out, and how many they are.
   double rest = 0;
   uint32_t rest_features = 0;
+  // The same by past mistakes, of learners whose weights are their sum; see explain_mistakes.h.
+  std::vector<PastMistake> mistakes;
+  double other_mistakes = 0;
+  uint32_t other_mistakes_count = 0;
+  bool mistakes_complete = false;
 };
 
 struct ExplainOutcome {

@@ -110,10 +110,7 @@ class Model::Learning {
 
   absl::Status CheckNotFrozen() const ABSL_SHARED_LOCKS_REQUIRED(model_.gate_) {
     if (!model_.frozen_) return absl::OkStatus();
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "MODEL_FROZEN",
-        absl::StrCat("model \"", model_.name_, "\" is frozen; unfreeze it to let it learn"),
-        {{"model", model_.name_}});
+    return ModelFrozen(model_.name_);
   }
 
   // Refuses the batch for the first new row that is bad in itself.
@@ -176,6 +173,23 @@ class Model::Learning {
     labels_.Resolve(model_.class_names_);
   }
 
+  SeenExample Seen(const Row& row, int32_t label) {
+    mapper_.UnknownNames(row_, unknown_);
+    return {row, label, unknown_};
+  }
+
+  // Keeps the example for the sample, if it has a place there.
+  void Offer(const Row& row, int32_t label) ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    if (!model_.ledger_.retention().samples()) return;
+    Retention::Sampled candidate;
+    if (model_.ledger_.retention().IsCandidate(Seen(row, label), model_.dictionary_, candidate))
+      candidates_.push_back(std::move(candidate));
+  }
+
+  Ledger::Offers Offers() const ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    return {candidates_, model_.dictionary_};
+  }
+
   void Resolve() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
     if (labels_.Stale(model_.class_names_)) labels_.Resolve(model_.class_names_);
     if (!resolved_ || mapper_.resolved_size() != model_.dictionary_.size())
@@ -212,6 +226,7 @@ class Model::Learning {
       const int32_t label = labels_.Label(row_);
       const Judgement judgement = model_.learner_->Judge(row, label);
       if (judgement.update) break;
+      Offer(row, label);
       Judged(judgement, label);
       batch_full_ = batches_ && model_.learner_->BatchIsFull(age + tally_.examples);
     }
@@ -245,6 +260,7 @@ class Model::Learning {
       }
       model_.learner_->Update(row, target, judgement);
     }
+    Offer(row, target.label);
     Judged(judgement, target.label);
     batch_full_ = batches_ && model_.learner_->BatchIsFull(target.age + 1);
     if (!judgement.update) {
@@ -257,11 +273,21 @@ class Model::Learning {
     outcome_.updated_rows.push_back(static_cast<uint32_t>(row_ - 1));
     outcome_.update_revisions.push_back(model_.revision_);
     Count();
-    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_,
-                             {model_.revision_, row, target.label, call_.batch.weight(row_ - 1),
-                              counts_examples_ ? std::optional(target.age) : std::nullopt,
-                              new_names, model_.learner_->augmented_squared_norm(), new_class,
-                              /*batch_end=*/false, model_.MakeTheoremContext()});
+    Ledger::Update update;
+    update.revision = model_.revision_;
+    update.row = row;
+    update.label = target.label;
+    update.weight = call_.batch.weight(row_ - 1);
+    if (counts_examples_) update.age = target.age;
+    update.new_names = new_names;
+    update.squared_norm = model_.learner_->augmented_squared_norm();
+    update.new_class = new_class;
+    update.theorem = model_.MakeTheoremContext();
+    if (model_.ledger_.retention().keeps_updates()) {
+      update.retained = std::make_shared<const RetainedRow>(SeenExample{row, target.label, {}});
+      update.score = Saturate(judgement.score);
+    }
+    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update, Offers());
     StartStretch();
     return absl::OkStatus();
   }
@@ -284,7 +310,8 @@ class Model::Learning {
     update.batch_end = true;
     if (counts_examples_) update.age = age;
     update.squared_norm = learner.augmented_squared_norm();
-    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update);
+    update.theorem = model_.MakeTheoremContext();
+    model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update, Offers());
     StartStretch();
     return absl::OkStatus();
   }
@@ -343,7 +370,7 @@ class Model::Learning {
   void Flush() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
     if (pending_ == 0 && tally_.duplicates == 0) return;
     Count();
-    model_.ledger_.Add(tally_, *call_.producer, pending_, model_.revision_);
+    model_.ledger_.Add(tally_, *call_.producer, pending_, model_.revision_, Offers());
     StartStretch();
   }
 
@@ -353,6 +380,7 @@ class Model::Learning {
   }
 
   void StartStretch() {
+    candidates_.clear();
     tally_ = Tally();
     pending_ = 0;
   }
@@ -404,6 +432,9 @@ class Model::Learning {
   // The stretch: its tally, and how many rows it has, refused ones among them.
   Tally tally_;
   int64_t pending_ = 0;
+  // Those of its examples that the sample may take. And the names of one without a weight.
+  std::vector<Retention::Sampled> candidates_;
+  std::vector<absl::string_view> unknown_;
 };
 
 void LearnOutcome::Clear() {

@@ -83,7 +83,8 @@ HistoryPoint PointOf(const Report& report) {
 
 }  // namespace
 
-Ledger::Ledger(const JournalStanding& standing) : progress_(FromStorage(standing.counters)) {
+Ledger::Ledger(const JournalStanding& standing, const RetentionSettings& retention)
+    : retention_(retention), progress_(FromStorage(standing.counters)) {
   for (const storage::ProducerPosition& position : standing.positions) {
     Keep(Restore(position));
   }
@@ -127,6 +128,7 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
   MutexLock lock(&mutex_);
   if (next_offset <= producer.next_offset) return;
   progress_.AddRecovered(next_offset - producer.next_offset);
+  retention_.Miss();
   // Their scores are not known, so that the pass they belong to cannot be certified.
   producer.pass.changed = true;
   Move(Tally(), producer, next_offset - producer.next_offset, 0);
@@ -139,14 +141,20 @@ void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t
   Touch(producer);
 }
 
-void Ledger::Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
+void Ledger::Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision,
+                 const Offers& offers) {
   MutexLock lock(&mutex_);
   Move(tally, producer, rows, revision);
+  retention_.Add(offers.candidates, offers.names);
 }
 
-void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update) {
+void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update,
+                       const Offers& offers) {
   MutexLock lock(&mutex_);
   Move(tally, producer, rows, update.revision - 1);
+  retention_.Add(offers.candidates, offers.names);
+  if (update.retained != nullptr)
+    retention_.AddUpdate({update.retained, update.revision, update.weight, update.score});
   storage::UpdateRecord& record = OpenRecord(update);
   AppendRow(record, update);
   records_bytes_ += MemoryOf(update);
@@ -155,10 +163,27 @@ void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, con
   if (history_.Add(point)) *record.add_history() = ToProto(point);
 }
 
+void Ledger::AddAdoption(const Update& update, float offset_weight) {
+  MutexLock lock(&mutex_);
+  progress_.AddAdoption();
+  storage::UpdateRecord& record = records_.emplace_back();
+  record.set_first_revision(update.revision);
+  record.set_adopted(true);
+  record.set_adopted_offset_weight(offset_weight);
+  AppendRow(record, update);
+  records_bytes_ += MemoryOf(update);
+}
+
+void Ledger::AddAnalysis(const AnalysisRecord& analysis) {
+  MutexLock lock(&mutex_);
+  progress_.AddAnalysis(analysis);
+}
+
 storage::UpdateRecord& Ledger::OpenRecord(const Update& update) {
   const uint32_t dense_width =
       update.row.indices == nullptr ? static_cast<uint32_t>(update.row.size) : 0;
-  if (records_.empty() || records_.back().dense_width() != dense_width ||
+  if (records_.empty() || records_.back().adopted() ||
+      records_.back().dense_width() != dense_width ||
       records_.back().values_size() > kRecordFeatures) {
     storage::UpdateRecord& record = records_.emplace_back();
     record.set_first_revision(update.revision);
@@ -217,6 +242,9 @@ JournalEntry Ledger::Cut() {
   entry.records = std::exchange(records_, {});
   records_bytes_ = 0;
   entry.counters = ToStorage(progress_.counters());
+  const RetentionStanding standing = retention_.Standing();
+  entry.counters.set_sampled(standing.sampled);
+  entry.counters.set_sample_complete(standing.complete);
   for (const std::shared_ptr<Producer>& producer : dirty_) {
     producer->dirty = false;
     storage::ProducerPosition& position = entry.positions.emplace_back();
@@ -244,8 +272,11 @@ size_t Ledger::memory_bytes() {
          progress_.memory_bytes() + history_.memory_bytes();
 }
 
-Report Ledger::MakeReport(double squared_norm, const TheoremContext& context) {
+Report Ledger::MakeReport(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
+  const RetentionStanding standing = retention_.Standing();
+  context.sampled = standing.sampled;
+  context.sample_complete = standing.complete;
   return progress_.MakeReport(squared_norm, context);
 }
 

@@ -17,6 +17,7 @@
 #include "core/convergence/history.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
+#include "core/model/retention.h"
 #include "core/sync/mutex.h"
 #include "core/vector/row.h"
 
@@ -61,8 +62,8 @@ class Ledger {
  public:
   static constexpr size_t kMaxProducers = 10'000;
 
-  // Goes on from what the journal holds.
-  explicit Ledger(const JournalStanding& standing);
+  // Goes on from what the journal holds. What is retained comes by retention().
+  explicit Ledger(const JournalStanding& standing, const RetentionSettings& retention = {});
 
   // The producer of that name, made on first use. It has one of the model's places from its first
   // example or pass on, and before that only while somebody holds it: who is refused takes none.
@@ -70,6 +71,10 @@ class Ledger {
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
   ProducerStanding Standing(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Safe for any number of threads by itself; what is added there outside of these methods is not
+  // counted.
+  Retention& retention() { return retention_; }
+  const Retention& retention() const { return retention_; }
   // Examples judged.
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, updates that wait, the window: approximately. O(1).
@@ -78,9 +83,15 @@ class Ledger {
   // correctly.
   void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of a stretch's examples those for the sample, and the dictionary of the state they were judged
+  // on. With retention().samples() every stretch must bring its own.
+  struct Offers {
+    std::span<const Retention::Sampled> candidates;
+    const Dictionary& names;
+  };
   // Takes in a stretch without an update, `rows` of the producer's, judged on `revision`.
-  void Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision,
+           const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
   // What an update was made from and came to.
   struct Update {
     // What it produced.
@@ -103,10 +114,16 @@ class Ledger {
     bool batch_end = false;
     // What the curves need to know of the model; its margin of interest is not looked at.
     TheoremContext theorem;
+    // The row to be retained, null: none is; and its score before.
+    RetainedRowPtr retained;
+    float score = 0;
   };
   // Takes in a stretch that ends with an update.
-  void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update,
+                 const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes in weights that replaced those learned: update.row holds them.
+  void AddAdoption(const Update& update, float offset_weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the producer's pass `number` and returns it. A number ended before gives its summary again
   // if it was the last, else one with nothing but its number.
   PassSummary EndPass(Producer& producer, int64_t number, uint64_t revision, double norm)
@@ -116,7 +133,8 @@ class Ledger {
   // positions copied.
   JournalEntry Cut() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Report MakeReport(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The context's sample is filled in.
+  Report MakeReport(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The curves: what is held, for a snapshot, and what is read, which ends with the present state.
   History history() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,6 +152,10 @@ class Ledger {
   void Keep(std::shared_ptr<Producer> producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The record that the next update goes to.
   storage::UpdateRecord& OpenRecord(const Update& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Moves with the counters: changed under mutex_, so that what it says of all examples is true of
+  // those that are counted.
+  Retention retention_;
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);

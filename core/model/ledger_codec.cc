@@ -1,6 +1,7 @@
 #include "core/model/ledger_codec.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,40 @@ absl::StatusOr<History> FromStorage(const storage::History& stored) {
   return *std::move(history);
 }
 
+::perceptron::v1::Analysis ToProto(const AnalysisRecord& analysis) {
+  ::perceptron::v1::Analysis proto;
+  proto.set_revision(static_cast<int64_t>(analysis.revision));
+  proto.set_examples(analysis.examples);
+  proto.set_complete(analysis.complete);
+  proto.set_separability(
+      static_cast<::perceptron::v1::Separability>(static_cast<int>(analysis.separability) + 1));
+  if (analysis.margin_lower > 0) proto.set_margin_lower(analysis.margin_lower);
+  if (std::isfinite(analysis.margin_upper) && analysis.separability != Separability::kNotSeparable)
+    proto.set_margin_upper(analysis.margin_upper);
+  proto.set_radius(analysis.radius);
+  proto.mutable_time()->set_seconds(analysis.unix_nanos / 1'000'000'000);
+  proto.mutable_time()->set_nanos(static_cast<int32_t>(analysis.unix_nanos % 1'000'000'000));
+  return proto;
+}
+
+AnalysisRecord FromProto(const ::perceptron::v1::Analysis& stored) {
+  AnalysisRecord analysis;
+  analysis.revision = static_cast<uint64_t>(stored.revision());
+  analysis.examples = stored.examples();
+  analysis.complete = stored.complete();
+  if (stored.separability() == ::perceptron::v1::SEPARABILITY_SEPARABLE)
+    analysis.separability = Separability::kSeparable;
+  if (stored.separability() == ::perceptron::v1::SEPARABILITY_NOT_SEPARABLE) {
+    analysis.separability = Separability::kNotSeparable;
+    analysis.margin_upper = 0;
+  }
+  analysis.margin_lower = stored.margin_lower();
+  if (stored.has_margin_upper()) analysis.margin_upper = stored.margin_upper();
+  analysis.radius = stored.radius();
+  analysis.unix_nanos = stored.time().seconds() * 1'000'000'000 + stored.time().nanos();
+  return analysis;
+}
+
 storage::Counters ToStorage(const Counters& counters) {
   storage::Counters stored;
   stored.set_examples(counters.examples);
@@ -114,6 +149,11 @@ storage::Counters ToStorage(const Counters& counters) {
   stored.set_margin_floor(counters.margin_floor);
   stored.set_floor_squared_radius(counters.floor_squared_radius);
   if (counters.last_pass.has_value()) *stored.mutable_last_pass() = ToProto(*counters.last_pass);
+  if (counters.analysis.has_value()) *stored.mutable_analysis() = ToProto(*counters.analysis);
+  if (std::isfinite(counters.analysis_ceiling))
+    stored.set_analysis_ceiling(counters.analysis_ceiling);
+  stored.set_analysis_not_separable(counters.analysis_not_separable);
+  stored.set_adoptions(counters.adoptions);
   return stored;
 }
 
@@ -141,6 +181,10 @@ Counters FromStorage(const storage::Counters& stored) {
   counters.margin_floor = stored.margin_floor();
   counters.floor_squared_radius = stored.floor_squared_radius();
   if (stored.has_last_pass()) counters.last_pass = FromProto(stored.last_pass());
+  if (stored.has_analysis()) counters.analysis = FromProto(stored.analysis());
+  if (stored.has_analysis_ceiling()) counters.analysis_ceiling = stored.analysis_ceiling();
+  counters.analysis_not_separable = stored.analysis_not_separable();
+  counters.adoptions = stored.adoptions();
   return counters;
 }
 

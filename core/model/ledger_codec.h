@@ -24,4 +24,8 @@ HistoryPoint FromProto(const ::perceptron::v1::HistoryPoint& stored);
 // DATA_LOSS if it is no history.
 absl::StatusOr<History> FromStorage(const ::perceptron::storage::v1::History& stored);
 
+// `current` is left out: the books do not know it.
+::perceptron::v1::Analysis ToProto(const AnalysisRecord& analysis);
+AnalysisRecord FromProto(const ::perceptron::v1::Analysis& stored);
+
 }  // namespace perceptrond

@@ -10,6 +10,7 @@
 #include "core/model/class_answers.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
+#include "core/model/retention_codec.h"
 #include "core/model/snapshot_codec.h"
 #include "core/vector/kernels.h"
 
@@ -49,6 +50,9 @@ bool HasTheorem(const LearnerSettings& learner) {
          learner.classes.max == 0;
 }
 
+// So much of what is retained does not keep a snapshot waiting.
+constexpr size_t kSmallRetention = Retention::kMaxUpdateBytes;
+
 }  // namespace
 
 void PredictOutcome::Clear() {
@@ -79,7 +83,7 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       learner_(MakeLearner(settings_.learner, settings_.space.initial_weights() +
                                                   settings_.learner.start.names.size())),
       margin_of_interest_(header.model().margin_of_interest()),
-      ledger_(standing) {
+      ledger_(standing, settings_.retention) {
   for (const std::string& name : settings_.learner.start.names) dictionary_.Add(name);
   if (!settings_.several_classes()) return;
   for (const std::string& name : settings_.label_names) class_names_.Add(name);
@@ -99,12 +103,12 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
   std::shared_ptr<const Expansion> expansion = MakeExpansion(settings->space);
   std::shared_ptr<Model> model(new Model(header, *std::move(settings), std::move(expansion), limits,
                                          std::move(components), *standing));
-  if (absl::Status status = model->Rebuild(journal, standing->counters.updates()); !status.ok())
+  if (absl::Status status = model->Rebuild(journal, standing->counters); !status.ok())
     return status;
   return model;
 }
 
-absl::Status Model::Rebuild(Journal& journal, uint64_t committed_revision) {
+absl::Status Model::Rebuild(Journal& journal, const storage::Counters& committed) {
   MutexLock lock(&mutex_);
   absl::StatusOr<std::optional<storage::Snapshot>> snapshot = journal.LoadSnapshot(id_);
   if (!snapshot.ok()) return snapshot.status();
@@ -120,11 +124,13 @@ absl::Status Model::Rebuild(Journal& journal, uint64_t committed_revision) {
                             return ReplayRecord(record);
                           };
   if (absl::Status status = journal.Replay(id_, revision_, replay); !status.ok()) return status;
-  if (revision_ != committed_revision) {
+  if (revision_ != committed.updates()) {
     return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" ends at revision ",
                                             revision_, " but its counters stand at ",
-                                            committed_revision));
+                                            committed.updates()));
   }
+  ledger_.retention().Settle(committed.examples() == 0 || committed.sample_complete(),
+                             committed.sampled());
   MutexLock use_lock(&use_mutex_);
   use_ = use;
   return absl::OkStatus();
@@ -161,6 +167,7 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
         absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
   }
   revision_ = snapshot.revision();
+  if (absl::Status status = RestoreRetained(snapshot.retained()); !status.ok()) return status;
   if (!snapshot.has_history()) return absl::OkStatus();
   absl::StatusOr<History> history = FromStorage(snapshot.history());
   if (!history.ok()) return history.status();
@@ -182,10 +189,8 @@ absl::Status Model::ReplayBatchEnd(const Row& row, int32_t label) {
 }
 
 absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
-  const auto loss = [&](absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return absl::DataLossError(
-        absl::StrCat("the journal of \"", name_, "\" at revision ", revision_, ": ", what));
-  };
+  const auto loss = [&](absl::string_view what)
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Contradiction(what); };
   if (record.first_revision() > revision_ + 1)
     return loss("records are missing before the next one");
   const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
@@ -210,25 +215,14 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   if (static_cast<size_t>(record.ages_size()) != (counts ? batch.rows() : 0))
     return loss("a row has no age");
   for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
-    const Row row = batch.row(i);
     if (std::binary_search(record.batch_ends().begin(), record.batch_ends().end(), i)) {
-      if (absl::Status status = ReplayBatchEnd(row, batch.labels[i]); !status.ok()) return status;
+      if (absl::Status status = ReplayBatchEnd(batch.row(i), batch.labels[i]); !status.ok())
+        return status;
       continue;
     }
-    for (size_t j = 0; j < row.size; ++j) {
-      // Index 0 of a named space is every unknown name's, and no update's.
-      if (row.index(j) >= learner_->size() || (named && row.index(j) == 0))
-        return loss("a feature lies outside the model");
-    }
-    const int32_t label = batch.labels[i];
-    if (!TakesLabel(label)) return loss("a label is none of the model's");
-    const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
-                        counts ? record.ages(static_cast<int>(i)) : 0};
-    const Judgement judgement = learner_->Judge(row, label);
-    if (!judgement.update)
-      return loss("the next example calls for no update, but did when it was learned");
-    learner_->Update(row, target, judgement);
-    ++revision_;
+    absl::Status status =
+        record.adopted() ? ReplayAdoption(record, batch) : ReplayUpdate(record, batch, i);
+    if (!status.ok()) return status;
   }
   if (settings_.named_classes() && class_names_.size() != classes())
     return loss("a class has a name and no example");
@@ -257,6 +251,35 @@ absl::Status Model::CheckAnswers(uint64_t min_revision) const {
       absl::StatusCode::kAborted, "REVISION_TOO_OLD",
       absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
       {{"revision", absl::StrCat(revision_)}});
+}
+
+absl::Status Model::Contradiction(absl::string_view what) const {
+  return absl::DataLossError(
+      absl::StrCat("the journal of \"", name_, "\" at revision ", revision_, ": ", what));
+}
+
+absl::Status Model::ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch,
+                                 size_t i) {
+  const Row row = batch.row(i);
+  const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
+  for (size_t j = 0; j < row.size; ++j) {
+    // Index 0 of a named space is every unknown name's, and no update's.
+    if (row.index(j) >= learner_->size() || (named && row.index(j) == 0))
+      return Contradiction("a feature lies outside the model");
+  }
+  const int32_t label = batch.labels[i];
+  if (!TakesLabel(label)) return Contradiction("a label is none of the model's");
+  const bool counts = FindLearner(settings_.learner.kind).counts_examples;
+  const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
+                      counts ? record.ages(static_cast<int>(i)) : 0};
+  const Judgement judgement = learner_->Judge(row, label);
+  if (!judgement.update)
+    return Contradiction("the next example calls for no update, but did when it was learned");
+  learner_->Update(row, target, judgement);
+  ++revision_;
+  RetainReplayed({std::make_shared<const RetainedRow>(SeenExample{row, label, {}}), revision_,
+                  batch.weight(i), Saturate(judgement.score)});
+  return absl::OkStatus();
 }
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
@@ -415,12 +438,16 @@ Curves Model::MakeCurves() const {
 }
 
 size_t Model::memory_bytes() const {
-  return sizeof(Model) + state_bytes() + ledger_.memory_bytes();
+  const size_t retained = ledger_.retention().memory_bytes();
+  return sizeof(Model) + state_bytes() + std::min(retained, kSmallRetention) +
+         ledger_.memory_bytes();
 }
 
 size_t Model::state_bytes() const {
   ReaderMutexLock lock(&mutex_);
-  size_t bytes = dictionary_.bytes() + class_names_.bytes();
+  const size_t retained = ledger_.retention().memory_bytes();
+  size_t bytes =
+      dictionary_.bytes() + class_names_.bytes() + retained - std::min(retained, kSmallRetention);
   const LearnerStateView state = learner_->State();
   for (const std::span<const float> array : state.arrays) bytes += array.size_bytes();
   if (state.rows != nullptr) bytes += state.rows->memory_bytes();
@@ -457,6 +484,9 @@ storage::Snapshot Model::MakeSnapshot() const {
     snapshot.add_class_names(class_names_.Name(number));
   const History history = ledger_.history();
   if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
+  const RetainedExamples retained = ledger_.retention().Copy();
+  if (!retained.updates.empty() || !retained.sample.empty())
+    *snapshot.mutable_retained() = ToStorage(retained);
   return snapshot;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -97,6 +98,17 @@ struct WeightList {
   uint64_t revision = 0;
 };
 
+// Weights to adopt, by index; in a named space indices from `first_new` on are names of their own:
+// index first_new + i is new_names[i].
+struct NewWeights {
+  std::vector<uint32_t> indices;
+  std::vector<float> values;
+  // Of the offset's coordinate.
+  float offset_weight = 0;
+  std::vector<std::string> new_names;
+  uint32_t first_new = std::numeric_limits<uint32_t>::max();
+};
+
 // Thread contract: safe for any number of threads. Scoring shares; only an update excludes, and
 // only while it is judged again and applied. Lock order: Producer::turn, gate_, mutex_, the
 // ledger's.
@@ -165,7 +177,7 @@ class Model {
   Curves MakeCurves() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Weights and names alone: what a snapshot holds.
+  // Weights, names, and of what is retained the part beyond 64 MiB.
   size_t state_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes what may change of the settings: whether it is frozen, and the margin of interest. Waits
@@ -176,6 +188,32 @@ class Model {
   // written.
   void Close(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status closed() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Puts these weights in the place of those learned: a revision like any update, durable once a
+  // commit submitted after this call is. On an error nothing changed: FAILED_PRECONDITION
+  // (MODEL_FROZEN, NOT_ADOPTABLE), ABORTED (REVISION_MISMATCH) if the model is not at if_revision,
+  // RESOURCE_EXHAUSTED (FEATURE_CAP), or why the model is closed. Returns the revision. O(weights).
+  absl::StatusOr<uint64_t> Adopt(const NewWeights& weights, std::optional<uint64_t> if_revision)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is retained, and the revision that goes with it. Holds up updates for some 20 ns an
+  // example, but no scoring.
+  struct RetainedView {
+    RetainedExamples examples;
+    uint64_t revision = 0;
+  };
+  RetainedView MakeRetainedView() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool has_names() const { return weight_space_.kind == FeatureSpace::Kind::kNamed; }
+  // Of numbers that features have in a named space. O(numbers).
+  std::vector<std::string> FeatureNames(std::span<const uint32_t> numbers) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The numbers of names, all at one moment; 0 for those without a weight. And the number that the
+  // next name would get.
+  struct FeatureNumbers {
+    std::vector<uint32_t> numbers;
+    uint32_t next = 0;
+  };
+  FeatureNumbers FindFeatures(std::span<const absl::string_view> names) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The journal's part.
   storage::Snapshot MakeSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -211,13 +249,27 @@ class Model {
   absl::Status CheckExplains() const;
   Explanation ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status Rebuild(Journal& journal, uint64_t committed_revision) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Rebuild(Journal& journal, const storage::Counters& committed)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RestoreSnapshot(const storage::Snapshot& snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayRecord(const storage::UpdateRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayBatchEnd(const Row& row, int32_t label) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayHistory(const storage::UpdateRecord& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch, size_t i)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReplayAdoption(const storage::UpdateRecord& record, const Batch& batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RestoreRetained(const storage::Retained& retained)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetainReplayed(const RetainedUpdate& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Contradiction(absl::string_view what) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // The weights' numbers in the dictionary, which takes in those of their names that it has not:
+  // `added`. RESOURCE_EXHAUSTED, and nothing changed.
+  absl::StatusOr<std::vector<uint32_t>> NumberWeights(const NewWeights& weights,
+                                                      std::vector<absl::string_view>& added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.

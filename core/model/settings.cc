@@ -365,9 +365,24 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   return settings;
 }
 
+absl::StatusOr<RetentionSettings> ReadRetention(const v1::Retention& retention) {
+  const auto in_range = [](absl::string_view field, uint32_t value) {
+    if (value <= RetentionSettings::kMost) return absl::OkStatus();
+    return Invalid(absl::StrCat("model.retention.", field),
+                   absl::StrCat(value, " is above ", RetentionSettings::kMost));
+  };
+  if (absl::Status status = in_range("updates", retention.updates()); !status.ok()) return status;
+  if (absl::Status status = in_range("sample", retention.sample()); !status.ok()) return status;
+  return RetentionSettings{
+      retention.has_updates() ? retention.updates() : RetentionSettings::kDefaultUpdates,
+      retention.sample()};
+}
+
 }  // namespace
 
 void FillDefaults(v1::Model& model) {
+  if (!model.retention().has_updates())
+    model.mutable_retention()->set_updates(RetentionSettings::kDefaultUpdates);
   if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
     model.mutable_feature_space()->mutable_named()->set_max_features(
         DefaultFeatureCap(model.learner()));
@@ -404,6 +419,9 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
                          *std::move(learner),
                          {model.label_names().begin(), model.label_names().end()},
                          *std::move(components)};
+  absl::StatusOr<RetentionSettings> retention = ReadRetention(model.retention());
+  if (!retention.ok()) return retention.status();
+  settings.retention = *retention;
   if (settings.several_classes()) {
     if (absl::Status status = ReadClassNames(model, settings); !status.ok()) return status;
     if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/features/feature_space.h"
 #include "core/learner/settings.h"
+#include "core/model/retention.h"
 
 namespace perceptron::v1 {
 class Model;
@@ -35,6 +36,7 @@ struct ModelSettings {
   std::vector<std::string> label_names;
   // Not empty: the space is dense, and feature i is the answer of components[i].
   std::vector<Component> components = {};
+  RetentionSettings retention = {};
   NewClasses new_classes = NewClasses::kNone;
 
   // Of more than the two labels -1 and +1; of several that have names.

@@ -62,6 +62,7 @@ void Snapshotter::Run() {
 
 void Snapshotter::Take(const std::shared_ptr<Model>& model) {
   uint64_t covered = model->journal_use().bytes;
+  const size_t sampled = model->ledger().retention().unsaved_bytes();
   storage::Snapshot snapshot = model->MakeSnapshot();
   const absl::Time now = absl::Now();
   const int64_t nanos = absl::ToUnixNanos(now);
@@ -77,6 +78,7 @@ void Snapshotter::Take(const std::shared_ptr<Model>& model) {
   const uint64_t all = model->journal_use().bytes;
   if (model->revision() == snapshot.revision()) covered = all;
   model->SnapshotSaved(covered, now);
+  model->ledger().retention().Saved(sampled);
   snapshots_.fetch_add(1, std::memory_order_relaxed);
 }
 

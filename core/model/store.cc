@@ -30,6 +30,7 @@ void Stamp(v1::Model& model) {
 // count.
 bool SameSettings(const v1::Model& a, const v1::Model& b) {
   return a.feature_space().SerializeAsString() == b.feature_space().SerializeAsString() &&
+         a.retention().SerializeAsString() == b.retention().SerializeAsString() &&
          a.learner().SerializeAsString() == b.learner().SerializeAsString() &&
          std::equal(a.label_names().begin(), a.label_names().end(), b.label_names().begin(),
                     b.label_names().end());
@@ -54,6 +55,12 @@ void ClearOutputs(v1::Model& model) {
   model.clear_report();
   model.clear_weights();
   model.clear_weights_by_class();
+  if (!model.has_retention()) return;
+  v1::Retention& retention = *model.mutable_retention();
+  retention.clear_kept_updates();
+  retention.clear_kept_sample();
+  retention.clear_memory_bytes();
+  retention.clear_complete();
 }
 
 }  // namespace
@@ -69,10 +76,30 @@ Store::Store(std::unique_ptr<Journal> journal, const Options& options)
 }
 
 Store::~Store() {
+  SaveSamples();
   // The snapshotter waits for commits, and commits ask for snapshots: it stops first, but is there
   // until the last commit.
   snapshotter_->Stop();
   committer_.reset();
+}
+
+// What was sampled of right answers is nowhere but in memory and in snapshots.
+void Store::SaveSamples() {
+  std::vector<std::shared_ptr<Model>> models;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [name, slot] : slots_) {
+      if (slot.model == nullptr || slot.model->ledger().retention().unsaved_bytes() == 0) continue;
+      models.push_back(slot.model);
+    }
+  }
+  // A snapshot under way may have begun before the last of it came; the next one has it all.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    for (const std::shared_ptr<Model>& model : models) {
+      if (model->ledger().retention().unsaved_bytes() > 0) snapshotter_->Request(model);
+    }
+    for (const std::shared_ptr<Model>& model : models) snapshotter_->Await(model->id());
+  }
 }
 
 absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& request_id,
@@ -309,6 +336,7 @@ absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header
     summary.report = model->MakeReport();
     summary.journal = model->journal_use();
     summary.memory_bytes = model->memory_bytes();
+    summary.retained = model->ledger().retention().Standing();
     summary.in_memory = true;
     if (model->settings().new_classes == NewClasses::kNamed) {
       const std::vector<std::string> names = model->LabelNames();
@@ -345,7 +373,7 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
       Evict();
     }
   }
-  if (model->journal_use().bytes >
+  if (model->journal_use().bytes + model->ledger().retention().unsaved_bytes() >
       std::max<uint64_t>(options_.snapshot_bytes, model->state_bytes()))
     snapshotter_->Request(model);
 }

@@ -33,6 +33,8 @@ struct ModelSummary {
   // Absent: not in memory, and so not known.
   std::optional<Model::JournalUse> journal;
   size_t memory_bytes = 0;
+  // Absent: not in memory.
+  std::optional<RetentionStanding> retained;
   // False: taken from the journal's counters; its window, norm and what depends on them are not
   // known.
   bool in_memory = false;
@@ -131,6 +133,7 @@ class Store {
   // The model if it is in memory.
   std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header);
+  void SaveSamples() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommitFailure(Model& model, const absl::Status& why);
   void OnCommit(const std::shared_ptr<Model>& model);
 

@@ -56,6 +56,40 @@ const ModelFamily kModelFamilies[] = {
     {"perceptrond_model_update_bound",
      "No run over the data of the pass behind the margin floor makes more updates than this.",
      kGauge, [](M m) { return m.report.update_bound; }},
+    {"perceptrond_model_updates_left",
+     "Updates that may still come before the model has converged on the data seen, by the latest "
+     "analysis.",
+     kGauge, [](M m) { return m.report.updates_left ? Value(*m.report.updates_left) : Value(); }},
+    {"perceptrond_model_analysis_margin_lower",
+     "Margin that a separator of the examples of the latest analysis is proven to have.", kGauge,
+     [](M m) {
+       const auto& analysis = m.report.counters.analysis;
+       return analysis && analysis->margin_lower > 0 ? Value(analysis->margin_lower) : Value();
+     }},
+    {"perceptrond_model_analysis_margin_upper",
+     "No separator of the examples of the latest analysis has a larger margin than this.", kGauge,
+     [](M m) {
+       const auto& analysis = m.report.counters.analysis;
+       const bool known = analysis && analysis->separability != Separability::kNotSeparable &&
+                          std::isfinite(analysis->margin_upper);
+       return known ? Value(analysis->margin_upper) : Value();
+     }},
+    {"perceptrond_model_analysis_timestamp_seconds",
+     "When the examples of the latest analysis were taken, since the Unix epoch.", kGauge,
+     [](M m) {
+       const auto& analysis = m.report.counters.analysis;
+       return analysis ? Value(1e-9 * static_cast<double>(analysis->unix_nanos)) : Value();
+     }},
+    {"perceptrond_model_retained_examples",
+     "Examples that the model retains, those that caused updates and the sample together.", kGauge,
+     [](M m) { return m.retained ? Value(m.retained->updates + m.retained->sampled) : Value(); }},
+    {"perceptrond_model_sample_complete",
+     "1 if the sample is everything that the model ever judged, else 0. Absent without a sample.",
+     kGauge,
+     [](M m) {
+       const bool samples = m.retained && (m.retained->sampled > 0 || m.retained->complete);
+       return samples ? Flag(m.retained->complete) : Value();
+     }},
     {"perceptrond_model_margin_refuted",
      "1 if the examples are proven not separable with the model's margin of interest, else 0.",
      kGauge, [](M m) { return Flag(m.report.margin_refuted); }},

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
+#include "core/model/retention.h"
 
 namespace perceptrond {
 
@@ -22,6 +23,8 @@ struct ModelMetrics {
   // InfinitePast: none was taken, or not known.
   absl::Time snapshot_time = absl::InfinitePast();
   size_t memory_bytes = 0;
+  // Absent: not loaded.
+  std::optional<RetentionStanding> retained;
   bool in_memory = false;
 };
 

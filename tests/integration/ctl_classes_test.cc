@@ -32,6 +32,21 @@ TEST_F(CtlTest, ClassesByNumberAreTaughtAndPredicted) {
   EXPECT_THAT(bad.out, HasSubstr("none of the model's classes"));
 }
 
+TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawn) {
+  ASSERT_EQ(Ctl("create three --dimension 2 --classes 3").exit_code, 0);
+  const std::string rows = "0 1:1\n1 2:1\n2 1:-1 2:-1\n";
+  ASSERT_EQ(Ctl("learn three - --format svmlight --index-base 1", rows).exit_code, 0);
+  const CommandResult boundary = Ctl("draw three");
+  EXPECT_EQ(boundary.exit_code, 2);
+  EXPECT_THAT(boundary.out, HasSubstr("several classes"));
+  EXPECT_EQ(Ctl("draw three --what weights").exit_code, 2);
+  EXPECT_THAT(CtlOut("draw three --what curves").out, HasSubstr("<svg"));
+  const CommandResult explained =
+      Ctl("explain three - --format svmlight --index-base 1", "0 1:1\n");
+  EXPECT_EQ(explained.exit_code, 1);
+  EXPECT_THAT(explained.out, HasSubstr("NOT_LINEAR"));
+}
+
 TEST_F(CtlTest, ClassesComeUpByNameInEveryFormat) {
   ASSERT_EQ(Ctl("create topics --named --classes 10 --new-classes named").exit_code, 0);
   EXPECT_EQ(Ctl("learn topics - --format text", "tea\thot leaves\nrum\tdark barrel\n").exit_code,

@@ -256,16 +256,28 @@ TEST_F(OnDisk, ASnapshotLargerThanAMessageMayBeIsKeptInPartsAndIsTheSameAgain) {
   EXPECT_EQ((*found)->SerializeAsString(), large.SerializeAsString());
 }
 
-// Its pieces have the same keys: a crash in the middle of writing them again would leave neither.
-TEST_F(OnDisk, ASnapshotOfTheRevisionThatIsKeptIsNotWrittenOverIt) {
+// Were its pieces written over the other's, a crash in the middle would leave neither.
+TEST_F(OnDisk, ASnapshotOfTheRevisionThatIsKeptTakesItsPlaceWithoutWritingOverIt) {
   auto journal = RocksDbJournal::Open(SmallParts(home()));
   const uint64_t id = (*journal)->Find("a")->id();
-  const storage::Snapshot first = LargeSnapshot(kRows);
-  ASSERT_OK((*journal)->SaveSnapshot(id, first));
-  storage::Snapshot again = first;
-  again.mutable_time()->set_nanos(123456789);
-  ASSERT_OK((*journal)->SaveSnapshot(id, again));
-  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(), first.SerializeAsString());
+  storage::Snapshot snapshot = LargeSnapshot(kRows);
+  for (int nanos = 1; nanos <= 3; ++nanos) {
+    snapshot.mutable_time()->set_nanos(nanos);
+    ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
+    EXPECT_EQ((*journal)->LoadSnapshot(id).value()->SerializeAsString(),
+              snapshot.SerializeAsString());
+  }
+  ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(2 * kRows)));
+  EXPECT_EQ((*journal)->LoadSnapshot(id).value()->revision(), 2 * kRows);
+  journal->reset();
+  // Nothing of the earlier ones is left.
+  rocksdb::DB* raw = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
+  const std::unique_ptr<rocksdb::DB> db(raw);
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
+  const std::string wanted = keys::SnapshotChunk(id, 2 * kRows, 0).substr(0, 17);
+  for (it->Seek(keys::OfModel('c', id)); it->Valid() && it->key()[0] == 'c'; it->Next())
+    EXPECT_TRUE(it->key().starts_with(wanted));
 }
 
 TEST_F(OnDisk, ASmallerSnapshotTakesThePlaceOfOneInParts) {
@@ -312,7 +324,7 @@ TEST_F(OnDisk, OnlyASnapshotInPartsKeepsServersOfTheFirstFormatOut) {
   save(usual, kRows);
   EXPECT_EQ(format(), 1);
   save(SmallParts(home()), 2 * kRows);
-  EXPECT_EQ(format(), 2);
+  EXPECT_EQ(format(), 3);
 }
 
 TEST_F(OnDisk, DamageIsReportedWithThePlaceAndWithWhatToDo) {
@@ -382,7 +394,7 @@ TEST_F(OnDisk, AJournalOfANewerFormatIsRefused) {
     ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), home(), &raw).ok());
     const std::unique_ptr<rocksdb::DB> db(raw);
     std::string version;
-    keys::AppendNumber(version, 3);
+    keys::AppendNumber(version, 4);
     const rocksdb::Slice key(keys::kFormat.data(), keys::kFormat.size());
     ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), key, version).ok());
   }

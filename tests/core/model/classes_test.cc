@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "core/learner/catalogue.h"
+#include "core/model/analysis_input.h"
+#include "core/model/explain.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 
@@ -194,6 +196,19 @@ TEST(Classes, TooManyScoresAtOnceAreRefused) {
   const absl::Status status = lone.model->Predict(columns.unlabelled(), {}, 0, outcome, true);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_OK(lone.model->Predict(columns.unlabelled(), {}, 0, outcome, false));
+}
+
+TEST(Classes, AreNeitherExplainedNorAnalyzed) {
+  LoneModel lone(Settings(ClassKind::kFixed));
+  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({2, 0}, 1);
+  lone.Learn(rows.batch());
+  ExplainOutcome outcome;
+  const absl::Status explained = lone.model->Explain(rows.unlabelled(), {}, 0, 20, outcome);
+  EXPECT_TRUE(absl::IsFailedPrecondition(explained));
+  EXPECT_EQ(testing::ReasonOf(explained), "NOT_LINEAR");
+  // Though all that it retains has label 1.
+  ASSERT_EQ(lone.model->MakeRetainedView().examples.updates.size(), 1U);
+  EXPECT_EQ(testing::ReasonOf(AnalysisInput::Make(*lone.model).status()), "NOT_BINARY");
 }
 
 TEST(Classes, TheReportLeavesTheTheoremOut) {

@@ -49,6 +49,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.form != Form::kLinear) continue;
     for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
       cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1), space});
   }
@@ -91,6 +92,19 @@ void ExpectSumIsScore(const Explanation& explanation, float predicted) {
   EXPECT_NEAR(sum, explanation.score, 1e-6 * size);
 }
 
+// The plain perceptron's weights are the sum of its mistakes, all of which are retained here.
+void ExpectMistakesSumToScore(const Explanation& explanation, uint64_t revision) {
+  EXPECT_TRUE(explanation.mistakes_complete);
+  EXPECT_EQ(explanation.mistakes.size() + explanation.other_mistakes_count, revision);
+  double sum = explanation.other_mistakes;
+  double size = std::abs(explanation.other_mistakes);
+  for (const PastMistake& mistake : explanation.mistakes) {
+    sum += mistake.contribution;
+    size += std::abs(mistake.contribution);
+  }
+  EXPECT_NEAR(sum, explanation.score, 1e-4 * (1 + size));
+}
+
 TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
   for (const v1::FeatureMap& map : Maps(GetParam().space)) {
     LoneModel lone(Settings(map));
@@ -107,6 +121,11 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
         ASSERT_EQ(outcome.explanations.size(), message.examples.size());
         for (size_t i = 0; i < outcome.explanations.size(); ++i) {
           ExpectSumIsScore(outcome.explanations[i], predicted.scores[i]);
+          if (GetParam().kind == v1::LEARNER_KIND_PERCEPTRON) {
+            ExpectMistakesSumToScore(outcome.explanations[i], outcome.revision);
+          } else {
+            EXPECT_TRUE(outcome.explanations[i].mistakes.empty());
+          }
           EXPECT_EQ(outcome.explanations[i].label, predicted.labels[i]);
           EXPECT_LE(outcome.explanations[i].contributions.size(), max_features);
           listed += outcome.explanations[i].contributions.size();
@@ -121,6 +140,51 @@ INSTANTIATE_TEST_SUITE_P(Cases, ExplainEvery, ::testing::ValuesIn(Cases()), [](c
   return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
          testing::SpaceName(info.param.space);
 });
+
+// ALGORITHMS, section 2: AND. Each update of the four rows adds eta c y (x, b).
+TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
+  v1::Model settings = testing::DenseSettings("and", 2);
+  settings.mutable_learner()->set_step_size(0.5);
+  LoneModel lone(settings);
+  const testing::Columns rows = testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1);
+  lone.Learn(rows.batch());
+  ASSERT_EQ(lone.model->revision(), 2U);
+  const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
+  const std::vector<PastMistake>& mistakes = outcome.explanations[0].mistakes;
+  ASSERT_EQ(mistakes.size(), 2U);
+  EXPECT_EQ(mistakes[0].revision, 1U);
+  EXPECT_EQ(mistakes[0].similarity, 6);
+  EXPECT_EQ(mistakes[0].contribution, 3);
+  EXPECT_EQ(mistakes[1].similarity, 3);
+  EXPECT_EQ(mistakes[1].contribution, -1.5);
+  EXPECT_EQ(outcome.explanations[0].score, 1.5);
+}
+
+TEST(Explain, SaysWhenMistakesAreNoLongerRetained) {
+  v1::Model settings = testing::DenseSettings("and", 2);
+  settings.mutable_retention()->set_updates(1);
+  LoneModel lone(settings);
+  lone.Learn(testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
+  const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
+  ASSERT_EQ(outcome.explanations[0].mistakes.size(), 1U);
+  EXPECT_EQ(outcome.explanations[0].mistakes[0].revision, 2U);
+  EXPECT_FALSE(outcome.explanations[0].mistakes_complete);
+}
+
+TEST(Explain, ScoresThatAreNoSumOverFeaturesAreRefused) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.form == Form::kLinear) continue;
+    v1::Model settings = testing::DenseSettings("m", 2);
+    settings.mutable_learner()->set_kind(
+        static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
+    const LoneModel lone(settings);
+    const testing::Columns row = testing::Columns().AddDense({1, 1}, 1);
+    ExplainOutcome outcome;
+    const absl::Status status = lone.model->Explain(row.unlabelled(), {}, 0, 20, outcome);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << entry.name;
+    EXPECT_EQ(testing::ReasonOf(status), "NOT_LINEAR");
+  }
+}
 
 // w = (3, -5, 1, 0) with an offset of 2.
 LoneModel Given() {

@@ -291,7 +291,9 @@ TEST_F(StoreTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
 }
 
 TEST_F(StoreTest, UpdatesThatWaitCountAsMemory) {
-  Create("a", 10'000);
+  v1::Model settings = DenseSettings("a", 10'000);
+  settings.mutable_retention()->set_updates(0);
+  ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
   const size_t before = model->memory_bytes();
   Producer producer("");
@@ -304,6 +306,22 @@ TEST_F(StoreTest, UpdatesThatWaitCountAsMemory) {
   EXPECT_GE(model->memory_bytes(), before + 10'000 * sizeof(float));
   ASSERT_OK(store_->committer().Commit(model));
   EXPECT_LT(model->memory_bytes(), before + 1000);
+}
+
+TEST_F(StoreTest, WhatIsRetainedCountsAsMemory) {
+  v1::Model settings = DenseSettings("a", 10'000);
+  settings.mutable_retention()->set_updates(2);
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  const std::shared_ptr<Model> model = store_->Acquire("a").value();
+  const size_t before = model->memory_bytes();
+  for (const float value : {1.0F, -2.0F, 3.0F}) {
+    ASSERT_OK(
+        Send(*store_, "a", "p", Columns().AddDense(std::vector<float>(10'000, value), 1).batch())
+            .status);
+  }
+  EXPECT_EQ(model->revision(), 3U);
+  EXPECT_GE(model->memory_bytes(), before + 2 * 10'000 * sizeof(float));
+  EXPECT_LT(model->memory_bytes(), before + 3 * 10'000 * sizeof(float));
 }
 
 TEST_F(StoreTest, ADeletedModelsStreamsAreToldToEnd) {

@@ -91,6 +91,12 @@ ModelMetrics FullModel() {
   model.report.margin_floor = 0.0625;
   model.report.update_bound = 2304;
   model.report.margin_refuted = false;
+  model.report.updates_left = 165;
+  AnalysisRecord& analysis = counters.analysis.emplace();
+  analysis.margin_lower = 0.0625;
+  analysis.margin_upper = 0.09375;
+  analysis.unix_nanos = 1'700'000'000'500'000'000;
+  model.retained = {.updates = 9, .sampled = 30, .complete = true};
   return model;
 }
 
@@ -172,6 +178,11 @@ TEST_F(MetricsTest, AModelsReportIsExported) {
            "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"NON_FINITE_VALUE\"} 2",
            "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"UNKNOWN_LABEL\"} 1",
            "perceptrond_model_progressive_error_ratio{model_name=\"spam\",scope=\"lifetime\"} 0.13",
+           "perceptrond_model_updates_left{model_name=\"spam\"} 165",
+           "perceptrond_model_analysis_margin_lower{model_name=\"spam\"} 0.0625",
+           "perceptrond_model_analysis_margin_upper{model_name=\"spam\"} 0.09375",
+           "perceptrond_model_retained_examples{model_name=\"spam\"} 39",
+           "perceptrond_model_sample_complete{model_name=\"spam\"} 1",
            "perceptrond_model_progressive_error_ratio{model_name=\"spam\",scope=\"window\"} 0.25",
            "perceptrond_model_window_examples{model_name=\"spam\"} 80",
            "perceptrond_model_window_risk{model_name=\"spam\"} 0.5",

@@ -1,0 +1,103 @@
+#include "core/model/analysis_input.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+namespace {
+
+absl::Status NothingRetained(const Model& model) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_RETAINED",
+                   absl::StrCat("model \"", model.name(),
+                                "\" retains no example: it keeps those that cause updates, of "
+                                "which there were none yet, or was created with retention.updates "
+                                "= 0; retention.sample keeps others"),
+                   {{"model", model.name()}});
+}
+
+absl::Status NotBinary(const Model& model) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_BINARY",
+                   absl::StrCat("model \"", model.name(),
+                                "\" tells several classes apart; margins are analyzed of two "
+                                "labels, -1 and +1, only"),
+                   {{"model", model.name()}});
+}
+
+}  // namespace
+
+absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
+  if (model.settings().several_classes()) return NotBinary(model);
+  const Model::RetainedView view = model.MakeRetainedView();
+  const RetainedExamples& retained = view.examples;
+  if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);
+  AnalysisInput input;
+  input.complete_ = retained.complete;
+  input.revision_ = view.revision;
+  if (model.has_names()) input.NumberNames(model, retained);
+  // The latest update of an example stands for it.
+  for (auto update = retained.updates.rbegin(); update != retained.updates.rend(); ++update)
+    input.Add(*update, model.has_names());
+  for (const auto& [hash, row] : retained.sample) input.Add({.row = row}, model.has_names());
+  return input;
+}
+
+// All at one moment: a name that got its weight between two rows would be two features.
+void AnalysisInput::NumberNames(const Model& model, const RetainedExamples& examples) {
+  std::vector<absl::string_view> names;
+  for (const auto& [hash, row] : examples.sample) {
+    for (const std::string& name : row->unknown) {
+      if (numbers_.emplace(name, 0).second) names.push_back(name);
+    }
+  }
+  const Model::FeatureNumbers found = model.FindFeatures(names);
+  first_new_ = found.next;
+  for (size_t i = 0; i < names.size(); ++i) {
+    uint32_t number = found.numbers[i];
+    if (number == Dictionary::kUnknown) {
+      number = first_new_ + static_cast<uint32_t>(new_names_.size());
+      new_names_.emplace_back(names[i]);
+    }
+    numbers_[names[i]] = number;
+  }
+}
+
+Row AnalysisInput::Numbered(const RetainedRow& row) {
+  std::vector<uint32_t> numbers = row.indices;
+  auto name = row.unknown.begin();
+  for (uint32_t& number : numbers) {
+    if (number == Dictionary::kUnknown) number = numbers_.at(*name++);
+  }
+  std::vector<size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return numbers[a] < numbers[b]; });
+  RetainedRow& sorted = numbered_.emplace_back();
+  for (const size_t place : order) {
+    sorted.indices.push_back(numbers[place]);
+    sorted.values.push_back(row.values[place]);
+  }
+  return sorted.row();
+}
+
+void AnalysisInput::Add(const RetainedUpdate& example, bool named) {
+  const Row row = named ? Numbered(*example.row) : example.row->row();
+  const SeenExample seen{row, example.row->label, {}};
+  const Dictionary by_number;
+  const auto [known, is_new] = known_.emplace(HashOf(seen, by_number), rows_.size());
+  if (!is_new) {
+    const LabelledRow& held = rows_[known->second];
+    // Two examples that share a hash are both kept.
+    if (SameExample({held.row, held.label, {}}, seen, by_number)) {
+      if (named) numbered_.pop_back();
+      return;
+    }
+  }
+  rows_.push_back({row, example.row->label});
+  examples_.push_back(example);
+}
+
+}  // namespace perceptrond

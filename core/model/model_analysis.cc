@@ -1,0 +1,106 @@
+#include "core/model/model_analysis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/convergence/analysis/bounds.h"
+#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/signed_rows.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+namespace {
+
+absl::Status Cancelled() {
+  return MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED",
+                   "the analysis was cancelled; the model is as it was");
+}
+
+AnalysisRecord MakeRecord(const AnalysisInput& input, const Analysis& analysis) {
+  AnalysisRecord record;
+  record.revision = input.revision();
+  record.examples = input.rows().size();
+  record.complete = input.complete();
+  record.separability = analysis.separability;
+  record.margin_lower = analysis.margin_floor;
+  record.margin_upper = analysis.margin_ceiling;
+  record.radius = analysis.radius;
+  return record;
+}
+
+// The separator by column of the signed rows, in float64.
+std::vector<double> InColumns(const Separator& separator, const SignedRows& rows) {
+  std::vector<double> w(rows.columns());
+  auto weight = separator.weights.begin();
+  for (size_t column = 0; column < rows.features().size(); ++column) {
+    while (weight != separator.weights.end() && weight->index < rows.features()[column]) ++weight;
+    if (weight != separator.weights.end() && weight->index == rows.features()[column])
+      w[column] = weight->weight;
+  }
+  if (rows.has_offset()) w.back() = separator.offset_weight;
+  return w;
+}
+
+// Scales the separator and rounds it to float32, and measures what it attains then. Nothing if it
+// leaves float32's range or no longer separates.
+bool Scale(const AnalysisOptions& options, Checkpoint& checkpoint, ModelAnalysis& result) {
+  const SignedRows rows(result.input.rows(), options.offset_value, checkpoint);
+  if (checkpoint.cancelled()) return false;
+  std::vector<double> w = InColumns(*result.analysis.separator, rows);
+  const Margins unit = MeasureMargins(rows, w, checkpoint);
+  if (checkpoint.cancelled()) return false;
+  const double least = *std::min_element(unit.scores.begin(), unit.scores.end());
+  for (double& weight : w) weight = static_cast<float>(weight / least);
+  const bool fits = std::all_of(w.begin(), w.end(), [](double weight) {
+    return std::abs(weight) <= std::numeric_limits<float>::max();
+  });
+  if (!fits) return true;
+  const Margins scaled = MeasureMargins(rows, w, checkpoint);
+  if (checkpoint.cancelled()) return false;
+  if (!(scaled.floor > 0)) return true;
+  NewWeights& weights = result.separator.emplace();
+  for (size_t column = 0; column < rows.features().size(); ++column) {
+    if (w[column] == 0) continue;
+    weights.indices.push_back(rows.features()[column]);
+    weights.values.push_back(static_cast<float>(w[column]));
+  }
+  if (rows.has_offset()) weights.offset_weight = static_cast<float>(w.back());
+  if (!result.input.new_names().empty()) {
+    weights.new_names = result.input.new_names();
+    weights.first_new = result.input.first_new();
+  }
+  result.separator_margin = scaled.floor;
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options,
+                                           ModelAnalysisCallback keep_going) {
+  const int64_t now = absl::ToUnixNanos(absl::Now());
+  absl::StatusOr<AnalysisInput> input = AnalysisInput::Make(model);
+  if (!input.ok()) return input.status();
+  options.offset_value = model.settings().learner.offset_value;
+  ModelAnalysis result{*std::move(input), {}, {}, std::nullopt, 0};
+  const size_t examples = result.input.rows().size();
+  const auto report = [&](const AnalysisProgress& progress) {
+    return keep_going({examples, progress});
+  };
+  result.analysis = Analyze(result.input.rows(), options, report);
+  if (result.analysis.end == AnalysisEnd::kCancelled) return Cancelled();
+  if (result.analysis.separator.has_value()) {
+    Checkpoint checkpoint(report);
+    checkpoint.progress = {AnalysisStage::kRefining, result.analysis.rounds, 0,
+                           result.analysis.margin_floor, result.analysis.margin_ceiling};
+    if (!Scale(options, checkpoint, result)) return Cancelled();
+  }
+  result.record = MakeRecord(result.input, result.analysis);
+  result.record.unix_nanos = now;
+  model.ledger().AddAnalysis(result.record);
+  return result;
+}
+
+}  // namespace perceptrond

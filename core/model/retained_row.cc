@@ -1,0 +1,106 @@
+#include "core/model/retained_row.h"
+
+#include <bit>
+
+#include "core/features/hashing.h"
+
+namespace perceptrond {
+namespace {
+
+// The name of each place: those without a weight in their order, the others by number.
+class NameReader {
+ public:
+  NameReader(const SeenExample& seen, const Dictionary& names) : seen_(seen), names_(names) {}
+  absl::string_view Next() {
+    const uint32_t number = seen_.row.index(place_++);
+    return number == Dictionary::kUnknown ? seen_.unknown[unknown_++] : names_.Name(number);
+  }
+
+ private:
+  const SeenExample& seen_;
+  const Dictionary& names_;
+  size_t place_ = 0;
+  size_t unknown_ = 0;
+};
+
+// A model's dictionary has names iff its features have them; a row of unknown names brings them.
+bool IsNamed(const SeenExample& seen, const Dictionary& names) {
+  return names.size() > 0 || !seen.unknown.empty();
+}
+
+uint64_t HashFeatures(const SeenExample& seen, const Dictionary& names, uint64_t hash) {
+  const Row& row = seen.row;
+  if (row.indices == nullptr || row.size == 0) return hash;
+  if (!IsNamed(seen, names)) return HashBytes(row.indices, row.size * sizeof(uint32_t), hash);
+  NameReader reader(seen, names);
+  for (size_t i = 0; i < row.size; ++i) {
+    const absl::string_view name = reader.Next();
+    hash = HashBytes(name.data(), name.size(), hash);
+  }
+  return hash;
+}
+
+bool SameFeatures(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
+  if ((a.row.indices == nullptr) != (b.row.indices == nullptr)) return false;
+  if (a.row.indices == nullptr) return true;
+  const bool named = IsNamed(a, names) || IsNamed(b, names);
+  NameReader of_a(a, names);
+  NameReader of_b(b, names);
+  for (size_t i = 0; i < a.row.size; ++i) {
+    if (named ? of_a.Next() != of_b.Next() : a.row.indices[i] != b.row.indices[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RetainedRow::RetainedRow(const SeenExample& seen)
+    : dense(seen.row.indices == nullptr),
+      label(seen.label),
+      unknown(seen.unknown.begin(), seen.unknown.end()) {
+  const Row& row = seen.row;
+  if (!dense) indices.assign(row.indices, row.indices + row.size);
+  if (row.values != nullptr) {
+    values.assign(row.values, row.values + row.size);
+  } else {
+    values.assign(row.size, 1.0F);
+  }
+}
+
+Row RetainedRow::row() const {
+  if (dense) return Row{nullptr, values.data(), values.size()};
+  return Row{indices.empty() ? kNoIndices : indices.data(), values.data(), values.size()};
+}
+
+SeenExample RetainedRow::Seen(std::vector<absl::string_view>& names) const {
+  names.assign(unknown.begin(), unknown.end());
+  return {row(), label, names};
+}
+
+size_t RetainedRow::memory_bytes() const {
+  // Itself, what a shared pointer keeps beside it, and its place in the books.
+  size_t bytes = sizeof(RetainedRow) + 64 + indices.capacity() * sizeof(uint32_t) +
+                 values.capacity() * sizeof(float) + unknown.capacity() * sizeof(std::string);
+  for (const std::string& name : unknown) bytes += name.size();
+  return bytes;
+}
+
+uint64_t HashOf(const SeenExample& seen, const Dictionary& names) {
+  const Row& row = seen.row;
+  const auto label = static_cast<uint64_t>(static_cast<int64_t>(seen.label));
+  const uint64_t hash = HashFeatures(seen, names, label);
+  if (row.values != nullptr) return HashBytes(row.values, row.size * sizeof(float), hash);
+  const std::vector<float> ones(row.size, 1.0F);
+  return HashBytes(ones.data(), ones.size() * sizeof(float), hash);
+}
+
+bool SameExample(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
+  if (a.label != b.label || a.row.size != b.row.size) return false;
+  for (size_t i = 0; i < a.row.size; ++i) {
+    if (std::bit_cast<uint32_t>(a.row.value(i)) != std::bit_cast<uint32_t>(b.row.value(i)))
+      return false;
+  }
+  return SameFeatures(a, b, names);
+}
+
+}  // namespace perceptrond

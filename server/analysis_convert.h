@@ -1,0 +1,25 @@
+// Analyses and retained examples on their way out, and the limits of an analysis on their way in.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/model/model_analysis.h"
+#include "perceptron/v1/analysis_service.pb.h"
+
+namespace perceptrond {
+
+// INVALID_ARGUMENT, INVALID_FIELD.
+absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
+    const ::perceptron::v1::AnalyzeRequest& request);
+
+// In the form of the model's weights, names and all. O(features).
+std::vector<::perceptron::v1::RetainedExample> ToProto(const Model& model,
+                                                       std::span<const RetainedUpdate> examples);
+void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
+// All but the adopted revision and the time it took.
+void ToProto(const Model& model, const ModelAnalysis& analysis,
+             ::perceptron::v1::AnalysisResult& proto);
+
+}  // namespace perceptrond

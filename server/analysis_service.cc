@@ -1,0 +1,118 @@
+#include "server/analysis_service.h"
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/model/error.h"
+#include "server/analysis_convert.h"
+#include "server/analyze_reactor.h"
+#include "server/model_name.h"
+#include "server/unary.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr int kDefaultPage = 1000;
+constexpr int kLargestPage = 10'000;
+// A page ends when its examples have so many features: a message of some 10 MB, names apart.
+constexpr size_t kPageFeatures = 1 << 20;
+
+// The last example listed: a revision, or a hash of the sample, which comes behind all revisions.
+struct Place {
+  bool in_sample = false;
+  uint64_t number = 0;
+};
+
+std::string Token(const Place& place) {
+  return absl::WebSafeBase64Escape(absl::StrCat(place.in_sample ? "s" : "u", place.number));
+}
+
+absl::StatusOr<Place> ReadToken(const std::string& token) {
+  Place place;
+  if (token.empty()) return place;
+  std::string text;
+  if (absl::WebSafeBase64Unescape(token, &text) && !text.empty()) {
+    place.in_sample = text[0] == 's';
+    if ((place.in_sample || text[0] == 'u') && absl::SimpleAtoi(text.substr(1), &place.number))
+      return place;
+  }
+  return InvalidField("INVALID_FIELD", "page_token", "is none that ListRetainedExamples gave out");
+}
+
+// Some examples from behind a place on.
+class Page {
+ public:
+  explicit Page(size_t limit) : limit_(limit) {}
+
+  // False: the page is full.
+  bool Add(const RetainedUpdate& example, const Place& place) {
+    if (examples_.size() == limit_ || features_ >= kPageFeatures) return false;
+    features_ += example.row->values.size();
+    examples_.push_back(example);
+    last_ = place;
+    return true;
+  }
+  // Says whether that was all.
+  bool Fill(const RetainedExamples& retained, const Place& after) {
+    for (const RetainedUpdate& update : retained.updates) {
+      if (after.in_sample || update.revision <= after.number) continue;
+      if (!Add(update, {false, update.revision})) return false;
+    }
+    for (const auto& [hash, row] : retained.sample) {
+      if (after.in_sample && hash <= after.number) continue;
+      if (!Add({.row = row}, {true, hash})) return false;
+    }
+    return true;
+  }
+  const std::vector<RetainedUpdate>& examples() const { return examples_; }
+  const Place& last() const { return last_; }
+
+ private:
+  const size_t limit_;
+  size_t features_ = 0;
+  std::vector<RetainedUpdate> examples_;
+  Place last_;
+};
+
+absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
+                  v1::ListRetainedExamplesResponse& response) {
+  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  if (request.page_size() < 0) return InvalidField("INVALID_FIELD", "page_size", "is below 0");
+  absl::StatusOr<Place> after = ReadToken(request.page_token());
+  if (!after.ok()) return after.status();
+  absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
+  if (!model.ok()) return model.status();
+  const RetainedExamples retained = (*model)->MakeRetainedView().examples;
+  Page page(request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kLargestPage));
+  const bool all = page.Fill(retained, *after);
+  for (v1::RetainedExample& example : ToProto(**model, page.examples()))
+    *response.add_examples() = std::move(example);
+  if (!all) response.set_next_page_token(Token(page.last()));
+  response.set_total(retained.updates.size() + retained.sample.size());
+  response.set_complete(retained.complete);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* AnalysisService::Analyze(
+    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* bytes) {
+  grpc::ByteBuffer own = *bytes;
+  v1::AnalyzeRequest request;
+  const absl::Status status = ParseMessage(own, max_message_bytes_, request);
+  return AnalyzeReactor::Start(store_, queue_, drain_, status, request);
+}
+
+grpc::ServerUnaryReactor* AnalysisService::ListRetainedExamples(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes, grpc::ByteBuffer* answer) {
+  return AnswerUnary<v1::ListRetainedExamplesRequest, v1::ListRetainedExamplesResponse>(
+      context, drain_, max_message_bytes_, *bytes, *answer,
+      [&](const auto& request, auto& response) { return List(store_, request, response); });
+}
+
+}  // namespace perceptrond

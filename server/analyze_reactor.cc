@@ -1,0 +1,166 @@
+#include "server/analyze_reactor.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/model/error.h"
+#include "core/model/model_analysis.h"
+#include "server/analysis_convert.h"
+#include "server/message.h"
+#include "server/model_name.h"
+#include "server/status.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr absl::Duration kBetweenProgress = absl::Milliseconds(100);
+
+absl::Status NoSeparator(const ModelAnalysis& analysis) {
+  const bool none = analysis.analysis.separability == Separability::kNotSeparable;
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_SEPARATOR",
+                   none ? "nothing separates the examples retained: there are no weights to adopt"
+                        : "no separator of the examples retained was found in float32: there are "
+                          "no weights to adopt");
+}
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* AnalyzeReactor::Start(
+    Store& store, AnalysisQueue& queue, Drain& drain, const absl::Status& received,
+    const v1::AnalyzeRequest& request) {
+  std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(store, drain, request));
+  reactor->self_ = reactor;
+  const std::weak_ptr<AnalyzeReactor> weak = reactor;
+  drain.Add(
+      [weak] {
+        const std::shared_ptr<AnalyzeReactor> alive = weak.lock();
+        if (alive == nullptr) return;
+        {
+          MutexLock lock(&alive->mutex_);
+          alive->End(DrainingError());
+        }
+        // Only now: what the analysis then says of itself comes too late.
+        alive->cancelled_ = true;
+      },
+      reactor->drain_id_);
+  const absl::Status status = received.ok() ? reactor->Check() : received;
+  if (status.ok()) {
+    queue.Submit(reactor);
+  } else {
+    MutexLock lock(&reactor->mutex_);
+    reactor->End(status);
+  }
+  return reactor.get();
+}
+
+absl::Status AnalyzeReactor::Check() const {
+  if (absl::Status status = CheckModelName(request_.name(), "name"); !status.ok()) return status;
+  if (absl::StatusOr<AnalysisOptions> options = ReadAnalysisOptions(request_); !options.ok())
+    return options.status();
+  return store_.Acquire(request_.name()).status();
+}
+
+void AnalyzeReactor::Wait(size_t before) {
+  v1::AnalysisProgress progress;
+  progress.set_stage(v1::ANALYSIS_STAGE_WAITING);
+  progress.set_waiting_for(static_cast<uint32_t>(before));
+  TellProgress(progress);
+}
+
+void AnalyzeReactor::Run() {
+  v1::AnalyzeResponse response;
+  const absl::Status status = Analyze(*response.mutable_result());
+  MutexLock lock(&mutex_);
+  if (status.ok()) next_ = std::move(response);
+  End(status);
+}
+
+absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
+  const absl::Time started = absl::Now();
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(request_.name());
+  if (!model.ok()) return model.status();
+  const auto keep_going = [&](const ModelAnalysisProgress& now) {
+    if (absl::Now() - told_ >= kBetweenProgress) {
+      told_ = absl::Now();
+      v1::AnalysisProgress progress;
+      ToProto(now, progress);
+      TellProgress(progress);
+    }
+    return !cancelled_ && (*model)->closed().ok();
+  };
+  absl::StatusOr<ModelAnalysis> analysis =
+      AnalyzeModel(**model, *ReadAnalysisOptions(request_), keep_going);
+  if (absl::Status closed = (*model)->closed(); !closed.ok()) return closed;
+  if (!analysis.ok()) return analysis.status();
+  ToProto(**model, *analysis, result);
+  absl::Status adopted;
+  if (request_.adopt()) {
+    adopted = analysis->separator.has_value() ? Adopt(**model, *analysis->separator, result)
+                                              : NoSeparator(*analysis);
+  }
+  const absl::Status durable = store_.committer().Commit(*model);
+  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - started));
+  return adopted.ok() ? durable : adopted;
+}
+
+absl::Status AnalyzeReactor::Adopt(Model& model, const NewWeights& separator,
+                                   v1::AnalysisResult& result) {
+  std::optional<uint64_t> if_revision;
+  if (request_.has_if_revision()) if_revision = static_cast<uint64_t>(request_.if_revision());
+  const absl::StatusOr<uint64_t> revision = model.Adopt(separator, if_revision);
+  if (revision.ok()) result.set_adopted_revision(static_cast<int64_t>(*revision));
+  return revision.status();
+}
+
+void AnalyzeReactor::TellProgress(const v1::AnalysisProgress& progress) {
+  MutexLock lock(&mutex_);
+  if (end_.has_value()) return;
+  *next_.emplace().mutable_progress() = progress;
+  GoOn();
+}
+
+void AnalyzeReactor::GoOn() {
+  if (writing_ || finished_) return;
+  if (next_.has_value()) {
+    const absl::Status status = SerializeMessage(*next_, outgoing_);
+    next_.reset();
+    if (status.ok()) {
+      writing_ = true;
+      return StartWrite(&outgoing_);
+    }
+    end_ = ToGrpc(status);
+  }
+  if (!end_.has_value()) return;
+  finished_ = true;
+  Finish(*end_);
+}
+
+void AnalyzeReactor::End(const absl::Status& status) {
+  if (end_.has_value()) return;
+  if (!status.ok()) next_.reset();
+  end_ = ToGrpc(status);
+  GoOn();
+}
+
+void AnalyzeReactor::OnWriteDone(bool ok) {
+  MutexLock lock(&mutex_);
+  writing_ = false;
+  if (!ok) cancelled_ = true;
+  GoOn();
+}
+
+void AnalyzeReactor::OnCancel() {
+  cancelled_ = true;
+  MutexLock lock(&mutex_);
+  End(MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED", "cancelled"));
+}
+
+void AnalyzeReactor::OnDone() {
+  cancelled_ = true;
+  drain_.Remove(drain_id_);
+  const std::shared_ptr<AnalyzeReactor> last = std::move(self_);
+}
+
+}  // namespace perceptrond

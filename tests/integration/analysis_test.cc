@@ -1,0 +1,290 @@
+// AnalysisService over a real connection: proofs, adoption, cancelling, retained examples, and what
+// of all that survives a restart.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "perceptron/v1/analysis_service.grpc.pb.h"
+#include "tests/integration/fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+class AnalysisTest : public ServerTest {
+ protected:
+  AnalysisTest() { ConnectAnalysis(); }
+  void ConnectAnalysis() { analysis_ = v1::AnalysisService::NewStub(channel_); }
+
+  void CreateSampling(const std::string& id, uint32_t dimension, uint32_t sample = 100'000) {
+    v1::Model settings;
+    settings.mutable_feature_space()->mutable_dense()->set_dimension(dimension);
+    settings.mutable_retention()->set_sample(sample);
+    Create(id, settings);
+  }
+  void Teach(const std::string& id, const std::vector<v1::Example>& examples) {
+    v1::LearnRequest request;
+    request.set_model("models/" + id);
+    for (const v1::Example& example : examples) *request.add_examples() = example;
+    const grpc::Status status = Learn(request);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  static v1::AnalyzeRequest Request(const std::string& id, bool adopt = false) {
+    v1::AnalyzeRequest request;
+    request.set_name("models/" + id);
+    request.set_adopt(adopt);
+    return request;
+  }
+  grpc::Status Analyze(const v1::AnalyzeRequest& request, v1::AnalysisResult* result = nullptr) {
+    grpc::ClientContext context;
+    const auto stream = analysis_->Analyze(&context, request);
+    v1::AnalyzeResponse response;
+    while (stream->Read(&response)) {
+      if (response.has_result() && result != nullptr) *result = response.result();
+    }
+    return stream->Finish();
+  }
+  std::vector<v1::RetainedExample> List(const std::string& id, int page_size, int* pages) {
+    std::vector<v1::RetainedExample> examples;
+    v1::ListRetainedExamplesRequest request;
+    request.set_name("models/" + id);
+    request.set_page_size(page_size);
+    do {
+      grpc::ClientContext context;
+      v1::ListRetainedExamplesResponse response;
+      const grpc::Status status = analysis_->ListRetainedExamples(&context, request, &response);
+      EXPECT_TRUE(status.ok()) << status.error_message();
+      examples.insert(examples.end(), response.examples().begin(), response.examples().end());
+      request.set_page_token(response.next_page_token());
+      ++*pages;
+    } while (!request.page_token().empty());
+    return examples;
+  }
+  // Random labels on random rows: nothing separates them, and the proof takes seconds.
+  static std::vector<v1::Example> Noise(int count, int dimension) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<v1::Example> examples(count);
+    for (v1::Example& example : examples) {
+      example.set_label(random() % 2 == 0 ? 1 : -1);
+      for (int i = 0; i < dimension; ++i) example.mutable_dense()->add_values(normal(random));
+    }
+    return examples;
+  }
+
+  const std::vector<v1::Example> and_ = {SparseExample(-1, {}), SparseExample(-1, {{1, 1}}),
+                                         SparseExample(-1, {{0, 1}}),
+                                         SparseExample(1, {{0, 1}, {1, 1}})};
+  std::unique_ptr<v1::AnalysisService::Stub> analysis_;
+};
+
+TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySays) {
+  CreateSampling("and", 2);
+  for (int pass = 0; pass < 20; ++pass) Teach("and", and_);
+  v1::AnalysisResult result;
+  ASSERT_TRUE(Analyze(Request("and"), &result).ok());
+  // (2, 2, -3) / sqrt(17) is right by 1 / sqrt(17) on three of the rows, augmented by 1.
+  EXPECT_EQ(result.analysis().separability(), v1::SEPARABILITY_SEPARABLE);
+  EXPECT_NEAR(result.analysis().margin_lower(), 1 / std::sqrt(17.0), 1e-6);
+  EXPECT_GE(result.analysis().margin_upper(), result.analysis().margin_lower());
+  EXPECT_TRUE(result.analysis().complete());
+  EXPECT_EQ(result.analysis().examples(), 4U);
+  EXPECT_NEAR(result.update_bound(), 3 * 17, 1e-3);
+  EXPECT_EQ(result.support_size(), 3);
+  EXPECT_THAT(result.separator().indices(), ::testing::ElementsAre(0, 1));
+  EXPECT_NEAR(result.separator().values(0), 2, 1e-4);
+  EXPECT_NEAR(result.separator().values(1), 2, 1e-4);
+  EXPECT_NEAR(result.separator().offset(), -3, 1e-4);
+
+  const v1::Model model = Get("and");
+  EXPECT_TRUE(model.report().analysis().current());
+  EXPECT_NEAR(model.report().margin_floor(), 1 / std::sqrt(17.0), 1e-6);
+  EXPECT_EQ(model.report().updates_left() + model.report().updates(), 51U);
+  EXPECT_EQ(model.retention().kept_sample(), 4U);
+  EXPECT_TRUE(model.retention().complete());
+}
+
+TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
+  CreateSampling("and", 2);
+  Teach("and", and_);
+  v1::AnalyzeRequest request = Request("and", true);
+  request.set_if_revision(Get("and").revision() + 1);
+  grpc::Status refused = Analyze(request);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(Reason(refused), "REVISION_MISMATCH");
+  request.set_if_revision(Get("and").revision());
+  v1::AnalysisResult result;
+  ASSERT_TRUE(Analyze(request, &result).ok());
+  EXPECT_EQ(result.adopted_revision(), request.if_revision() + 1);
+  const v1::Model adopted = Get("and");
+  EXPECT_EQ(adopted.revision(), result.adopted_revision());
+  EXPECT_EQ(adopted.weights().SerializeAsString(), result.separator().SerializeAsString());
+  EXPECT_FALSE(adopted.report().has_updates_left());
+  server_.Kill();
+  Restart();
+  ConnectAnalysis();
+  const v1::Model killed = Get("and");
+  EXPECT_EQ(killed.weights().SerializeAsString(), adopted.weights().SerializeAsString());
+  EXPECT_EQ(killed.report().analysis().margin_lower(), adopted.report().analysis().margin_lower());
+  EXPECT_EQ(server_.Terminate(), 0);
+  Restart();
+  EXPECT_EQ(Get("and").weights().SerializeAsString(), adopted.weights().SerializeAsString());
+}
+
+TEST_F(AnalysisTest, TheSampleOutlivesARestartAsAWhole) {
+  CreateSampling("and", 2);
+  for (int pass = 0; pass < 20; ++pass) Teach("and", and_);
+  ASSERT_TRUE(Analyze(Request("and")).ok());
+  EXPECT_EQ(server_.Terminate(), 0);
+  Restart();
+  const v1::Model model = Get("and");
+  EXPECT_TRUE(model.retention().complete());
+  EXPECT_EQ(model.retention().kept_sample(), 4U);
+  EXPECT_TRUE(model.report().analysis().current());
+  EXPECT_TRUE(model.report().has_updates_left());
+}
+
+TEST_F(AnalysisTest, XorIsProvenNotSeparableFromItsUpdatesAlone) {
+  CreateDense("xor", 2);
+  const std::vector<v1::Example> xor_ = {
+      SparseExample(1, {{0, -1}, {1, -1}}), SparseExample(1, {{0, 1}, {1, 1}}),
+      SparseExample(-1, {{0, -1}, {1, 1}}), SparseExample(-1, {{0, 1}, {1, -1}})};
+  Teach("xor", xor_);
+  v1::AnalysisResult result;
+  ASSERT_TRUE(Analyze(Request("xor"), &result).ok());
+  EXPECT_EQ(result.analysis().separability(), v1::SEPARABILITY_NOT_SEPARABLE);
+  ASSERT_EQ(result.certificate_size(), 4);
+  for (const v1::CertificateEntry& entry : result.certificate()) EXPECT_EQ(entry.multiplier(), "1");
+  EXPECT_FALSE(result.has_separator());
+  EXPECT_EQ(Get("xor").report().state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+  const grpc::Status adopt = Analyze(Request("xor", true));
+  EXPECT_EQ(adopt.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(adopt), "NO_SEPARATOR");
+}
+
+TEST_F(AnalysisTest, RefusalsSayWhy) {
+  grpc::Status status = Analyze(Request("none"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Reason(status), "MODEL_NOT_FOUND");
+  CreateDense("empty", 2);
+  status = Analyze(Request("empty"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(status), "NOTHING_RETAINED");
+  v1::AnalyzeRequest request = Request("empty");
+  request.set_relative_gap(2);
+  status = Analyze(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BadField(status), "relative_gap");
+  request = Request("empty");
+  request.set_if_revision(3);
+  EXPECT_EQ(BadField(Analyze(request)), "if_revision");
+  grpc::ClientContext context;
+  v1::ListRetainedExamplesRequest list;
+  list.set_name("models/empty");
+  list.set_page_token("nonsense");
+  v1::ListRetainedExamplesResponse response;
+  status = analysis_->ListRetainedExamples(&context, list, &response);
+  EXPECT_EQ(BadField(status), "page_token");
+}
+
+TEST_F(AnalysisTest, AFrozenModelIsAnalyzedButAdoptsNothing) {
+  CreateDense("frozen", 2);
+  Teach("frozen", and_);
+  grpc::ClientContext context;
+  v1::FreezeModelRequest freeze;
+  freeze.set_name("models/frozen");
+  v1::Model model;
+  ASSERT_TRUE(models_->FreezeModel(&context, freeze, &model).ok());
+  EXPECT_EQ(Reason(Analyze(Request("frozen", true))), "MODEL_FROZEN");
+  EXPECT_TRUE(Analyze(Request("frozen")).ok());
+}
+
+// The proof of this takes seconds; the second analysis waits for it, and goes on once the first is
+// cancelled.
+TEST_F(AnalysisTest, CancellingAnAnalysisLetsTheNextOneRun) {
+  CreateSampling("noise", 450);
+  const std::vector<v1::Example> noise = Noise(1350, 450);
+  Teach("noise", noise);
+  CreateDense("and", 2);
+  Teach("and", and_);
+  grpc::ClientContext first_context;
+  const auto first = analysis_->Analyze(&first_context, Request("noise"));
+  v1::AnalyzeResponse response;
+  ASSERT_TRUE(first->Read(&response));  // it runs
+  ASSERT_TRUE(response.has_progress());
+  grpc::ClientContext second_context;
+  const auto second = analysis_->Analyze(&second_context, Request("and"));
+  v1::AnalyzeResponse waiting;
+  ASSERT_TRUE(second->Read(&waiting));
+  EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);
+  EXPECT_EQ(waiting.progress().waiting_for(), 1U);
+  first_context.TryCancel();
+  bool solved = false;
+  while (second->Read(&waiting)) solved = solved || waiting.has_result();
+  EXPECT_TRUE(solved);
+  EXPECT_TRUE(second->Finish().ok());
+  while (first->Read(&response)) EXPECT_FALSE(response.has_result());
+  EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_FALSE(Get("noise", v1::MODEL_VIEW_BASIC).report().has_analysis());
+}
+
+TEST_F(AnalysisTest, AServerThatStopsEndsTheAnalysis) {
+  CreateSampling("noise", 450);
+  Teach("noise", Noise(1350, 450));
+  grpc::ClientContext context;
+  const auto stream = analysis_->Analyze(&context, Request("noise"));
+  v1::AnalyzeResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(server_.Terminate(), 0);
+  while (stream->Read(&response)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(AnalysisTest, PagesTogetherAreEverythingRetainedOnce) {
+  CreateSampling("and", 2);
+  Teach("and", and_);
+  Teach("and", and_);
+  int one_page = 0;
+  const std::vector<v1::RetainedExample> all = List("and", 0, &one_page);
+  EXPECT_EQ(one_page, 1);
+  int pages = 0;
+  const std::vector<v1::RetainedExample> paged = List("and", 1, &pages);
+  EXPECT_EQ(pages, static_cast<int>(all.size()));
+  ASSERT_EQ(paged.size(), all.size());
+  const auto updates = static_cast<size_t>(Get("and").revision());
+  ASSERT_EQ(all.size(), updates + 4);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(paged[i].SerializeAsString(), all[i].SerializeAsString());
+    EXPECT_EQ(all[i].update_revision(), i < updates ? static_cast<int64_t>(i) + 1 : 0);
+  }
+  EXPECT_EQ(all[0].score(), 0);
+  EXPECT_EQ(all[0].example().label(), -1);
+}
+
+TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named();
+  settings.add_label_names("ham");
+  settings.add_label_names("spam");
+  settings.mutable_retention()->set_sample(100);
+  Create("spam", settings);
+  Teach("spam",
+        {NamedExample("spam", {{"prize", 1}, {"win", 2}}),
+         NamedExample("spam", {{"prize", 3}, {"new", 1}}), NamedExample("ham", {{"see", 1}})});
+  v1::AnalysisResult result;
+  ASSERT_TRUE(Analyze(Request("spam", true), &result).ok());
+  EXPECT_THAT(result.separator().names(), ::testing::Contains("see"));
+  EXPECT_TRUE(result.analysis().complete());
+  const v1::Model model = Get("spam");
+  EXPECT_EQ(model.weights().names_size(), result.separator().names_size());
+  int pages = 0;
+  bool found = false;
+  for (const v1::RetainedExample& one : List("spam", 2, &pages)) {
+    const auto& names = one.example().named().names();
+    found = found || std::find(names.begin(), names.end(), "new") != names.end();
+  }
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
