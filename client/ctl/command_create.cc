@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,7 @@ struct CreateOptions {
   LearnerFlags learner;
   std::vector<std::string> labels;
   double margin_of_interest = 0;
-  uint32_t retain_updates = 1000;
+  std::optional<uint32_t> retain_updates;
   uint32_t retain_sample = 0;
   std::string description;
   std::string start_weights;
@@ -67,8 +68,8 @@ int Run(const Globals& globals, const CreateOptions& options) {
   for (const std::string& label : options.labels) model.add_label_names(label);
   model.set_margin_of_interest(options.margin_of_interest);
   model.set_description(options.description);
-  if (command.count("--retain-updates") > 0)
-    model.mutable_retention()->set_updates(options.retain_updates);
+  if (options.retain_updates.has_value())
+    model.mutable_retention()->set_updates(*options.retain_updates);
   if (options.retain_sample > 0) model.mutable_retention()->set_sample(options.retain_sample);
 
   const absl::StatusOr<v1::Model> created =

@@ -1,4 +1,5 @@
 // The command line of `perceptronctl draw`.
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 

@@ -1,4 +1,5 @@
 // The command line of `perceptronctl examples`.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "absl/strings/str_cat.h"

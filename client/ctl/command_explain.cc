@@ -1,4 +1,5 @@
 // The command line of `perceptronctl explain`.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "client/ctl/command.h"

@@ -1,5 +1,7 @@
 #include "client/ctl/kernel_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "absl/strings/str_format.h"
 
 namespace perceptrond::client {

@@ -1,11 +1,14 @@
 // The flags of `create` for the kernel perceptron's kernel.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "perceptron/v1/model.pb.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace perceptrond::client {
 
