@@ -79,8 +79,9 @@ bool AveragedPerceptron::Restore(LearnerState state) {
   LinearWeights weights = LinearWeights::From(reader);
   LinearWeights late = LinearWeights::From(reader);
   const CompensatedSum product = reader.Sum();
-  const uint64_t origin = reader.HasMoreScalars() ? reader.Count() : 0;
-  if (!reader.Done()) return false;
+  const bool adopted = reader.HasMoreScalars();
+  const uint64_t origin = adopted ? reader.Count() : 0;
+  if (!reader.Done() || adopted != (origin > 0)) return false;
   linear() = std::move(weights);
   late_ = std::move(late);
   product_ = product;
