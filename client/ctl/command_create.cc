@@ -101,11 +101,9 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "The smallest margin that would matter to you");
-  command
-      ->add_option("--retain-updates", options->retain_updates,
-                   "Keep so many of the latest examples that caused updates, for analyses and "
-                   "pictures; at most 1000000")
-      ->capture_default_str();
+  command->add_option("--retain-updates", options->retain_updates,
+                      "Keep so many of the latest examples that caused updates, for analyses and "
+                      "pictures; at most 1000000 (default 1000)");
   command
       ->add_option("--retain-sample", options->retain_sample,
                    "Keep a uniform sample of so many different examples, right ones too: all of "

@@ -282,7 +282,7 @@ TEST(AdoptionRules, RefusalsChangeNothing) {
   const std::string before = StateBytes(*lone.model);
   const NewWeights weights{{0}, {1}, 0.5F, {}, ~0U};
   EXPECT_TRUE(absl::IsAborted(lone.model->Adopt(weights, 7).status()));
-  lone.model->SetFrozen(true);
+  testing::Freeze(*lone.model, true);
   EXPECT_TRUE(absl::IsFailedPrecondition(lone.model->Adopt(weights, std::nullopt).status()));
   EXPECT_EQ(StateBytes(*lone.model), before);
 }
