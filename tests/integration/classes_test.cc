@@ -57,7 +57,7 @@ class ClassesTest : public ServerTest {
 TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
   CreateClasses("topics", v1::Classes::NEW_CLASSES_NAMED);
   {
-    RawLearnStream stream(*learning_, "models/topics", "p");
+    RawLearnStream stream(*learning_, "topics", "p");
     stream.Open();
     const v1::LearnResult first = stream.Ask(Columns({"tea", "tea", "rum"}));
     EXPECT_THAT(first.predicted(), ElementsAre(-1, 0, 0));
@@ -84,7 +84,7 @@ TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
   EXPECT_EQ(PredictNames("topics", {"tea", "rum", "ale"}, true).SerializeAsString(),
             answers.SerializeAsString());
   // The producer goes on where it was, and a class too many is refused alone.
-  RawLearnStream stream(*learning_, "models/topics", "p");
+  RawLearnStream stream(*learning_, "topics", "p");
   EXPECT_EQ(stream.Open().next_offset(), 6);
   const v1::LearnResult third = stream.Ask(Columns({"gin", "tea"}));
   ASSERT_EQ(third.errors_size(), 1);
@@ -99,7 +99,7 @@ TEST_F(ClassesTest, NestedExamplesTakeLabelsByNumberOrByNameButNotBothInAMessage
   model.mutable_learner()->mutable_classes()->set_max_classes(3);
   for (const char* name : {"tea", "rum", "ale"}) model.add_label_names(name);
   Create("drinks", model);
-  RawLearnStream stream(*learning_, "models/drinks");
+  RawLearnStream stream(*learning_, "drinks");
   stream.Open();
   v1::LearnStreamRequest request;
   *request.add_examples() = NamedExample("rum", {{"dark", 1}});

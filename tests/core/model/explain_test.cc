@@ -61,6 +61,8 @@ class ExplainEvery : public ::testing::TestWithParam<Case> {
   v1::Model Settings(const v1::FeatureMap& map) const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "m", 10);
     settings.mutable_learner()->set_kind(GetParam().kind);
+    if (GetParam().kind == v1::LEARNER_KIND_BATCH_PERCEPTRON)
+      settings.mutable_learner()->set_mini_batch(5);
     if (map.map_case() != v1::FeatureMap::MAP_NOT_SET)
       *settings.mutable_feature_space()->mutable_map() = map;
     // Room for products.
