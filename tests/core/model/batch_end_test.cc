@@ -117,7 +117,13 @@ TEST(BatchEnd, AFrozenModelEndsNone) {
   const std::unique_ptr<Store> store = Open(directory);
   ASSERT_OK(store->Create(Settings(1, 0), "", false).status());
   Send(*store, "models/m", "a", Ones(2).batch(), 0);
-  testing::Freeze(**store->Acquire("models/m"), true);
+  ASSERT_OK(store
+                ->Change("models/m", "", false,
+                         [](v1::Model& model) {
+                           model.set_state(v1::MODEL_STATE_FROZEN);
+                           return absl::OkStatus();
+                         })
+                .status());
   EXPECT_EQ(Send(*store, "models/m", "a", Ones(2).batch(), 0).outcome.duplicates, 2U);
   EXPECT_TRUE(absl::IsFailedPrecondition(Send(*store, "models/m", "a", Batch(), {}, 1).status));
   EXPECT_EQ((*store->Acquire("models/m"))->revision(), 2U);
