@@ -93,7 +93,7 @@ TEST_F(LearnStreamTest, ReplayedNumbersAreAcknowledgedAndNotLearnedAgain) {
 
 TEST_F(LearnStreamTest, MessagesThatFollowAReplayAreReplaysTooUnlessTheySayOtherwise) {
   for (int round = 0; round < 2; ++round) {
-    RawLearnStream stream(*learning_, "models/line", "p");
+    RawLearnStream stream(*learning_, "line", "p");
     v1::LearnStreamRequest first = Line();
     first.set_first_offset(0);
     EXPECT_EQ(stream.Ask(first).duplicates(), round * 4);
