@@ -18,8 +18,13 @@ absl::Status Invalid(std::string_view reason, std::string_view message) {
 }
 
 absl::Status CheckCommon(const Row& row) {
-  if (row.label < -1 || row.label > 1) {
-    return Invalid("UNKNOWN_LABEL", absl::StrCat("label ", row.label, " is neither -1 nor +1"));
+  if (row.label < -1 && row.label != Row::kNoLabel) {
+    return Invalid("UNKNOWN_LABEL",
+                   absl::StrCat("label ", row.label, " is neither -1 nor +1 nor a class's number"));
+  }
+  if (row.label_name.size() > kMaxNameBytes || !IsValidUtf8(row.label_name)) {
+    return Invalid("UNKNOWN_LABEL",
+                   absl::StrCat("a label's name has at most ", kMaxNameBytes, " bytes of UTF-8"));
   }
   if (!(row.weight > 0) || !std::isfinite(row.weight)) {
     return Invalid("BAD_WEIGHT", absl::StrCat("weight ", row.weight, " is not above 0 and finite"));
@@ -51,6 +56,12 @@ absl::Status CheckName(std::string_view name) {
 }  // namespace
 
 bool BatchBuilder::Fits(const Row& row) const {
+  if (has_labels_ && row.has_label() && row.label_name.empty() != label_numbers_.empty())
+    return false;
+  return FitsKind(row);
+}
+
+bool BatchBuilder::FitsKind(const Row& row) const {
   if (rows_ == 0) return true;
   const bool dense = columns_.dense_width() > 0;
   if (row.kind == RowKind::kDense) return dense && row.values.size() == columns_.dense_width();
@@ -81,12 +92,24 @@ absl::Status BatchBuilder::Add(const Row& row) {
       break;
   }
   if (!status.ok()) return status;
-  columns_.add_labels(row.label);
-  has_labels_ |= row.label != 0;
+  AddLabel(row);
   columns_.add_weights(row.weight);
   has_weights_ |= row.weight != 1;
   ++rows_;
   return absl::OkStatus();
+}
+
+void BatchBuilder::AddLabel(const Row& row) {
+  has_labels_ |= row.has_label();
+  if (row.label_name.empty()) {
+    columns_.add_labels(row.label);
+    return;
+  }
+  const auto [known, is_new] = label_numbers_.emplace(row.label_name, columns_.label_names_size());
+  columns_.add_labels(known->second);
+  if (!is_new) return;
+  columns_.add_label_names(row.label_name);
+  name_bytes_ += row.label_name.size() + 3;
 }
 
 absl::Status BatchBuilder::AddDense(const Row& row) {
@@ -220,6 +243,7 @@ void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
   all_ones_ = true;
   numbers_.clear();
   names_.clear();
+  label_numbers_.clear();
 }
 
 }  // namespace perceptrond::client

@@ -7,11 +7,12 @@
 // REPEATED_NAME; nothing is summed behind the caller's back), a name that is empty, longer than
 // 1024 bytes or not UTF-8 (INVALID_NAME), values and features that differ in number
 // (MALFORMED_ROW), a value that is not finite (NON_FINITE_VALUE), a weight that is not above 0
-// and finite (BAD_WEIGHT), a label other than -1, 0 and +1
-// (UNKNOWN_LABEL). All are INVALID_ARGUMENT; a refused row leaves the batch as it was.
+// and finite (BAD_WEIGHT), a label below -1 or a label's name that is longer than 1024 bytes or not
+// UTF-8 (UNKNOWN_LABEL). All are INVALID_ARGUMENT; a refused row leaves the batch as it was.
 //
-// One message holds rows of one kind: ask Fits() first. Rows without any feature fit among sparse
-// and named ones.
+// One message holds rows of one kind, whose labels all go by number or all by name: ask Fits()
+// first. Rows without any feature fit among sparse and named ones, and those without a label among
+// all.
 //
 // Threads: one at a time.
 #pragma once
@@ -34,8 +35,8 @@ inline constexpr size_t kMaxNameBytes = 1024;
 
 class BatchBuilder {
  public:
-  // False iff the row is of another kind (or another dense width) than the rows already in the
-  // batch.
+  // False iff the row is of another kind (or another dense width), or its label of another form,
+  // than the rows already in the batch.
   bool Fits(const Row& row) const;
 
   // Precondition: Fits(row); else FAILED_PRECONDITION.
@@ -47,10 +48,12 @@ class BatchBuilder {
   size_t bytes() const;
 
   // Moves the batch into *columns and starts the next. Labels are sent iff any row had one; a row
-  // without one among others that have one gets 0, which the server refuses to learn.
+  // without one among others that have one gets Row::kNoLabel, which the server refuses to learn.
   void Build(perceptron::v1::ExampleColumns* columns);
 
  private:
+  bool FitsKind(const Row& row) const;
+  void AddLabel(const Row& row);
   absl::Status AddDense(const Row& row);
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
@@ -77,6 +80,8 @@ class BatchBuilder {
   std::deque<std::string> names_;
   absl::flat_hash_map<std::string_view, uint32_t> numbers_;
   std::vector<Feature> scratch_;
+  // Positions of label names in columns_.
+  absl::flat_hash_map<std::string, int32_t> label_numbers_;
 };
 
 }  // namespace perceptrond::client

@@ -39,6 +39,7 @@ class PredictStreamCore final
     // Any of them may be the first on its connection, so each names the model.
     message->request.set_model(model_);
     message->request.set_min_revision(options_.min_revision);
+    message->request.set_all_scores(options_.all_scores);
     batch.Build(message->request.mutable_columns());
     message->tags = std::move(tags);
     tags.clear();

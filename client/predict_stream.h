@@ -43,6 +43,8 @@ struct PredictOptions {
   // Refuse answers from an older state: the stream then ends with ABORTED (REVISION_TOO_OLD).
   // Default 0: any.
   int64_t min_revision = 0;
+  // Of models of several classes: every class's score.
+  bool all_scores = false;
   RetryPolicy retry;
   absl::Duration patience = absl::Minutes(1);
   // Required.

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,11 @@ class Row {
   std::vector<uint32_t> indices;
   // As many as features; or none at all for kSparse and kNamed, which means that every value is 1.
   std::vector<float> values;
-  // -1 or +1; 0: the example has none.
-  int label = 0;
+  static constexpr int kNoLabel = std::numeric_limits<int32_t>::min();
+  // -1 or +1, or of several classes the class's number; kNoLabel: the example has none, or a name.
+  int label = kNoLabel;
+  // Not empty: the label goes by name, one of the model's or of a class that is new to it.
+  std::string label_name;
   // How much the example counts when it is learned, > 0.
   float weight = 1;
 
@@ -40,11 +44,14 @@ class Row {
     kind = RowKind::kSparse;
     indices.clear();
     values.clear();
-    label = 0;
+    label = kNoLabel;
+    label_name.clear();
     weight = 1;
     names_.clear();
     ends_.clear();
   }
+
+  bool has_label() const { return label != kNoLabel || !label_name.empty(); }
 
   // Appends a feature's name, in one piece or as prefix + separator + name.
   void AddName(std::string_view name) {

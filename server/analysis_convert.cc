@@ -112,6 +112,8 @@ std::vector<v1::RetainedExample> ToProto(const Model& model,
                  [](uint32_t number) { return number != Dictionary::kUnknown; });
   }
   const std::vector<std::string> names = model.FeatureNames(numbers);
+  const std::vector<std::string> classes =
+      model.settings().named_classes() ? model.LabelNames() : std::vector<std::string>();
   auto known = names.begin();
   std::vector<v1::RetainedExample> protos;
   protos.reserve(examples.size());
@@ -123,7 +125,12 @@ std::vector<v1::RetainedExample> ToProto(const Model& model,
     } else {
       SetFeatures(*one.row, example);
     }
-    example.set_label(one.row->label);
+    // Of named classes none is ever forgotten.
+    if (classes.empty()) {
+      example.set_label(one.row->label);
+    } else {
+      example.set_label_name(classes[static_cast<size_t>(one.row->label)]);
+    }
     if (one.revision == 0) continue;
     if (one.weight != 1) example.set_weight(one.weight);
     proto.set_update_revision(static_cast<int64_t>(one.revision));

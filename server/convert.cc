@@ -21,9 +21,11 @@ void Append(const std::vector<T>& from, google::protobuf::RepeatedField<T>& to) 
 // A message of bad rows only must not make an answer many times its size.
 constexpr size_t kDetailedErrors = 1000;
 
+// What a model has no room for, and never will.
+bool IsCap(Fault fault) { return fault == Fault::kFeatureCap || fault == Fault::kClassCap; }
+
 absl::StatusCode CodeOf(Fault fault) {
-  return fault == Fault::kFeatureCap ? absl::StatusCode::kResourceExhausted
-                                     : absl::StatusCode::kInvalidArgument;
+  return IsCap(fault) ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument;
 }
 
 absl::Status CheckEnum(bool known, int value, absl::string_view field) {
@@ -157,7 +159,7 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
 absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch) {
   const Finding& finding = refused.finding;
   const std::string field = batch.PathTo(refused);
-  if (finding.fault == Fault::kFeatureCap) {
+  if (IsCap(finding.fault)) {
     return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, FaultReason(finding.fault),
                                absl::StrCat(field, ": ", finding.description)),
                      absl::Hours(24));
@@ -188,6 +190,8 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   Append(outcome.labels, *proto.mutable_labels());
   Append(outcome.distances, *proto.mutable_distances());
   Append(outcome.probabilities, *proto.mutable_probabilities());
+  Append(outcome.class_scores, *proto.mutable_class_scores());
+  Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
   AddErrors(outcome.refused, batch, *proto.mutable_errors());
 }

@@ -80,6 +80,8 @@ std::string ExampleBatch::PathInExample(const RefusedRow& refused) const {
   const Finding& finding = refused.finding;
   const std::string path = absl::StrCat("examples[", refused.row, "]");
   if (finding.field == "weights") return absl::StrCat(path, ".weight");
+  if (finding.field == "labels")
+    return absl::StrCat(path, batch_.label_names.empty() ? ".label" : ".label_name");
   const bool in_batch =
       finding.field == "indices" || finding.field == "values" || finding.field == "feature_names";
   // Found by ReadLabel or AppendRow, in the example's own terms.
@@ -104,6 +106,8 @@ void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
   if (use == Use::kLearn) {
     batch_.labels = View(columns.labels());
     batch_.weights = View(columns.weights());
+    label_names_.assign(columns.label_names().begin(), columns.label_names().end());
+    batch_.label_names = label_names_;
   }
   batch_.dense_width = columns.dense_width();
   names_.clear();
@@ -120,9 +124,12 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   weights_.clear();
   names_.clear();
   places_.clear();
+  label_names_.clear();
+  label_places_.clear();
   // A dense model takes no names: the examples that have some will be refused, the others go by
   // index.
   if (settings.space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
+  if (settings.several_classes() && use == Use::kLearn) GatherLabelNames(examples);
   for (int i = 0; i < examples.size(); ++i) {
     const v1::Example& example = examples[i];
     const size_t begin = indices_.size();
@@ -147,6 +154,7 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   batch_.indices = indices_;
   batch_.values = values_;
   batch_.labels = labels_;
+  batch_.label_names = label_names_;
   batch_.names = names_;
 }
 
@@ -161,8 +169,35 @@ void ExampleBatch::GatherNames(const google::protobuf::RepeatedPtrField<v1::Exam
   for (size_t i = 0; i < names_.size(); ++i) places_[names_[i]] = static_cast<uint32_t>(i);
 }
 
+void ExampleBatch::GatherLabelNames(
+    const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
+  for (const v1::Example& example : examples) {
+    if (!example.has_label_name()) continue;
+    const auto next = static_cast<int32_t>(label_names_.size());
+    if (label_places_.emplace(example.label_name(), next).second)
+      label_names_.push_back(example.label_name());
+  }
+}
+
+// Which classes there are is the model's to say, when the row's turn comes.
+Finding ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) const {
+  if (example.has_label_name()) {
+    label = label_places_.at(example.label_name());
+    return {};
+  }
+  if (!label_names_.empty()) {
+    return {Fault::kWrongForm, "label",
+            "other examples of this message have a label_name; send those that go by number in "
+            "another message"};
+  }
+  label = example.label();
+  return {};
+}
+
 Finding ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings& settings,
-                                int32_t& label) {
+                                int32_t& label) const {
+  if (settings.several_classes() && example.target_case() != v1::Example::TARGET_NOT_SET)
+    return ReadClass(example, label);
   switch (example.target_case()) {
     case v1::Example::kLabel:
       if (example.label() != 1 && example.label() != -1) {

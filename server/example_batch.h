@@ -47,8 +47,12 @@ class ExampleBatch {
   // Appends the example's features as a row; finds fault with it otherwise.
   Finding AppendRow(const ::perceptron::v1::Example& example, const ModelSettings& settings);
   Finding AppendNamed(const ::perceptron::v1::NamedFeatures& named);
-  static Finding ReadLabel(const ::perceptron::v1::Example& example, const ModelSettings& settings,
-                           int32_t& label);
+  // Of several classes: which names the labels have, if they go by name.
+  void GatherLabelNames(
+      const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples);
+  Finding ReadLabel(const ::perceptron::v1::Example& example, const ModelSettings& settings,
+                    int32_t& label) const;
+  Finding ReadClass(const ::perceptron::v1::Example& example, int32_t& label) const;
 
   Batch batch_;
   // Null: the rows came in columns.
@@ -63,6 +67,8 @@ class ExampleBatch {
   std::vector<absl::string_view> names_;
   // The place of each name in names_.
   absl::flat_hash_map<absl::string_view, uint32_t> places_;
+  std::vector<absl::string_view> label_names_;
+  absl::flat_hash_map<absl::string_view, int32_t> label_places_;
 };
 
 }  // namespace perceptrond

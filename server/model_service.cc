@@ -66,7 +66,9 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   // Report and weights of one revision, also while the model learns.
   const Model::View view = (*model)->MakeView();
   ToProto(view.report, *response.mutable_report());
-  ToProto(view.weights, *response.mutable_weights());
+  if (!(*model)->settings().several_classes()) ToProto(view.weights, *response.mutable_weights());
+  for (const WeightList& weights : view.weights_by_class)
+    ToProto(weights, *response.add_weights_by_class());
   response.set_revision(static_cast<int64_t>(view.weights.revision));
   return absl::OkStatus();
 }

@@ -93,9 +93,11 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
   options->space.AddTo(command);
   options->map.AddTo(command);
   options->learner.AddTo(command);
-  command->add_option("--labels", options->labels, "Names for -1 and +1, as ham,spam")
+  command
+      ->add_option("--labels", options->labels,
+                   "Names for -1 and +1, as ham,spam; with --classes for 0, 1, ...")
       ->delimiter(',')
-      ->expected(2)
+      ->allow_extra_args(false)
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "The smallest margin that would matter to you");
@@ -122,6 +124,8 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       "  perceptronctl create iris --learner perceptron --dimension 4\n"
       "  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01\n"
       "  perceptronctl create clicks --hash-bits 22 --no-offset\n"
+      "  perceptronctl create digits --dimension 64 --classes 10\n"
+      "  perceptronctl create topics --named --classes 100 --new-classes named\n"
       "  perceptronctl create xor --compose or,nand");
   command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
 }

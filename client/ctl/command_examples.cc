@@ -29,9 +29,11 @@ void Features(const v1::Example& example, std::string* out) {
 }
 
 std::string Line(const v1::RetainedExample& retained) {
-  std::string line =
-      absl::StrCat(retained.example().label() > 0 ? "+" : "", retained.example().label());
-  Features(retained.example(), &line);
+  const v1::Example& example = retained.example();
+  std::string line = example.has_label_name()
+                         ? PrintableInLine(example.label_name())
+                         : absl::StrCat(example.label() == 1 ? "+" : "", example.label());
+  Features(example, &line);
   if (retained.update_revision() > 0) {
     absl::StrAppend(&line, " # update ", retained.update_revision(), ", score ",
                     Shortest(retained.score()));

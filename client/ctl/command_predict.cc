@@ -15,6 +15,8 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
       ->required();
   AddInputOptions(command, &options->input);
   command->add_flag("--summary", options->summary_only, "The summary only, on standard output");
+  command->add_flag("--all-scores", options->all_scores,
+                    "Of several classes: with -o json every class's score, as classScores");
   command->add_option("--min-revision", options->min_revision,
                       "Refuse answers from an older state of the model");
   command->add_option("--batch", options->batch, "Examples in a message")
@@ -26,10 +28,13 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
       "perceptron.v1.PredictResponse\n"
       "for that example alone:\n"
       "  {\"scores\":[2.5],\"labels\":[1],\"distances\":[0.7],\"revision\":\"366\",\"errors\":[],"
-      "\"probabilities\":[]}\n"
+      "\"probabilities\":[],\"classScores\":[],\"classProbabilities\":[]}\n"
       "distances is empty while all weights are zero; errors says why an example was refused "
       "(score NaN,\n"
-      "label 0). What -1 and +1 are called, 'get -o json' says: .labelNames.\n"
+      "label 0). What -1 and +1 are called, 'get -o json' says: .labelNames. Of several classes "
+      "the "
+      "label is\n"
+      "the class, a number in JSON, and the distance the margin to the next class.\n"
       "Labels are not needed; where the input has them, a summary on standard error tells how many "
       "were\n"
       "predicted wrong. --summary -o json prints that as\n"

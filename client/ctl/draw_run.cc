@@ -39,8 +39,11 @@ CurvePoint PointOf(const v1::HistoryPoint& point) {
   return drawn;
 }
 
+// 0: none.
+int DrawnLabel(const Row& row) { return row.has_label() ? row.label : 0; }
+
 bool IsWrong(const Row& row, const RowScore& score) {
-  return row.label != 0 && row.label != score.label;
+  return row.has_label() && row.label != score.label;
 }
 
 }  // namespace
@@ -116,6 +119,12 @@ Outcome DrawRun::ReadRows() {
 
 Outcome DrawRun::ReadPlane() {
   if (Outcome outcome = Load(v1::MODEL_VIEW_BASIC); !outcome.ok()) return outcome;
+  if (model_.learner().has_classes()) {
+    return WrongUsage(
+        absl::StrCat(Doing(),
+                     ": it tells several classes apart, and these pictures show the "
+                     "boundary of two labels; --what curves draws any model's curves"));
+  }
   if (Outcome outcome = ReadRows(); !outcome.ok()) return outcome;
   absl::StatusOr<FeaturePlane> plane =
       FeaturePlane::Make(options_.plane, model_.feature_space(), rows_);
@@ -152,7 +161,7 @@ Window DrawRun::ChooseWindow(const std::vector<DrawnExample>& examples) const {
 void DrawRun::AddMargin(BoundaryPicture* picture) const {
   double closest = HUGE_VAL;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].label != 0 && !IsWrong(rows_[i], scores_[i]))
+    if (rows_[i].has_label() && !IsWrong(rows_[i], scores_[i]))
       closest = std::min(closest, std::abs(scores_[i].score));
   }
   if (closest == 0 || !std::isfinite(closest)) return;
@@ -171,7 +180,7 @@ Outcome DrawRun::DrawBoundary() {
   for (size_t i = 0; i < rows_.size(); ++i) {
     in_plane = in_plane && plane_.Holds(rows_[i]);
     picture.examples.push_back(
-        {plane_.PointOf(rows_[i]), rows_[i].label, IsWrong(rows_[i], scores_[i])});
+        {plane_.PointOf(rows_[i]), DrawnLabel(rows_[i]), IsWrong(rows_[i], scores_[i])});
   }
   absl::StatusOr<Field> field = scorer_.ScorePlane(plane_, ChooseWindow(picture.examples));
   if (!field.ok()) return Failed(Doing(), field.status());
@@ -219,7 +228,7 @@ Outcome DrawRun::DrawWeights() {
   if (!weights.ok()) return Failed(Doing(), weights.status());
   WeightsPicture picture;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].label == 0) continue;
+    if (!rows_[i].has_label()) continue;
     const Point at = plane_.PointOf(rows_[i]);
     const double y = rows_[i].label;
     const double rest = scores_[i].score - weights->x * at.x - weights->y * at.y;

@@ -18,7 +18,9 @@
 namespace perceptrond::client {
 namespace {
 
-constexpr int kFileShift = 40;
+// Lines below, files above; predict_run.cc puts a label's 15 bits beneath.
+constexpr int kFileShift = 36;
+constexpr size_t kMostFiles = (1 << 13) - 1;
 
 absl::StatusOr<FormatKind> ChooseFormat(const InputOptions& options) {
   if (!options.format.empty()) return *FormatByName(options.format);
@@ -126,6 +128,9 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
 absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
                                                    const perceptron::v1::Model& model,
                                                    bool require_label, bool again) {
+  if (options.files.size() > kMostFiles)
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.files.size(), " files; at most ", kMostFiles, " at a time"));
   for (const std::string& file : options.files) {
     if (absl::Status status = CheckFile(options.command, file); !status.ok()) return status;
   }
@@ -144,6 +149,9 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   if (options.index_base >= 0) format.index_base = options.index_base;
   format.labels.zero_is_negative = options.zero_is_negative;
   format.labels.names.assign(model.label_names().begin(), model.label_names().end());
+  const perceptron::v1::Classes& classes = model.learner().classes();
+  format.labels.max_classes = classes.max_classes();
+  format.labels.new_names = classes.new_classes() == perceptron::v1::Classes::NEW_CLASSES_NAMED;
   if (*kind == FormatKind::kCsv && require_label && format.label_column.empty()) {
     return absl::InvalidArgumentError(
         "which column holds the label? state it with --label-column NAME, or by its number from 1");

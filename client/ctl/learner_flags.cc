@@ -88,9 +88,19 @@ void LearnerFlags::AddTo(CLI::App* command) {
   kernel_.AddTo(command);
   command
       ->add_option("--class-weights", class_weights_,
-                   "How much examples of -1 and of +1 count, as 1,5 (default 1,1)")
+                   "How much examples of -1 and of +1, or of each class, count, as 1,5 (default "
+                   "all 1)")
       ->delimiter(',')
-      ->expected(2);
+      ->allow_extra_args(false);
+  auto* classes = command->add_option(
+      "--classes", classes_,
+      "How many classes there may be, 2 to 10000, instead of -1 and +1; labels are 0, 1, ... or "
+      "--labels");
+  command
+      ->add_option("--new-classes", new_classes_,
+                   "With --classes: classes come up as examples of them do, by number or by name")
+      ->check(CLI::IsMember({"numbered", "named"}))
+      ->needs(classes);
   command
       ->add_option("--tie", tie_,
                    "A score of exactly 0: a mistake (default), predicted as +1, or correct")
@@ -110,6 +120,11 @@ std::string LearnerFlags::Apply(v1::Learner* learner) const {
   for (const auto& [field, value] : counts_)
     learner->GetReflection()->SetUInt32(learner, fields->FindFieldByName(field), value);
   for (const double weight : class_weights_) learner->add_class_weights(weight);
+  if (classes_ > 0) learner->mutable_classes()->set_max_classes(classes_);
+  if (new_classes_ == "numbered")
+    learner->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
+  if (new_classes_ == "named")
+    learner->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
   if (offset_ != 1) learner->set_offset_value(offset_);
   if (no_offset_) learner->set_offset_value(0);
   if (tie_ == "mistake") learner->set_tie_rule(v1::TIE_RULE_MISTAKE);

@@ -35,6 +35,8 @@ class LearnerFlags {
   std::map<std::string, uint32_t> counts_;
   KernelFlags kernel_;
   std::vector<double> class_weights_;
+  uint32_t classes_ = 0;
+  std::string new_classes_;
 };
 
 }  // namespace perceptrond::client

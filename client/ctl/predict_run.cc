@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/ctl/classes.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/progress.h"
@@ -15,11 +16,19 @@
 namespace perceptrond::client {
 namespace {
 
-// A row's label comes back with its answer, in the tag's lowest bits.
+// A row's label comes back with its answer, in the tag's lowest bits: two more than it, or 0.
+constexpr int kLabelBits = 15;
+constexpr int kMostLabels = (1 << kLabelBits) - 2;
+static_assert(kNoClassOfTheModel < kMostLabels);
+
 uint64_t TagWithLabel(uint64_t tag, int label) {
-  return tag << 2 | static_cast<uint64_t>(label + 1);
+  const int bits = label == Row::kNoLabel || label >= kMostLabels ? 0 : label + 2;
+  return tag << kLabelBits | static_cast<uint64_t>(bits);
 }
-int LabelOf(uint64_t tag) { return static_cast<int>(tag & 3) - 1; }
+int LabelOf(uint64_t tag) {
+  const auto bits = static_cast<int>(tag & ((1U << kLabelBits) - 1));
+  return bits == 0 ? Row::kNoLabel : bits - 2;
+}
 
 }  // namespace
 
@@ -41,6 +50,7 @@ PredictOptions PredictRun::StreamOptions() {
   PredictOptions options;
   options.rows_per_message = options_.batch;
   options.min_revision = options_.min_revision;
+  options.all_scores = options_.all_scores;
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
   options.on_answer = [this](const PredictAnswer& answer) { TakeAnswer(answer); };
@@ -52,7 +62,8 @@ PredictOptions PredictRun::StreamOptions() {
 Outcome PredictRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
   if (!model.ok()) return Failed(Doing(), model.status());
-  summary_.label_names.assign(model->label_names().begin(), model->label_names().end());
+  several_classes_ = model->learner().has_classes();
+  TakeNames(*model);
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
   if (!input.ok()) {
     return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
@@ -66,6 +77,19 @@ Outcome PredictRun::Open() {
   return {};
 }
 
+void PredictRun::TakeNames(const v1::Model& model) {
+  summary_.label_names.assign(model.label_names().begin(), model.label_names().end());
+  for (const std::string& name : model.label_names())
+    class_numbers_.emplace(name, static_cast<int>(class_numbers_.size()));
+}
+
+int PredictRun::ActualLabel(const Row& row) {
+  if (row.label_name.empty()) return row.label;
+  if (const auto known = class_numbers_.find(row.label_name); known != class_numbers_.end())
+    return known->second;
+  return kNoClassOfTheModel;
+}
+
 Outcome PredictRun::PushAll() {
   Row row;
   while (true) {
@@ -73,8 +97,9 @@ Outcome PredictRun::PushAll() {
     if (more.ok() && !*more) break;
     absl::Status status = more.status();
     if (status.ok()) {
-      const uint64_t tag = TagWithLabel(input_->tag(), row.label);
-      row.label = 0;
+      const uint64_t tag = TagWithLabel(input_->tag(), ActualLabel(row));
+      row.label = Row::kNoLabel;
+      row.label_name.clear();
       status = stream_->Push(row, tag);
       if (status.ok()) {
         if (pace_.Due()) DrawProgress();
@@ -121,14 +146,23 @@ void PredictRun::TakeRow(const v1::PredictResponse& response, int row, const v1:
                          uint64_t tag) {
   ++summary_.examples;
   if (error != nullptr) {
-    complaints_.Refused(*input_, tag >> 2, ToAbslStatus(error->status()));
-  } else if (const int actual = LabelOf(tag); actual != 0) {
-    summary_.confusion.Add(actual, response.labels(row));
+    complaints_.Refused(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
+  } else if (const int actual = LabelOf(tag); actual != Row::kNoLabel) {
+    if (several_classes_) {
+      summary_.classes.Add(actual, response.labels(row));
+    } else {
+      summary_.confusion.Add(actual, response.labels(row));
+    }
   }
   if (options_.summary_only) return;
   // Of refused rows too, so that lines go on matching the input's.
   const v1::PredictResponse own = AnswerToRow(response, row, error);
-  Print(globals_.json() ? PredictionJsonLine(own) : PredictionLine(own, summary_.label_names));
+  if (globals_.json()) {
+    Print(PredictionJsonLine(own));
+  } else {
+    Print(several_classes_ ? ClassPredictionLine(own, summary_.label_names)
+                           : PredictionLine(own, summary_.label_names));
+  }
 }
 
 void PredictRun::DrawProgress() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
@@ -24,6 +25,7 @@ struct PredictRunOptions {
   std::string name;
   InputOptions input;
   bool summary_only = false;
+  bool all_scores = false;
   int64_t min_revision = 0;
   size_t batch = 512;
 };
@@ -55,6 +57,10 @@ class PredictRun {
                uint64_t tag);
   void DrawProgress();
   void Summarize(const Outcome& outcome);
+  // The number of the row's class, if it has one.
+  int ActualLabel(const Row& row);
+  // Takes over the names of the model's classes.
+  void TakeNames(const v1::Model& model);
 
   const Globals& globals_;
   const PredictRunOptions& options_;
@@ -63,6 +69,9 @@ class PredictRun {
   PredictSummary summary_;
   Complaints complaints_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
+  bool several_classes_ = false;
+  // As they were when the run began.
+  absl::flat_hash_map<std::string, int> class_numbers_;
   // Read while answers come; everything else about them is in summary_.
   std::atomic<uint64_t> answered_ = 0;
   absl::Time started_;

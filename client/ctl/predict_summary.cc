@@ -50,17 +50,19 @@ std::string PredictSummary::Text() const {
   if (partial) absl::StrAppend(&text, "; not all of the input");
   absl::StrAppend(&text, "\n");
   if (confusion.total() > 0) absl::StrAppend(&text, InWords(confusion, label_names));
+  if (classes.total() > 0) absl::StrAppend(&text, classes.Text(label_names));
   return text;
 }
 
 std::string PredictSummary::Json() const {
   JsonObject json;
   json.Integer("examples", static_cast<int64_t>(examples))
-      .Integer("labelled", static_cast<int64_t>(confusion.total()))
+      .Integer("labelled", static_cast<int64_t>(confusion.total() + classes.total()))
       .Integer("refused", static_cast<int64_t>(refused))
       .Integer("badLines", static_cast<int64_t>(bad_lines))
       .Integer("revision", revision);
   if (partial) json.Bool("partial", true);
+  if (classes.total() > 0) classes.AddTo(json, label_names);
   if (confusion.total() == 0) return json.str();
   json.Integer("errors", static_cast<int64_t>(confusion.errors()))
       .Number("errorRate", confusion.error())

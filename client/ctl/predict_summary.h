@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "client/ctl/class_confusion.h"
+
 namespace perceptrond::client {
 
 // Predicted against actual; only of rows that have a label.
@@ -30,6 +32,8 @@ struct PredictSummary {
   uint64_t bad_lines = 0;
   int64_t revision = 0;
   Confusion confusion;
+  // Of models of several classes, in its place.
+  ClassConfusion classes;
   // Not all of the input was predicted.
   bool partial = false;
 

@@ -26,6 +26,13 @@ void SetError(const v1::RowError& error, v1::PredictResponse* answer) {
   DropUnknownDetails(own->mutable_status());
 }
 
+// Row `row` of so many rows.
+void AddRow(const google::protobuf::RepeatedField<float>& all, int row, int rows,
+            google::protobuf::RepeatedField<float>* own) {
+  const int each = all.size() / rows;
+  own->Add(all.begin() + row * each, all.begin() + (row + 1) * each);
+}
+
 }  // namespace
 
 std::string LabelName(int label, const std::vector<std::string>& names) {
@@ -40,6 +47,9 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
   answer.add_labels(response.labels(row));
   if (row < response.distances_size()) answer.add_distances(response.distances(row));
   if (row < response.probabilities_size()) answer.add_probabilities(response.probabilities(row));
+  AddRow(response.class_scores(), row, response.scores_size(), answer.mutable_class_scores());
+  AddRow(response.class_probabilities(), row, response.scores_size(),
+         answer.mutable_class_probabilities());
   answer.set_revision(response.revision());
   if (error != nullptr) SetError(*error, &answer);
   return answer;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/classes.h"
 #include "client/ctl/convergence.h"
 #include "client/ctl/feature_map_flags.h"
 #include "client/ctl/kernel_flags.h"
@@ -46,14 +47,15 @@ std::string DescribeLearner(const v1::Learner& learner) {
   if (learner.class_weights_size() == 2)
     absl::StrAppendFormat(&text, ", class weights %g and %g", learner.class_weights(0),
                           learner.class_weights(1));
+  if (learner.class_weights_size() > 2) absl::StrAppend(&text, ", with class weights");
   absl::StrAppend(&text, ", ", DescribeTie(learner.tie_rule()));
   if (learner.has_starting_weights()) absl::StrAppend(&text, ", started from given weights");
   return text;
 }
 
-void Weights(const v1::Weights& weights, std::string* out) {
-  absl::StrAppendFormat(out, "weights:      %d non-zero, offset %g\n", weights.values_size(),
-                        weights.offset());
+void Weights(std::string_view of, const v1::Weights& weights, std::string* out) {
+  absl::StrAppendFormat(out, "%-13s %d non-zero, offset %g\n", std::string(of),
+                        weights.values_size(), weights.offset());
   for (int i = 0; i < weights.values_size(); ++i) {
     const std::string feature = i < weights.names_size()     ? weights.names(i)
                                 : i < weights.indices_size() ? absl::StrCat(weights.indices(i))
@@ -112,7 +114,9 @@ std::string DescribeModel(const v1::Model& model) {
   absl::StrAppend(&text, "state:        ", DescribeState(model.state()), "\n");
   absl::StrAppend(&text, "features:     ", DescribeSpace(model.feature_space()), "\n");
   absl::StrAppend(&text, "learner:      ", DescribeLearner(model.learner()), "\n");
-  if (model.label_names_size() == 2) {
+  if (model.learner().has_classes()) {
+    absl::StrAppend(&text, "classes:      ", DescribeClasses(model), "\n");
+  } else if (model.label_names_size() == 2) {
     absl::StrAppend(&text, "labels:       -1 ", PrintableInLine(model.label_names(0)), ", +1 ",
                     PrintableInLine(model.label_names(1)), "\n");
   }
@@ -126,7 +130,12 @@ std::string DescribeModel(const v1::Model& model) {
   absl::StrAppend(&text, "revision:     ", model.revision(), "\n");
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
   absl::StrAppend(&text, "convergence:\n", DescribeReport(model));
-  if (model.has_weights()) Weights(model.weights(), &text);
+  if (model.has_weights()) Weights("weights:", model.weights(), &text);
+  for (int i = 0; i < model.weights_by_class_size(); ++i) {
+    const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());
+    Weights(absl::StrCat("weights of ", PrintableInLine(ClassName(i, names)), ":"),
+            model.weights_by_class(i), &text);
+  }
   if (model.history_size() > 0) History(model, &text);
   return text;
 }

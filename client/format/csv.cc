@@ -39,8 +39,8 @@ class Csv final : public Format {
     }
     row->kind = options_.dense ? RowKind::kDense : RowKind::kNamed;
     for (size_t i = 0; i < fields_.size(); ++i) {
-      absl::Status status =
-          i == label_ ? ReadLabel(Trim(fields_[i]), row) : ReadFeature(i, Trim(fields_[i]), row);
+      absl::Status status = i == label_ ? ReadLabelField(Trim(fields_[i]), row)
+                                        : ReadFeature(i, Trim(fields_[i]), row);
       if (!status.ok()) return status;
     }
     return LineKind::kExample;
@@ -100,14 +100,9 @@ class Csv final : public Format {
     return absl::OkStatus();
   }
 
-  absl::Status ReadLabel(std::string_view field, Row* row) const {
-    absl::StatusOr<int> label = ParseLabel(options_.labels, field);
-    if (label.ok()) {
-      row->label = *label;
-    } else if (options_.require_label) {
-      return label.status();
-    }
-    return absl::OkStatus();
+  absl::Status ReadLabelField(std::string_view field, Row* row) const {
+    absl::Status status = ReadLabel(options_.labels, field, row);
+    return options_.require_label ? status : absl::OkStatus();
   }
 
   absl::Status ReadFeature(size_t column, std::string_view field, Row* row) const {

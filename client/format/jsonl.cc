@@ -28,7 +28,7 @@ class Jsonl final : public Format {
                                                      std::string(status.message().as_string())));
     }
     if (absl::Status read = ReadFeatures(row); !read.ok()) return read;
-    if (absl::Status read = ReadLabel(row); !read.ok()) return read;
+    if (absl::Status read = ReadTarget(row); !read.ok()) return read;
     if (example_.has_weight()) row->weight = example_.weight();
     return LineKind::kExample;
   }
@@ -60,25 +60,28 @@ class Jsonl final : public Format {
     return absl::OkStatus();
   }
 
-  absl::Status ReadLabel(Row* row) const {
-    absl::StatusOr<int> label = 0;
+  // "label" is a number even where a name is a number too; only where classes come up by name it
+  // can be nothing but a name.
+  LabelRule NumberRule() const {
+    LabelRule rule = labels_;
+    rule.names.clear();
+    return rule;
+  }
+
+  absl::Status ReadTarget(Row* row) const {
+    absl::Status status;
     switch (example_.target_case()) {
       case Example::kLabel:
-        label = ParseLabel({{}, labels_.zero_is_negative}, absl::StrCat(example_.label()));
+        status = ReadLabel(NumberRule(), absl::StrCat(example_.label()), row);
         break;
       case Example::kLabelName:
-        label = ParseLabel(labels_, example_.label_name());
+        status = ReadLabel(labels_, example_.label_name(), row);
         break;
       case Example::TARGET_NOT_SET:
-        label = absl::InvalidArgumentError("neither \"label\" nor \"labelName\"");
+        status = absl::InvalidArgumentError("neither \"label\" nor \"labelName\"");
         break;
     }
-    if (label.ok()) {
-      row->label = *label;
-    } else if (require_label_) {
-      return label.status();
-    }
-    return absl::OkStatus();
+    return require_label_ ? status : absl::OkStatus();
   }
 
   const LabelRule labels_;

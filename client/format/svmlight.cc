@@ -28,12 +28,8 @@ class Svmlight final : public Format {
     while (p != end && !IsBlank(*p)) ++p;
     const std::string_view first(token, static_cast<size_t>(p - token));
     if (first.find(':') == std::string_view::npos) {
-      absl::StatusOr<int> label = ParseLabel(labels_, first);
-      if (!label.ok()) {
-        if (require_label_) return label.status();
-      } else {
-        row->label = *label;
-      }
+      absl::Status status = ReadLabel(labels_, first, row);
+      if (!status.ok() && require_label_) return status;
     } else if (require_label_) {
       return absl::InvalidArgumentError("no label before the first feature");
     } else {

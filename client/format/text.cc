@@ -27,12 +27,8 @@ class Text final : public Format {
     if (line.empty()) return LineKind::kNothing;
     std::string_view text = line;
     if (const size_t tab = line.find('\t'); tab != std::string_view::npos) {
-      absl::StatusOr<int> label = ParseLabel(labels_, line.substr(0, tab));
-      if (label.ok()) {
-        row->label = *label;
-      } else if (require_label_) {
-        return label.status();
-      }
+      absl::Status status = ReadLabel(labels_, line.substr(0, tab), row);
+      if (!status.ok() && require_label_) return status;
       text = line.substr(tab + 1);
     } else if (require_label_) {
       return absl::InvalidArgumentError("no tab: expected a label, a tab and a text");

@@ -70,12 +70,8 @@ class Vw final : public Format {
       const bool last = head.find_first_not_of(" \t") == std::string_view::npos;
       if (token.front() == '\'' || (last && touches_bar)) break;  // The tag ends the head.
       if (position == 0) {
-        absl::StatusOr<int> label = ParseLabel(labels_, token);
-        if (label.ok()) {
-          row->label = *label;
-        } else if (require_label_) {
-          return label.status();
-        }
+        absl::Status status = ReadLabel(labels_, token, row);
+        if (!status.ok() && require_label_) return status;
         continue;
       }
       float importance = 0;
@@ -86,7 +82,7 @@ class Vw final : public Format {
       if (!(importance > 0)) return Bad(token, "is an importance that is not above 0");
       row->weight = importance;
     }
-    if (require_label_ && row->label == 0) {
+    if (require_label_ && !row->has_label()) {
       return absl::InvalidArgumentError(
           "no label before the '|' (what touches the '|' is a tag: write \"1 |\", not \"1|\")");
     }

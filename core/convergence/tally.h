@@ -12,7 +12,7 @@
 
 namespace perceptrond {
 
-inline constexpr size_t kFaults = static_cast<size_t>(Fault::kFeatureCap) + 1;
+inline constexpr size_t kFaults = static_cast<size_t>(Fault::kClassCap) + 1;
 
 // Of examples judged on one state of the weights, except that the last may have changed it. Not
 // thread-safe.

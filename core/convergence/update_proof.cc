@@ -34,7 +34,8 @@ bool IsAtZero(const Learner& learner) {
 void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const Row& row,
                 const Target& target, Tally& tally) {
   if (target.weight != 1) ++tally.weighted_updates;
-  if (!FindLearner(settings.kind).convergence_theorem) return;
+  // Of several classes the theorem is another one.
+  if (!FindLearner(settings.kind).convergence_theorem || settings.classes.max > 0) return;
   const double norm = std::sqrt(std::max(0.0, learner.augmented_squared_norm()));
   tally.whole_step = WholeStep(settings, row, target);
   tally.scaled_norm = norm / settings.step_size;

@@ -65,6 +65,13 @@ class Cutter {
     return absl::OkStatus();
   }
 
+  absl::Status AddClassName(const std::string& name) {
+    if (absl::Status status = MakeRoom(kFraming + name.size()); !status.ok()) return status;
+    part_.add_class_names(name);
+    bytes_ += kFraming + name.size();
+    return absl::OkStatus();
+  }
+
   absl::Status AddRetained(const storage::RetainedRow& row) {
     const size_t bytes = kFraming + row.ByteSizeLong();
     if (absl::Status status = MakeRoom(bytes); !status.ok()) return status;
@@ -104,6 +111,8 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
     status = cutter.AddRows(snapshot.rows(i));
   for (int i = 0; status.ok() && i < snapshot.names_size(); ++i)
     status = cutter.AddName(snapshot.names(i));
+  for (int i = 0; status.ok() && i < snapshot.class_names_size(); ++i)
+    status = cutter.AddClassName(snapshot.class_names(i));
   for (int i = 0; status.ok() && i < snapshot.retained().rows_size(); ++i)
     status = cutter.AddRetained(snapshot.retained().rows(i));
   return status.ok() ? cutter.Finish() : status;

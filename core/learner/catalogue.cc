@@ -6,9 +6,14 @@
 #include "core/learner/kernel_perceptron.h"
 #include "core/learner/logistic_regression.h"
 #include "core/learner/margin_perceptron.h"
+#include "core/learner/multiclass_arow.h"
+#include "core/learner/multiclass_averaged_perceptron.h"
+#include "core/learner/multiclass_passive_aggressive.h"
+#include "core/learner/multiclass_perceptron.h"
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/pocket.h"
+#include "core/learner/softmax_regression.h"
 #include "core/learner/voted_perceptron.h"
 
 namespace perceptrond {
@@ -27,7 +32,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = true,
      .counts_examples = false,
      .takes_weights = true,
-     .make = &Make<Perceptron>},
+     .make = &Make<Perceptron>,
+     .make_multiclass = &Make<MulticlassPerceptron>},
     {.kind = LearnerKind::kAveragedPerceptron,
      .name = "averaged-perceptron",
      .summary = "learns as the perceptron, answers with the average of all its weights",
@@ -35,7 +41,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = true,
      .counts_examples = true,
      .takes_weights = true,
-     .make = &Make<AveragedPerceptron>},
+     .make = &Make<AveragedPerceptron>,
+     .make_multiclass = &Make<MulticlassAveragedPerceptron>},
     {.kind = LearnerKind::kPocket,
      .name = "pocket",
      .summary = "learns as the perceptron, answers with the weights that had the longest run",
@@ -59,7 +66,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = false,
      .counts_examples = false,
      .takes_weights = false,
-     .make = &Make<PassiveAggressive>},
+     .make = &Make<PassiveAggressive>,
+     .make_multiclass = &Make<MulticlassPassiveAggressive>},
     {.kind = LearnerKind::kPassiveAggressiveI,
      .name = "passive-aggressive-i",
      .summary = "passive-aggressive with steps of at most C: for noisy labels",
@@ -67,7 +75,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = false,
      .counts_examples = false,
      .takes_weights = true,
-     .make = &Make<PassiveAggressive>},
+     .make = &Make<PassiveAggressive>,
+     .make_multiclass = &Make<MulticlassPassiveAggressive>},
     {.kind = LearnerKind::kPassiveAggressiveII,
      .name = "passive-aggressive-ii",
      .summary = "passive-aggressive with steps damped by C: for noisy labels",
@@ -75,7 +84,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = false,
      .counts_examples = false,
      .takes_weights = true,
-     .make = &Make<PassiveAggressive>},
+     .make = &Make<PassiveAggressive>,
+     .make_multiclass = &Make<MulticlassPassiveAggressive>},
     {.kind = LearnerKind::kArow,
      .name = "arow",
      .summary = "adaptive regularization: well-known features move less than new ones",
@@ -83,7 +93,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = false,
      .counts_examples = false,
      .takes_weights = false,
-     .make = &Make<Arow>},
+     .make = &Make<Arow>,
+     .make_multiclass = &Make<MulticlassArow>},
     {.kind = LearnerKind::kLogisticRegression,
      .name = "logistic-regression",
      .summary = "logistic regression: answers with probabilities, learns from every example",
@@ -91,7 +102,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = false,
      .counts_examples = false,
      .takes_weights = true,
-     .make = &Make<LogisticRegression>},
+     .make = &Make<LogisticRegression>,
+     .make_multiclass = &Make<SoftmaxRegression>},
     {.kind = LearnerKind::kBatchPerceptron,
      .name = "batch-perceptron",
      .summary = "gradient descent on the perceptron risk: a step for a whole pass or mini-batch",
@@ -126,6 +138,12 @@ std::span<const CatalogueEntry> Catalogue() { return kCatalogue; }
 
 const CatalogueEntry& FindLearner(LearnerKind kind) {
   return kCatalogue[static_cast<size_t>(kind)];
+}
+
+std::unique_ptr<Learner> MakeLearner(const LearnerSettings& settings, size_t size) {
+  const CatalogueEntry& entry = FindLearner(settings.kind);
+  return settings.classes.max > 0 ? entry.make_multiclass(settings, size)
+                                  : entry.make(settings, size);
 }
 
 }  // namespace perceptrond

@@ -50,6 +50,9 @@ struct CatalogueEntry {
   // Its rule defines what an example's weight means.
   bool takes_weights;
   std::unique_ptr<Learner> (*make)(const LearnerSettings& settings, size_t size);
+  // The rule of several classes; null: the literature has none.
+  std::unique_ptr<Learner> (*make_multiclass)(const LearnerSettings& settings,
+                                              size_t size) = nullptr;
   Form form = Form::kLinear;
 };
 
@@ -58,5 +61,9 @@ std::span<const CatalogueEntry> Catalogue();
 
 // The entry of a kind. Every kind has one.
 const CatalogueEntry& FindLearner(LearnerKind kind);
+
+// The learner of these settings, with room for `size` features. settings.classes.max > 0 asks for
+// one of several classes, which its entry must have.
+std::unique_ptr<Learner> MakeLearner(const LearnerSettings& settings, size_t size);
 
 }  // namespace perceptrond

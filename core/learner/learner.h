@@ -14,10 +14,13 @@ namespace perceptrond {
 
 // What a learner thinks of a labelled example before learning it.
 struct Judgement {
-  // s = theta . x + offset.
+  // s = theta . x + offset. Of several classes the margin: the score of the example's class less
+  // the greatest other's; infinity if there is no other.
   double score = 0;
-  // The label the score predicts, by the tie rule.
+  // The label the score predicts, by the tie rule. Of several classes -1 before there is one.
   int32_t predicted = 0;
+  // Of several classes: the other one of the greatest score; -1: there is none.
+  int32_t rival = -1;
   // The prediction is wrong, by the tie rule.
   bool mistake = false;
   // The rule calls for an update. Every mistake does; some rules also learn from a margin that is
@@ -29,7 +32,7 @@ struct Judgement {
 
 // What an update is to learn besides the features.
 struct Target {
-  // -1 or +1.
+  // -1 or +1, or of several classes the class's number.
   int32_t label = 0;
   // How much the example counts: > 0, 1 for one like any other.
   double weight = 1;
@@ -52,6 +55,8 @@ struct LearnerStateView {
   // Null: the learner keeps none.
   const RowStore* rows = nullptr;
 };
+
+class Multiclass;
 
 // A linear hypothesis, by feature: s = weights . x + offset.
 struct Hypothesis {
@@ -78,7 +83,8 @@ class Learner {
   virtual double Score(const Row& row) const = 0;
   // The label a score stands for. O(1).
   virtual int32_t Predict(double score) const = 0;
-  // Whether (row, label) is a mistake on this state. label is -1 or +1. O(row.size).
+  // Whether (row, label) is a mistake on this state. label is -1 or +1, or the number of a class.
+  // O(row.size), times the classes.
   virtual Judgement Judge(const Row& row, int32_t label) const = 0;
   // Whether Update would leave every weight within float32's range. A row's index may stand for
   // several new features of weight 0. O(row.size).
@@ -106,6 +112,9 @@ class Learner {
   // That hypothesis. Of a learner that is not linear (CatalogueEntry::form) what it learns with, or
   // nothing.
   virtual Hypothesis AnswerHypothesis(uint64_t age) const = 0;
+  // What a learner of several classes answers with; null: it has two. Of several classes Score and
+  // Answer are the greatest of their scores, Predict is 0 and AnswerHypothesis is empty.
+  virtual const Multiclass* multiclass() const { return nullptr; }
   // The probability of +1 at a score, where the rule has one.
   virtual std::optional<double> Probability(double /*score*/) const { return std::nullopt; }
 
@@ -127,12 +136,14 @@ class Learner {
   // How many features there is room for.
   virtual size_t size() const = 0;
   // ||theta||^2 of what the rule learns with: of the weights alone, and with the offset's weight
-  // among them (augmented). O(1) unless the rule's banner says otherwise.
+  // among them (augmented). O(1), or O(classes), unless the rule's banner says otherwise.
   virtual double squared_norm() const = 0;
   virtual double augmented_squared_norm() const = 0;
 
   // For saving. The view holds until the next change.
   virtual LearnerStateView State() const = 0;
+  // The most arrays that State() may come to have.
+  virtual size_t most_arrays() const { return State().arrays.size(); }
   // Takes a state that State() gave, of a learner with the same settings: the same bits from then
   // on. False, and nothing changed, if the state has another shape or holds what is no finite
   // number.

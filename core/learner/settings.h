@@ -68,6 +68,18 @@ struct StartingWeights {
   }
 };
 
+// What a model of several classes was created with.
+struct ClassSettings {
+  // 0: two classes, -1 and +1. Else 2 to kMost.
+  uint32_t max = 0;
+  // How many of them there are from the start: 0, 1, ...
+  uint32_t initial = 0;
+  // How much examples of each count; empty: each counts 1.
+  std::vector<double> weights;
+
+  static constexpr uint32_t kMost = 10'000;
+};
+
 struct LearnerSettings {
   LearnerKind kind = LearnerKind::kPerceptron;
   // eta, > 0.
@@ -94,8 +106,12 @@ struct LearnerSettings {
   // How much examples of -1 and of +1 count.
   double class_weights[2] = {1, 1};
   StartingWeights start;
+  ClassSettings classes;
 
-  double class_weight(int32_t label) const { return class_weights[label > 0 ? 1 : 0]; }
+  double class_weight(int32_t label) const {
+    if (classes.max == 0) return class_weights[label > 0 ? 1 : 0];
+    return classes.weights.empty() ? 1 : classes.weights[static_cast<size_t>(label)];
+  }
 };
 
 }  // namespace perceptrond

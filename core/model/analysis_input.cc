@@ -22,14 +22,15 @@ absl::Status NothingRetained(const Model& model) {
 absl::Status NotBinary(const Model& model) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_BINARY",
                    absl::StrCat("model \"", model.name(),
-                                "\" has examples of other classes than -1 and +1; margins are "
-                                "analyzed of two classes only"),
+                                "\" tells several classes apart; margins are analyzed of two "
+                                "labels, -1 and +1, only"),
                    {{"model", model.name()}});
 }
 
 }  // namespace
 
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
+  if (model.settings().several_classes()) return NotBinary(model);
   const Model::RetainedView view = model.MakeRetainedView();
   const RetainedExamples& retained = view.examples;
   if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);
@@ -41,10 +42,6 @@ absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
   for (auto update = retained.updates.rbegin(); update != retained.updates.rend(); ++update)
     input.Add(*update, model.has_names());
   for (const auto& [hash, row] : retained.sample) input.Add({.row = row}, model.has_names());
-  const bool binary =
-      std::all_of(input.rows_.begin(), input.rows_.end(),
-                  [](const LabelledRow& row) { return row.label == 1 || row.label == -1; });
-  if (!binary) return NotBinary(model);
   return input;
 }
 

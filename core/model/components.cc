@@ -88,6 +88,12 @@ absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header) {
     }
     absl::StatusOr<storage::ModelHeader> component = FindComponent(journal, name);
     if (!component.ok()) return component.status();
+    if (component->model().learner().has_classes()) {
+      return InvalidField("INVALID_FIELD", absl::StrCat(kField, "[", i, "].model"),
+                          absl::StrCat("\"", name,
+                                       "\" tells several classes apart, and an answer that is a "
+                                       "feature is of two labels: compose of models of two"));
+    }
     const v1::FeatureSpace& space = ExampleSpace(component->model().feature_space());
     if (i == 0) example_space = space;
     if (!TakeTheSame(example_space, space)) {

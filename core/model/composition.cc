@@ -59,6 +59,7 @@ absl::Status Compose(const std::vector<Component>& components, const ComponentSo
   composed.batch.values = composed.values;
   composed.batch.dense_width = static_cast<uint32_t>(components.size());
   composed.batch.labels = batch.labels;
+  composed.batch.label_names = batch.label_names;
   composed.batch.weights = batch.weights;
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,23 @@ absl::Status Model::Explain(const Batch& batch, std::span<const RefusedRow> refu
   return status;
 }
 
+absl::Status Model::CheckExplains() const {
+  const auto not_linear = [this](std::string description) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR", description,
+                     {{"model", name_}});
+  };
+  if (settings_.several_classes()) {
+    return not_linear(absl::StrCat(
+        "\"", name_,
+        "\" tells several classes apart and has a score for each: predict with all_scores shows "
+        "them, and the weights of each class are in the model's view of weights"));
+  }
+  const CatalogueEntry& learner = FindLearner(settings_.learner.kind);
+  if (learner.form == Form::kLinear) return absl::OkStatus();
+  return not_linear(absl::StrCat("the scores of \"", name_,
+                                 "\" are no sums over features: its learner is ", learner.name));
+}
+
 absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
                                uint64_t min_revision, size_t max_features,
                                ExplainOutcome& outcome) const {
@@ -60,13 +78,7 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> r
   if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
   outcome.revision = revision_;
   const uint64_t age = Age();
-  if (FindLearner(settings_.learner.kind).form != Form::kLinear) {
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
-        absl::StrCat("the scores of \"", name_, "\" are no sums over features: its learner is ",
-                     FindLearner(settings_.learner.kind).name),
-        {{"model", name_}});
-  }
+  if (absl::Status status = CheckExplains(); !status.ok()) return status;
   mapper.Resolve(dictionary_);
   const RetainedExamples retained =
       IsSumOfMistakes(settings_.learner) ? ledger_.retention().Copy() : RetainedExamples();

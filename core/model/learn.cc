@@ -9,6 +9,7 @@
 #include "core/convergence/update_proof.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/label_reader.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
 
@@ -45,6 +46,8 @@ class Model::Learning {
         call_(call),
         outcome_(outcome),
         mapper_(model.settings_.space, model.expansion_, model.limits_.max_example_features),
+        labels_(model.settings_, call.batch),
+        several_classes_(model.settings_.several_classes()),
         rows_(call.batch.rows()),
         augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
         rule_(FindLearner(model.settings_.learner.kind)),
@@ -94,12 +97,13 @@ class Model::Learning {
     }
     SkipReplayed(static_cast<size_t>(
         std::min<int64_t>(standing.next_offset - first, static_cast<int64_t>(rows_))));
+    ResolveLabels();
     if (call_.all_or_nothing) {
       if (absl::Status status = CheckEveryRow(); !status.ok()) return status;
     }
     if (call_.detail) {
       outcome_.scores.resize(rows_, kNoScore);
-      outcome_.predicted.resize(rows_, 0);
+      outcome_.predicted.resize(rows_, several_classes_ ? -1 : 0);
     }
     return absl::OkStatus();
   }
@@ -139,8 +143,7 @@ class Model::Learning {
     }
     const Fault fault = mapper_.Check(row_, &squared_norm_);
     if (fault != Fault::kNone) return fault;
-    const int32_t label = call_.batch.labels[row_];
-    if (label != 1 && label != -1) return Fault::kUnknownLabel;
+    if (labels_.Check(row_) != Fault::kNone) return Fault::kUnknownLabel;
     const float weight = call_.batch.weight(row_);
     return weight > 0 && std::isfinite(weight) ? Fault::kNone : Fault::kBadWeight;
   }
@@ -148,9 +151,7 @@ class Model::Learning {
   Finding Describe(Fault fault) {
     if (next_refused_ > 0 && call_.refused[next_refused_ - 1].row == row_)
       return call_.refused[next_refused_ - 1].finding;
-    if (fault == Fault::kUnknownLabel) {
-      return {fault, "labels", absl::StrCat(call_.batch.labels[row_], " is neither -1 nor +1")};
-    }
+    if (fault == Fault::kUnknownLabel) return labels_.Describe(row_);
     if (fault == Fault::kBadWeight) {
       return {fault, "weights",
               absl::StrCat(call_.batch.weight(row_), " is not above 0 and finite")};
@@ -163,6 +164,13 @@ class Model::Learning {
     outcome_.refused.push_back({static_cast<uint32_t>(row_), std::move(finding)});
     ++pending_;
     ++row_;
+  }
+
+  // Before the first row is checked; without names a lock is saved.
+  void ResolveLabels() ABSL_LOCKS_EXCLUDED(model_.mutex_) {
+    if (!labels_.Resolves()) return;
+    ReaderMutexLock lock(&model_.mutex_);
+    labels_.Resolve(model_.class_names_);
   }
 
   SeenExample Seen(const Row& row, int32_t label) {
@@ -183,13 +191,15 @@ class Model::Learning {
   }
 
   void Resolve() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    if (labels_.Stale(model_.class_names_)) labels_.Resolve(model_.class_names_);
     if (!resolved_ || mapper_.resolved_size() != model_.dictionary_.size())
       mapper_.Resolve(model_.dictionary_);
     resolved_ = true;
   }
 
   void Judged(const Judgement& judgement, int32_t label) {
-    tally_.Judged(judgement, label, squared_norm_ + augmented_);
+    // Of several classes the score is the margin.
+    tally_.Judged(judgement, several_classes_ ? 1 : label, squared_norm_ + augmented_);
     if (call_.detail) {
       outcome_.scores[row_] = Saturate(judgement.score);
       outcome_.predicted[row_] = judgement.predicted;
@@ -213,7 +223,7 @@ class Model::Learning {
         continue;
       }
       const Row row = mapper_.Map(row_);
-      const int32_t label = call_.batch.labels[row_];
+      const int32_t label = labels_.Label(row_);
       const Judgement judgement = model_.learner_->Judge(row, label);
       if (judgement.update) break;
       Offer(row, label);
@@ -230,12 +240,19 @@ class Model::Learning {
     MutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
+    const absl::string_view new_class = labels_.NewClass(row_);
+    if (!new_class.empty() && model_.class_names_.size() == model_.settings_.learner.classes.max) {
+      tally_.unlearned = true;
+      Refuse(ClassCap());
+      Flush();
+      return absl::OkStatus();
+    }
     const Target target = CurrentTarget();
     Row row = mapper_.Map(row_);
     const Judgement judgement = model_.learner_->Judge(row, target.label);
     std::vector<absl::string_view> new_names;
     if (judgement.update) {
-      if (Finding finding = Prepare(row, target, judgement, new_names)) {
+      if (Finding finding = Prepare(row, target, judgement, new_names, new_class)) {
         tally_.unlearned = true;
         Refuse(std::move(finding));
         Flush();
@@ -264,6 +281,7 @@ class Model::Learning {
     if (counts_examples_) update.age = target.age;
     update.new_names = new_names;
     update.squared_norm = model_.learner_->augmented_squared_norm();
+    update.new_class = new_class;
     update.theorem = model_.MakeTheoremContext();
     if (model_.ledger_.retention().keeps_updates()) {
       update.retained = std::make_shared<const RetainedRow>(SeenExample{row, target.label, {}});
@@ -289,6 +307,7 @@ class Model::Learning {
     ++tally_.updates;
     Ledger::Update update;
     update.revision = model_.revision_;
+    update.batch_end = true;
     if (counts_examples_) update.age = age;
     update.squared_norm = learner.augmented_squared_norm();
     update.theorem = model_.MakeTheoremContext();
@@ -300,19 +319,34 @@ class Model::Learning {
   // What an update of the row at row_ is to learn. Whatever others judged is in the ledger: their
   // stretches end before they let go of the lock.
   Target CurrentTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
-    const int32_t label = call_.batch.labels[row_];
+    const int32_t label = labels_.Label(row_);
     const double weight = call_.batch.weight(row_) * model_.settings_.learner.class_weight(label);
     return {label, weight, counts_examples_ ? model_.ledger_.examples() : 0};
   }
 
-  // Makes sure that the row can be learned, gives its unknown names weights, and maps it again.
+  // Makes sure that the row can be learned, gives its unknown names weights, and maps it again; and
+  // names its class, if that is new.
   Finding Prepare(Row& row, const Target& target, const Judgement& judgement,
-                  std::vector<absl::string_view>& new_names)
+                  std::vector<absl::string_view>& new_names, absl::string_view new_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
     if (!model_.learner_->CanUpdate(row, target, judgement)) {
       return {Fault::kWeightOverflow, "values",
               "learning this example would take a weight out of float32's range"};
     }
+    if (Finding finding = GiveWeights(row, new_names)) return finding;
+    if (!new_class.empty()) model_.class_names_.Add(new_class);
+    return {};
+  }
+
+  Finding ClassCap() const {
+    return {Fault::kClassCap, "labels",
+            absl::StrCat("the model has its ", model_.settings_.learner.classes.max,
+                         " classes, and this is another; it forgets none, so waiting does not "
+                         "help: leave it out, or create a model with a larger max_classes")};
+  }
+
+  Finding GiveWeights(Row& row, std::vector<absl::string_view>& new_names)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
     if (model_.weight_space_.kind != FeatureSpace::Kind::kNamed) return {};
     mapper_.UnknownNames(row_, new_names);
     if (new_names.empty()) return {};
@@ -378,6 +412,8 @@ class Model::Learning {
   const LearnCall& call_;
   LearnOutcome& outcome_;
   Mapper mapper_;
+  LabelReader labels_;
+  const bool several_classes_;
   const size_t rows_;
   // b^2.
   const double augmented_;

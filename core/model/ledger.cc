@@ -31,7 +31,8 @@ size_t MemoryOf(const Producer& producer) {
 
 // What an update takes in its record, approximately.
 size_t MemoryOf(const Ledger::Update& update) {
-  size_t bytes = update.row.size * (sizeof(float) + sizeof(uint32_t)) + sizeof(Ledger::Update);
+  size_t bytes = update.row.size * (sizeof(float) + sizeof(uint32_t)) + sizeof(Ledger::Update) +
+                 update.new_class.size();
   for (const absl::string_view name : update.new_names) bytes += sizeof(std::string) + name.size();
   return bytes;
 }
@@ -54,8 +55,7 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
     record.add_row_ends(record.indices_size());
   }
   for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
-  if (update.label == 0 && !record.adopted())
-    record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
+  if (update.batch_end) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
   record.add_labels(update.label);
   if (update.weight != 1 || record.weights_size() > 0) {
     record.mutable_weights()->Resize(record.labels_size() - 1, 1.0F);
@@ -63,6 +63,7 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
   }
   if (update.age.has_value()) record.add_ages(*update.age);
   for (const absl::string_view name : update.new_names) record.add_new_names(std::string(name));
+  if (!update.new_class.empty()) record.add_new_classes(std::string(update.new_class));
   record.set_squared_norm(update.squared_norm);
 }
 

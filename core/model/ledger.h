@@ -98,7 +98,7 @@ class Ledger {
     uint64_t revision = 0;
     // As mapped into the model's space; no features if no example caused it.
     Row row{kNoIndices, nullptr, 0};
-    // 0: no example caused it, but the end of a batch.
+    // 0 if no example caused it.
     int32_t label = 0;
     // The example's own; the class' comes on top.
     float weight = 1;
@@ -108,6 +108,10 @@ class Ledger {
     std::span<const absl::string_view> new_names;
     // Of the weights after it, augmented.
     double squared_norm = 0;
+    // The name of the class that came up with it; empty: none, or one without a name.
+    absl::string_view new_class = {};
+    // No example caused it, but the end of a batch.
+    bool batch_end = false;
     // What the curves need to know of the model; its margin of interest is not looked at.
     TheoremContext theorem;
     // The row to be retained, null: none is; and its score before.

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/multiclass.h"
+#include "core/model/class_answers.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 #include "core/model/retention_codec.h"
@@ -15,6 +17,28 @@
 namespace perceptrond {
 namespace {
 
+// Answers each row that is not refused, and refuses what else is bad. outcome.refused holds the
+// rows found bad beforehand.
+template <typename Answer>
+void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Answer& answer) {
+  const size_t before = outcome.refused.size();
+  size_t skip = 0;
+  for (size_t i = 0; i < rows; ++i) {
+    if (skip < before && outcome.refused[skip].row == i) {
+      ++skip;
+      continue;
+    }
+    double row_norm = 0;
+    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+      continue;
+    }
+    answer(i, mapper.Map(i));
+  }
+  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
+                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+}
+
 absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
   return absl::FromUnixSeconds(settings.update_time().seconds()) +
          absl::Nanoseconds(settings.update_time().nanos());
@@ -22,7 +46,8 @@ absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
 
 bool HasTheorem(const LearnerSettings& learner) {
   const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
-  return FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even;
+  return FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even &&
+         learner.classes.max == 0;
 }
 
 // So much of what is retained does not keep a snapshot waiting.
@@ -36,6 +61,8 @@ void PredictOutcome::Clear() {
   labels.clear();
   distances.clear();
   probabilities.clear();
+  class_scores.clear();
+  class_probabilities.clear();
   refused.clear();
 }
 
@@ -53,12 +80,13 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       theorem_(HasTheorem(settings_.learner)),
       frozen_(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN),
       settings_time_(UpdateTime(header.model())),
-      learner_(FindLearner(settings_.learner.kind)
-                   .make(settings_.learner,
-                         settings_.space.initial_weights() + settings_.learner.start.names.size())),
+      learner_(MakeLearner(settings_.learner, settings_.space.initial_weights() +
+                                                  settings_.learner.start.names.size())),
       margin_of_interest_(header.model().margin_of_interest()),
       ledger_(standing, settings_.retention) {
   for (const std::string& name : settings_.learner.start.names) dictionary_.Add(name);
+  if (!settings_.several_classes()) return;
+  for (const std::string& name : settings_.label_names) class_names_.Add(name);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& header,
@@ -115,7 +143,7 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
                                 [this](const storage::StateArray& array) {
                                   return array.size() <= uint64_t{weight_space_.size} + 1;
                                 });
-  if (!fits || static_cast<size_t>(snapshot.arrays_size()) != learner_->State().arrays.size()) {
+  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > learner_->most_arrays()) {
     return absl::DataLossError(
         absl::StrCat("the snapshot of \"", name_, "\" has another model's shape"));
   }
@@ -128,9 +156,12 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   }
   dictionary_ = Dictionary();
   for (const std::string& name : snapshot.names()) dictionary_.Add(name);
+  if (!TakeClassNames(snapshot.class_names()) ||
+      (settings_.named_classes() && class_names_.size() != classes())) {
+    return absl::DataLossError(absl::StrCat("the snapshot of \"", name_, "\" has other classes"));
+  }
   const size_t size = learner_->size();
-  const std::vector<std::span<const float>> arrays = learner_->State().arrays;
-  if (named ? size != size_t{dictionary_.size()} + 1 || (!arrays.empty() && arrays[0][0] != 0)
+  if (named ? size != size_t{dictionary_.size()} + 1 || !UnknownNamesWeighNothing()
             : size != weight_space_.size || dictionary_.size() > 0) {
     return absl::DataLossError(
         absl::StrCat("the snapshot of \"", name_, "\" has ", size, " weights"));
@@ -170,6 +201,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   }
   if (named && dictionary_.size() > weight_space_.size) return loss("more names than the cap");
   if (record.new_names_size() > 0) learner_->Grow(dictionary_.size() + 1);
+  if (!TakeClassNames(record.new_classes())) return loss("more classes than the model may have");
   Batch batch;
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
   batch.indices = {record.indices().data(), static_cast<size_t>(record.indices_size())};
@@ -192,6 +224,8 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
         record.adopted() ? ReplayAdoption(record, batch) : ReplayUpdate(record, batch, i);
     if (!status.ok()) return status;
   }
+  if (settings_.named_classes() && class_names_.size() != classes())
+    return loss("a class has a name and no example");
   if (learner_->augmented_squared_norm() != record.squared_norm() ||
       !std::isfinite(record.squared_norm()))
     return loss("replay ends at other weights");
@@ -234,6 +268,7 @@ absl::Status Model::ReplayUpdate(const storage::UpdateRecord& record, const Batc
       return Contradiction("a feature lies outside the model");
   }
   const int32_t label = batch.labels[i];
+  if (!TakesLabel(label)) return Contradiction("a label is none of the model's");
   const bool counts = FindLearner(settings_.learner.kind).counts_examples;
   const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
                       counts ? record.ages(static_cast<int>(i)) : 0};
@@ -248,16 +283,18 @@ absl::Status Model::ReplayUpdate(const storage::UpdateRecord& record, const Batc
 }
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
-                            uint64_t min_revision, PredictOutcome& outcome) const {
-  if (settings_.components.empty()) return PredictOwn(batch, refused, min_revision, outcome);
+                            uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const {
+  if (settings_.components.empty())
+    return PredictOwn(batch, refused, min_revision, outcome, all_scores);
   ComposedBatch composed;
   absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
   if (!status.ok()) return status;
-  return PredictOwn(composed.batch, composed.refused, min_revision, outcome);
+  return PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
 }
 
 absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
-                               uint64_t min_revision, PredictOutcome& outcome) const {
+                               uint64_t min_revision, PredictOutcome& outcome,
+                               bool all_scores) const {
   outcome.Clear();
   if (Finding finding = CheckColumns(batch)) {
     return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
@@ -279,29 +316,24 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
   const uint64_t age = Age();
   const double squared_norm = learner_->answer_squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
+  mapper.Resolve(dictionary_);
+  if (const Multiclass* const several = learner_->multiclass()) {
+    ClassAnswers answers(*several, age, per_norm, all_scores, outcome);
+    if (absl::Status status = answers.Begin(rows); !status.ok()) return status;
+    PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) { answers.Answer(i, row); });
+    return absl::OkStatus();
+  }
   if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
   const bool has_probability = learner_->Probability(0).has_value();
   if (has_probability) outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
-  mapper.Resolve(dictionary_);
-  auto skip = refused.begin();
-  for (size_t i = 0; i < rows; ++i) {
-    if (skip != refused.end() && skip->row == i) {
-      ++skip;
-      continue;
-    }
-    double row_norm = 0;
-    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
-      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
-      continue;
-    }
-    const double score = learner_->Answer(mapper.Map(i), age);
+  const Learner& learner = *learner_;
+  PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) {
+    const double score = learner.Answer(row, age);
     outcome.scores[i] = Saturate(score);
-    outcome.labels[i] = learner_->Predict(score);
+    outcome.labels[i] = learner.Predict(score);
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
-    if (has_probability) outcome.probabilities[i] = Saturate(*learner_->Probability(score));
-  }
-  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
-                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+    if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
+  });
   return absl::OkStatus();
 }
 
@@ -325,10 +357,20 @@ Report Model::MakeReport() const {
 
 Model::View Model::MakeView() const {
   View view;
-  WeightList& list = view.weights;
   ReaderMutexLock lock(&mutex_);
   view.report = ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
-  const Hypothesis hypothesis = learner_->AnswerHypothesis(Age());
+  if (const Multiclass* const several = learner_->multiclass()) {
+    for (size_t k = 0; k < several->classes(); ++k)
+      view.weights_by_class.push_back(ListWeights(several->ClassHypothesis(k, Age())));
+    view.weights.revision = revision_;
+    return view;
+  }
+  view.weights = ListWeights(learner_->AnswerHypothesis(Age()));
+  return view;
+}
+
+WeightList Model::ListWeights(const Hypothesis& hypothesis) const {
+  WeightList list;
   const std::vector<float>& weights = hypothesis.weights;
   const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
   for (uint32_t i = 0; i < weights.size(); ++i) {
@@ -342,7 +384,52 @@ Model::View Model::MakeView() const {
   }
   list.offset = hypothesis.offset;
   list.revision = revision_;
-  return view;
+  return list;
+}
+
+size_t Model::classes() const {
+  const Multiclass* const several = learner_->multiclass();
+  return several == nullptr ? 0 : several->classes();
+}
+
+bool Model::TakesLabel(int32_t label) const {
+  if (!settings_.several_classes()) return label == 1 || label == -1;
+  const uint32_t limit =
+      settings_.named_classes() ? class_names_.size() : settings_.learner.classes.max;
+  return label >= 0 && static_cast<uint32_t>(label) < limit;
+}
+
+bool Model::TakeClassNames(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  for (const std::string& name : names) {
+    // A record that a snapshot covers in part brings names that the snapshot has already.
+    if (class_names_.Find(name) != Dictionary::kUnknown) continue;
+    if (settings_.new_classes != NewClasses::kNamed ||
+        class_names_.size() == settings_.learner.classes.max)
+      return false;
+    class_names_.Add(name);
+  }
+  return true;
+}
+
+bool Model::UnknownNamesWeighNothing() const {
+  const Multiclass* const several = learner_->multiclass();
+  if (several == nullptr) {
+    const std::vector<std::span<const float>> arrays = learner_->State().arrays;
+    return arrays.empty() || arrays[0][0] == 0;
+  }
+  for (size_t k = 0; k < several->classes(); ++k) {
+    if (several->ClassWeights(k)[0] != 0) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> Model::LabelNames() const {
+  if (!settings_.several_classes()) return settings_.label_names;
+  ReaderMutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (uint32_t number = 1; number <= class_names_.size(); ++number)
+    names.push_back(class_names_.Name(number));
+  return names;
 }
 
 Curves Model::MakeCurves() const {
@@ -359,7 +446,8 @@ size_t Model::memory_bytes() const {
 size_t Model::state_bytes() const {
   ReaderMutexLock lock(&mutex_);
   const size_t retained = ledger_.retention().memory_bytes();
-  size_t bytes = dictionary_.bytes() + retained - std::min(retained, kSmallRetention);
+  size_t bytes =
+      dictionary_.bytes() + class_names_.bytes() + retained - std::min(retained, kSmallRetention);
   const LearnerStateView state = learner_->State();
   for (const std::span<const float> array : state.arrays) bytes += array.size_bytes();
   if (state.rows != nullptr) bytes += state.rows->memory_bytes();
@@ -392,6 +480,8 @@ storage::Snapshot Model::MakeSnapshot() const {
   snapshot.set_revision(revision_);
   for (uint32_t number = 1; number <= dictionary_.size(); ++number)
     snapshot.add_names(dictionary_.Name(number));
+  for (uint32_t number = 1; number <= class_names_.size(); ++number)
+    snapshot.add_class_names(class_names_.Name(number));
   const History history = ledger_.history();
   if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
   const RetainedExamples retained = ledger_.retention().Copy();

@@ -77,8 +77,12 @@ struct PredictOutcome {
   std::vector<int32_t> labels;
   // One a row, or none while the weights are zero.
   std::vector<float> distances;
-  // Of +1, one a row; none if the learner has no probabilities.
+  // Of +1 or the class in labels, one a row; none if the learner has no probabilities.
   std::vector<float> probabilities;
+  // If asked for, of several classes: row after row one for each number below the model's
+  // classes(); NaN for numbers that have not come up, and for refused rows. Probabilities as above.
+  std::vector<float> class_scores;
+  std::vector<float> class_probabilities;
   std::vector<RefusedRow> refused;
 
   void Clear();
@@ -143,10 +147,12 @@ class Model {
   absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Scores the batch on one revision. Changes nothing. `refused` are rows already found bad.
-  // INVALID_ARGUMENT for malformed columns; ABORTED (REVISION_TOO_OLD) below min_revision.
+  // `all_scores`: fill class_scores. INVALID_ARGUMENT for malformed columns, and for more than
+  // kMaxClassScores (TOO_MANY_SCORES); ABORTED (REVISION_TOO_OLD) below min_revision.
   absl::Status Predict(const Batch& batch, std::span<const RefusedRow> refused,
-                       uint64_t min_revision, PredictOutcome& outcome) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                       uint64_t min_revision, PredictOutcome& outcome,
+                       bool all_scores = false) const ABSL_LOCKS_EXCLUDED(mutex_);
+  static constexpr size_t kMaxClassScores = 1 << 20;
 
   // Takes each row's score, as Predict gives it, apart into its `max_features` largest
   // contributions and the rest, on one revision. Changes nothing. Errors as Predict's;
@@ -161,9 +167,13 @@ class Model {
   // Weights and report of one revision.
   struct View {
     WeightList weights;
+    // Of several classes: by number, and `weights` has nothing but the revision.
+    std::vector<WeightList> weights_by_class;
     Report report;
   };
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The present ones: classes may have come up since it was created.
+  std::vector<std::string> LabelNames() const ABSL_LOCKS_EXCLUDED(mutex_);
   Curves MakeCurves() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -228,13 +238,15 @@ class Model {
 
   // Of the batch that the learner sees: a composition's is its components' answers.
   absl::Status PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
-                          uint64_t min_revision, PredictOutcome& outcome) const
+                          uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
                           uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether it may answer: not closed, and at least at that revision.
   absl::Status CheckAnswers(uint64_t min_revision) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // FAILED_PRECONDITION (NOT_LINEAR): its score is not one sum over features.
+  absl::Status CheckExplains() const;
   Explanation ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status Rebuild(Journal& journal, const storage::Counters& committed)
@@ -262,6 +274,15 @@ class Model {
   TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.
   uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  WeightList ListWeights(const Hypothesis& hypothesis) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // How many scores a row may ask for; 0: of two labels.
+  size_t classes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Whether a row's label and the names of new classes are the model's.
+  bool TakesLabel(int32_t label) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool TakeClassNames(const google::protobuf::RepeatedPtrField<std::string>& names)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether names without a weight score nothing, as they must.
+  bool UnknownNamesWeighNothing() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const uint64_t id_;
   const std::string name_;
@@ -285,6 +306,8 @@ class Model {
   mutable Mutex mutex_;
   std::unique_ptr<Learner> learner_ ABSL_GUARDED_BY(mutex_);
   Dictionary dictionary_ ABSL_GUARDED_BY(mutex_);
+  // Of named classes: class k is the name of number k + 1.
+  Dictionary class_names_ ABSL_GUARDED_BY(mutex_);
   uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;
   double margin_of_interest_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,5 @@
 // Model's part in what is retained, and in weights that come from it.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,11 @@ absl::Status Model::RestoreRetained(const storage::Retained& retained) {
   const RetainedShape shape{learner_->size(), has_names()};
   absl::StatusOr<RetainedExamples> examples = FromStorage(retained, shape, dictionary_);
   if (!examples.ok()) return Contradiction(examples.status().message());
+  const bool labels = std::all_of(retained.rows().begin(), retained.rows().end(),
+                                  [this](const auto& row) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+                                    return TakesLabel(row.label());
+                                  });
+  if (!labels) return Contradiction("a retained example's label is none of the model's");
   ledger_.retention().Restore(*std::move(examples));
   return absl::OkStatus();
 }

@@ -19,9 +19,7 @@ void Write(const RetainedRow& row, storage::RetainedRow& stored) {
 }
 
 bool Fits(const storage::RetainedRow& stored, const RetainedShape& shape) {
-  if (stored.label() == 0 ||
-      !AllFinite({stored.values().data(), static_cast<size_t>(stored.values_size())}))
-    return false;
+  if (!AllFinite({stored.values().data(), static_cast<size_t>(stored.values_size())})) return false;
   if (stored.dense()) {
     return !shape.named && stored.indices().empty() && stored.names().empty() &&
            static_cast<size_t>(stored.values_size()) <= shape.size;

@@ -15,8 +15,8 @@ struct RetainedShape {
   size_t size = 0;
   bool named = false;
 };
-// DATA_LOSS for a row that contradicts itself or does not fit. Sampled rows are hashed again, with
-// the dictionary that they were stored with.
+// DATA_LOSS for a row that contradicts itself or does not fit; labels are not looked at. Sampled
+// rows are hashed again, with the dictionary that they were stored with.
 absl::StatusOr<RetainedExamples> FromStorage(const ::perceptron::storage::v1::Retained& stored,
                                              const RetainedShape& shape, const Dictionary& names);
 

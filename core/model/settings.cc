@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/model/class_settings.h"
 #include "core/model/error.h"
 #include "core/model/kernel_settings.h"
 #include "perceptron/v1/model.pb.h"
@@ -303,13 +304,14 @@ absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& setti
   if (!FindLearner(settings.kind).takes_weights)
     return Invalid(kField, absl::StrCat("the learner ", FindLearner(settings.kind).name,
                                         " has no weights of examples"));
+  for (const double weight : learner.class_weights()) {
+    if (!IsPositive(weight))
+      return Invalid(kField, absl::StrCat(weight, " is not above 0 and finite"));
+  }
+  if (settings.classes.max > 0) return ReadWeightsOfClasses(learner, settings.classes);
   if (learner.class_weights_size() != 2)
     return Invalid(kField, "give two: that of -1 and that of +1; or none");
-  for (int i = 0; i < 2; ++i) {
-    if (!IsPositive(learner.class_weights(i)))
-      return Invalid(kField, absl::StrCat(learner.class_weights(i), " is not above 0 and finite"));
-    settings.class_weights[i] = learner.class_weights(i);
-  }
+  for (int i = 0; i < 2; ++i) settings.class_weights[i] = learner.class_weights(i);
   return absl::OkStatus();
 }
 
@@ -335,6 +337,7 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
       return Invalid("model.learner.tie_rule",
                      absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
   }
+  if (absl::Status status = ReadClasses(learner, space, settings); !status.ok()) return status;
   if (absl::Status status = ReadOptions<double>(kRuleOptions, learner, settings); !status.ok())
     return status;
   if (absl::Status status = ReadOptions<uint32_t>(kRuleCounts, learner, settings); !status.ok())
@@ -381,7 +384,8 @@ void FillDefaults(v1::Model& model) {
   if (!model.retention().has_updates())
     model.mutable_retention()->set_updates(RetentionSettings::kDefaultUpdates);
   if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
-    model.mutable_feature_space()->mutable_named()->set_max_features(FeatureSpace::kDefaultCap);
+    model.mutable_feature_space()->mutable_named()->set_max_features(
+        DefaultFeatureCap(model.learner()));
   }
   if (model.feature_space().has_composition()) {
     for (v1::FeatureSpace::Composition::Input& input :
@@ -394,6 +398,7 @@ void FillDefaults(v1::Model& model) {
   if (learner.kind() == v1::LEARNER_KIND_UNSPECIFIED) learner.set_kind(v1::LEARNER_KIND_PERCEPTRON);
   if (learner.tie_rule() == v1::TIE_RULE_UNSPECIFIED) learner.set_tie_rule(v1::TIE_RULE_MISTAKE);
   if (!learner.has_offset_value()) learner.set_offset_value(1);
+  if (learner.has_classes()) FillDefaultClasses(*learner.mutable_classes());
   const int kind = learner.kind() - 1;
   // Another number is refused by ReadSettings.
   if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) return;
@@ -417,6 +422,11 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   absl::StatusOr<RetentionSettings> retention = ReadRetention(model.retention());
   if (!retention.ok()) return retention.status();
   settings.retention = *retention;
+  if (settings.several_classes()) {
+    if (absl::Status status = ReadClassNames(model, settings); !status.ok()) return status;
+    if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
+    return settings;
+  }
   const std::vector<std::string>& labels = settings.label_names;
   if (!labels.empty() &&
       (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||

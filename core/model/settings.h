@@ -17,6 +17,9 @@ class Model;
 
 namespace perceptrond {
 
+// Whether classes may come up that a model was not created with. See perceptron.v1.Classes.
+enum class NewClasses : uint8_t { kNone, kNumbered, kNamed };
+
 // A model whose answers another model takes for a feature.
 struct Component {
   enum class Output : uint8_t { kStep, kSign, kScore };
@@ -29,11 +32,18 @@ struct Component {
 struct ModelSettings {
   FeatureSpace space;
   LearnerSettings learner;
-  // Empty, or the names of -1 and +1.
+  // Empty, or the names of -1 and +1, or of the classes that there are from the start.
   std::vector<std::string> label_names;
   // Not empty: the space is dense, and feature i is the answer of components[i].
   std::vector<Component> components = {};
   RetentionSettings retention = {};
+  NewClasses new_classes = NewClasses::kNone;
+
+  // Of more than the two labels -1 and +1; of several that have names.
+  bool several_classes() const { return learner.classes.max > 0; }
+  bool named_classes() const {
+    return several_classes() && (!label_names.empty() || new_classes == NewClasses::kNamed);
+  }
 };
 
 // Writes out the defaults of every setting left open, so that a stored model says all of them.

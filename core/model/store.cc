@@ -54,6 +54,7 @@ void ClearOutputs(v1::Model& model) {
   model.clear_revision();
   model.clear_report();
   model.clear_weights();
+  model.clear_weights_by_class();
   if (!model.has_retention()) return;
   v1::Retention& retention = *model.mutable_retention();
   retention.clear_kept_updates();
@@ -337,6 +338,10 @@ absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header
     summary.memory_bytes = model->memory_bytes();
     summary.retained = model->ledger().retention().Standing();
     summary.in_memory = true;
+    if (model->settings().new_classes == NewClasses::kNamed) {
+      const std::vector<std::string> names = model->LabelNames();
+      summary.settings.mutable_label_names()->Assign(names.begin(), names.end());
+    }
   } else {
     absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header.id());
     if (!counters.ok()) return counters.status();

@@ -20,6 +20,8 @@ struct Batch {
   std::span<const float> values;
   // One a row, or none (a batch to predict).
   std::span<const int32_t> labels;
+  // Not empty: a label is a position in these names.
+  std::span<const absl::string_view> label_names;
   // How much each row counts; one a row, or none: each counts 1.
   std::span<const float> weights;
   // Not empty: an index is a position in these names, which strictly ascend.

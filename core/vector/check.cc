@@ -100,6 +100,8 @@ const char* FaultReason(Fault fault) {
       return "WEIGHT_OVERFLOW";
     case Fault::kFeatureCap:
       return "FEATURE_CAP";
+    case Fault::kClassCap:
+      return "CLASS_CAP";
   }
   return "";
 }

@@ -31,6 +31,7 @@ enum class Fault : uint8_t {
   // One row of a good batch, when it would have been learned.
   kWeightOverflow,
   kFeatureCap,
+  kClassCap,
 };
 
 // UPPER_SNAKE, as clients compare it and metrics count it: "NON_FINITE_VALUE".

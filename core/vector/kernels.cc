@@ -90,6 +90,14 @@ bool StaysFinite(std::span<const float> weights, double step, const Row& row) {
   return true;
 }
 
+bool StepStaysFinite(double step, const Row& row) {
+  for (size_t i = 0; i < row.size; ++i) {
+    const double after = step * static_cast<double>(row.value(i));
+    if (!(std::abs(after) <= std::numeric_limits<float>::max())) return false;
+  }
+  return true;
+}
+
 float Saturate(double value) {
   constexpr double kMax = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kMax, kMax));

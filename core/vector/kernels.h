@@ -21,6 +21,9 @@ double SquaredNorm(const Row& row);
 // Whether every weight stays within float32 when step * row is added. O(row.size).
 bool StaysFinite(std::span<const float> weights, double step, const Row& row);
 
+// Whether step * row itself is within float32: what weights of zero would become. O(row.size).
+bool StepStaysFinite(double step, const Row& row);
+
 // weights += step * row, each weight rounded once from float64. Keeps squared_norm, ||weights||^2,
 // up to date: the squares of the rounded weights come and go exactly. Every index must be below
 // weights.size(), none twice. O(row.size).

@@ -65,9 +65,9 @@ TEST(BatchBuilder, LeavesOutValuesIffAllAreOne) {
 
 TEST(BatchBuilder, LeavesOutLabelsIffNoRowHasOne) {
   BatchBuilder builder;
-  ASSERT_TRUE(builder.Add(Sparse({1}, {}, 0)).ok());
+  ASSERT_TRUE(builder.Add(Sparse({1}, {}, Row::kNoLabel)).ok());
   EXPECT_EQ(Build(&builder).labels_size(), 0);
-  ASSERT_TRUE(builder.Add(Sparse({1}, {}, 0)).ok());
+  ASSERT_TRUE(builder.Add(Sparse({1}, {}, Row::kNoLabel)).ok());
   ASSERT_TRUE(builder.Add(Sparse({1}, {}, -1)).ok());
   EXPECT_EQ(Build(&builder).labels_size(), 2);
 }
@@ -102,7 +102,7 @@ TEST(BatchBuilder, RefusesMalformedRows) {
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {kNan}))), "NON_FINITE_VALUE");
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {kInfinity, -kInfinity}))), "NON_FINITE_VALUE");
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {1}))), "MALFORMED_ROW");
-  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {}, 2))), "UNKNOWN_LABEL");
+  EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {}, -2))), "UNKNOWN_LABEL");
   EXPECT_EQ(ReasonOf(builder.Add(Named({""}))), "INVALID_NAME");
   EXPECT_EQ(ReasonOf(builder.Add(Named({std::string(1025, 'x')}))), "INVALID_NAME");
   EXPECT_EQ(ReasonOf(builder.Add(Named({"\xff"}))), "INVALID_NAME");

@@ -104,7 +104,7 @@ TEST(Svmlight, NeedsNoLabelToPredict) {
   options.require_label = false;
   const auto format = Make(options);
   EXPECT_EQ(Parsed(format.get(), "2:1 5:3").indices, (std::vector<uint32_t>{1, 4}));
-  EXPECT_EQ(Parsed(format.get(), "? 2:1").label, 0);
+  EXPECT_EQ(Parsed(format.get(), "? 2:1").label, Row::kNoLabel);
   EXPECT_EQ(Parsed(format.get(), "-1 2:1").label, -1);
 }
 
@@ -284,7 +284,7 @@ TEST(Formats, SurviveAnyBytes) {
         for (uint32_t n = random() % 12; n > 0; --n) line += pieces[random() % std::size(pieces)];
         const auto parsed = format->Parse(line, &row);
         if (!parsed.ok() || *parsed != LineKind::kExample) continue;
-        EXPECT_TRUE(row.label != 0 || !require_label) << line;
+        EXPECT_TRUE(row.has_label() || !require_label) << line;
         EXPECT_TRUE(row.values.empty() || row.values.size() == row.feature_count()) << line;
       }
     }

@@ -81,7 +81,7 @@ void ParseLine(Format& format, const FormatOptions& options, std::string_view li
   }
   if (*parsed == LineKind::kNothing) return;
   Check(row.values.empty() || row.values.size() == row.feature_count());
-  Check(row.label == 1 || row.label == -1 || (row.label == 0 && !options.require_label));
+  Check(row.label == 1 || row.label == -1 || (!row.has_label() && !options.require_label));
   if (!batch.Fits(row)) CheckMessage(batch);
   const absl::Status added = batch.Add(row);
   Check(added.ok() || absl::IsInvalidArgument(added));

@@ -80,9 +80,19 @@ storage::ModelHeader Header(uint8_t choice) {
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(4);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(3);
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
-  // 0 to 2: the perceptron.
-  header.mutable_model()->mutable_learner()->set_kind(static_cast<perceptron::v1::LearnerKind>(
-      1 + (choice & 0x3f) / 3 % perceptrond::Catalogue().size()));
+  // 0 to 2: the perceptron. Behind the last learner they begin again, with several classes.
+  const auto learners = static_cast<int>(perceptrond::Catalogue().size());
+  const int number = (choice & 0x3f) / 3;
+  const perceptrond::CatalogueEntry& entry =
+      perceptrond::Catalogue()[static_cast<size_t>(number % learners)];
+  perceptron::v1::Learner& learner = *header.mutable_model()->mutable_learner();
+  learner.set_kind(static_cast<perceptron::v1::LearnerKind>(1 + number % learners));
+  if (number >= learners && entry.make_multiclass != nullptr) {
+    learner.mutable_classes()->set_max_classes(3);
+    learner.mutable_classes()->set_new_classes(choice % 2 == 0
+                                                   ? perceptron::v1::Classes::NEW_CLASSES_NAMED
+                                                   : perceptron::v1::Classes::NEW_CLASSES_NUMBERED);
+  }
   perceptrond::FillDefaults(*header.mutable_model());
   return header;
 }
@@ -93,6 +103,9 @@ void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t
   const Model::View view = model.MakeView();
   for (const float weight : view.weights.values) Check(std::isfinite(weight));
   Check(std::isfinite(view.weights.offset));
+  for (const perceptrond::WeightList& weights : view.weights_by_class) {
+    for (const float weight : weights.values) Check(std::isfinite(weight));
+  }
   perceptrond::Batch batch;
   const uint32_t row_ends[] = {0};
   batch.row_ends = row_ends;

@@ -36,6 +36,11 @@ v1::Model Settings(uint8_t choice) {
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(4);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(3);
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
+  if ((choice & 0x08) != 0) {
+    v1::Classes& classes = *settings.mutable_learner()->mutable_classes();
+    classes.set_max_classes(3);
+    classes.set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
+  }
   if ((choice & 0x10) != 0) settings.mutable_learner()->set_step_size(1e30);
   if ((choice & 0x20) != 0) settings.mutable_learner()->set_offset_value(0);
   if ((choice & 0x40) != 0) settings.mutable_learner()->set_tie_rule(v1::TIE_RULE_POSITIVE);

@@ -29,7 +29,8 @@ class CtlPicturesTest : public CtlTest {
   }
   static size_t Count(const std::string& svg, const std::string& style) {
     size_t count = 0;
-    for (const XmlElement& element : XmlReader::Read(svg).value()) {
+    const auto elements = XmlReader::Read(svg).value();
+    for (const XmlElement& element : elements) {
       const auto own = element.attributes.find("class");
       count += own != element.attributes.end() && own->second == style ? 1 : 0;
     }

@@ -8,10 +8,11 @@
 namespace perceptrond::testing {
 namespace {
 
-SvmExample ParseLine(const std::string& line) {
+SvmExample ParseLine(const std::string& line, bool classes) {
   SvmExample example;
   char* at = nullptr;
-  example.label = std::strtol(line.c_str(), &at, 10) > 0 ? 1 : -1;
+  example.label = static_cast<int>(std::strtol(line.c_str(), &at, 10));
+  if (!classes) example.label = example.label > 0 ? 1 : -1;
   while (true) {
     char* colon = nullptr;
     const unsigned long index = std::strtoul(at, &colon, 10);
@@ -22,20 +23,24 @@ SvmExample ParseLine(const std::string& line) {
   }
 }
 
-}  // namespace
-
-SvmData ReadSvmlight(const std::string& path) {
+SvmData Read(const std::string& path, bool classes) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
   SvmData data;
   std::string line;
   while (std::getline(file, line)) {
     if (line.empty()) continue;
-    data.examples.push_back(ParseLine(line));
+    data.examples.push_back(ParseLine(line, classes));
     const std::vector<uint32_t>& indices = data.examples.back().indices;
     if (!indices.empty()) data.dimension = std::max(data.dimension, indices.back() + 1);
   }
   return data;
 }
+
+}  // namespace
+
+SvmData ReadSvmlight(const std::string& path) { return Read(path, false); }
+
+SvmData ReadSvmlightClasses(const std::string& path) { return Read(path, true); }
 
 }  // namespace perceptrond::testing

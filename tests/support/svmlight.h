@@ -24,5 +24,7 @@ struct SvmData {
 // Reads `label index:value ...` lines whose indices count from 1. Throws std::runtime_error, naming
 // the line.
 SvmData ReadSvmlight(const std::string& path);
+// The same with labels as they stand, as numbers of classes.
+SvmData ReadSvmlightClasses(const std::string& path);
 
 }  // namespace perceptrond::testing

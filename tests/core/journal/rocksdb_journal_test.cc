@@ -237,6 +237,7 @@ storage::Snapshot LargeSnapshot(uint64_t revision) {
   }
   for (int i = 0; i < 300; ++i) snapshot.add_names(absl::StrCat("name", i));
   snapshot.add_names(std::string(1000, 'x'));
+  for (int i = 0; i < 200; ++i) snapshot.add_class_names(absl::StrCat("class", i));
   return snapshot;
 }
 

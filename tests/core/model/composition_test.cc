@@ -203,6 +203,22 @@ TEST_F(CompositionTest, ComponentsTakeTheSameExamples) {
   EXPECT_EQ(outer.feature_space().composition().example_space().dense().dimension(), 2U);
 }
 
+TEST_F(CompositionTest, ComponentsTellTwoLabelsApartAndTheirCompositionMayTellMore) {
+  CreateGates();
+  v1::Model several = DenseSettings("several", 2);
+  several.mutable_learner()->mutable_classes()->set_max_classes(2);
+  ASSERT_OK(Create(several));
+  const absl::Status refused = Create(Composed("c", {"or", "several"}));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_EQ(ReasonOf(refused), "INVALID_FIELD");
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("several classes"));
+  v1::Model sums = Composed("sums", {"or", "nand"});
+  sums.mutable_learner()->mutable_classes()->set_max_classes(3);
+  ASSERT_OK(Create(sums));
+  LearnTable("sums", {0, 1, 1, 2});
+  EXPECT_THAT(Predict("sums", Table({0, 0, 0, 0}).batch()).labels, ElementsAre(0, 1, 1, 2));
+}
+
 TEST_F(CompositionTest, DepthAndSizeAreBounded) {
   ASSERT_OK(Create(DenseSettings("c0", 2)));
   for (int i = 1; i <= 16; ++i) {

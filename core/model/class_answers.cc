@@ -1,0 +1,75 @@
+#include "core/model/class_answers.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+
+}  // namespace
+
+absl::Status ClassAnswers::Begin(size_t rows) {
+  const size_t all = rows * scores_.size();
+  if (all_scores_ && all > Model::kMaxClassScores) {
+    return InvalidField("TOO_MANY_SCORES", "all_scores",
+                        absl::StrCat(rows, " examples have ", all, " scores of ", scores_.size(),
+                                     " classes; an answer holds at most ", Model::kMaxClassScores,
+                                     ": send fewer at a time"));
+  }
+  size_t known = 0;
+  for (size_t k = 0; k < scores_.size(); ++k) known += learner_.HasClass(static_cast<int32_t>(k));
+  outcome_.labels.assign(rows, -1);
+  if (per_norm_ > 0 && known > 1) outcome_.distances.assign(rows, kNothing);
+  if (learner_.has_probabilities()) outcome_.probabilities.assign(rows, kNothing);
+  if (!all_scores_) return absl::OkStatus();
+  outcome_.class_scores.assign(all, kNothing);
+  if (learner_.has_probabilities()) outcome_.class_probabilities.assign(all, kNothing);
+  return absl::OkStatus();
+}
+
+int32_t ClassAnswers::Greatest(int32_t besides) const {
+  int32_t greatest = -1;
+  for (size_t k = 0; k < scores_.size(); ++k) {
+    const auto number = static_cast<int32_t>(k);
+    if (number == besides || std::isnan(scores_[k])) continue;
+    if (greatest < 0 || scores_[k] > scores_[static_cast<size_t>(greatest)]) greatest = number;
+  }
+  return greatest;
+}
+
+void ClassAnswers::Answer(size_t i, const Row& row) {
+  learner_.Answers(row, age_, scores_);
+  const int32_t winner = Greatest(-1);
+  outcome_.labels[i] = winner;
+  if (winner < 0) {
+    outcome_.scores[i] = 0;
+    return;
+  }
+  const double score = scores_[static_cast<size_t>(winner)];
+  outcome_.scores[i] = Saturate(score);
+  if (!outcome_.distances.empty()) {
+    const int32_t next = Greatest(winner);
+    outcome_.distances[i] = Saturate((score - scores_[static_cast<size_t>(next)]) * per_norm_);
+  }
+  if (all_scores_) Keep(i, outcome_.class_scores);
+  if (learner_.has_probabilities()) AnswerProbabilities(i, winner);
+}
+
+void ClassAnswers::AnswerProbabilities(size_t i, int32_t winner) {
+  learner_.ToProbabilities(scores_);
+  outcome_.probabilities[i] = static_cast<float>(scores_[static_cast<size_t>(winner)]);
+  if (all_scores_) Keep(i, outcome_.class_probabilities);
+}
+
+void ClassAnswers::Keep(size_t i, std::vector<float>& all) const {
+  for (size_t k = 0; k < scores_.size(); ++k)
+    all[i * scores_.size() + k] = std::isnan(scores_[k]) ? kNothing : Saturate(scores_[k]);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,379 @@
+// What every learner of several classes must do, with all classes there from the start and with
+// classes that come up mid-stream.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
+#include "core/learner/multiclass.h"
+#include "gtest/gtest.h"
+#include "tests/support/columns.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Columns;
+using testing::SvmExample;
+
+constexpr uint32_t kDimension = 11;
+constexpr uint32_t kClasses = 5;
+
+// Learner, classes from the start, tie rule, offset.
+using Setting = std::tuple<const CatalogueEntry*, uint32_t, TieRule, double>;
+
+std::string SettingName(const ::testing::TestParamInfo<Setting>& info) {
+  const auto& [entry, initial, tie, offset] = info.param;
+  const std::string name = absl::StrCat(entry->name, "_from", initial, "_tie",
+                                        static_cast<int>(tie), "_offset", offset * 100);
+  std::string safe;
+  for (const char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return safe;
+}
+
+std::vector<uint64_t> Bits(const Learner& learner) {
+  std::vector<uint64_t> bits;
+  const LearnerStateView state = learner.State();
+  for (const std::span<const float> array : state.arrays) {
+    for (const float value : array) bits.push_back(std::bit_cast<uint32_t>(value));
+  }
+  for (const double scalar : state.scalars) bits.push_back(std::bit_cast<uint64_t>(scalar));
+  return bits;
+}
+
+LearnerState Copy(const Learner& learner) {
+  LearnerState state;
+  const LearnerStateView view = learner.State();
+  for (const std::span<const float> array : view.arrays)
+    state.arrays.emplace_back(array.begin(), array.end());
+  state.scalars = view.scalars;
+  return state;
+}
+
+std::vector<double> AnswersTo(const Learner& learner, const Row& row, uint64_t age) {
+  std::vector<double> scores(learner.multiclass()->classes());
+  learner.multiclass()->Answers(row, age, scores);
+  return scores;
+}
+
+std::vector<uint64_t> AnswerBits(const Learner& learner, const Row& row, uint64_t age) {
+  std::vector<uint64_t> bits;
+  for (const double score : AnswersTo(learner, row, age))
+    bits.push_back(std::bit_cast<uint64_t>(score));
+  return bits;
+}
+
+class MulticlassConformance : public ::testing::TestWithParam<Setting> {
+ protected:
+  static std::unique_ptr<Learner> Make(size_t size = kDimension) {
+    const auto& [entry, initial, tie, offset] = GetParam();
+    LearnerSettings settings;
+    settings.kind = entry->kind;
+    settings.tie_rule = tie;
+    settings.offset_value = offset;
+    settings.classes = {kClasses, initial, {}};
+    return MakeLearner(settings, size);
+  }
+  static bool Learn(Learner& learner, const Row& row, const Target& target) {
+    const Judgement judgement = learner.Judge(row, target.label);
+    EXPECT_TRUE(judgement.update || !judgement.mistake);
+    if (!judgement.update || !learner.CanUpdate(row, target, judgement)) return false;
+    learner.Update(row, target, judgement);
+    return true;
+  }
+  static size_t LearnAll(Learner& learner, const Batch& batch, uint64_t age = 0) {
+    size_t updates = 0;
+    for (size_t i = 0; i < batch.rows(); ++i)
+      updates += Learn(learner, batch.row(i), {batch.labels[i], 1, age + i}) ? 1 : 0;
+    return updates;
+  }
+  // Labels at random, the later ones only after a while: plenty of mistakes.
+  static std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<SvmExample> examples(count);
+    for (size_t n = 0; n < count; ++n) {
+      const auto most = static_cast<uint32_t>(1 + n * kClasses / count);
+      // The highest number first, so that there are gaps.
+      examples[n].label = static_cast<int>((kClasses - 1 - random() % most) % kClasses);
+      for (uint32_t i = 0; i < kDimension; ++i) {
+        examples[n].indices.push_back(i);
+        examples[n].values.push_back(normal(random));
+      }
+    }
+    return examples;
+  }
+};
+
+TEST_P(MulticlassConformance, JudgingAndScoringChangeNothing) {
+  const Columns columns(Noise(2, 60));
+  const std::unique_ptr<Learner> learner = Make();
+  LearnAll(*learner, columns.batch());
+  const std::vector<uint64_t> before = Bits(*learner);
+  for (size_t i = 0; i < 60; ++i) {
+    const Row row = columns.batch().row(i);
+    for (int32_t label = 0; label < static_cast<int32_t>(kClasses); ++label) {
+      const Judgement judgement = learner->Judge(row, label);
+      EXPECT_NE(judgement.rival, label);
+      learner->CanUpdate(row, {label, 1, 60}, judgement);
+    }
+    AnswersTo(*learner, row, 60);
+  }
+  EXPECT_EQ(Bits(*learner), before);
+}
+
+TEST_P(MulticlassConformance, TheJudgementIsThatOfTheScores) {
+  const Columns columns(Noise(3, 120));
+  const std::unique_ptr<Learner> learner = Make();
+  LearnAll(*learner, columns.batch());
+  const TieRule tie = std::get<TieRule>(GetParam());
+  for (size_t i = 0; i < 120; ++i) {
+    const Row row = columns.batch().row(i);
+    // Age 0: what it learns with.
+    const std::vector<double> scores = AnswersTo(*learner, row, 0);
+    for (int32_t label = 0; label < static_cast<int32_t>(kClasses); ++label) {
+      ASSERT_TRUE(learner->multiclass()->HasClass(label));
+      double best = -std::numeric_limits<double>::infinity();
+      int32_t rival = -1;
+      int32_t predicted = 0;
+      for (int32_t k = 0; k < static_cast<int32_t>(kClasses); ++k) {
+        if (scores[k] > scores[predicted]) predicted = k;
+        if (k != label && scores[k] > best) best = scores[rival = k];
+      }
+      const Judgement judgement = learner->Judge(row, label);
+      EXPECT_EQ(judgement.predicted, predicted);
+      EXPECT_EQ(judgement.rival, rival);
+      EXPECT_EQ(judgement.score, scores[label] - best);
+      EXPECT_EQ(judgement.mistake,
+                tie == TieRule::kPositive ? predicted != label : judgement.score <= 0);
+      EXPECT_GE(judgement.loss, 0);
+    }
+  }
+}
+
+TEST_P(MulticlassConformance, ATieIsWhatTheTieRuleSaysAndTheLowestClassWins) {
+  const std::unique_ptr<Learner> learner = Make();
+  const Columns columns = Columns().AddDense(std::vector<float>(kDimension), 0);
+  const Row zero = columns.batch().row(0);
+  // Classes that come up one after the other with nothing to learn by.
+  for (int32_t k = 0; k < 3; ++k) {
+    if (learner->multiclass()->HasClass(k)) continue;
+    const Judgement judgement = learner->Judge(zero, k);
+    EXPECT_TRUE(judgement.mistake) << "a new class";
+    learner->Update(zero, {k}, judgement);
+  }
+  if (std::get<double>(GetParam()) != 0) return;
+  const bool positive = std::get<TieRule>(GetParam()) == TieRule::kPositive;
+  for (int32_t label = 0; label < 3; ++label) {
+    const Judgement judgement = learner->Judge(zero, label);
+    EXPECT_EQ(judgement.predicted, 0);
+    EXPECT_EQ(judgement.mistake, !positive || label != 0);
+  }
+}
+
+TEST_P(MulticlassConformance, AnExampleOfANewClassIsAMistakeAndItsUpdateAddsTheClass) {
+  const std::unique_ptr<Learner> learner = Make();
+  const std::vector<SvmExample> examples = Noise(4, 200);
+  const Columns columns(examples);
+  std::vector<bool> seen(kClasses, std::get<1>(GetParam()) == kClasses);
+  for (size_t i = 0; i < 200; ++i) {
+    const int32_t label = examples[i].label;
+    for (int32_t k = 0; k < static_cast<int32_t>(kClasses); ++k)
+      ASSERT_EQ(learner->multiclass()->HasClass(k), seen[k]);
+    const Judgement judgement = learner->Judge(columns.batch().row(i), label);
+    EXPECT_TRUE(judgement.predicted < 0 || seen[judgement.predicted]);
+    EXPECT_TRUE(judgement.rival < 0 || seen[judgement.rival]);
+    if (!seen[label]) {
+      EXPECT_TRUE(judgement.mistake);
+      ASSERT_TRUE(judgement.update);
+    }
+    if (Learn(*learner, columns.batch().row(i), {label, 1, i})) seen[label] = true;
+  }
+  EXPECT_FALSE(learner->multiclass()->HasClass(kClasses));
+  EXPECT_FALSE(learner->multiclass()->HasClass(-1));
+}
+
+TEST_P(MulticlassConformance, ClassesThatHaveNotComeUpScoreNothing) {
+  if (std::get<1>(GetParam()) == kClasses) return;
+  const std::unique_ptr<Learner> learner = Make();
+  const Columns columns(Noise(5, 1));
+  const Row row = columns.batch().row(0);
+  ASSERT_TRUE(Learn(*learner, row, {3}));
+  EXPECT_EQ(learner->Score(row), 0) << "the first class alone moves nothing";
+  const std::vector<double> scores = AnswersTo(*learner, row, 1);
+  ASSERT_EQ(scores.size(), 4U);
+  for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(std::isnan(scores[k]));
+  EXPECT_EQ(scores[3], 0);
+  EXPECT_FALSE(learner->Judge(row, 3).mistake) << "while it is the only one it is right";
+}
+
+TEST_P(MulticlassConformance, TheUpdatesAloneGiveTheSameBits) {
+  const Columns columns(Noise(6, 300));
+  const Batch batch = columns.batch();
+  const std::unique_ptr<Learner> learner = Make();
+  std::vector<size_t> updates;
+  for (size_t i = 0; i < batch.rows(); ++i) {
+    if (Learn(*learner, batch.row(i), {batch.labels[i], 1, i})) updates.push_back(i);
+  }
+  ASSERT_GT(updates.size(), 50U);
+  const std::unique_ptr<Learner> replica = Make();
+  for (const size_t i : updates)
+    EXPECT_TRUE(Learn(*replica, batch.row(i), {batch.labels[i], 1, i})) << "row " << i;
+  EXPECT_EQ(Bits(*replica), Bits(*learner));
+}
+
+TEST_P(MulticlassConformance, ARestoredLearnerGoesOnWithTheSameBits) {
+  // As it was after no example, a few, and many.
+  for (const size_t count : {0, 3, 150}) {
+    const Columns first(Noise(7, count));
+    const Columns then(Noise(8, 100));
+    const std::unique_ptr<Learner> learner = Make();
+    LearnAll(*learner, first.batch());
+    ASSERT_LE(learner->State().arrays.size(), learner->most_arrays());
+    const std::unique_ptr<Learner> restored = Make();
+    ASSERT_TRUE(restored->Restore(Copy(*learner)));
+    EXPECT_EQ(Bits(*restored), Bits(*learner));
+    EXPECT_EQ(restored->size(), learner->size());
+    LearnAll(*learner, then.batch(), count);
+    LearnAll(*restored, then.batch(), count);
+    EXPECT_EQ(Bits(*restored), Bits(*learner));
+    const Row row = then.batch().row(0);
+    EXPECT_EQ(AnswerBits(*restored, row, count + 100), AnswerBits(*learner, row, count + 100));
+    EXPECT_EQ(restored->augmented_squared_norm(), learner->augmented_squared_norm());
+    EXPECT_EQ(restored->answer_squared_norm(count + 100),
+              learner->answer_squared_norm(count + 100));
+  }
+}
+
+TEST_P(MulticlassConformance, AStateOfAnotherShapeIsRefusedAndChangesNothing) {
+  const std::unique_ptr<Learner> learner = Make();
+  LearnAll(*learner, Columns(Noise(9, 50)).batch());
+  const std::vector<uint64_t> before = Bits(*learner);
+  EXPECT_FALSE(learner->Restore(LearnerState{}));
+  LearnerState state = Copy(*learner);
+  state.arrays.emplace_back(kDimension);
+  EXPECT_FALSE(learner->Restore(state));
+  state = Copy(*learner);
+  state.arrays.pop_back();
+  EXPECT_FALSE(learner->Restore(state));
+  state = Copy(*learner);
+  for (auto& array : state.arrays) array.push_back(0);
+  EXPECT_FALSE(learner->Restore(state));
+  state = Copy(*learner);
+  state.scalars[1] = 1e9;  // classes
+  EXPECT_FALSE(learner->Restore(state));
+  state = Copy(*learner);
+  state.arrays[0][0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(learner->Restore(state));
+  EXPECT_EQ(Bits(*learner), before);
+}
+
+TEST_P(MulticlassConformance, DenseAndFullSparseRowsGiveTheSameBits) {
+  const std::vector<SvmExample> examples = Noise(10, 120);
+  const Columns sparse(examples);
+  Columns dense;
+  for (const SvmExample& example : examples) dense.AddDense(example.values, example.label);
+  const std::unique_ptr<Learner> one = Make();
+  const std::unique_ptr<Learner> other = Make();
+  LearnAll(*one, sparse.batch());
+  LearnAll(*other, dense.batch());
+  EXPECT_EQ(Bits(*one), Bits(*other));
+}
+
+TEST_P(MulticlassConformance, NoUpdateLeavesFloat32) {
+  const float huge = std::numeric_limits<float>::max();
+  std::mt19937 random(11);
+  const std::unique_ptr<Learner> learner = Make();
+  for (int n = 0; n < 300; ++n) {
+    std::vector<float> values;
+    for (uint32_t i = 0; i < kDimension; ++i)
+      values.push_back(huge * (static_cast<float>(static_cast<int>(random() % 9) - 4) / 4));
+    const Columns columns = Columns().AddDense(values, static_cast<int32_t>(random() % kClasses));
+    Learn(*learner, columns.batch().row(0),
+          {columns.batch().labels[0], 1, static_cast<uint64_t>(n)});
+    for (const std::span<const float> array : learner->State().arrays) {
+      for (const float weight : array) ASSERT_TRUE(std::isfinite(weight));
+    }
+    for (const double scalar : learner->State().scalars) ASSERT_TRUE(std::isfinite(scalar));
+    ASSERT_TRUE(std::isfinite(learner->augmented_squared_norm()));
+  }
+}
+
+TEST_P(MulticlassConformance, NormsAndAnswersAreThoseOfTheHypothesesItShows) {
+  const std::unique_ptr<Learner> learner = Make();
+  const Columns columns(Noise(12, 300));
+  LearnAll(*learner, columns.batch());
+  double squared = 0;
+  for (size_t k = 0; k < kClasses; ++k) {
+    const Hypothesis shown = learner->multiclass()->ClassHypothesis(k, 300);
+    for (const float weight : shown.weights) squared += static_cast<double>(weight) * weight;
+    for (size_t i = 0; i < 20; ++i) {
+      const Row row = columns.batch().row(i);
+      double score = shown.offset;
+      for (size_t j = 0; j < row.size; ++j)
+        score += static_cast<double>(shown.weights[row.index(j)]) * row.value(j);
+      EXPECT_NEAR(AnswersTo(*learner, row, 300)[k], score, 1e-4 * (1 + std::abs(score)));
+    }
+  }
+  EXPECT_NEAR(learner->answer_squared_norm(300), squared, 1e-5 * squared);
+  EXPECT_GE(learner->augmented_squared_norm(), learner->squared_norm());
+}
+
+TEST_P(MulticlassConformance, TheWeightsOfAllClassesAddUpToNothing) {
+  // Each step of these rules gives one class what it takes from others; AROW's go by covariances of
+  // their own.
+  if (std::get<0>(GetParam())->kind == LearnerKind::kArow) return;
+  const std::unique_ptr<Learner> learner = Make();
+  LearnAll(*learner, Columns(Noise(13, 300)).batch());
+  for (uint32_t i = 0; i < kDimension; ++i) {
+    double sum = 0;
+    double size = 0;
+    for (size_t k = 0; k < kClasses; ++k) {
+      sum += learner->multiclass()->ClassWeights(k)[i];
+      size += std::abs(learner->multiclass()->ClassWeights(k)[i]);
+    }
+    EXPECT_NEAR(sum, 0, 1e-5 * (1 + size));
+  }
+}
+
+TEST_P(MulticlassConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
+  const std::unique_ptr<Learner> learner = Make();
+  const Columns columns(Noise(14, 80));
+  LearnAll(*learner, columns.batch());
+  const Row row = columns.batch().row(0);
+  const std::vector<uint64_t> before = AnswerBits(*learner, row, 80);
+  learner->Grow(100);
+  ASSERT_EQ(learner->size(), 100U);
+  for (size_t k = 0; k < kClasses; ++k) {
+    const std::vector<float> weights = learner->multiclass()->ClassHypothesis(k, 80).weights;
+    ASSERT_EQ(weights.size(), 100U);
+    for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(weights[i], 0);
+  }
+  EXPECT_EQ(AnswerBits(*learner, row, 80), before);
+  learner->Grow(5);
+  EXPECT_EQ(learner->size(), 100U);
+}
+
+std::vector<Setting> Settings() {
+  std::vector<Setting> settings;
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.make_multiclass == nullptr) continue;
+    for (const uint32_t initial : {0U, kClasses}) {
+      for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive}) {
+        for (const double offset : {0.0, 1.0, 0.25})
+          settings.emplace_back(&entry, initial, tie, offset);
+      }
+    }
+  }
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, MulticlassConformance, ::testing::ValuesIn(Settings()),
+                         SettingName);
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,230 @@
+// Models of several classes: their settings, their labels by number and by name, classes that come
+// up mid-stream, and what is asked of all of them.
+#include <cmath>
+#include <functional>
+
+#include "core/learner/catalogue.h"
+#include "core/model/analysis_input.h"
+#include "core/model/explain.h"
+#include "gtest/gtest.h"
+#include "tests/support/class_traffic.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::ClassKind;
+using testing::Columns;
+using testing::DenseSettings;
+using testing::LoneModel;
+namespace v1 = ::perceptron::v1;
+
+v1::Model Settings(ClassKind kind, uint32_t max_classes = 3, uint32_t dimension = 2) {
+  v1::Model settings = DenseSettings("m", dimension);
+  testing::SetClasses(kind, max_classes, settings);
+  return settings;
+}
+
+// The batch with its labels as positions in these names.
+Batch Named(const Columns& columns, const std::vector<absl::string_view>& names) {
+  Batch batch = columns.batch();
+  batch.label_names = names;
+  return batch;
+}
+
+std::string Problem(const std::function<void(v1::Model&)>& change) {
+  v1::Model settings = Settings(ClassKind::kFixed);
+  change(settings);
+  FillDefaults(settings);
+  return std::string(ReadSettings(settings).status().message());
+}
+
+TEST(ClassSettings, OutOfRangeNamesTheField) {
+  EXPECT_EQ(Problem([](v1::Model&) {}), "");
+  EXPECT_EQ(
+      Problem([](v1::Model& m) { m.mutable_learner()->mutable_classes()->set_max_classes(1); }),
+      "model.learner.classes.max_classes: 1 is not between 2 and 10000");
+  EXPECT_EQ(Problem([](v1::Model& m) {
+              m.mutable_feature_space()->mutable_dense()->set_dimension(1 << 27);
+            }),
+            "model.learner.classes.max_classes: 3 classes of 134217728 weights are more than "
+            "268435456 weights; take fewer classes or features");
+  EXPECT_EQ(Problem([](v1::Model& m) { m.add_label_names("a"); }),
+            "model.label_names: names 1 of 3 classes; name all of them, in the order of their "
+            "numbers, or none, or let new ones come up by name");
+  EXPECT_EQ(Problem([](v1::Model& m) {
+              for (const char* name : {"a", "b", "a"}) m.add_label_names(name);
+            }),
+            "model.label_names: \"a\" stands twice");
+  EXPECT_EQ(Problem([](v1::Model& m) { m.mutable_learner()->add_class_weights(1); }),
+            "model.learner.class_weights: give one for each of the 3 classes; or none");
+  EXPECT_EQ(
+      Problem([](v1::Model& m) { m.mutable_learner()->mutable_starting_weights()->set_offset(1); }),
+      "model.learner.starting_weights: a model of several classes starts from zero weights");
+  EXPECT_NE(Problem([](v1::Model& m) {
+              m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT);
+            }).find("model.learner.tie_rule"),
+            std::string::npos);
+}
+
+TEST(ClassSettings, ALearnerWithoutSeveralClassesSaysWhichHaveThem) {
+  const std::string problem = Problem(
+      [](v1::Model& m) { m.mutable_learner()->set_kind(v1::LEARNER_KIND_MARGIN_PERCEPTRON); });
+  EXPECT_EQ(problem.find("model.learner.classes: the learner margin-perceptron has two"), 0U);
+  for (const CatalogueEntry& entry : Catalogue()) {
+    const bool named = problem.find(" " + std::string(entry.name)) != std::string::npos;
+    EXPECT_TRUE(named || entry.make_multiclass == nullptr) << entry.name;
+  }
+}
+
+TEST(ClassSettings, ANamedSpaceLeftOpenMakesRoomForAllClasses) {
+  v1::Model settings = testing::NamedSettings("m");
+  testing::SetClasses(ClassKind::kNumbered, 10000, settings);
+  FillDefaults(settings);
+  EXPECT_EQ(settings.feature_space().named().max_features(), (1U << 28) / 10000);
+  EXPECT_OK(ReadSettings(settings).status());
+}
+
+TEST(Classes, ALabelThatIsNoClassRefusesItsRow) {
+  LoneModel lone(Settings(ClassKind::kFixed));
+  const LearnOutcome outcome =
+      lone.Learn(Columns().AddDense({1, 0}, 3).AddDense({1, 0}, -1).AddDense({1, 0}, 2).batch());
+  EXPECT_EQ(outcome.examples, 1U);
+  ASSERT_EQ(outcome.refused.size(), 2U);
+  for (const RefusedRow& refused : outcome.refused)
+    EXPECT_EQ(refused.finding.fault, Fault::kUnknownLabel);
+  EXPECT_EQ(outcome.refused[0].finding.description, "3 is no class: they are numbered 0 to 2");
+  EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, -1, 0}));
+}
+
+TEST(Classes, ANameThatIsNoneOfTheModelsRefusesItsRow) {
+  LoneModel lone(Settings(ClassKind::kFixedNamed));
+  const Columns columns = Columns().AddDense({1, 0}, 0).AddDense({1, 0}, 1).AddDense({1, 0}, 2);
+  const LearnOutcome outcome = lone.Learn(Named(columns, {"nobody", "class 7"}));
+  EXPECT_EQ(outcome.examples, 1U);
+  ASSERT_EQ(outcome.refused.size(), 2U);
+  EXPECT_EQ(outcome.refused[0].finding.description,
+            "\"nobody\" is none of the model's label_names");
+  EXPECT_EQ(outcome.refused[1].finding.description,
+            "2 is no position in label_names, of which there are 2");
+  // "class 7" is class 2.
+  EXPECT_EQ(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
+}
+
+TEST(Classes, TwoLabelsMayGoByNameInColumnsToo) {
+  v1::Model settings = DenseSettings("m", 1);
+  settings.add_label_names("ham");
+  settings.add_label_names("spam");
+  LoneModel lone(settings);
+  const LearnOutcome outcome = lone.Learn(
+      Named(Columns().AddDense({1}, 1).AddDense({2}, 0).AddDense({1}, 2), {"ham", "spam", "eggs"}));
+  EXPECT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(lone.Weights(1)[0], 1 - 2);
+}
+
+TEST(Classes, ComeUpByNameWithTheirFirstUpdate) {
+  LoneModel lone(Settings(ClassKind::kNamed));
+  EXPECT_TRUE(lone.model->LabelNames().empty());
+  const Columns rows =
+      Columns().AddDense({1, 0}, 1).AddDense({0, 1}, 0).AddDense({0, 1}, 0).AddDense({1, 0}, 1);
+  const LearnOutcome outcome = lone.Learn(Named(rows, {"b", "a"}));
+  EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, 0, 1, 1}));
+  EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 1, 3}));
+  EXPECT_EQ(outcome.mistakes, 3U);
+}
+
+TEST(Classes, ANameBeyondTheMostIsRefusedAndTheOthersAreLearned) {
+  LoneModel lone(Settings(ClassKind::kNamed, 2));
+  const Columns rows =
+      Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({1, 1}, 2).AddDense({1, 0}, 0);
+  const LearnOutcome outcome = lone.Learn(Named(rows, {"a", "b", "c"}));
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].row, 2U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kClassCap);
+  EXPECT_EQ(outcome.examples, 3U);
+  EXPECT_EQ(lone.model->LabelNames().size(), 2U);
+}
+
+TEST(Classes, AClassWhoseExampleIsRefusedDoesNotComeUp) {
+  v1::Model settings = testing::NamedSettings("m", 1);
+  testing::SetClasses(ClassKind::kNamed, 5, settings);
+  LoneModel lone(settings);
+  const testing::NamedColumns one({{{{"x", 1}}, 0}});
+  Batch batch = one.batch();
+  const std::vector<absl::string_view> a = {"a"};
+  batch.label_names = a;
+  lone.Learn(batch);
+  const testing::NamedColumns other({{{{"y", 1}}, 0}});
+  batch = other.batch();
+  const std::vector<absl::string_view> b = {"b"};
+  batch.label_names = b;
+  const LearnOutcome outcome = lone.Learn(batch);
+  ASSERT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kFeatureCap);
+  EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a"}));
+}
+
+TEST(Classes, ComeUpByNumberInAnyOrder) {
+  LoneModel lone(Settings(ClassKind::kNumbered, 9));
+  EXPECT_EQ(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], -1);
+  lone.Learn(Columns().AddDense({1, 0}, 7).AddDense({0, 1}, 2).AddDense({1, 0}, 7).batch());
+  PredictOutcome outcome;
+  ASSERT_OK(lone.model->Predict(Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 0).unlabelled(), {},
+                                0, outcome, true));
+  EXPECT_EQ(outcome.labels, (std::vector<int32_t>{7, 2}));
+  ASSERT_EQ(outcome.class_scores.size(), 16U);
+  for (size_t k = 0; k < 8; ++k)
+    EXPECT_EQ(std::isnan(outcome.class_scores[k]), k != 2 && k != 7) << k;
+}
+
+TEST(Classes, TheMarginOfAnAnswerIsItsDistance) {
+  LoneModel lone(Settings(ClassKind::kFixed));
+  EXPECT_TRUE(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).distances.empty());
+  lone.Learn(Columns().AddDense({3, 4}, 2).batch());
+  // w_2 = (3, 4), w_0 = -w_2, w_1 = 0, each with its offset: the next is class 1.
+  const PredictOutcome outcome = lone.Predict(Columns().AddDense({3, 4}, 0).unlabelled());
+  EXPECT_EQ(outcome.labels[0], 2);
+  EXPECT_EQ(outcome.scores[0], 26);
+  EXPECT_NEAR(outcome.distances[0], 26 / std::sqrt(50), 1e-5);
+}
+
+TEST(Classes, TooManyScoresAtOnceAreRefused) {
+  LoneModel lone(Settings(ClassKind::kFixed, 10000));
+  Columns columns;
+  for (int n = 0; n < 105; ++n) columns.AddDense({1, 0}, 0);
+  PredictOutcome outcome;
+  const absl::Status status = lone.model->Predict(columns.unlabelled(), {}, 0, outcome, true);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_OK(lone.model->Predict(columns.unlabelled(), {}, 0, outcome, false));
+}
+
+TEST(Classes, AreNeitherExplainedNorAnalyzed) {
+  LoneModel lone(Settings(ClassKind::kFixed));
+  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({2, 0}, 1);
+  lone.Learn(rows.batch());
+  ExplainOutcome outcome;
+  const absl::Status explained = lone.model->Explain(rows.unlabelled(), {}, 0, 20, outcome);
+  EXPECT_TRUE(absl::IsFailedPrecondition(explained));
+  EXPECT_EQ(testing::ReasonOf(explained), "NOT_LINEAR");
+  // Though all that it retains has label 1.
+  ASSERT_EQ(lone.model->MakeRetainedView().examples.updates.size(), 1U);
+  EXPECT_EQ(testing::ReasonOf(AnalysisInput::Make(*lone.model).status()), "NOT_BINARY");
+}
+
+TEST(Classes, TheReportLeavesTheTheoremOut) {
+  LoneModel lone(Settings(ClassKind::kFixed));
+  const Columns rows = Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({-1, -1}, 2);
+  int64_t pass = 1;
+  while (!lone.Learn(rows.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
+  const Report report = lone.model->MakeReport();
+  EXPECT_EQ(report.state, ConvergenceState::kConverged);
+  EXPECT_GT(report.counters.mistakes, 0U);
+  EXPECT_FALSE(report.margin_ceiling.has_value());
+  EXPECT_FALSE(report.bound_in_use.has_value());
+  EXPECT_FALSE(report.margin_floor.has_value());
+  EXPECT_FALSE(report.update_bound.has_value());
+  EXPECT_FALSE(report.not_separable.has_value());
+}
+
+}  // namespace
+}  // namespace perceptrond

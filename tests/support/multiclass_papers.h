@@ -1,0 +1,175 @@
+// The rules of several classes as their papers print them, in float64, with whole vectors and plain
+// loops: what the product is compared with. Slow on purpose. Uses nothing of core/.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "tests/support/papers.h"
+
+namespace perceptrond::testing {
+
+// All classes 0 .. classes - 1 are there from the start. Examples are augmented: the offset's
+// coordinate is the last.
+class MulticlassPaper {
+ public:
+  virtual ~MulticlassPaper() = default;
+  // Judges and learns; says whether another class scored as much as y or more.
+  bool Learn(const Vector& x, int y) {
+    std::vector<double> scores;
+    for (const Vector& w : w_) scores.push_back(Product(w, x));
+    int rival = -1;
+    for (int k = 0; k < static_cast<int>(w_.size()); ++k) {
+      if (k != y && (rival < 0 || scores[k] > scores[rival])) rival = k;
+    }
+    const double margin = scores[y] - scores[rival];
+    if (Move(x, y, rival, margin, scores)) ++updates_;
+    Judged();
+    return margin <= 0;
+  }
+  // What it answers with, by class.
+  virtual std::vector<Vector> Answer() const { return w_; }
+  int Predict(const Vector& x) const {
+    const std::vector<Vector> weights = Answer();
+    int best = 0;
+    for (int k = 1; k < static_cast<int>(weights.size()); ++k) {
+      if (Product(weights[k], x) > Product(weights[best], x)) best = k;
+    }
+    return best;
+  }
+  uint64_t updates() const { return updates_; }
+
+ protected:
+  MulticlassPaper(size_t classes, size_t dimension) : w_(classes, Vector(dimension)) {}
+  virtual bool Move(const Vector& x, int y, int rival, double margin,
+                    const std::vector<double>& scores) = 0;
+  virtual void Judged() {}
+  void Add(int k, double step, const Vector& x) {
+    for (size_t i = 0; i < x.size(); ++i) w_[k][i] += step * x[i];
+  }
+  std::vector<Vector> w_;
+
+ private:
+  uint64_t updates_ = 0;
+};
+
+// Crammer, Singer 2003, figure 2, with all of the weight on the best of the wrong classes.
+class PaperMulticlassPerceptron : public MulticlassPaper {
+ public:
+  PaperMulticlassPerceptron(size_t classes, size_t dimension)
+      : MulticlassPaper(classes, dimension) {}
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    if (margin > 0) return false;
+    Add(y, 1, x);
+    Add(rival, -1, x);
+    return true;
+  }
+};
+
+// Collins 2002, with the plain sum of the weights after every example.
+class PaperMulticlassAveraged final : public PaperMulticlassPerceptron {
+ public:
+  PaperMulticlassAveraged(size_t classes, size_t dimension)
+      : PaperMulticlassPerceptron(classes, dimension), sum_(w_) {}
+  std::vector<Vector> Answer() const override {
+    std::vector<Vector> average = sum_;
+    for (Vector& w : average) {
+      for (double& weight : w) weight /= std::max(1.0, examples_);
+    }
+    return average;
+  }
+
+ private:
+  void Judged() override {
+    for (size_t k = 0; k < w_.size(); ++k) {
+      for (size_t i = 0; i < w_[k].size(); ++i) sum_[k][i] += w_[k][i];
+    }
+    examples_ += 1;
+  }
+  std::vector<Vector> sum_;
+  double examples_ = 0;
+};
+
+// Crammer et al. 2006, section 8: Phi(x, y) - Phi(x, r) has twice the square of x. variant: 0 (PA),
+// 1 or 2.
+class PaperMulticlassPassiveAggressive final : public MulticlassPaper {
+ public:
+  PaperMulticlassPassiveAggressive(size_t classes, size_t dimension, int variant, double c)
+      : MulticlassPaper(classes, dimension), variant_(variant), c_(c) {}
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    const double loss = std::max(0.0, 1 - margin);
+    if (loss == 0) return false;
+    const double square = 2 * Product(x, x);
+    const double tau = variant_ == 0   ? loss / square
+                       : variant_ == 1 ? std::min(c_, loss / square)
+                                       : loss / (square + 1 / (2 * c_));
+    Add(y, tau, x);
+    Add(rival, -tau, x);
+    return true;
+  }
+  const int variant_;
+  const double c_;
+};
+
+// Crammer, Kulesza, Dredze 2009, figure 1, on the long vector Phi(x, y) - Phi(x, r), keeping the
+// diagonal of its covariance.
+class PaperMulticlassArow final : public MulticlassPaper {
+ public:
+  PaperMulticlassArow(size_t classes, size_t dimension, double r)
+      : MulticlassPaper(classes, dimension), sigma_(classes, Vector(dimension, 1)), r_(r) {}
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    if (margin >= 1) return false;
+    std::vector<Vector> phi(w_.size(), Vector(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      phi[y][i] += x[i];
+      phi[rival][i] -= x[i];
+    }
+    double variance = 0;
+    for (size_t k = 0; k < phi.size(); ++k) {
+      for (size_t i = 0; i < x.size(); ++i) variance += phi[k][i] * sigma_[k][i] * phi[k][i];
+    }
+    const double beta = 1 / (variance + r_);
+    for (size_t k = 0; k < phi.size(); ++k) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double moved = sigma_[k][i] * phi[k][i];
+        w_[k][i] += (1 - margin) * beta * moved;
+        sigma_[k][i] -= beta * moved * moved;
+      }
+    }
+    return true;
+  }
+  std::vector<Vector> sigma_;
+  const double r_;
+};
+
+// Gradient descent on -ln P(y), one example at a time (Bishop 2006, equation 4.109).
+class PaperSoftmax final : public MulticlassPaper {
+ public:
+  PaperSoftmax(size_t classes, size_t dimension, double eta)
+      : MulticlassPaper(classes, dimension), eta_(eta) {}
+
+ private:
+  bool Move(const Vector& x, int y, int /*rival*/, double /*margin*/,
+            const std::vector<double>& scores) override {
+    const double greatest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (const double score : scores) sum += std::exp(score - greatest);
+    for (int k = 0; k < static_cast<int>(scores.size()); ++k)
+      Add(k, eta_ * ((k == y ? 1 : 0) - std::exp(scores[k] - greatest) / sum), x);
+    return true;
+  }
+  const double eta_;
+};
+
+}  // namespace perceptrond::testing
