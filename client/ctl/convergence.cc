@@ -130,7 +130,7 @@ std::string ConvergenceWord(v1::ConvergenceState state) {
 std::string DescribeUpdates(uint64_t updates, uint64_t mistakes) {
   std::string text = absl::StrCat(updates, " updates");
   if (updates > mistakes) {
-    absl::StrAppend(&text, " (", updates - mistakes, " of them after right answers)");
+    absl::StrAppend(&text, " (", updates - mistakes, " of them without a mistake)");
   }
   return text;
 }

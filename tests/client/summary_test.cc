@@ -45,7 +45,7 @@ TEST(LearnSummary, TellsUpdatesAfterRightAnswersFromThoseAfterMistakes) {
   LearnSummary summary;
   summary.totals.mistakes = 3;
   summary.totals.updates = 57;
-  EXPECT_THAT(summary.Text(), HasSubstr("3 mistakes, 57 updates (54 of them after right answers)"));
+  EXPECT_THAT(summary.Text(), HasSubstr("3 mistakes, 57 updates (54 of them without a mistake)"));
   summary.totals.updates = 3;
   EXPECT_THAT(summary.Text(), HasSubstr("3 mistakes, 3 updates; revision"));
 }
