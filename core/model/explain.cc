@@ -9,14 +9,10 @@
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "core/model/explain_mistakes.h"
+#include "core/model/malformed.h"
 
 namespace perceptrond {
 namespace {
-
-absl::Status Malformed(const Finding& finding) {
-  return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
-                      finding.description);
-}
 
 // Keeps the `limit` largest, in their order; the others go to the rest.
 void KeepLargest(size_t limit, Explanation& explanation) {

@@ -10,6 +10,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "core/model/label_reader.h"
+#include "core/model/malformed.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
 
@@ -28,11 +29,6 @@ absl::Status OffsetGap(int64_t expected, int64_t got) {
   return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
                    absl::StrCat("offset ", got, " leaves a gap: ", expected, " is the next"),
                    {{"expected_offset", absl::StrCat(expected)}});
-}
-
-absl::Status Malformed(const Finding& finding) {
-  return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
-                      finding.description);
 }
 
 }  // namespace

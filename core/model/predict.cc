@@ -1,0 +1,109 @@
+// How a batch is predicted: scored under the shared lock on one revision, which the answer names.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/multiclass.h"
+#include "core/model/class_answers.h"
+#include "core/model/error.h"
+#include "core/model/malformed.h"
+#include "core/model/model.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+// Answers each row that is not refused, and refuses what else is bad. outcome.refused holds the
+// rows found bad beforehand.
+template <typename Answer>
+void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Answer& answer) {
+  const size_t before = outcome.refused.size();
+  size_t skip = 0;
+  for (size_t i = 0; i < rows; ++i) {
+    if (skip < before && outcome.refused[skip].row == i) {
+      ++skip;
+      continue;
+    }
+    double row_norm = 0;
+    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+      continue;
+    }
+    answer(i, mapper.Map(i));
+  }
+  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
+                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
+}
+
+}  // namespace
+
+void PredictOutcome::Clear() {
+  revision = 0;
+  scores.clear();
+  labels.clear();
+  distances.clear();
+  probabilities.clear();
+  class_scores.clear();
+  class_probabilities.clear();
+  refused.clear();
+}
+
+absl::Status Model::CheckAnswers(uint64_t min_revision) const {
+  if (!closed_.ok() || revision_ >= min_revision) return closed_;
+  return MakeError(
+      absl::StatusCode::kAborted, "REVISION_TOO_OLD",
+      absl::StrCat("the model stands at revision ", revision_, ", below ", min_revision),
+      {{"revision", absl::StrCat(revision_)}});
+}
+
+absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
+                            uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const {
+  if (settings_.components.empty())
+    return PredictOwn(batch, refused, min_revision, outcome, all_scores);
+  ComposedBatch composed;
+  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  if (!status.ok()) return status;
+  return PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
+}
+
+absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+                               uint64_t min_revision, PredictOutcome& outcome,
+                               bool all_scores) const {
+  outcome.Clear();
+  if (Finding finding = CheckColumns(batch)) return Malformed(finding);
+  Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
+  if (Finding finding = mapper.Begin(batch)) return Malformed(finding);
+  const size_t rows = batch.rows();
+  outcome.scores.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  outcome.labels.resize(rows, 0);
+  outcome.refused.assign(refused.begin(), refused.end());
+
+  ReaderMutexLock lock(&mutex_);
+  if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
+  outcome.revision = revision_;
+  const uint64_t age = Age();
+  const double squared_norm = learner_->answer_squared_norm(age);
+  const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
+  mapper.Resolve(dictionary_);
+  if (const Multiclass* const several = learner_->multiclass()) {
+    ClassAnswers answers(*several, age, per_norm, all_scores, outcome);
+    if (absl::Status status = answers.Begin(rows); !status.ok()) return status;
+    PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) { answers.Answer(i, row); });
+    return absl::OkStatus();
+  }
+  if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  const bool has_probability = learner_->Probability(0).has_value();
+  if (has_probability) outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  const Learner& learner = *learner_;
+  PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) {
+    const double score = learner.Answer(row, age);
+    outcome.scores[i] = Saturate(score);
+    outcome.labels[i] = learner.Predict(score);
+    if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
+    if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace perceptrond
