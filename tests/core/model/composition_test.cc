@@ -173,7 +173,7 @@ TEST_F(CompositionTest, ComponentsMayLeaveMemoryWhileTheirCompositionIsUsed) {
   Open(1);
   LearnTable("xor", {-1, 1, 1, -1});
   EXPECT_THAT(Predict("xor", Table({0, 0, 0, 0}).batch()).labels, ElementsAre(-1, 1, 1, -1));
-  EXPECT_GT(store_->stats().evictions, 4U);
+  EXPECT_GT(store_->stats().evictions, 0U);
 }
 
 TEST_F(CompositionTest, NoModelIsMadeOfItselfOrOfOnesThatAreNotThere) {
