@@ -122,8 +122,15 @@ class DashboardTest(unittest.TestCase):
         # What is looked for can be found.
         unmoved = self.unmoved({"constant": "vector(1)", "no data": "perceptrond_nothing", "moving": "vector(time())"})
         self.assertEqual(set(unmoved), {"constant", "no data"})
+        self.alerts_fired()
         self.annotations_find_what_happened()
         self.variables_find_server_and_model()
+
+    def alerts_fired(self):
+        """Those that need no time, for what the load did."""
+        data = self.asker.api("query", query='max_over_time(ALERTS{alertstate="firing"}[10m])')["result"]
+        fired = {one["metric"]["alertname"] for one in data}
+        self.assertLessEqual({"PerceptrondModelDrifting", "PerceptrondJournalFailing", "PerceptrondSnapshotsFailing"}, fired)
 
     def annotations_find_what_happened(self):
         for annotation in dashboard["annotations"]["list"]:

@@ -1,94 +1,37 @@
-"""Kubernetes manifests, the compose file and the systemd unit: by their published schemas, by systemd itself, and by what the server
-says of its own settings.
+"""Kubernetes manifests and the compose file: by their published schemas, by one another, and by what the server says of its own
+settings.
 
-    python3 manifests_test.py PERCEPTROND        # needs python3-yaml, python3-jsonschema and systemd
+    python3 manifests_test.py PERCEPTROND        # needs python3-yaml and python3-jsonschema
 """
 
 import copy
 import json
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import tomllib
 import unittest
 
 import yaml
 
+from deployed import DEPLOY, ROOT, compose, image_environment, manifest, manifests, prometheus_rule, seconds, settings, unit
 from published_schemas import Schemas
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-DEPLOY = ROOT / "deploy"
-UNIT = DEPLOY / "systemd/perceptrond.service"
-# systemd-analyze security, of 100: below 20 is what it calls OK at its best.
-MOST_EXPOSED = 15
-
-
-def manifests():
-    return [manifest for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")) if path.name != "kustomization.yaml"
-            for manifest in yaml.safe_load_all(path.read_text())]
-
-
-def manifest(kind):
-    (found,) = [one for one in manifests() if one["kind"] == kind]
-    return found
-
-
-def prometheus_rule():
-    script = DEPLOY / "kubernetes/prometheusrule.sh"
-    return yaml.safe_load(subprocess.run(["sh", script], check=True, capture_output=True, text=True).stdout)
-
-
-def compose():
-    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-
-
-def unit():
-    """{setting: [values]} of the section [Service]."""
-    settings = {}
-    for line in UNIT.read_text().split("[Service]")[1].split("[Install]")[0].splitlines():
-        if re.match(r"\w+=", line):
-            name, value = line.split("=", 1)
-            settings.setdefault(name, []).append(value)
-    return settings
-
-
-def image_environment():
-    return dict(re.findall(r"\b(PERCEPTROND_\w+)=(\S+)", (ROOT / "Dockerfile").read_text().split("\nENV ")[1].split("\nUSER")[0]))
-
-
-def settings(environment):
-    """What the server makes of these variables."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PERCEPTROND_")}
-    done = subprocess.run([sys.argv[1], "--print-config"], env=clean | environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return tomllib.loads(done.stdout)
-
-
-def seconds(text):
-    assert text.endswith("s") and text[:-1].isdigit(), text
-    return int(text[:-1])
-
 
 DRAIN_SECONDS = None
 
 
 def setUpModule():
     global DRAIN_SECONDS
-    DRAIN_SECONDS = seconds(settings({})["drain-timeout"])
+    DRAIN_SECONDS = seconds(settings(sys.argv[1], {})["drain-timeout"])
 
 
 class ServerSettingsTest(unittest.TestCase):
     def known(self, environment):
         """Each variable is one of the server's, and does something."""
-        default = settings({})
+        default = settings(sys.argv[1], {})
         for name, value in environment.items():
             flag = name.removeprefix("PERCEPTROND_").lower().replace("_", "-")
             self.assertIn(flag, default, name)
-            said = settings({name: value})[flag]
+            said = settings(sys.argv[1], {name: value})[flag]
             self.assertEqual(said if isinstance(said, str) else said[0], value)
 
     def test_the_image_the_pod_and_the_unit_set_what_the_server_knows(self):
@@ -232,49 +175,6 @@ class ComposeTest(unittest.TestCase):
         host, port = target["targets"][0].split(":")
         self.assertIn(host, compose()["services"])
         self.assertTrue(image_environment()["PERCEPTROND_METRICS_ADDRESS"].endswith(f":{port}"))
-
-
-class SystemdTest(unittest.TestCase):
-    def verify(self, text):
-        """What systemd says of the unit, in a tree that has the program where it will be."""
-        with tempfile.TemporaryDirectory() as directory:
-            root = pathlib.Path(directory)
-            (root / "usr/bin").mkdir(parents=True)
-            shutil.copy(sys.argv[1], root / "usr/bin/perceptrond")
-            system = root / "usr/lib/systemd/system"
-            system.mkdir(parents=True)
-            for target in pathlib.Path("/lib/systemd/system").glob("*.target"):
-                shutil.copy(target, system, follow_symlinks=True)
-            (root / "etc/systemd/system").mkdir(parents=True)
-            (root / "etc/systemd/system/perceptrond.service").write_text(text)
-            done = subprocess.run(["systemd-analyze", "verify", "--man=no", f"--root={root}", "perceptrond.service"],
-                                  capture_output=True, text=True)
-            return done.returncode, done.stdout + done.stderr
-
-    def test_systemd_has_nothing_to_say(self):
-        self.assertEqual(self.verify(UNIT.read_text()), (0, ""))
-
-    def test_systemd_finds_what_is_wrong(self):
-        self.assertIn("Unknown key", self.verify(UNIT.read_text().replace("Restart=", "Restrt="))[1])
-        self.assertIn("not executable", self.verify(UNIT.read_text().replace("/usr/bin/perceptrond", "/usr/bin/perceptrondd"))[1])
-
-    def exposure(self, path):
-        return subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSED}", path],
-                              capture_output=True, text=True)
-
-    def test_the_unit_is_as_little_exposed_as_it_may_be(self):
-        said = self.exposure(UNIT)
-        self.assertEqual(said.returncode, 0, said.stdout[-200:] + said.stderr)
-
-    def test_one_setting_less_is_noticed(self):
-        with tempfile.TemporaryDirectory() as directory:
-            path = pathlib.Path(directory) / "perceptrond.service"
-            path.write_text(UNIT.read_text().replace("DynamicUser=yes", ""))
-            self.assertNotEqual(self.exposure(path).returncode, 0)
-
-    def test_the_data_directory_is_the_units_own(self):
-        environment = dict(one.split("=", 1) for one in unit()["Environment"])
-        self.assertEqual(environment["PERCEPTROND_DATA_DIR"], "/var/lib/" + unit()["StateDirectory"][0])
 
 
 if __name__ == "__main__":

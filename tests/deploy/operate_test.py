@@ -75,6 +75,15 @@ class OperateTest(unittest.TestCase):
         alerts = {rule["alert"] for group in groups for rule in group["rules"]}
         self.assertLessEqual(set(re.findall(r"\bPerceptrond[A-Z]\w+", DOCUMENT)), alerts)
 
+    def test_every_metric_that_a_rule_asks_for_is_served(self):
+        for path in sorted((ROOT / "deploy/prometheus/rules").glob("*.yml")):
+            for group in yaml.safe_load(path.read_text())["groups"]:
+                for rule in group["rules"]:
+                    # What is recorded has colons in its name.
+                    words = [word for word in re.findall(r"[\w:]+", rule["expr"]) if re.fullmatch(FAMILY, word)]
+                    names = {word.removesuffix("_bucket") for word in words}
+                    self.assertLessEqual(names, in_sources(), rule)
+
     def test_every_flag_that_is_named_exists(self):
         known = subprocess.run([sys.argv[1], "--help"], check=True, capture_output=True, text=True).stdout
         for command in ("create", "learn", "health", "get", "analyze"):
