@@ -489,6 +489,7 @@ void LearnOutcome::Clear() {
   update_revisions.clear();
   refused.clear();
   pass.reset();
+  component_revisions.clear();
 }
 
 absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
@@ -501,6 +502,7 @@ absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   LearnCall answers = call;
   answers.batch = composed.batch;
   answers.refused = composed.refused;
+  outcome.component_revisions = std::move(composed.revisions);
   return Learning(*this, answers, outcome).Run();
 }
 
