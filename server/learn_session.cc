@@ -67,18 +67,33 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
     answer.result.set_message_number(messages_);
     if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
   }
-  answer.bytes = std::max(bytes, answer.result.ByteSizeLong());
+  answer.bytes =
+      answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
   ++messages_;
+  auto pace = Committer::Pace::kAtOnce;
   {
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += answer.bytes;
     answers_.push_back(std::move(answer));
+    pace = Pace();
   }
-  store_.committer().Submit(*std::move(model), [self = shared_from_this()](absl::Status status) {
-    self->Committed(status);
-  });
+  store_.committer().Submit(*std::move(model), shared_from_this(), pace);
   return absl::OkStatus();
+}
+
+size_t LearnSession::UpdateShare(size_t bytes) const {
+  const size_t rows = batch_.batch().rows();
+  return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
+}
+
+Committer::Pace LearnSession::Pace() const {
+  // Of a producer that waits for its answers fewer wait; one that sends as fast as it may should
+  // not be stopped at its limit.
+  constexpr size_t kLeastPipelined = 4;
+  const bool roomy = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
+  return answers_.size() >= kLeastPipelined && roomy ? Committer::Pace::kSoon
+                                                     : Committer::Pace::kAtOnce;
 }
 
 absl::Status LearnSession::ReadTarget(const Request& request) {
@@ -183,16 +198,18 @@ void LearnSession::End(const absl::Status& why) {
   ready_();
 }
 
-void LearnSession::Committed(const absl::Status& status) {
+void LearnSession::Committed(size_t submissions, const absl::Status& status) {
   {
     MutexLock lock(&mutex_);
     if (status.ok() && failure_.ok()) {
-      ++ready_answers_;
+      ready_answers_ += submissions;
     } else {
       // Nothing behind a failed commit may be answered.
       if (failure_.ok()) failure_ = status;
-      bytes_ -= answers_.back().bytes;
-      answers_.pop_back();
+      for (; submissions > 0; --submissions) {
+        bytes_ -= answers_.back().bytes;
+        answers_.pop_back();
+      }
     }
   }
   ready_();

@@ -54,7 +54,11 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
     record.mutable_indices()->Add(row.indices, row.indices + row.size);
     record.add_row_ends(record.indices_size());
   }
-  for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
+  if (row.values != nullptr) {
+    record.mutable_values()->Add(row.values, row.values + row.size);
+  } else {
+    record.mutable_values()->Resize(record.values_size() + static_cast<int>(row.size), 1.0F);
+  }
   if (update.batch_end) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
   record.add_labels(update.label);
   if (update.weight != 1 || record.weights_size() > 0) {

@@ -376,7 +376,7 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
     }
   }
   if (model->journal_use().bytes + model->ledger().retention().unsaved_bytes() >
-      std::max<uint64_t>(options_.snapshot_bytes, model->state_bytes()))
+      std::max<uint64_t>(options_.snapshot_bytes, 2 * model->state_bytes()))
     snapshotter_->Request(model);
 }
 
