@@ -404,6 +404,8 @@ Store::Stats Store::stats() const {
   Stats stats = stats_;
   stats.commits = committer_->commits();
   stats.commit_failures = committer_->failures();
+  stats.commit_busy = committer_->busy();
+  stats.oldest_commit_wait = committer_->oldest_wait();
   stats.snapshots = snapshotter_->snapshots();
   stats.snapshot_failures = snapshotter_->failures();
   stats.models_in_memory = slots_.size();
