@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/convergence/update_proof.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/kernel.h"
 #include "core/model/error.h"
 #include "core/model/label_reader.h"
 #include "core/model/malformed.h"
@@ -47,6 +48,7 @@ class Model::Learning {
         rows_(call.batch.rows()),
         augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
         rule_(FindLearner(model.settings_.learner.kind)),
+        kernel_(model.settings_.learner),
         counts_examples_(rule_.counts_examples),
         batches_((rule_.options & kTakesMiniBatch) != 0) {}
 
@@ -193,9 +195,15 @@ class Model::Learning {
     resolved_ = true;
   }
 
+  // ||Phi(x)||^2 of the row at row_, in the space that the rule learns in.
+  double SquaredImage() const {
+    return rule_.form == Form::kKernel ? kernel_.OfItself(squared_norm_)
+                                       : squared_norm_ + augmented_;
+  }
+
   void Judged(const Judgement& judgement, int32_t label) {
     // Of several classes the score is the margin.
-    tally_.Judged(judgement, several_classes_ ? 1 : label, squared_norm_ + augmented_);
+    tally_.Judged(judgement, several_classes_ ? 1 : label, SquaredImage());
     if (call_.detail) {
       outcome_.scores[row_] = Saturate(judgement.score);
       outcome_.predicted[row_] = judgement.predicted;
@@ -414,6 +422,8 @@ class Model::Learning {
   // b^2.
   const double augmented_;
   const CatalogueEntry& rule_;
+  // Of a rule that has one.
+  const Kernel kernel_;
   const bool counts_examples_;
   const bool batches_;
   // The message ends a pass for the first time.

@@ -73,6 +73,20 @@ TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
   EXPECT_EQ(Ctl("create odd --dimension 2 --kernel linear").exit_code, 1);
 }
 
+TEST_F(CtlTest, AnAnalysisOfAKernelsModelIsRefusedInWordsAndLeavesItConverged) {
+  const std::string xor_ = "-1 1:0 2:0\n+1 1:0 2:1\n+1 1:1 2:0\n-1 1:1 2:1\n";
+  Ctl("create xor --dimension 2 --learner kernel-perceptron --kernel polynomial --retain-sample 10 "
+      "--margin-of-interest 0.01");
+  const CommandResult learned =
+      Ctl("learn xor - --format svmlight --index-base 1 --until-converged --analyze", xor_);
+  EXPECT_EQ(learned.exit_code, 1) << learned.out;
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("learns in its kernel's space"));
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("KERNEL_SPACE"));
+  const CommandResult got = Ctl("get xor");
+  EXPECT_THAT(got.out, ::testing::HasSubstr("\n  converged"));
+  EXPECT_THAT(got.out, ::testing::Not(::testing::HasSubstr("separable")));
+}
+
 TEST_F(CtlTest, TheBatchPerceptronStepsAtTheEndOfEachPass) {
   const CommandResult made = Ctl("create and --dimension 2 --learner batch-perceptron");
   EXPECT_EQ(made.exit_code, 0) << made.out;

@@ -222,6 +222,36 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   EXPECT_FALSE(lone.model->MakeReport().margin_floor.has_value());
 }
 
+// The theorem's first half, ||f||^2 <= k R^2, holds in one space and not between two.
+TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
+  const auto with = [](auto set) {
+    v1::Model settings = DenseSettings("kernel", 2);
+    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+    set(*settings.mutable_learner()->mutable_kernel());
+    return settings;
+  };
+  const std::vector<v1::Model> models = {
+      with([](v1::Kernel& kernel) { kernel.mutable_linear(); }),
+      with([](v1::Kernel& kernel) { kernel.mutable_polynomial()->set_degree(3); }),
+      with([](v1::Kernel& kernel) { kernel.mutable_rbf()->set_gamma(0.5); })};
+  for (const v1::Model& settings : models) {
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+      std::mt19937 random(seed);
+      std::normal_distribution<float> normal(0, 2);
+      LoneModel lone(settings);
+      Columns columns;
+      for (int n = 0; n < 60; ++n)
+        columns.AddDense({normal(random), normal(random)}, random() % 2 == 0 ? 1 : -1);
+      lone.Learn(columns.batch());
+      const Report report = lone.model->MakeReport();
+      ASSERT_GT(report.counters.updates, 0U);
+      EXPECT_LE(*report.weight_norm,
+                std::sqrt(static_cast<double>(report.counters.updates)) * report.radius * 1.000001)
+          << settings.learner().kernel().ShortDebugString() << " seed " << seed;
+    }
+  }
+}
+
 TEST(KernelPerceptron, AnExampleBeyondItsRangeIsRefusedAndChangesNothing) {
   for (const auto settings : {&SetLinear, &SetCubic}) {
     LoneModel lone(KernelSettingsOf(settings, 2));

@@ -164,13 +164,14 @@ INSTANTIATE_TEST_SUITE_P(Separable, AnalysedRun,
                                            Setup{20, 0.05, 4, 0.003, 1000},
                                            Setup{5, 0.1, 1, 1, 100}));
 
-TEST(ModelAnalysis, ACertificateIsAProofForEveryLearner) {
+TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
   const Columns xor_ = Columns()
                            .AddDense({-1, -1.5}, 1)
                            .AddDense({1, 1.5}, 1)
                            .AddDense({-1, 1.5}, -1)
                            .AddDense({1, -1.5}, -1);
   for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.form == Form::kKernel) continue;
     v1::Model settings = Sampled(2);
     settings.mutable_learner()->set_kind(
         static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
@@ -191,6 +192,35 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearner) {
       EXPECT_FALSE(report.margin_floor.has_value());
       EXPECT_FALSE(report.updates_left.has_value());
     }
+  }
+}
+
+// XOR, which nothing separates but a kernel.
+TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
+  v1::Model settings = Sampled(2);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  settings.mutable_learner()->mutable_kernel()->mutable_polynomial();
+  settings.set_margin_of_interest(0.01);
+  LoneModel lone(settings);
+  const Columns xor_ =
+      Columns().AddDense({0, 0}, -1).AddDense({0, 1}, 1).AddDense({1, 0}, 1).AddDense({1, 1}, -1);
+  int64_t pass = 1;
+  while (!lone.Learn(xor_.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
+  const absl::Status refused = Analyzed(*lone.model).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(testing::ReasonOf(refused), "KERNEL_SPACE");
+  for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
+    const Report report = model->MakeReport();
+    EXPECT_EQ(report.state, ConvergenceState::kConverged);
+    EXPECT_FALSE(report.counters.analysis.has_value());
+    EXPECT_FALSE(report.margin_ceiling.has_value());
+    EXPECT_FALSE(report.margin_floor.has_value());
+    EXPECT_FALSE(report.update_bound.has_value());
+    EXPECT_FALSE(report.updates_left.has_value());
+    EXPECT_FALSE(report.margin_refuted.has_value());
+    EXPECT_FALSE(report.not_separable.has_value());
+    // (1, 1) with itself: (1 + 2)^2, and 1 for the offset.
+    EXPECT_DOUBLE_EQ(report.radius, std::sqrt(10));
   }
 }
 
