@@ -62,10 +62,12 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
                         "updates over them\n",
                         result.update_bound());
   if (!result.analysis().complete() || result.has_adopted_revision()) return;
-  absl::StrAppendFormat(out, "  the model made %d updates, %s\n", updates,
-                        static_cast<double>(updates) <= result.update_bound()
-                            ? "which is within the bound"
-                            : "more than the bound, which is not of its rule");
+  absl::StrAppendFormat(
+      out, "  the model made %d updates, %s\n", updates,
+      static_cast<double>(updates) <= result.update_bound()
+          ? "which is within the bound"
+          : "more than the bound, which is not of its run: of its rule, its start "
+            "and examples that all count 1");
 }
 
 }  // namespace

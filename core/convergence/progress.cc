@@ -147,16 +147,20 @@ void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
   const bool contradicted =
       counters_.not_separable ||
       (report.margin_ceiling.has_value() && *report.margin_ceiling < counters_.margin_floor);
-  if (counters_.margin_floor > 0 && !contradicted) {
-    report.margin_floor = counters_.margin_floor;
-    report.update_bound =
-        counters_.floor_squared_radius / (counters_.margin_floor * counters_.margin_floor);
-  }
+  if (counters_.margin_floor > 0 && !contradicted)
+    ReportFloor(counters_.margin_floor, counters_.floor_squared_radius, context, report);
   if (context.margin_of_interest > 0) {
     report.margin_refuted =
         counters_.not_separable ||
         (report.margin_ceiling.has_value() && *report.margin_ceiling < context.margin_of_interest);
   }
+}
+
+void Progress::ReportFloor(double floor, double squared_radius, const TheoremContext& context,
+                           Report& report) const {
+  report.margin_floor = floor;
+  report.update_bound.reset();
+  if (BoundApplies(context)) report.update_bound = squared_radius / (floor * floor);
 }
 
 // What an analysis proved of some of the data seen bounds what all of them admit; a floor is one of
@@ -175,11 +179,8 @@ void Progress::ReportAnalysis(const TheoremContext& context, Report& report) con
   if (context.margin_of_interest > 0 &&
       (counters_.analysis_not_separable || ceiling < context.margin_of_interest))
     report.margin_refuted = true;
-  if (*report.analysis_current && analysis.margin_lower > report.margin_floor.value_or(0)) {
-    report.margin_floor = analysis.margin_lower;
-    report.update_bound =
-        counters_.squared_radius / (analysis.margin_lower * analysis.margin_lower);
-  }
+  if (*report.analysis_current && analysis.margin_lower > report.margin_floor.value_or(0))
+    ReportFloor(analysis.margin_lower, counters_.squared_radius, context, report);
   const bool contradicted =
       report.not_separable.value_or(false) ||
       (report.margin_ceiling.has_value() && *report.margin_ceiling < report.margin_floor);
@@ -199,7 +200,7 @@ void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) 
   // Steps so small that float32 loses more than its relative precision.
   constexpr double kLeastStep = 0x1p-100;
   const double lower = counters_.analysis->margin_lower;
-  if (!TheoremApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
+  if (!BoundApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
   const double bound = counters_.squared_radius / (lower * lower);
   const double inflation = std::ldexp(bound, -21);
   if (!(inflation <= kMostInflation)) return;

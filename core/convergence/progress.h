@@ -165,8 +165,13 @@ class Progress {
   bool TheoremApplies(const TheoremContext& context) const {
     return context.applies && counters_.weighted_updates == 0 && counters_.adoptions == 0;
   }
+  // And of whatever it may yet do: it bounds the updates.
+  bool BoundApplies(const TheoremContext& context) const { return TheoremApplies(context); }
   void ReportAnalysis(const TheoremContext& context, Report& report) const;
   void ReportUpdatesLeft(const TheoremContext& context, Report& report) const;
+  // Sets it with what it says of updates.
+  void ReportFloor(double floor, double squared_radius, const TheoremContext& context,
+                   Report& report) const;
   ConvergenceState State(const Report& report) const;
   // A mistake in the window: the example's number and its loss.
   struct WindowMistake {

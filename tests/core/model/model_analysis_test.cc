@@ -195,6 +195,35 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
   }
 }
 
+// Whatever the rule: no run is said to be bound by what it goes beyond, and the plain perceptron's
+// is.
+TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.form == Form::kKernel) continue;
+    v1::Model settings = Sampled(5);
+    settings.mutable_learner()->set_kind(
+        static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
+    LoneModel lone(settings);
+    const SeparableData data = MakeSeparable(3, 200, 5, 0.2, 1);
+    const Columns columns(data.examples);
+    ASSERT_OK((lone.Learn(columns.batch(), 1), Analyzed(*lone.model).status()));
+    for (int64_t pass = 2; pass <= 20; ++pass) {
+      lone.Learn(columns.batch(), pass);
+      const Report report = lone.model->MakeReport();
+      ASSERT_TRUE(report.margin_floor.has_value()) << entry.name;
+      ASSERT_EQ(report.update_bound.has_value(), entry.convergence_theorem) << entry.name;
+      ASSERT_EQ(report.updates_left.has_value(), entry.convergence_theorem) << entry.name;
+      if (entry.convergence_theorem)
+        ASSERT_LE(static_cast<double>(report.counters.updates), *report.update_bound);
+    }
+    if (!lone.model->MakeReport().update_bound.has_value()) continue;
+    // Weights from elsewhere end it.
+    const ModelAnalysis analysis = Analyzed(*lone.model).value();
+    if (lone.model->Adopt(*analysis.separator, std::nullopt).ok())
+      EXPECT_FALSE(lone.model->MakeReport().update_bound.has_value()) << entry.name;
+  }
+}
+
 // XOR, which nothing separates but a kernel.
 TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
   v1::Model settings = Sampled(2);
@@ -272,6 +301,7 @@ TEST_P(Adoption, TheSeparatorAnswersAndIsReplayedToTheBit) {
   }
   const Report report = lone.model->MakeReport();
   EXPECT_FALSE(report.bound_in_use.has_value());
+  EXPECT_FALSE(report.update_bound.has_value());
   EXPECT_FALSE(report.updates_left.has_value());
 
   // From the journal, from a snapshot, and whatever comes after.
