@@ -48,13 +48,16 @@ const ModelFamily kModelFamilies[] = {
      "No weights separate the examples seen with a larger margin than this.", kGauge,
      [](M m) { return m.report.margin_ceiling; }},
     {"perceptrond_model_margin_floor",
-     "Largest margin the weights attained over a whole pass without a change.", kGauge,
-     [](M m) { return m.report.margin_floor; }},
+     "Some weights have at least this margin on the data of the latest pass without a change, or, "
+     "by "
+     "an analysis, on all data seen.",
+     kGauge, [](M m) { return m.report.margin_floor; }},
     {"perceptrond_model_bound_in_use_ratio",
      "How much of the convergence theorem's room for updates is in use, at most 1.", kGauge,
      [](M m) { return m.report.bound_in_use; }},
     {"perceptrond_model_update_bound",
-     "No run over the data of the pass behind the margin floor makes more updates than this.",
+     "No run over the data behind the margin floor makes more updates than this. Absent where the "
+     "theorem does not bind the model's own run.",
      kGauge, [](M m) { return m.report.update_bound; }},
     {"perceptrond_model_updates_left",
      "Updates that may still come before the model has converged on the data seen, by the latest "
