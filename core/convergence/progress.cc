@@ -22,6 +22,7 @@ void Progress::Add(const Tally& tally) {
   for (size_t i = 0; tally.rejected_total > 0 && i < kFaults; ++i)
     counters_.rejected[i] += tally.rejected[i];
   counters_.squared_radius = std::max(counters_.squared_radius, tally.squared_radius);
+  counters_.weighted_examples += tally.weighted_examples;
   counters_.weighted_updates += tally.weighted_updates;
   counters_.loss += tally.loss;
   counters_.streak = tally.updates > 0 ? 0 : counters_.streak + tally.examples;

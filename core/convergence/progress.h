@@ -50,6 +50,7 @@ struct Counters {
   uint64_t duplicates = 0;
   std::array<uint64_t, kFaults> rejected{};
   uint64_t streak = 0;
+  uint64_t weighted_examples = 0;
   uint64_t weighted_updates = 0;
   // Sum of the rule's own loss.
   double loss = 0;
@@ -165,8 +166,11 @@ class Progress {
   bool TheoremApplies(const TheoremContext& context) const {
     return context.applies && counters_.weighted_updates == 0 && counters_.adoptions == 0;
   }
-  // And of whatever it may yet do: it bounds the updates.
-  bool BoundApplies(const TheoremContext& context) const { return TheoremApplies(context); }
+  // And of whatever it may yet do on the data seen. Examples that count less than 1 have caused no
+  // update yet, but would take more than the bound allows.
+  bool BoundApplies(const TheoremContext& context) const {
+    return TheoremApplies(context) && counters_.weighted_examples == 0;
+  }
   void ReportAnalysis(const TheoremContext& context, Report& report) const;
   void ReportUpdatesLeft(const TheoremContext& context, Report& report) const;
   // Sets it with what it says of updates.

@@ -204,6 +204,7 @@ class Model::Learning {
   void Judged(const Judgement& judgement, int32_t label) {
     // Of several classes the score is the margin.
     tally_.Judged(judgement, several_classes_ ? 1 : label, SquaredImage());
+    if (call_.batch.weight(row_) != 1) ++tally_.weighted_examples;
     if (call_.detail) {
       outcome_.scores[row_] = Saturate(judgement.score);
       outcome_.predicted[row_] = judgement.predicted;

@@ -135,6 +135,7 @@ storage::Counters ToStorage(const Counters& counters) {
   }
   stored.set_streak(counters.streak);
   stored.set_loss(counters.loss);
+  stored.set_weighted_examples(counters.weighted_examples);
   stored.set_weighted_updates(counters.weighted_updates);
   if (counters.converged_at.has_value()) stored.set_converged_at(*counters.converged_at);
   stored.set_whole_steps(counters.whole_steps);
@@ -170,6 +171,10 @@ Counters FromStorage(const storage::Counters& stored) {
   counters.streak = stored.streak();
   counters.loss = stored.loss();
   counters.weighted_updates = stored.weighted_updates();
+  // Who cannot know that there were none reckons with one.
+  counters.weighted_examples = stored.has_weighted_examples()
+                                   ? stored.weighted_examples()
+                                   : std::min<uint64_t>(counters.examples, 1);
   if (stored.has_converged_at()) counters.converged_at = stored.converged_at();
   counters.whole_steps = stored.whole_steps();
   counters.not_separable = stored.not_separable();

@@ -157,6 +157,41 @@ TEST_P(AnalysedRun, RepetitionsLeaveTheAnalysisCurrent) {
   EXPECT_EQ(saved.updates_left, report.updates_left);
 }
 
+// An example that counts less takes more updates than the bound; that it was right so far says
+// nothing.
+TEST_P(AnalysedRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
+  if (GetParam().sample < kExamples) GTEST_SKIP() << "never complete";
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    const SeparableData data = MakeSeparable(seed, kExamples, GetParam().dimension,
+                                             GetParam().margin, GetParam().offset_value);
+    LoneModel lone(Settings());
+    const Columns columns(data.examples);
+    const uint64_t updates = UpdatesToConverge(lone, data.examples);
+    ASSERT_OK(Analyzed(*lone.model).status());
+    lone.Learn(columns.batch(), 1);
+    ASSERT_TRUE(lone.model->MakeReport().updates_left.has_value());
+    ASSERT_TRUE(lone.model->MakeReport().update_bound.has_value());
+    // All are right by now, so that none causes an update.
+    std::vector<float> weights(kExamples, 1);
+    weights[seed * 7] = 0.001F;
+    Batch batch = columns.batch();
+    batch.weights = weights;
+    lone.Learn(batch, 2);
+    lone.Learn(columns.batch(), 3);
+    ASSERT_EQ(lone.model->revision(), updates);
+    for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
+      const Report report = model->MakeReport();
+      EXPECT_EQ(report.counters.weighted_examples, 1U);
+      EXPECT_FALSE(report.updates_left.has_value());
+      EXPECT_FALSE(report.update_bound.has_value());
+      // What they say of the data, or of the updates made, is as true as before.
+      EXPECT_TRUE(report.margin_ceiling.has_value());
+      EXPECT_TRUE(report.margin_floor.has_value());
+      EXPECT_TRUE(report.bound_in_use.has_value());
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Separable, AnalysedRun,
                          ::testing::Values(Setup{2, 0.1, 1, 1, 1000}, Setup{2, 0.05, 0, 1, 1000},
                                            Setup{5, 0.1, 1, 0.1, 240}, Setup{5, 0.1, 0, 8, 1000},
