@@ -26,12 +26,21 @@ void Progress::Add(const Tally& tally) {
   counters_.weighted_updates += tally.weighted_updates;
   counters_.loss += tally.loss;
   counters_.streak = tally.updates > 0 ? 0 : counters_.streak + tally.examples;
+  if (tally.unlearned) AddUnlearned();
   AddToDrift(tally);
   AddToTheorem(tally);
   if (tally.mistakes == 0) return;
   // A stretch ends with its mistake, so the mistake is the last example counted.
   window_.push_back({counters_.examples, tally.risk});
   while (window_.front().example + kWindow <= counters_.examples) window_.pop_front();
+}
+
+// Wrong, or not right by enough, and nothing changed: no run of right answers goes through it, and
+// no pass does without a change.
+void Progress::AddUnlearned() {
+  counters_.streak = 0;
+  counters_.converged_at.reset();
+  counters_.unlearned_at = counters_.updates;
 }
 
 void Progress::AddPass(const PassSummary& pass) {
@@ -101,7 +110,7 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
   ReportWindow(report);
   report.drift_window_examples = adwin_.size();
   report.drift_window_error = adwin_.error();
-  ReportErrorCeiling(report);
+  ReportErrorCeiling(context, report);
   if (TheoremApplies(context)) ReportTheorem(squared_norm, context, report);
   ReportAnalysis(context, report);
   report.state = State(report);
@@ -123,9 +132,11 @@ void Progress::ReportWindow(Report& report) const {
   report.window_risk = risk / static_cast<double>(report.window_examples);
 }
 
-// For examples drawn independently; a marked pass says that they come again.
-void Progress::ReportErrorCeiling(Report& report) const {
+// For examples drawn independently; a marked pass says that they come again. It is of the weights
+// that had the run, and of their first run: the longest of several is longer by luck.
+void Progress::ReportErrorCeiling(const TheoremContext& context, Report& report) const {
   if (counters_.updates == 0 || counters_.streak == 0 || counters_.last_pass.has_value()) return;
+  if (context.answers_otherwise || counters_.unlearned_at == counters_.updates) return;
   const auto k = static_cast<double>(counters_.updates);
   const double ceiling =
       std::log(k * (k + 1) / kErrorCeilingDelta) / static_cast<double>(counters_.streak);

@@ -62,6 +62,8 @@ struct Counters {
   std::optional<PassSummary> last_pass;
   // Updates there had been when the latest pass that changed nothing ended.
   std::optional<uint64_t> converged_at;
+  // Updates there had been when an example last called for one that could not be made.
+  std::optional<uint64_t> unlearned_at;
   // Sum over the updates of their largest change to a weight, while all changes were whole numbers:
   // up to 2^24 float32 holds every weight exactly. Infinity: arithmetic may have rounded.
   double whole_steps = 0;
@@ -117,6 +119,8 @@ struct TheoremContext {
   double step_size = 1;
   // gamma_0; 0: none.
   double margin_of_interest = 0;
+  // See CatalogueEntry.
+  bool answers_otherwise = false;
   // The model's sample: how many different examples it holds, and whether they are all that the
   // model judged.
   uint64_t sampled = 0;
@@ -158,10 +162,11 @@ class Progress {
 
  private:
   void AddToDrift(const Tally& tally);
+  void AddUnlearned();
   void AddToTheorem(const Tally& tally);
   void ReportWindow(Report& report) const;
   void ReportTheorem(double squared_norm, const TheoremContext& context, Report& report) const;
-  void ReportErrorCeiling(Report& report) const;
+  void ReportErrorCeiling(const TheoremContext& context, Report& report) const;
   // The theorem speaks of this run.
   bool TheoremApplies(const TheoremContext& context) const {
     return context.applies && counters_.weighted_updates == 0 && counters_.adoptions == 0;

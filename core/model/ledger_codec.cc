@@ -138,6 +138,7 @@ storage::Counters ToStorage(const Counters& counters) {
   stored.set_weighted_examples(counters.weighted_examples);
   stored.set_weighted_updates(counters.weighted_updates);
   if (counters.converged_at.has_value()) stored.set_converged_at(*counters.converged_at);
+  if (counters.unlearned_at.has_value()) stored.set_unlearned_at(*counters.unlearned_at);
   stored.set_whole_steps(counters.whole_steps);
   stored.set_not_separable(counters.not_separable);
   stored.set_rounding(counters.rounding);
@@ -176,6 +177,7 @@ Counters FromStorage(const storage::Counters& stored) {
                                    ? stored.weighted_examples()
                                    : std::min<uint64_t>(counters.examples, 1);
   if (stored.has_converged_at()) counters.converged_at = stored.converged_at();
+  if (stored.has_unlearned_at()) counters.unlearned_at = stored.unlearned_at();
   counters.whole_steps = stored.whole_steps();
   counters.not_separable = stored.not_separable();
   counters.rounding = stored.rounding();

@@ -81,7 +81,10 @@ uint64_t Model::revision() const {
 }
 
 TheoremContext Model::MakeTheoremContext() const {
-  return {theorem_, settings_.learner.step_size, margin_of_interest_};
+  return {.applies = theorem_,
+          .step_size = settings_.learner.step_size,
+          .margin_of_interest = margin_of_interest_,
+          .answers_otherwise = FindLearner(settings_.learner.kind).answers_otherwise};
 }
 
 Report Model::MakeReport() const {

@@ -38,7 +38,8 @@ const ModelFamily kModelFamilies[] = {
      kGauge, [](M m) { return m.in_memory ? Value(m.report.window_examples) : Value(); }},
     {"perceptrond_model_window_risk", "Perceptron risk per example, over the window.", kGauge,
      [](M m) { return m.report.window_risk; }},
-    {"perceptrond_model_streak_examples", "Correct answers in a row since the last update.", kGauge,
+    {"perceptrond_model_streak_examples",
+     "Correct answers in a row since the last update, or since one that could not be made.", kGauge,
      [](M m) { return Value(m.report.counters.streak); }},
     {"perceptrond_model_weight_norm", "Euclidean norm of the weights.", kGauge,
      [](M m) { return m.report.weight_norm; }},
@@ -100,8 +101,8 @@ const ModelFamily kModelFamilies[] = {
      "1 if the examples are proven to have no separator, else 0.", kGauge,
      [](M m) { return Flag(m.report.not_separable); }},
     {"perceptrond_model_error_ceiling_ratio",
-     "With 95 % confidence the present weights err on at most this share of examples like those of "
-     "the streak.",
+     "With 95 % confidence the model errs on at most this share of examples like those of the "
+     "streak. Absent where that is not proven.",
      kGauge, [](M m) { return m.report.error_ceiling; }},
     {"perceptrond_model_mean_loss", "The learner's own loss per example judged.", kGauge,
      [](M m) { return m.report.mean_loss; }},
