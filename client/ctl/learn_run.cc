@@ -63,6 +63,7 @@ Outcome LearnRun::Open() {
     return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
+  kind_ = model->learner().kind();
   if (options_.producer.empty() && !options_.unnumbered) lease_ = std::make_unique<ProducerLease>();
   CatchInterrupts();
   absl::StatusOr<std::unique_ptr<LearnStream>> stream =
@@ -131,7 +132,7 @@ Outcome LearnRun::MarkPass(int64_t pass) {
   if (lease_ != nullptr) summary->set_number(pass);
   summary_.passes.push_back(*std::move(summary));
   if (!globals_.json()) {
-    Print(DescribePass(summary_.passes.back()) + "\n");
+    Print(DescribePass(summary_.passes.back(), kind_) + "\n");
     std::fflush(stdout);
   }
   return {};

@@ -101,6 +101,33 @@ TEST(Report, BeginsWithTheState) {
   EXPECT_THAT(first(v1::CONVERGENCE_STATE_UNSPECIFIED), HasSubstr("examples seen"));
 }
 
+// The averaged perceptron's, the pocket's and the voted perceptron's answers may err on what the
+// weights they learn with have right.
+TEST(Report, OfARuleThatAnswersWithOtherWeightsSaysWhoseHaveConverged) {
+  for (int kind = v1::LearnerKind_MIN; kind <= v1::LearnerKind_MAX; ++kind) {
+    v1::Model model;
+    model.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(kind));
+    model.mutable_report()->set_state(v1::CONVERGENCE_STATE_CONVERGED);
+    v1::PassSummary& pass = *model.mutable_report()->mutable_last_pass();
+    pass.set_examples(4);
+    pass.set_converged(true);
+    pass.set_margin(0.5);
+    const std::string text = DescribeReport(model);
+    const bool otherwise = kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON ||
+                           kind == v1::LEARNER_KIND_POCKET ||
+                           kind == v1::LEARNER_KIND_VOTED_PERCEPTRON;
+    if (otherwise) {
+      EXPECT_THAT(text, HasSubstr("no update came since; it answers with other weights than it "
+                                  "learns with, which may still err\n"));
+      EXPECT_THAT(text, HasSubstr("converged: the weights it learns with have every example right "
+                                  "with margin 0.5; its answers may still err\n"));
+    } else {
+      EXPECT_THAT(text, Not(HasSubstr("may still err")));
+      EXPECT_THAT(text, HasSubstr("converged: every example is right with margin 0.5\n"));
+    }
+  }
+}
+
 TEST(Report, SaysTheErrorCeilingTheLossAndDriftOnlyWhereThereAreSome) {
   v1::Model model;
   model.mutable_report()->mutable_drift()->set_window_examples(9);

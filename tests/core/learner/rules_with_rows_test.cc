@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
 #include "tests/support/papers_with_rows.h"
+#include "tests/support/separable.h"
 #include "tests/support/shared_data.h"
 
 namespace perceptrond {
@@ -220,6 +221,48 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   // What rounding may add to a score in the kernel's space is not known: no margin is claimed.
   EXPECT_FALSE(lone.model->MakeReport().counters.last_pass->margin.has_value());
   EXPECT_FALSE(lone.model->MakeReport().margin_floor.has_value());
+}
+
+size_t Wrong(const LoneModel& lone, const Columns& columns) {
+  const Batch batch = columns.batch();
+  const PredictOutcome answers = lone.Predict(columns.unlabelled());
+  size_t wrong = 0;
+  for (size_t i = 0; i < batch.rows(); ++i) wrong += answers.labels[i] != batch.labels[i] ? 1 : 0;
+  return wrong;
+}
+
+// Passes until one changes nothing, and then as many as there were: no run before can have been
+// longer than the converged weights' is by then.
+size_t WrongOnceConverged(LoneModel& lone, const Columns& columns) {
+  int64_t passes = 1;
+  while (!lone.Learn(columns.batch(), passes).pass->converged) ++passes;
+  for (int64_t more = 1; more <= passes; ++more) lone.Learn(columns.batch(), passes + more);
+  return Wrong(lone, columns);
+}
+
+v1::Model Ratchet(uint32_t dimension, uint32_t examples) {
+  v1::Model settings = DenseSettings("ratchet", dimension);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_POCKET);
+  settings.mutable_learner()->set_ratchet_examples(examples);
+  return settings;
+}
+
+// Also where those kept cannot tell the pocket's weights from the converged ones.
+TEST(PocketRatchet, WeightsThatSeparateEverythingGetIntoThePocketInTheEnd) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    const Columns columns(testing::MakeSeparable(seed, 300, 4, 0.02, 1).examples);
+    for (const uint32_t kept : {1U, 3U, 10U, 100U, 1000U}) {
+      LoneModel lone(Ratchet(4, kept));
+      EXPECT_EQ(WrongOnceConverged(lone, columns), 0U) << "seed " << seed << " kept " << kept;
+    }
+  }
+}
+
+TEST(PocketRatchet, MushroomsAreAllRightOnceItHasConverged) {
+  const auto path = testing::FindSharedData("agaricus.train");
+  if (!path.has_value()) GTEST_SKIP() << "the shared data sets are not here";
+  LoneModel lone(Ratchet(127, 1000));
+  EXPECT_EQ(WrongOnceConverged(lone, Columns(testing::ReadSvmlight(*path).examples)), 0U);
 }
 
 // The theorem's first half, ||f||^2 <= k R^2, holds in one space and not between two.
