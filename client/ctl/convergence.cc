@@ -73,6 +73,10 @@ void Errors(const v1::ConvergenceReport& report, std::string* out) {
   if (report.has_mean_loss()) {
     absl::StrAppendFormat(out, "  mean loss %g an example\n", report.mean_loss());
   }
+  if (report.has_window_risk()) {
+    absl::StrAppendFormat(out, "  perceptron risk over the last %d examples %g an example\n",
+                          report.window_examples(), report.window_risk());
+  }
   if (report.has_error_ceiling()) {
     absl::StrAppend(out, "  with 95 % confidence errs on at most ", Percent(report.error_ceiling()),
                     " of examples like the latest\n");
@@ -155,6 +159,9 @@ std::string DescribePass(const v1::PassSummary& pass, v1::LearnerKind kind) {
   }
   absl::StrAppend(&text, ", ", DescribeUpdates(pass.updates(), pass.mistakes()));
   if (pass.rejected() > 0) absl::StrAppendFormat(&text, ", %d refused", pass.rejected());
+  // Nothing is wrong where there is none.
+  if (pass.risk() > 0 && pass.examples() > 0)
+    absl::StrAppendFormat(&text, ", risk %g an example", pass.risk() / examples);
   if (!pass.converged()) return text;
   const bool otherwise = AnswersOtherwise(kind);
   absl::StrAppend(

@@ -46,6 +46,8 @@ LearnOptions LearnRun::StreamOptions() {
   options.passes_before = options_.passes_before;
   options.rows_per_message = options_.batch;
   options.window_messages = options_.window;
+  // For the line of progress.
+  options.with_report = ProgressColumns().has_value();
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
   options.on_result = [this](const LearnAnswer& answer) { TakeAnswer(answer); };
@@ -169,7 +171,8 @@ void LearnRun::DrawProgress(int64_t pass) {
   position.pass = pass;
   if (!options_.until_converged) position.passes = MostPasses();
   position.read = input_->fraction();
-  const Progress progress = LearnProgress(position, stream_->totals(), absl::Now() - started_);
+  const Progress progress =
+      LearnProgress(position, stream_->totals(), absl::Now() - started_, stream_->report());
   ShowProgress(ProgressLine(progress, *columns));
 }
 

@@ -117,6 +117,13 @@ const ModelFamily kModelFamilies[] = {
        const auto& pass = m.report.counters.last_pass;
        return pass ? Value(pass->mistakes) : Value();
      }},
+    {"perceptrond_model_last_pass_risk",
+     "Perceptron risk of the latest pass that a producer marked: the sum of max(0, -y s) over it.",
+     kGauge,
+     [](M m) {
+       const auto& pass = m.report.counters.last_pass;
+       return pass ? Value(pass->risk) : Value();
+     }},
     {"perceptrond_model_last_pass_converged",
      "1 if the latest pass that a producer marked changed nothing, else 0.", kGauge,
      [](M m) {

@@ -101,6 +101,23 @@ TEST(Report, BeginsWithTheState) {
   EXPECT_THAT(first(v1::CONVERGENCE_STATE_UNSPECIFIED), HasSubstr("examples seen"));
 }
 
+TEST(Report, SaysTheRiskOfTheWindowAndOfThePass) {
+  v1::Model model;
+  EXPECT_THAT(DescribeReport(model), Not(HasSubstr("risk")));
+  model.mutable_report()->set_window_examples(200);
+  model.mutable_report()->set_window_risk(0.25);
+  v1::PassSummary& pass = *model.mutable_report()->mutable_last_pass();
+  pass.set_number(2);
+  pass.set_examples(150);
+  pass.set_mistakes(3);
+  pass.set_updates(3);
+  pass.set_risk(1.5);
+  const std::string text = DescribeReport(model);
+  EXPECT_THAT(text, HasSubstr("  perceptron risk over the last 200 examples 0.25 an example\n"));
+  EXPECT_THAT(text, HasSubstr("  pass 2: 150 examples, 3 mistakes (2.00%), 3 updates, risk 0.01 an "
+                              "example\n"));
+}
+
 // The averaged perceptron's, the pocket's and the voted perceptron's answers may err on what the
 // weights they learn with have right.
 TEST(Report, OfARuleThatAnswersWithOtherWeightsSaysWhoseHaveConverged) {
