@@ -72,11 +72,12 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
 
 }  // namespace
 
-std::string DescribeAnalysis(const v1::Analysis& analysis) {
+std::string DescribeAnalysis(const v1::Analysis& analysis, bool composition) {
   std::string text = absl::StrCat("analysis at revision ", analysis.revision(), " ", Of(analysis),
                                   ": ", Verdict(analysis));
   if (analysis.complete() && analysis.has_current() && !analysis.current())
-    absl::StrAppend(&text, "; others came since");
+    absl::StrAppend(&text, "; others came since",
+                    composition ? ", or its components learned and answer otherwise" : "");
   return text;
 }
 

@@ -181,7 +181,9 @@ std::string DescribeReport(const v1::Model& model) {
   Drift(report.drift(), &text);
   Margins(model, &text);
   if (report.has_analysis()) {
-    absl::StrAppend(&text, "  ", DescribeAnalysis(report.analysis()), "\n");
+    absl::StrAppend(&text, "  ",
+                    DescribeAnalysis(report.analysis(), model.feature_space().has_composition()),
+                    "\n");
   }
   if (report.has_last_pass())
     absl::StrAppend(&text, "  ", DescribePass(report.last_pass(), model.learner().kind()), "\n");

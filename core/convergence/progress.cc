@@ -15,6 +15,7 @@ constexpr double kNormError = 1e-12;
 }  // namespace
 
 void Progress::Add(const Tally& tally) {
+  AddComponents(tally);
   counters_.examples += tally.examples;
   counters_.mistakes += tally.mistakes;
   counters_.updates += tally.updates;
@@ -33,6 +34,16 @@ void Progress::Add(const Tally& tally) {
   // A stretch ends with its mistake, so the mistake is the last example counted.
   window_.push_back({counters_.examples, tally.risk});
   while (window_.front().example + kWindow <= counters_.examples) window_.pop_front();
+}
+
+// A pass before was over other features.
+void Progress::AddComponents(const Tally& tally) {
+  if (tally.examples == 0 || tally.components == counters_.components) return;
+  if (counters_.examples > 0) {
+    ++counters_.component_changes;
+    counters_.converged_at.reset();
+  }
+  counters_.components = tally.components;
 }
 
 // Wrong, or not right by enough, and nothing changed: no run of right answers goes through it, and
@@ -113,7 +124,7 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
   ReportErrorCeiling(context, report);
   if (TheoremApplies(context)) ReportTheorem(squared_norm, context, report);
   ReportAnalysis(context, report);
-  report.state = State(report);
+  report.state = State(context, report);
   return report;
 }
 
@@ -136,7 +147,8 @@ void Progress::ReportWindow(Report& report) const {
 // that had the run, and of their first run: the longest of several is longer by luck.
 void Progress::ReportErrorCeiling(const TheoremContext& context, Report& report) const {
   if (counters_.updates == 0 || counters_.streak == 0 || counters_.last_pass.has_value()) return;
-  if (context.answers_otherwise || counters_.unlearned_at == counters_.updates) return;
+  if (context.answers_otherwise || !OneData(context) || counters_.unlearned_at == counters_.updates)
+    return;
   const auto k = static_cast<double>(counters_.updates);
   const double ceiling =
       std::log(k * (k + 1) / kErrorCeilingDelta) / static_cast<double>(counters_.streak);
@@ -180,8 +192,10 @@ void Progress::ReportFloor(double floor, double squared_radius, const TheoremCon
 void Progress::ReportAnalysis(const TheoremContext& context, Report& report) const {
   if (!counters_.analysis.has_value()) return;
   const AnalysisRecord& analysis = *counters_.analysis;
-  report.analysis_current =
-      analysis.complete && context.sample_complete && context.sampled == analysis.examples;
+  if (!ComponentsKnown(context)) return;
+  report.analysis_current = OneData(context) && analysis.complete && context.sample_complete &&
+                            context.sampled == analysis.examples;
+  if (!OneData(context)) return;
   const double ceiling = counters_.analysis_ceiling;
   if (counters_.analysis_not_separable) {
     report.not_separable = true;
@@ -220,13 +234,17 @@ void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) 
   if (most >= counters_.updates) report.updates_left = most - counters_.updates;
 }
 
-ConvergenceState Progress::State(const Report& report) const {
+std::optional<ConvergenceState> Progress::State(const TheoremContext& context,
+                                                const Report& report) const {
   if (report.not_separable.value_or(false)) return ConvergenceState::kNotSeparable;
   if (report.margin_refuted.value_or(false)) return ConvergenceState::kRefuted;
   const DriftSummary& drift = counters_.drift;
   if (drift.detected > 0 && counters_.examples - drift.last_example < kWindow)
     return ConvergenceState::kDrifting;
-  if (counters_.converged_at == counters_.updates) return ConvergenceState::kConverged;
+  // What was proven of the data is not known to be true any more either.
+  if (!ComponentsKnown(context)) return std::nullopt;
+  if (counters_.converged_at == counters_.updates && ComponentsStand(context))
+    return ConvergenceState::kConverged;
   return ConvergenceState::kLearning;
 }
 

@@ -50,7 +50,9 @@ class Model::Learning {
         rule_(FindLearner(model.settings_.learner.kind)),
         kernel_(model.settings_.learner),
         counts_examples_(rule_.counts_examples),
-        batches_((rule_.options & kTakesMiniBatch) != 0) {}
+        batches_((rule_.options & kTakesMiniBatch) != 0) {
+    StartStretch();
+  }
 
   absl::Status Run() {
     ReaderMutexLock gate(&model_.gate_);
@@ -287,7 +289,7 @@ class Model::Learning {
     update.new_names = new_names;
     update.squared_norm = model_.learner_->augmented_squared_norm();
     update.new_class = new_class;
-    update.theorem = model_.MakeTheoremContext();
+    update.theorem = model_.MakeTheoremContext(call_.components);
     if (model_.ledger_.retention().keeps_updates()) {
       update.retained = std::make_shared<const RetainedRow>(SeenExample{row, target.label, {}});
       update.score = Saturate(judgement.score);
@@ -315,7 +317,7 @@ class Model::Learning {
     update.batch_end = true;
     if (counts_examples_) update.age = age;
     update.squared_norm = learner.augmented_squared_norm();
-    update.theorem = model_.MakeTheoremContext();
+    update.theorem = model_.MakeTheoremContext(call_.components);
     model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update, Offers());
     StartStretch();
     return absl::OkStatus();
@@ -387,6 +389,7 @@ class Model::Learning {
   void StartStretch() {
     candidates_.clear();
     tally_ = Tally();
+    tally_.components = call_.components;
     pending_ = 0;
   }
 
@@ -465,6 +468,7 @@ absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   LearnCall answers = call;
   answers.batch = composed.batch;
   answers.refused = composed.refused;
+  answers.components = composed.stamp;
   return Learning(*this, answers, outcome).Run();
 }
 

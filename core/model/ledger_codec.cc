@@ -156,6 +156,8 @@ storage::Counters ToStorage(const Counters& counters) {
     stored.set_analysis_ceiling(counters.analysis_ceiling);
   stored.set_analysis_not_separable(counters.analysis_not_separable);
   stored.set_adoptions(counters.adoptions);
+  if (counters.components.has_value()) stored.set_components(*counters.components);
+  stored.set_component_changes(counters.component_changes);
   return stored;
 }
 
@@ -192,6 +194,8 @@ Counters FromStorage(const storage::Counters& stored) {
   if (stored.has_analysis_ceiling()) counters.analysis_ceiling = stored.analysis_ceiling();
   counters.analysis_not_separable = stored.analysis_not_separable();
   counters.adoptions = stored.adoptions();
+  if (stored.has_components()) counters.components = stored.components();
+  counters.component_changes = stored.component_changes();
   return counters;
 }
 
@@ -207,6 +211,7 @@ storage::PassProgress ToStorage(const PassProgress& pass) {
   stored.set_squared_radius(pass.squared_radius);
   stored.set_start_revision(pass.start_revision);
   stored.set_changed(pass.changed);
+  if (pass.components.has_value()) stored.set_components(*pass.components);
   return stored;
 }
 
@@ -223,6 +228,7 @@ PassProgress FromStorage(const storage::PassProgress& stored) {
   pass.squared_radius = stored.squared_radius();
   pass.start_revision = stored.start_revision();
   pass.changed = stored.changed();
+  if (stored.has_components()) pass.components = stored.components();
   return pass;
 }
 

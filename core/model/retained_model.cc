@@ -13,8 +13,12 @@
 namespace perceptrond {
 
 Model::RetainedView Model::MakeRetainedView() const {
+  const std::optional<AnswerStamp> components = StampComponents(/*load=*/true);
   ReaderMutexLock lock(&mutex_);
-  return {ledger_.retention().Copy(), revision_};
+  RetainedView view{ledger_.retention().Copy(), revision_};
+  if (!settings_.components.empty() && ledger_.examples() > 0 && ledger_.components() != components)
+    view.examples.complete = false;
+  return view;
 }
 
 std::vector<std::string> Model::FeatureNames(std::span<const uint32_t> numbers) const {

@@ -46,6 +46,17 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
       CtlOut("predict xor - --format svmlight --index-base 1 --summary", table({-1, 1, 1, -1}))
           .exit_code,
       0);
+  // What it claims was of what they answered then.
+  ASSERT_EQ(Ctl("create claims --compose or,nand --retain-sample 10").exit_code, 0);
+  EXPECT_EQ(Ctl("learn claims --analyze" + options, table({-1, 1, 1, -1})).exit_code, 0);
+  const std::string before = Ctl("get claims").out;
+  EXPECT_THAT(before, ::testing::HasSubstr("\n  converged"));
+  EXPECT_THAT(before, ::testing::HasSubstr("more updates until it has converged"));
+  EXPECT_EQ(Ctl("learn or - --format svmlight --index-base 1", "-1 1:0 2:1\n").exit_code, 0);
+  const std::string after = Ctl("get claims").out;
+  EXPECT_THAT(after, ::testing::HasSubstr("\n  learning"));
+  EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more updates until it has converged")));
+  EXPECT_THAT(after, ::testing::HasSubstr("or its components learned and answer otherwise"));
   const CommandResult refused = Ctl("delete or");
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.out, ::testing::HasSubstr("MODEL_IN_USE"));
