@@ -81,6 +81,31 @@ TEST(Report, KeepsAModelsTextsInTheirLines) {
   EXPECT_THAT(text, HasSubstr("-1 ham\\x07, +1 spam\n"));
 }
 
+TEST(PredictSummary, TheMarginOfDataIsTheLeastOfItsExamplesMargins) {
+  PredictSummary summary;
+  const auto text_and_json = [&] { return summary.Text() + summary.Json(); };
+  const auto add = [&](int actual, std::optional<float> distance) {
+    ++summary.examples;
+    summary.confusion.Add(actual, distance.value_or(0) > 0 ? 1 : -1);
+    summary.margin.Add(actual, distance);
+  };
+  summary.examples = 1;
+  EXPECT_THAT(text_and_json(), Not(HasSubstr("margin")));
+  add(1, 2);
+  add(-1, -0.5F);
+  EXPECT_THAT(summary.Text(), HasSubstr("\nmargin 0.5: "));
+  EXPECT_THAT(summary.Json(), HasSubstr(",\"margin\":0.5}"));
+  add(-1, 0);
+  EXPECT_THAT(summary.Text(), HasSubstr("\nmargin 0: "));
+  add(1, -0.25F);
+  add(-1, -3);
+  EXPECT_THAT(summary.Text(), HasSubstr("\nmargin -0.25: "));
+  EXPECT_THAT(summary.Json(), HasSubstr(",\"margin\":-0.25}"));
+  // As of an answer from weights that are zero.
+  add(1, std::nullopt);
+  EXPECT_THAT(text_and_json(), Not(HasSubstr("margin")));
+}
+
 TEST(Report, BeginsWithTheState) {
   v1::Model model;
   const auto first = [&model](v1::ConvergenceState state) {
