@@ -78,7 +78,8 @@ TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
       for (int row = 0; row < 17; ++row, ++id) ASSERT_TRUE(stream->Push(Example(id), id).ok());
       ASSERT_TRUE(stream->MarkPass().ok());
       ASSERT_EQ(stream->report().has_value(), asked);
-      if (asked) EXPECT_EQ(stream->report()->examples(), server.producer("p").account.size());
+      if (!asked) continue;
+      EXPECT_EQ(stream->report()->examples(), server.producer("p").account.size());
     }
     ASSERT_TRUE(stream->Finish().ok());
   }
