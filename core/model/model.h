@@ -67,6 +67,8 @@ struct LearnOutcome {
   std::vector<uint64_t> update_revisions;
   std::vector<RefusedRow> refused;
   std::optional<PassSummary> pass;
+  // Of a composition: one an input, at which its model was asked.
+  std::vector<uint64_t> component_revisions;
 
   void Clear();
 };
@@ -87,6 +89,8 @@ struct PredictOutcome {
   std::vector<float> class_scores;
   std::vector<float> class_probabilities;
   std::vector<RefusedRow> refused;
+  // Of a composition: one an input, at which its model was asked.
+  std::vector<uint64_t> component_revisions;
 
   void Clear();
 };

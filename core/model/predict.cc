@@ -48,6 +48,7 @@ void PredictOutcome::Clear() {
   class_scores.clear();
   class_probabilities.clear();
   refused.clear();
+  component_revisions.clear();
 }
 
 absl::Status Model::CheckAnswers(uint64_t min_revision) const {
@@ -67,6 +68,7 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
   if (!status.ok()) return status;
   status = PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
   outcome.stamp = CombineStamps(outcome.stamp, composed.stamp);
+  outcome.component_revisions = std::move(composed.revisions);
   return status;
 }
 
