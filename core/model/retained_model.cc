@@ -15,9 +15,11 @@ namespace perceptrond {
 Model::RetainedView Model::MakeRetainedView() const {
   const std::optional<AnswerStamp> components = StampComponents(/*load=*/true);
   ReaderMutexLock lock(&mutex_);
+  // Before the copy: what comes between makes that incomplete by itself.
+  const bool stand =
+      settings_.components.empty() || ledger_.examples() == 0 || ledger_.components() == components;
   RetainedView view{ledger_.retention().Copy(), revision_};
-  if (!settings_.components.empty() && ledger_.examples() > 0 && ledger_.components() != components)
-    view.examples.complete = false;
+  view.examples.complete = view.examples.complete && stand;
   return view;
 }
 
