@@ -58,8 +58,8 @@ const char* StageInWords(v1::AnalysisStage stage) {
 void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out) {
   if (!result.has_update_bound()) return;
   absl::StrAppendFormat(out,
-                        "  (R/margin)^2 = %.4f: no perceptron that starts from zero makes more "
-                        "updates over them\n",
+                        "  (R/margin)^2 = %.4f: no perceptron that starts from zero, every example "
+                        "counting 1, makes more updates over them\n",
                         result.update_bound());
   if (!result.analysis().complete() || result.has_adopted_revision()) return;
   absl::StrAppendFormat(

@@ -185,8 +185,12 @@ std::string DescribeReport(const v1::Model& model) {
                     DescribeAnalysis(report.analysis(), model.feature_space().has_composition()),
                     "\n");
   }
-  if (report.has_last_pass())
-    absl::StrAppend(&text, "  ", DescribePass(report.last_pass(), model.learner().kind()), "\n");
+  if (report.has_last_pass()) {
+    const bool over =
+        report.last_pass().converged() && report.state() == v1::CONVERGENCE_STATE_LEARNING;
+    absl::StrAppend(&text, "  ", DescribePass(report.last_pass(), model.learner().kind()),
+                    over ? "; it is learning again" : "", "\n");
+  }
   return text;
 }
 

@@ -170,6 +170,17 @@ TEST(Report, OfARuleThatAnswersWithOtherWeightsSaysWhoseHaveConverged) {
   }
 }
 
+TEST(Report, ThatAPassConvergedIsNotSaidAsIfItWereStillSo) {
+  v1::Model model;
+  model.mutable_report()->mutable_last_pass()->set_examples(4);
+  model.mutable_report()->mutable_last_pass()->set_converged(true);
+  model.mutable_report()->set_state(v1::CONVERGENCE_STATE_CONVERGED);
+  EXPECT_THAT(DescribeReport(model), HasSubstr("converged: every example is right\n"));
+  model.mutable_report()->set_state(v1::CONVERGENCE_STATE_LEARNING);
+  EXPECT_THAT(DescribeReport(model),
+              HasSubstr("converged: every example is right; it is learning again\n"));
+}
+
 TEST(Report, SaysTheErrorCeilingTheLossAndDriftOnlyWhereThereAreSome) {
   v1::Model model;
   model.mutable_report()->mutable_drift()->set_window_examples(9);
