@@ -67,7 +67,14 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
     answer.result.set_message_number(messages_);
     if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
   }
-  answer.bytes = std::max(bytes, answer.result.ByteSizeLong());
+  size_t answered = answer.result.ByteSizeLong();
+  if (with_report_) {
+    // Now, and not when it is sent: by then it might tell of what is not durable yet.
+    answer.report = std::make_unique<v1::ConvergenceReport>();
+    ToProto((*model)->MakeReport(), *answer.report);
+    answered += answer.report->ByteSizeLong();
+  }
+  answer.bytes = std::max(bytes, answered);
   ++messages_;
   {
     MutexLock lock(&mutex_);
@@ -96,6 +103,7 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   }
   if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
   detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
+  with_report_ = request.with_report();
   return absl::OkStatus();
 }
 
@@ -206,6 +214,8 @@ bool LearnSession::Take(Response& response) {
   for (; ready_answers_ > 0; --ready_answers_) {
     bytes_ -= answers_.front().bytes;
     response.add_results()->Swap(&answers_.front().result);
+    // That of the last stays.
+    response.set_allocated_report(answers_.front().report.release());
     answers_.pop_front();
   }
   return true;
