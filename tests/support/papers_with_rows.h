@@ -147,8 +147,10 @@ class PaperForgetron final : public Paper {
     return kept;
   }
   double K(const Kept& x, const Kept& z) const {
-    Vector a;
-    Vector b;
+    Vector& a = places_[0];
+    Vector& b = places_[1];
+    a.clear();
+    b.clear();
     auto i = x.x.begin();
     for (const auto& [place, value] : z.x) {
       for (; i != x.x.end() && i->first < place; ++i) {
@@ -209,6 +211,8 @@ class PaperForgetron final : public Paper {
   uint64_t mistakes_ = 0;
   double damage_ = 0;
   double largest_ = 0;
+  // Where K lays two examples side by side.
+  mutable Vector places_[2];
 };
 
 }  // namespace perceptrond::testing
