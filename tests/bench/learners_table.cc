@@ -63,7 +63,8 @@ void PrintCounterparts(v1::LearnerKind kind, const DataSet& data) {
   for (const Counterpart& one : Counterparts()) {
     if (one.ours.kind != kind || !Print(one.other, data)) continue;
     if (one.ours.paper == nullptr)
-      Print("– ours: `" + one.ours.note + "`", MeasureOurs(one.ours, data, one.how));
+      Print("– ours" + (one.ours.note.empty() ? "" : ": `" + one.ours.note + "`"),
+            MeasureOurs(one.ours, data, one.how));
     else
       Print("– that rule in float64", MeasurePaper(one.ours, data, one.how));
   }
