@@ -80,8 +80,6 @@ inline std::vector<PaperRule> PaperRules() {
        [](v1::Learner&) {}, " (C = 1, the default)"},
       {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<PaperPassiveAggressive>(2, 1.0),
        [](v1::Learner&) {}, " (C = 1, the default)"},
-      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<PaperLogistic>(1.0), [](v1::Learner&) {},
-       " (eta = 1, the default)"},
       {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<PaperForgetron>(&UnitGaussian, size_t{100}),
        [](v1::Learner& learner) { learner.set_budget(100); }, " (Gaussian, budget 100)"}};
 }
