@@ -69,6 +69,12 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   }
   answer.bytes =
       answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
+  if (with_report_) {
+    // Now, and not when it is sent: by then it might tell of what is not durable yet.
+    answer.report = std::make_unique<v1::ConvergenceReport>();
+    ToProto((*model)->MakeReport(), *answer.report);
+    answer.bytes += answer.report->ByteSizeLong();
+  }
   ++messages_;
   auto pace = Committer::Pace::kAtOnce;
   {
@@ -111,6 +117,7 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   }
   if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
   detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
+  with_report_ = request.with_report();
   return absl::OkStatus();
 }
 
@@ -223,6 +230,8 @@ bool LearnSession::Take(Response& response) {
   for (; ready_answers_ > 0; --ready_answers_) {
     bytes_ -= answers_.front().bytes;
     response.add_results()->Swap(&answers_.front().result);
+    // That of the last stays.
+    response.set_allocated_report(answers_.front().report.release());
     answers_.pop_front();
   }
   return true;

@@ -48,6 +48,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
  private:
   struct Answer {
     ::perceptron::v1::LearnResult result;
+    // Null: the stream asked for none.
+    std::unique_ptr<::perceptron::v1::ConvergenceReport> report;
     size_t bytes = 0;
   };
 
@@ -77,6 +79,7 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   std::string producer_id_;
   std::shared_ptr<Producer> producer_;
   bool detail_ = true;
+  bool with_report_ = false;
   int64_t messages_ = 0;
   // The number of the next example, unless a message says otherwise.
   int64_t next_offset_ = 0;

@@ -139,7 +139,10 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
 }
 
 void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
+  const uint64_t changes = progress_.counters().component_changes;
   progress_.Add(tally);
+  // Those before are held as they were, not as the components would answer to them.
+  if (progress_.counters().component_changes > changes) retention_.Miss();
   producer.pass.Add(tally, revision);
   producer.next_offset += rows;
   Touch(producer);
@@ -201,8 +204,9 @@ History Ledger::history() {
   return history_;
 }
 
-Curves Ledger::MakeCurves(double squared_norm, const TheoremContext& context) {
+Curves Ledger::MakeCurves(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
+  AddSample(context);
   Curves curves{history_.points(), progress_.MakeReport(squared_norm, context)};
   const HistoryPoint present = PointOf(curves.report);
   // More examples, and a floor perhaps, than when the update was made.
@@ -231,6 +235,9 @@ PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revisio
     forgotten.number = number;
     return forgotten;
   }
+  // Others were judged since, by other answers of components.
+  if (producer.pass.examples > 0 && producer.pass.components != progress_.counters().components)
+    producer.pass.changed = true;
   PassSummary summary = producer.pass.End(number, revision, norm);
   producer.passes = number;
   producer.pass = PassProgress();
@@ -270,6 +277,11 @@ uint64_t Ledger::examples() {
   return progress_.counters().examples;
 }
 
+std::optional<uint64_t> Ledger::components() {
+  MutexLock lock(&mutex_);
+  return progress_.counters().components;
+}
+
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
   return producers_bytes_ + newcomers_.size() * sizeof(Producer) + records_bytes_ +
@@ -278,10 +290,14 @@ size_t Ledger::memory_bytes() {
 
 Report Ledger::MakeReport(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
+  AddSample(context);
+  return progress_.MakeReport(squared_norm, context);
+}
+
+void Ledger::AddSample(TheoremContext& context) const {
   const RetentionStanding standing = retention_.Standing();
   context.sampled = standing.sampled;
   context.sample_complete = standing.complete;
-  return progress_.MakeReport(squared_norm, context);
 }
 
 }  // namespace perceptrond
