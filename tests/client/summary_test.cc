@@ -214,7 +214,8 @@ TEST(PredictionLine, HasTheProbabilityWhereThereIsOne) {
   EXPECT_EQ(
       PredictionJsonLine(AnswerToRow(message, 0, nullptr)),
       "{\"scores\":[-1],\"labels\":[-1],\"distances\":[-0.5],\"revision\":\"7\",\"errors\":[],"
-      "\"probabilities\":[0.25],\"classScores\":[],\"classProbabilities\":[]}\n");
+      "\"probabilities\":[0.25],\"classScores\":[],\"classProbabilities\":[],"
+      "\"componentRevisions\":[]}\n");
 }
 
 TEST(PredictionLine, SaysWhyARowWasRefusedAlsoWithDetailsThatNobodyKnows) {
