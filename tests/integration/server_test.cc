@@ -60,20 +60,6 @@ TEST_F(ServerProcessTest, ReflectionNamesTheServices) {
   EXPECT_THAT(answers[0], ::testing::HasSubstr("perceptron.v1.LearningService"));
 }
 
-// Whether the server has begun to answer calls of this method, by its metrics.
-bool HasStarted(int metrics_port, const std::string& method) {
-  const CommandResult metrics =
-      RunCommand("curl -sf http://127.0.0.1:" + std::to_string(metrics_port) + "/metrics");
-  std::istringstream lines(metrics.out);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("grpc_server_started_total{", 0) == 0 &&
-        line.find("grpc_method=\"" + method + "\"") != std::string::npos) {
-      return std::strtod(line.c_str() + line.rfind(' '), nullptr) > 0;
-    }
-  }
-  return false;
-}
-
 TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
   // A map that makes a prediction of many rows take a while.
   v1::Model settings;
@@ -90,7 +76,7 @@ TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
   v1::PredictResponse response;
   grpc::Status status;
   std::thread caller([&] { status = Predict(request, &response); });
-  while (!HasStarted(server_.metrics_port(), "Predict")) {
+  while (StartedCalls(server_.metrics_port(), "Predict") == 0) {
   }
   EXPECT_EQ(server_.Terminate(), 0);
   caller.join();
