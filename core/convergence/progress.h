@@ -78,6 +78,8 @@ struct Counters {
   bool analysis_not_separable = false;
   // Updates that put other weights in the place of those learned.
   uint64_t adoptions = 0;
+  // What the latest of them made; 0 with adoptions: not known.
+  uint64_t adopted_revision = 0;
 };
 
 // A report at one moment: see perceptron.v1.ConvergenceReport, whose fields these are. Absent is
@@ -140,7 +142,7 @@ class Progress {
   void AddRecovered(uint64_t examples) { counters_.examples += examples; }
   void AddAnalysis(const AnalysisRecord& analysis);
   // An update that put other weights in the place of those learned.
-  void AddAdoption();
+  void AddAdoption(uint64_t revision);
 
   const Counters& counters() const { return counters_; }
   // Of the windows, approximately.

@@ -54,6 +54,9 @@ struct CatalogueEntry {
   std::unique_ptr<Learner> (*make_multiclass)(const LearnerSettings& settings,
                                               size_t size) = nullptr;
   Form form = Form::kLinear;
+  // Why its answer cannot be told by past updates (Learner::AnswerShare and AnswerTerms); empty: it
+  // can.
+  absl::string_view no_past = "";
 };
 
 // In the order of their enum values.

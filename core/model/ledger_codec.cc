@@ -154,6 +154,7 @@ storage::Counters ToStorage(const Counters& counters) {
     stored.set_analysis_ceiling(counters.analysis_ceiling);
   stored.set_analysis_not_separable(counters.analysis_not_separable);
   stored.set_adoptions(counters.adoptions);
+  stored.set_adopted_revision(counters.adopted_revision);
   return stored;
 }
 
@@ -185,6 +186,7 @@ Counters FromStorage(const storage::Counters& stored) {
   if (stored.has_analysis_ceiling()) counters.analysis_ceiling = stored.analysis_ceiling();
   counters.analysis_not_separable = stored.analysis_not_separable();
   counters.adoptions = stored.adoptions();
+  counters.adopted_revision = stored.adopted_revision();
   return counters;
 }
 

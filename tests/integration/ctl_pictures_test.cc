@@ -70,6 +70,39 @@ TEST_F(CtlPicturesTest, ExplainGoesOnPastARefusedExample) {
   EXPECT_THAT(said.out, HasSubstr("standard input:3: off, score -2"));
 }
 
+TEST_F(CtlPicturesTest, AfterAnAdoptionExplainCountsNoOlderMistakes) {
+  LearnAnd();
+  ASSERT_EQ(Ctl("analyze and --adopt").exit_code, 0);
+  const std::string explain = "explain and - --format svmlight --index-base 1";
+  const CommandResult before = Ctl(explain, "1:0\n");
+  EXPECT_THAT(before.out, HasSubstr("(the weights adopted at revision 19)"));
+  EXPECT_THAT(before.out, Not(HasSubstr("that made revision")));
+  EXPECT_THAT(before.out, Not(HasSubstr("no longer retained")));
+  // A mistake since.
+  ASSERT_EQ(Ctl("learn and - --format svmlight --index-base 1", "-1 1:1 2:1\n").exit_code, 0);
+  const CommandResult after = Ctl(explain, "1:1 2:1\n");
+  EXPECT_THAT(after.out, HasSubstr("that made revision 20"));
+  EXPECT_THAT(after.out, Not(HasSubstr("that made revision 18")));
+  EXPECT_THAT(after.out, HasSubstr("(the weights adopted at revision 19)"));
+}
+
+TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
+  const std::string file = Write("and.svm", and_);
+  const std::string options = " --format svmlight --index-base 1";
+  for (const std::string rule : {"kernel-perceptron", "voted-perceptron", "arow"}) {
+    Ctl("create " + rule + " --dimension 2 --learner " + rule);
+    Ctl("learn " + rule + " " + file + options + " --passes 3");
+  }
+  const CommandResult kernel = Ctl("explain kernel-perceptron -" + options, "1:1 2:1\n");
+  EXPECT_EQ(kernel.exit_code, 0) << kernel.out;
+  EXPECT_THAT(kernel.out, HasSubstr("not by features: the score of a kernel-perceptron"));
+  EXPECT_THAT(kernel.out, HasSubstr("that made revision 1\n"));
+  EXPECT_THAT(Ctl("explain voted-perceptron -" + options, "1:1 2:1\n").out,
+              HasSubstr("its score is a share of votes"));
+  EXPECT_THAT(Ctl("explain arow -" + options, "1:1 2:1\n").out,
+              HasSubstr("not by past mistakes: an update moves each feature"));
+}
+
 TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
   LearnAnd();
   const v1::Model model = Json<v1::Model>("get and --history");
