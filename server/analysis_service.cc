@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -10,6 +9,7 @@
 #include "server/analysis_convert.h"
 #include "server/analyze_reactor.h"
 #include "server/model_name.h"
+#include "server/page_token.h"
 #include "server/unary.h"
 
 namespace perceptrond {
@@ -28,20 +28,24 @@ struct Place {
   uint64_t number = 0;
 };
 
-std::string Token(const Place& place) {
-  return absl::WebSafeBase64Escape(absl::StrCat(place.in_sample ? "s" : "u", place.number));
+// A model that was deleted and created anew has another list.
+std::string ListOf(const Model& model) {
+  return absl::StrCat("ListRetainedExamples of ", model.uid());
 }
 
-absl::StatusOr<Place> ReadToken(const std::string& token) {
+std::string Token(const Model& model, const Place& place) {
+  return MakePageToken(ListOf(model), absl::StrCat(place.in_sample ? "s" : "u", place.number));
+}
+
+absl::StatusOr<Place> ReadToken(const Model& model, const std::string& token) {
+  const absl::StatusOr<std::string> text = ReadPageToken(ListOf(model), token);
+  if (!text.ok()) return text.status();
   Place place;
-  if (token.empty()) return place;
-  std::string text;
-  if (absl::WebSafeBase64Unescape(token, &text) && !text.empty()) {
-    place.in_sample = text[0] == 's';
-    if ((place.in_sample || text[0] == 'u') && absl::SimpleAtoi(text.substr(1), &place.number))
-      return place;
-  }
-  return InvalidField("INVALID_FIELD", "page_token", "is none that ListRetainedExamples gave out");
+  if (text->empty()) return place;
+  place.in_sample = text->front() == 's';
+  // It is one of Token's.
+  (void)absl::SimpleAtoi(text->substr(1), &place.number);
+  return place;
 }
 
 // Some examples from behind a place on.
@@ -83,16 +87,16 @@ absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
                   v1::ListRetainedExamplesResponse& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   if (request.page_size() < 0) return InvalidField("INVALID_FIELD", "page_size", "is below 0");
-  absl::StatusOr<Place> after = ReadToken(request.page_token());
-  if (!after.ok()) return after.status();
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
+  const absl::StatusOr<Place> after = ReadToken(**model, request.page_token());
+  if (!after.ok()) return after.status();
   const RetainedExamples retained = (*model)->MakeRetainedView().examples;
   Page page(request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kLargestPage));
   const bool all = page.Fill(retained, *after);
   for (v1::RetainedExample& example : ToProto(**model, page.examples()))
     *response.add_examples() = std::move(example);
-  if (!all) response.set_next_page_token(Token(page.last()));
+  if (!all) response.set_next_page_token(Token(**model, page.last()));
   response.set_total(retained.updates.size() + retained.sample.size());
   response.set_complete(retained.complete);
   return absl::OkStatus();

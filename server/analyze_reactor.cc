@@ -96,7 +96,8 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   if (!analysis.ok()) return analysis.status();
   ToProto(**model, *analysis, result);
   absl::Status adopted;
-  if (request_.adopt()) {
+  // Whoever has cancelled by now does not want it any more; what was proven stays.
+  if (request_.adopt() && !cancelled_) {
     adopted = analysis->separator.has_value() ? Adopt(**model, *analysis->separator, result)
                                               : NoSeparator(*analysis);
   }

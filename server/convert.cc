@@ -13,8 +13,8 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-template <typename T>
-void Append(const std::vector<T>& from, google::protobuf::RepeatedField<T>& to) {
+template <typename From, typename To>
+void Append(const std::vector<From>& from, google::protobuf::RepeatedField<To>& to) {
   to.Add(from.begin(), from.end());
 }
 
@@ -158,6 +158,7 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
     one.set_origin_revision(static_cast<int64_t>(explanation.origin_revision));
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
+  Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
 absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch) {
@@ -187,6 +188,7 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
   Append(outcome.update_revisions, *proto.mutable_update_revisions());
   AddErrors(outcome.refused, batch, *proto.mutable_errors());
   if (outcome.pass.has_value()) *proto.mutable_pass() = ToProto(*outcome.pass);
+  Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
 void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::PredictResponse& proto) {
@@ -198,6 +200,7 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
   AddErrors(outcome.refused, batch, *proto.mutable_errors());
+  Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
 }  // namespace perceptrond

@@ -2,13 +2,13 @@
 
 #include <google/protobuf/util/field_mask_util.h>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "server/convert.h"
 #include "server/model_name.h"
+#include "server/page_token.h"
 #include "server/unary.h"
 
 namespace perceptrond {
@@ -18,6 +18,7 @@ namespace v1 = ::perceptron::v1;
 
 constexpr int kDefaultPage = 100;
 constexpr int kLargestPage = 1000;
+constexpr absl::string_view kModelList = "ListModels";
 
 absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Model& response) {
   const std::string name = absl::StrCat(kModelCollection, request.model_id());
@@ -78,21 +79,17 @@ absl::Status List(Store& store, const v1::ListModelsRequest& request,
   if (request.page_size() < 0) return InvalidField("INVALID_FIELD", "page_size", "is below 0");
   const int limit =
       request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kLargestPage);
-  // A token is the name of the last model listed.
-  std::string after;
-  if (!request.page_token().empty() &&
-      (!absl::WebSafeBase64Unescape(request.page_token(), &after) ||
-       !CheckModelName(after, "page_token").ok())) {
-    return InvalidField("INVALID_FIELD", "page_token", "is none that ListModels gave out");
-  }
+  // The name of the last model listed.
+  const absl::StatusOr<std::string> after = ReadPageToken(kModelList, request.page_token());
+  if (!after.ok()) return after.status();
   absl::StatusOr<std::vector<ModelSummary>> page =
-      store.List(after, static_cast<size_t>(limit) + 1);
+      store.List(*after, static_cast<size_t>(limit) + 1);
   if (!page.ok()) return page.status();
   for (size_t i = 0; i < page->size() && i < static_cast<size_t>(limit); ++i) {
     *response.add_models() = ToProto((*page)[i]);
   }
   if (page->size() > static_cast<size_t>(limit)) {
-    response.set_next_page_token(absl::WebSafeBase64Escape(response.models(limit - 1).name()));
+    response.set_next_page_token(MakePageToken(kModelList, response.models(limit - 1).name()));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -108,7 +109,18 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
   return metrics;
 }
 
-ServerStats CollectServer(Store& store) {
+// What the disk of the journal has; RocksDbJournal refuses to write below the reserve.
+void CollectDisk(const Options& options, ServerStats& server) {
+  if (options.journal != JournalKind::kRocksDb) return;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(options.data_dir, error);
+  if (error) return;
+  server.disk_free_bytes = space.available;
+  server.disk_size_bytes = space.capacity;
+  server.disk_reserve_bytes = RocksDbJournal::Options().reserve_bytes;
+}
+
+ServerStats CollectServer(Store& store, const Options& options) {
   const Store::Stats stats = store.stats();
   ServerStats server;
   server.models = store.Count().value_or(0);
@@ -117,10 +129,14 @@ ServerStats CollectServer(Store& store) {
   server.memory_budget_bytes = store.memory_budget();
   server.journal_commits = stats.commits;
   server.journal_commit_failures = stats.commit_failures;
+  server.journal_commit_seconds = absl::ToDoubleSeconds(stats.commit_busy);
+  server.journal_wait_seconds = absl::ToDoubleSeconds(stats.oldest_commit_wait);
   server.loads = stats.loads;
   server.evictions = stats.evictions;
   server.snapshots = stats.snapshots;
   server.snapshot_failures = stats.snapshot_failures;
+  server.snapshot_threshold_bytes = options.snapshot_bytes;
+  CollectDisk(options, server);
   return server;
 }
 
@@ -209,10 +225,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
-    absl::StatusOr<std::unique_ptr<Metrics>> metrics =
-        Metrics::Start(options.metrics_address, options.metrics_max_models,
-                       {[&store](size_t limit) { return CollectModels(store, limit); },
-                        [&store] { return CollectServer(store); }, &parts->rpc});
+    absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
+        options.metrics_address, options.metrics_max_models,
+        {[&store](size_t limit) { return CollectModels(store, limit); },
+         [&store, &options = parts->options] { return CollectServer(store, options); },
+         &parts->rpc});
     if (!metrics.ok()) return metrics.status();
     parts->metrics = *std::move(metrics);
   }

@@ -86,7 +86,7 @@ if [ -n "$program_label" ]; then
 elif [ -n "$sanitize" ]; then
   targets="tests/core/all tests/client/all"
   # What was not built; and a package for others, whose build knows nothing of sanitizers.
-  set -- -E '_NOT_BUILT$|^client_package$|^perceptronctl_usage$' -LE 'style|bench|fuzz|integration' "$@"
+  set -- -E '_NOT_BUILT$|^client_package$|^perceptronctl_usage$' -LE 'style|bench|fuzz|integration|deploy' "$@"
 fi
 # shellcheck disable=SC2086  # a list of words
 cmake --build "$build" -j "$jobs" --target $targets

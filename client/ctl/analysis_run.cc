@@ -27,8 +27,15 @@ Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
         &context);
   }
   WipeProgress();
-  if (Interrupted())
-    return {kExitInterrupted, absl::StrCat(doing, ": interrupted; the analysis was cancelled")};
+  // A result that was faster than Ctrl-C stands, and what it proves is in the model's report.
+  if (Interrupted() && absl::IsCancelled(analyzed.status())) {
+    return {
+        kExitInterrupted,
+        absl::StrCat(doing, ": interrupted; the analysis was cancelled",
+                     request.adopt() ? ", and unless 'perceptronctl get' shows another revision "
+                                       "nothing was adopted"
+                                     : "")};
+  }
   if (!analyzed.ok()) return Failed(doing, analyzed.status());
   *result = *std::move(analyzed);
   return {};

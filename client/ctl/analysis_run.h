@@ -6,7 +6,8 @@
 
 namespace perceptrond::client {
 
-// Interrupts must be caught already. Fills *result, or says why it could not.
+// Interrupts must be caught already. Fills *result, or says why it could not: kExitInterrupted
+// once Ctrl-C has cancelled it.
 Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
                     v1::AnalysisResult* result);
 

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/analysis_flags.h"
 #include "client/ctl/analysis_run.h"
 #include "client/ctl/analysis_words.h"
 #include "client/ctl/command.h"
@@ -15,7 +16,7 @@ struct AnalyzeOptions {
   std::string name;
   bool adopt = false;
   int64_t if_revision = 0;
-  double gap = 1e-6;
+  AnalysisFlags limits;
 };
 
 int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& options) {
@@ -23,7 +24,7 @@ int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& o
   request.set_name(options.name);
   request.set_adopt(options.adopt);
   if (command.count("--if-revision") > 0) request.set_if_revision(options.if_revision);
-  request.set_relative_gap(options.gap);
+  options.limits.Fill(&request);
   CatchInterrupts();
   const Client client = globals.Connect();
   v1::AnalysisResult result;
@@ -53,15 +54,13 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
                    "With --adopt: only if the model is still at this revision")
       ->check(CLI::NonNegativeNumber)
       ->needs(adopt);
-  command
-      ->add_option("--gap", options->gap,
-                   "How far apart, relatively, the margin's two bounds may end")
-      ->check(CLI::Range(1e-12, 0.999))
-      ->capture_default_str();
+  options->limits.AddTo(command);
   command->footer(
       "A model retains the examples that caused updates; of a sample that holds everything it saw "
       "(create\n"
-      "--retain-sample), what is proven holds for all its data. Ctrl-C cancels. Examples:\n"
+      "--retain-sample), what is proven holds for all its data. Models of two labels only "
+      "(NOT_BINARY).\n"
+      "Ctrl-C cancels, with exit code 130. Examples:\n"
       "  perceptronctl analyze spam\n"
       "  perceptronctl analyze spam --adopt -o json");
   command->callback([=] { *action = [=] { return Run(*globals, *command, *options); }; });

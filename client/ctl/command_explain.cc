@@ -23,7 +23,7 @@ void AddExplain(CLI::App* app, const Globals* globals, Action* action) {
       "json\n"
       "each line is a perceptron.v1.ExplainResponse for one example. Of a model with a feature map "
       "the\n"
-      "features are those that the map makes: \"x1*x2\".\n"
+      "features are those that the map makes: \"x1*x2\". Models of two labels only (NOT_LINEAR).\n"
       "Formats are those of 'perceptronctl learn --help'.\n"
       "\n"
       "Examples:\n"

@@ -15,10 +15,11 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
   command->add_flag("--until-converged", options->until_converged,
                     "Stop after the first pass that changes nothing; --passes is then the most "
                     "passes (default 1000)");
-  command->add_flag(
+  auto* analyze = command->add_flag(
       "--analyze", options->analyze,
       "Then analyze what the model retains: the best margin, and the bound on updates "
       "that it proves (see 'perceptronctl analyze')");
+  options->analysis_limits.AddTo(command, "analyze-", analyze);
   command->add_option("--batch", options->batch, "Examples in a message")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
@@ -79,6 +80,10 @@ void AddLearn(CLI::App* app, const Globals* globals, Action* action) {
       "  csv       columns but --label-column are features, named by the header\n"
       "  jsonl     {\"named\": {\"names\": [\"free\", \"win\"]}, \"label\": 1}\n"
       "  text      spam<TAB>Free entry! Win ...           (words in lower case, valued by count)\n"
+      "Where no label is needed, as for predict, a text line with no tab, or with no label of the "
+      "model before\n"
+      "its first, is all text; where classes come up by name, what is before the first tab is a "
+      "label.\n"
       "With -o json the summary is one object: model, producer, converged, seconds, the counts "
       "rows, "
       "examples,\n"

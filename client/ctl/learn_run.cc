@@ -15,7 +15,6 @@ namespace perceptrond::client {
 namespace {
 
 constexpr int64_t kMostPassesUntilConverged = 1000;
-// Looking at the clock for every row would be seen in the rate.
 
 }  // namespace
 
@@ -177,6 +176,7 @@ void LearnRun::DrawProgress(int64_t pass) {
 Outcome LearnRun::Analyze() {
   v1::AnalyzeRequest request;
   request.set_name(options_.name);
+  options_.analysis_limits.Fill(&request);
   v1::AnalysisResult result;
   Outcome outcome = RunAnalysis(client_, request, &result);
   if (outcome.ok()) summary_.analysis = std::move(result);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/ctl/analysis_flags.h"
 #include "client/ctl/command.h"
 #include "client/ctl/complaints.h"
 #include "client/ctl/connectivity.h"
@@ -27,6 +28,7 @@ struct LearnRunOptions {
   std::optional<int64_t> passes;
   bool until_converged = false;
   bool analyze = false;
+  AnalysisFlags analysis_limits;
   size_t batch = 512;
   size_t window = 64;
   std::string producer;

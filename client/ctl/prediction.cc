@@ -51,6 +51,7 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
   AddRow(response.class_probabilities(), row, response.scores_size(),
          answer.mutable_class_probabilities());
   answer.set_revision(response.revision());
+  *answer.mutable_component_revisions() = response.component_revisions();
   if (error != nullptr) SetError(*error, &answer);
   return answer;
 }

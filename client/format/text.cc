@@ -1,6 +1,7 @@
 // text: `label<TAB>text`. The features are the text's words, each valued by how often it occurs: a
 // word is a run of ASCII letters, digits, apostrophes and bytes above 127, with ASCII letters in
-// lower case. Where no label is required, a line without a tab is all text.
+// lower case. Where no label is required, a line is all text if it has no tab, or no label of the
+// model before the first; so none of a text is lost that has tabs itself.
 #include <algorithm>
 #include <vector>
 
@@ -27,9 +28,9 @@ class Text final : public Format {
     if (line.empty()) return LineKind::kNothing;
     std::string_view text = line;
     if (const size_t tab = line.find('\t'); tab != std::string_view::npos) {
-      absl::Status status = ReadLabel(labels_, line.substr(0, tab), row);
+      const absl::Status status = ReadLabel(labels_, line.substr(0, tab), row);
       if (!status.ok() && require_label_) return status;
-      text = line.substr(tab + 1);
+      if (status.ok()) text = line.substr(tab + 1);
     } else if (require_label_) {
       return absl::InvalidArgumentError("no tab: expected a label, a tab and a text");
     }

@@ -9,44 +9,57 @@ namespace {
 // Parts smaller than this prove nothing.
 constexpr uint64_t kSmallestPart = 5;
 
-double Epsilon(double n0, double n1, double variance, double width) {
-  const double m = 1 / (1 / n0 + 1 / n1);
-  const double d = std::log(2 * std::log(width) / Adwin::kDelta);
-  return std::sqrt(2 * variance * d / m) + 2 * d / (3 * m);
-}
-
 }  // namespace
 
 bool Adwin::Add(uint64_t right, bool mistake, Cut* cut) {
   bool was_cut = false;
-  const uint64_t answers = right + (mistake ? 1 : 0);
-  for (uint64_t i = 0; i < answers; ++i) {
-    AddOne(i < right ? 0 : 1);
-    if (++since_check_ < kClock) continue;
+  const auto look = [&](uint64_t answers) {
+    since_check_ += answers;
+    if (since_check_ < kClock) return;
     since_check_ = 0;
     was_cut |= Check(cut);
+  };
+  while (right > 0) {
+    const uint64_t run = std::min(right, kClock - since_check_);
+    AddRun(0, run);
+    right -= run;
+    look(run);
+  }
+  if (mistake) {
+    AddRun(1, 1);
+    look(1);
   }
   return was_cut;
 }
 
-void Adwin::AddOne(uint32_t mistake) {
-  if (levels_.empty()) levels_.emplace_back();
-  Level& first = levels_[0];
-  first.mistakes[first.count++] = mistake;
-  ++size_;
-  sum_ += mistake;
-  if (first.count > kMost + 1) Merge();
-}
-
-void Adwin::Merge() {
-  for (size_t i = 0; i < levels_.size() && levels_[i].count > kMost + 1; ++i) {
-    if (i + 1 == levels_.size()) levels_.emplace_back();
-    Level& from = levels_[i];
-    Level& to = levels_[i + 1];
-    to.mistakes[to.count++] = from.mistakes[0] + from.mistakes[1];
-    std::copy(from.mistakes.begin() + 2, from.mistakes.begin() + static_cast<long>(from.count),
-              from.mistakes.begin());
-    from.count -= 2;
+void Adwin::AddRun(uint32_t mistakes, uint64_t answers) {
+  size_ += answers;
+  sum_ += mistakes;
+  // What enters a level: a few buckets that may hold mistakes, and then some that hold none.
+  std::array<uint32_t, kMost + 3> entering = {mistakes};
+  size_t counted = 1;
+  uint64_t empty = answers - 1;
+  for (size_t i = 0; counted > 0; ++i) {
+    if (i == levels_.size()) levels_.emplace_back();
+    Level& level = levels_[i];
+    const size_t known = level.count + counted;
+    const uint64_t all = known + empty;
+    const auto bucket = [&](uint64_t n) {
+      if (n < level.count) return level.mistakes[n];
+      return n < known ? entering[n - level.count] : 0;
+    };
+    // As when they came one by one: whenever there are too many, the oldest two become one of the
+    // next size.
+    const uint64_t merges = all > kMost + 1 ? (all - kMost) / 2 : 0;
+    std::array<uint32_t, kMost + 3> merged{};
+    const size_t merged_counted = std::min<uint64_t>(merges, (known + 1) / 2);
+    for (size_t n = 0; n < merged_counted; ++n) merged[n] = bucket(2 * n) + bucket(2 * n + 1);
+    std::array<uint32_t, kMost + 2> kept{};
+    for (uint64_t n = 2 * merges; n < all; ++n) kept[n - 2 * merges] = bucket(n);
+    level = {all - 2 * merges, kept};
+    entering = merged;
+    counted = merged_counted;
+    empty = merges - merged_counted;
   }
 }
 
@@ -59,23 +72,27 @@ bool Adwin::Check(Cut* cut) {
   return was_cut;
 }
 
+// The header's inequality times n0 n1, with W / (n0 n1) for 1 / m: no division, and no root, for a
+// split.
 bool Adwin::Differs(Cut* cut) const {
+  if (sum_ == 0) return false;
   const auto width = static_cast<double>(size_);
   const double mean = sum_ / width;
-  const double variance = mean * (1 - mean);
+  const double d = std::log(2 * std::log(width) / kDelta);
+  const double least = 2 * d * width / 3;
+  const double spread = 2 * mean * (1 - mean) * d * width;
   double n0 = 0;
   double sum0 = 0;
   for (size_t level = levels_.size(); level-- > 0;) {
     for (size_t i = 0; i < levels_[level].count; ++i) {
-      n0 += std::ldexp(1.0, static_cast<int>(level));
+      n0 += static_cast<double>(uint64_t{1} << level);
       sum0 += levels_[level].mistakes[i];
       const double n1 = width - n0;
       if (n1 < kSmallestPart) return false;
       if (n0 < kSmallestPart) continue;
-      const double before = sum0 / n0;
-      const double after = (sum_ - sum0) / n1;
-      if (std::abs(before - after) < Epsilon(n0, n1, variance, width)) continue;
-      *cut = {before, after};
+      const double beyond = std::abs(sum0 * n1 - (sum_ - sum0) * n0) - least;
+      if (beyond < 0 || beyond * beyond < spread * n0 * n1) continue;
+      *cut = {sum0 / n0, (sum_ - sum0) / n1};
       return true;
     }
   }

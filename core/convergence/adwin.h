@@ -35,7 +35,7 @@ class Adwin {
   };
 
   // Takes `right` right answers and then, if `mistake`, a mistake. Says whether the window was cut,
-  // and what the last cut left. O(right), amortised a few operations each.
+  // and what the last cut left. O(log W) for each kClock answers, twice that at a look.
   bool Add(uint64_t right, bool mistake, Cut* cut);
 
   // Answers in the window, and the share of mistakes among them.
@@ -52,8 +52,8 @@ class Adwin {
     std::array<uint32_t, kMost + 2> mistakes{};
   };
 
-  void AddOne(uint32_t mistake);
-  void Merge();
+  // Takes so many answers at once, of which the first may be a mistake.
+  void AddRun(uint32_t mistakes, uint64_t answers);
   bool Check(Cut* cut);
   // Whether the window should be cut somewhere.
   bool Differs(Cut* cut) const;

@@ -47,6 +47,11 @@ class Mapper {
   // space.mapped().size, or in a named space below the dictionary's size + 1.
   uint32_t index_limit() const;
 
+  // Whether the batch's rows are those of the mapped space as they stand.
+  bool PassesThrough() const {
+    return expansion_ == nullptr && kind_ != FeatureSpace::Kind::kNamed && batch_.names.empty();
+  }
+
   // Whether row i is well formed (CheckRow) and has a place in the mapped space: kTooManyFeatures
   // if Phi would make more of it than max_features, found before they are made; kNonFiniteValue if
   // products or sums of values in one slot leave float32. On success sets *squared_norm to the

@@ -59,7 +59,7 @@ LearnerStateView Arow::State() const {
 bool Arow::Restore(LearnerState state) {
   StateReader reader(std::move(state));
   LinearWeights weights = LinearWeights::From(reader);
-  std::vector<float> variances = reader.Array();
+  FloatArray variances = reader.Array();
   const double offset_variance = reader.Scalar();
   if (!reader.Done()) return false;
   linear() = std::move(weights);

@@ -43,7 +43,7 @@ class Arow final : public LinearLearner {
 
   const double regularization_;
   // S, its diagonal.
-  std::vector<float> variances_;
+  FloatArray variances_;
   // A float32 value, like w_b.
   double offset_variance_ = 1;
 };

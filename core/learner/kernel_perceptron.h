@@ -9,13 +9,15 @@
 //             Psi(l, m) = l^2 + 2 l - 2 l m, after the shrinking; R^2 the largest K(x, x) kept yet
 //   loss      max(0, -y s)
 //   bound     while nothing was removed it is the perceptron: at most (R / gamma)^2 updates, gamma
-//             the margin in the kernel's space. With K(x, x) <= R^2 all along and B >= 84, against
-//             any g with norm R ||g|| <= sqrt((B + 1) / log(B + 1)) / 4: at most 2 R^2 ||g||^2 +
-//             4 sum of g's hinge losses mistakes. (R is known from the start for the Gaussian
-//             kernel, 1 + b^2; else the bound holds from its largest example on.)
+//             the margin in the kernel's space. With B >= 83, against any g with norm R ||g|| <=
+//             sqrt((B + 1) / ln(B + 1)) / 4: at most 2 R^2 ||g||^2 + 4 sum of g's hinge losses
+//             mistakes, if no example after the first that was removed has a larger K(x, x) than
+//             those before: always so with the Gaussian kernel, R^2 = 1 + b^2, and where all
+//             examples have one norm. Nothing is proven of other streams, or of a smaller budget.
+//             The proof is in docs/adr/0015-rules-that-keep-rows.md
 //   source    Dekel, Shalev-Shwartz, Singer: The Forgetron: A Kernel-Based Perceptron on a Budget,
-//             SIAM J. Comput. 37, 2008: section 5, the self-tuned algorithm. The oldest goes: so
-//             does the damage of a drifting stream
+//             SIAM J. Comput. 37, 2008: the self-tuned algorithm. The oldest goes: so does the
+//             damage of a drifting stream
 //
 // There are no weights: norms are those in the kernel's space. A score costs O(B row.size), and so
 // do an update and the norm without the offset. Memory: the rows kept.

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/learner/row_store.h"
+#include "core/vector/check.h"
+#include "core/vector/float_array.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -30,6 +32,13 @@ struct Judgement {
   double loss = 0;
 };
 
+// A row that was checked, and judged if it has no fault.
+struct JudgedRow {
+  Fault fault = Fault::kNone;
+  double squared_norm = 0;
+  Judgement judgement;
+};
+
 // What an update is to learn besides the features.
 struct Target {
   // -1 or +1, or of several classes the class's number.
@@ -43,7 +52,7 @@ struct Target {
 
 // Everything that makes up a learner's state, in the learner's own fixed order.
 struct LearnerState {
-  std::vector<std::vector<float>> arrays;
+  std::vector<FloatArray> arrays;
   std::vector<double> scalars;
   RowStore rows;
 };
@@ -77,7 +86,7 @@ struct AnswerTerm {
 
 // A linear hypothesis, by feature: s = weights . x + offset.
 struct Hypothesis {
-  std::vector<float> weights;
+  FloatArray weights;
   double offset = 0;
 };
 
@@ -103,6 +112,11 @@ class Learner {
   // Whether (row, label) is a mistake on this state. label is -1 or +1, or the number of a class.
   // O(row.size), times the classes.
   virtual Judgement Judge(const Row& row, int32_t label) const = 0;
+  // CheckRow, for rows of size() features, and Judge, for the rows of a batch from `first` on that
+  // nobody checked yet, as many as there is room for; their labels may be anything. Rules that need
+  // no more than the score look at the features once. Of several classes: not to be called.
+  virtual void JudgeRows(const Batch& batch, size_t first, size_t max_features,
+                         std::span<JudgedRow> judged) const;
   // Whether Update would leave every weight within float32's range. A row's index may stand for
   // several new features of weight 0. O(row.size).
   virtual bool CanUpdate(const Row& row, const Target& target,

@@ -69,8 +69,27 @@ double LinearLearner::Score(const Row& row) const { return linear_.Score(row, of
 int32_t LinearLearner::Predict(double score) const { return PredictByTieRule(score, tie_rule_); }
 
 Judgement LinearLearner::Judge(const Row& row, int32_t label) const {
+  return JudgeScore(Score(row), label);
+}
+
+// All rows are read before any is judged: with nothing between them their weights arrive at once.
+void LinearLearner::JudgeRows(const Batch& batch, size_t first, size_t max_features,
+                              std::span<JudgedRow> judged) const {
+  for (size_t i = 0; i < judged.size(); ++i) {
+    if (i + 1 < judged.size()) Prefetch(linear_.weights, batch.row(first + i + 1));
+    RowScan scan;
+    judged[i].fault = ScanRow(batch.row(first + i), linear_.weights, max_features, &scan);
+    judged[i].squared_norm = scan.squared_norm;
+    judged[i].judgement.score = scan.dot;
+  }
+  const double offset = linear_.offset_weight * offset_value_;
+  for (size_t i = 0; i < judged.size(); ++i)
+    judged[i].judgement = JudgeScore(judged[i].judgement.score + offset, batch.labels[first + i]);
+}
+
+Judgement LinearLearner::JudgeScore(double score, int32_t label) const {
   Judgement judgement;
-  judgement.score = Score(row);
+  judgement.score = score;
   judgement.predicted = Predict(judgement.score);
   judgement.mistake = IsMistake(judgement.score, label, tie_rule_);
   judgement.update = Moves(label * judgement.score, judgement.mistake);

@@ -15,7 +15,7 @@ class StateReader;
 // Weights with the offset's coordinate and the norm kept up to date. A plain value; not
 // thread-safe.
 struct LinearWeights {
-  std::vector<float> weights;
+  FloatArray weights;
   // Of the offset's coordinate. Kept in float64, but always a float32 value, so that the offset and
   // a column of b's learn the same bits.
   double offset_weight = 0;
@@ -42,6 +42,8 @@ class LinearLearner : public Learner {
   double Score(const Row& row) const override;
   int32_t Predict(double score) const override;
   Judgement Judge(const Row& row, int32_t label) const override;
+  void JudgeRows(const Batch& batch, size_t first, size_t max_features,
+                 std::span<JudgedRow> judged) const override;
   bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
   double Answer(const Row& row, uint64_t age) const override;
@@ -80,6 +82,8 @@ class LinearLearner : public Learner {
   LinearWeights& linear() { return linear_; }
 
  private:
+  Judgement JudgeScore(double score, int32_t label) const;
+
   const TieRule tie_rule_;
   const double offset_value_;
   LinearWeights linear_;

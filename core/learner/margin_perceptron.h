@@ -27,6 +27,11 @@ class MarginPerceptron final : public LinearLearner {
 
   double Score(const Row& row) const override;
   Judgement Judge(const Row& row, int32_t label) const override;
+  // The margin it wants depends on the row's norm.
+  void JudgeRows(const Batch& batch, size_t first, size_t max_features,
+                 std::span<JudgedRow> judged) const override {
+    Learner::JudgeRows(batch, first, max_features, judged);
+  }
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
   // Divided by their norm, if that is above 1. k goes on.
   void Adopt(const Row& weights, float offset_weight, uint64_t age) override;

@@ -12,12 +12,11 @@ namespace perceptrond {
 MulticlassArow::MulticlassArow(const LearnerSettings& settings, size_t size)
     : MulticlassLinear(settings, size),
       regularization_(settings.regularization),
-      variances_(classes(), Variances{std::vector<float>(size, 1.0F), 1}) {}
+      variances_(classes(), Variances{FloatArray(size, 1.0F), 1}) {}
 
 void MulticlassArow::AddClasses(size_t classes) {
   MulticlassLinear::AddClasses(classes);
-  while (variances_.size() < this->classes())
-    variances_.push_back({std::vector<float>(size(), 1.0F), 1});
+  while (variances_.size() < this->classes()) variances_.push_back({FloatArray(size(), 1.0F), 1});
 }
 
 double MulticlassArow::Variance(const Row& row, int32_t label) const {
@@ -98,7 +97,7 @@ bool MulticlassArow::Restore(LearnerState state) {
   if (!Read(reader, restored)) return false;
   std::vector<Variances> variances;
   for (size_t k = 0; k < restored.weights.size(); ++k) {
-    std::vector<float> features = reader.Array();
+    FloatArray features = reader.Array();
     variances.push_back({std::move(features), reader.Scalar()});
   }
   if (!reader.Done()) return false;

@@ -42,7 +42,7 @@ class MulticlassArow final : public MulticlassLinear {
  private:
   // S of one class, the offset's a float32 value, like w_b.
   struct Variances {
-    std::vector<float> features;
+    FloatArray features;
     double offset = 1;
   };
 

@@ -3,9 +3,9 @@
 //   predict   sign(s), s = w . x + w_b b
 //   mistake   y s <= 0, or as the tie rule has it
 //   update    on a mistake only:  w += eta c y x,  w_b += eta c y b   (c: the example's weight)
-//   loss      max(0, -y s): the update is a stochastic gradient step on its sum, the perceptron
-//   risk bound     on data that (x, b) separates with margin gamma, from zero weights and with c =
-//   1: at
+//   loss      max(0, -y s): the update is a stochastic gradient step on its sum, the perceptron's
+//             risk
+//   bound     on data that (x, b) separates with margin gamma, from zero weights and with c = 1: at
 //             most (R / gamma)^2 updates, R^2 = max ||x||^2 + b^2, whatever the order and eta
 //   source    Rosenblatt 1958; bound: Novikoff 1962. seeds 000, 001, 002, 003, 004
 #pragma once

@@ -10,7 +10,7 @@
 
 namespace perceptrond {
 
-inline void Append(const std::vector<float>& array, LearnerStateView& state) {
+inline void Append(const FloatArray& array, LearnerStateView& state) {
   state.arrays.emplace_back(array);
 }
 
@@ -30,9 +30,9 @@ class StateReader {
   explicit StateReader(LearnerState state)
       : state_(std::move(state)), sound_(AllFinite(state_.scalars)) {}
 
-  std::vector<float> Array() {
-    if (next_array_ == state_.arrays.size()) return Missing<std::vector<float>>();
-    std::vector<float> array = std::move(state_.arrays[next_array_++]);
+  FloatArray Array() {
+    if (next_array_ == state_.arrays.size()) return Missing<FloatArray>();
+    FloatArray array = std::move(state_.arrays[next_array_++]);
     sound_ &= AllFinite(array);
     // As many features everywhere.
     if (next_array_ == 1) size_ = array.size();

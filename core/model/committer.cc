@@ -1,8 +1,10 @@
 #include "core/model/committer.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/clock.h"
 #include "core/model/error.h"
 
 namespace perceptrond {
@@ -26,7 +28,15 @@ Committer::~Committer() {
 
 void Committer::Submit(std::shared_ptr<Model> model, Done done) {
   MutexLock lock(&mutex_);
-  queue_.push_back({std::move(model), std::move(done)});
+  queue_.push_back({absl::Now(), std::move(model), std::move(done)});
+}
+
+absl::Duration Committer::oldest_wait() const {
+  MutexLock lock(&mutex_);
+  const absl::Time oldest =
+      queue_.empty() ? answering_since_ : std::min(answering_since_, queue_.front().since);
+  // Of nothing, or if the clock was set back: zero.
+  return std::max(absl::Now() - oldest, absl::ZeroDuration());
 }
 
 absl::Status Committer::Commit(std::shared_ptr<Model> model) {
@@ -53,10 +63,12 @@ void Committer::Run() {
     bool stop = false;
     {
       MutexLock lock(&mutex_);
+      answering_since_ = absl::InfiniteFuture();
       const absl::Duration patience =
           unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
       mutex_.AwaitWithTimeout(absl::Condition(&has_work), patience);
       waiting.swap(queue_);
+      if (!waiting.empty()) answering_since_ = waiting.front().since;
       stop = stopping_ && waiting.empty();
     }
     if (!waiting.empty()) {
@@ -88,7 +100,9 @@ void Committer::CommitAll(std::vector<Waiting>& waiting) {
   }
   absl::Status written;
   if (!entries.empty()) {
+    const absl::Time begin = absl::Now();
     written = journal_.Commit(entries, updates && options_.durability == Durability::kSync);
+    busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
     (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
   }
   for (size_t i = 0; i < models.size(); ++i) {

@@ -56,9 +56,16 @@ class Committer {
 
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
+  // Time spent writing the batches that commits() and failures() count.
+  absl::Duration busy() const {
+    return absl::Nanoseconds(busy_nanos_.load(std::memory_order_relaxed));
+  }
+  // How long the oldest submission without an answer has been waiting for it; zero without one.
+  absl::Duration oldest_wait() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Waiting {
+    absl::Time since;
     std::shared_ptr<Model> model;
     Done done;
   };
@@ -72,9 +79,13 @@ class Committer {
   const std::function<void(const std::shared_ptr<Model>&)> on_commit_;
   std::atomic<uint64_t> commits_ = 0;
   std::atomic<uint64_t> failures_ = 0;
+  std::atomic<int64_t> busy_nanos_ = 0;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  // In the order of their times.
   std::vector<Waiting> queue_ ABSL_GUARDED_BY(mutex_);
+  // Of the oldest of those that are being answered; InfiniteFuture if none is.
+  absl::Time answering_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // The last member: it uses all the others.
   std::thread thread_;

@@ -37,6 +37,7 @@ absl::Status Compose(const std::vector<Component>& components, const ComponentSo
                      const Batch& batch, std::span<const RefusedRow> refused,
                      ComposedBatch& composed) {
   composed.refused.assign(refused.begin(), refused.end());
+  composed.revisions.clear();
   PredictOutcome answers;
   for (size_t i = 0; i < components.size(); ++i) {
     const absl::StatusOr<std::shared_ptr<Model>> model = source(components[i].name);
@@ -46,6 +47,7 @@ absl::Status Compose(const std::vector<Component>& components, const ComponentSo
     // Of well-formed columns alone the number of rows is known.
     composed.values.resize(batch.rows() * components.size());
     composed.refused = Merge(std::move(composed.refused), answers.refused);
+    composed.revisions.push_back(answers.revision);
     for (size_t row = 0; row < batch.rows(); ++row) {
       composed.values[row * components.size() + i] =
           Feature(components[i].output, answers.scores[row], answers.labels[row]);

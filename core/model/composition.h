@@ -27,6 +27,8 @@ struct ComposedBatch {
   // Rows that were refused before, and those that a component refuses; ascending. They lie in the
   // batch as zeros.
   std::vector<RefusedRow> refused;
+  // One a component: the revision that it answered from.
+  std::vector<uint64_t> revisions;
   Batch batch;
 };
 

@@ -38,6 +38,7 @@ absl::Status Model::Explain(const Batch& batch, std::span<const RefusedRow> refu
   absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
   if (status.ok())
     status = ExplainOwn(composed.batch, composed.refused, min_revision, max_features, outcome);
+  outcome.component_revisions = std::move(composed.revisions);
   if (!status.ok() || settings_.space.map.kind != FeatureMap::Kind::kIdentity) return status;
   for (Explanation& explanation : outcome.explanations) {
     for (Contribution& one : explanation.contributions)

@@ -58,6 +58,8 @@ struct ExplainOutcome {
   std::vector<Explanation> explanations;
   // At most one.
   std::vector<RefusedRow> refused;
+  // Of a composition: one an input, at which its model was asked.
+  std::vector<uint64_t> component_revisions;
 };
 
 }  // namespace perceptrond

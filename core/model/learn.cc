@@ -65,12 +65,16 @@ class Model::Learning {
   }
 
  private:
+  static constexpr size_t kLeastAhead = 8;
+  static constexpr size_t kMostAhead = 64;
+
   absl::Status Begin() ABSL_SHARED_LOCKS_REQUIRED(model_.gate_) {
     if (Finding finding = CheckColumns(call_.batch)) return Malformed(finding);
     if (rows_ > 0 && call_.batch.labels.empty()) {
       return Malformed({Fault::kMissingLabel, "labels", "every row to be learned needs a label"});
     }
     if (Finding finding = mapper_.Begin(call_.batch)) return Malformed(finding);
+    ahead_ = mapper_.PassesThrough() && !several_classes_ && call_.batch.label_names.empty();
     const ProducerStanding standing = model_.ledger_.Standing(*call_.producer);
     if (call_.first_offset.value_or(0) < 0) {
       return InvalidField("INVALID_FIELD", "first_offset", "is below 0");
@@ -140,9 +144,42 @@ class Model::Learning {
     const Fault fault = mapper_.Check(row_, &squared_norm_);
     if (fault != Fault::kNone) return fault;
     if (labels_.Check(row_) != Fault::kNone) return Fault::kUnknownLabel;
-    const float weight = call_.batch.weight(row_);
-    return weight > 0 && std::isfinite(weight) ? Fault::kNone : Fault::kBadWeight;
+    return IsWeight(call_.batch.weight(row_)) ? Fault::kNone : Fault::kBadWeight;
   }
+
+  // The same, and if the row has no fault what the learner thinks of it. Rows that stand in the
+  // weights' space are judged some at a time: for as long as no update comes between.
+  Fault CheckAndJudge(Judgement& judgement) ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    if (!ahead_ || MayBeRefused()) {
+      const Fault fault = CheckCurrent();
+      if (fault == Fault::kNone)
+        judgement = model_.learner_->Judge(mapper_.Map(row_), labels_.Label(row_));
+      return fault;
+    }
+    if (row_ >= judged_end_) JudgeAhead();
+    const JudgedRow& judged = judged_[row_ - judged_begin_];
+    squared_norm_ = judged.squared_norm;
+    judgement = judged.judgement;
+    return judged.fault;
+  }
+
+  void JudgeAhead() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    judged_begin_ = row_;
+    judged_end_ = std::min(rows_, row_ + look_ahead_);
+    // What an update makes stale was judged in vain: far ahead only where updates are rare.
+    look_ahead_ = std::min(2 * look_ahead_, kMostAhead);
+    judged_.resize(judged_end_ - judged_begin_);
+    model_.learner_->JudgeRows(call_.batch, row_, model_.limits_.max_example_features, judged_);
+  }
+
+  // For what stands beside the features.
+  bool MayBeRefused() const {
+    if (next_refused_ < call_.refused.size() && call_.refused[next_refused_].row == row_)
+      return true;
+    return labels_.Check(row_) != Fault::kNone || !IsWeight(call_.batch.weight(row_));
+  }
+
+  static bool IsWeight(float weight) { return weight > 0 && std::isfinite(weight); }
 
   Finding Describe(Fault fault) {
     if (next_refused_ > 0 && call_.refused[next_refused_ - 1].row == row_)
@@ -175,10 +212,11 @@ class Model::Learning {
   }
 
   // Keeps the example for the sample, if it has a place there.
-  void Offer(const Row& row, int32_t label) ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+  void Offer(int32_t label) ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
     if (!model_.ledger_.retention().samples()) return;
     Retention::Sampled candidate;
-    if (model_.ledger_.retention().IsCandidate(Seen(row, label), model_.dictionary_, candidate))
+    if (model_.ledger_.retention().IsCandidate(Seen(mapper_.Map(row_), label), model_.dictionary_,
+                                               candidate))
       candidates_.push_back(std::move(candidate));
   }
 
@@ -210,19 +248,22 @@ class Model::Learning {
     ReaderMutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
+    judged_end_ = row_;
     const uint64_t age = batches_ ? model_.ledger_.examples() : 0;
     // A crash may have come between the row that filled it and its end.
     batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
     while (row_ < rows_ && !batch_full_) {
-      if (const Fault fault = CheckCurrent(); fault != Fault::kNone) {
+      Judgement judgement;
+      if (const Fault fault = CheckAndJudge(judgement); fault != Fault::kNone) {
         Refuse(Describe(fault));
         continue;
       }
-      const Row row = mapper_.Map(row_);
+      if (judgement.update) {
+        look_ahead_ = kLeastAhead;
+        break;
+      }
       const int32_t label = labels_.Label(row_);
-      const Judgement judgement = model_.learner_->Judge(row, label);
-      if (judgement.update) break;
-      Offer(row, label);
+      Offer(label);
       Judged(judgement, label);
       batch_full_ = batches_ && model_.learner_->BatchIsFull(age + tally_.examples);
     }
@@ -256,7 +297,7 @@ class Model::Learning {
       }
       model_.learner_->Update(row, target, judgement);
     }
-    Offer(row, target.label);
+    Offer(target.label);
     Judged(judgement, target.label);
     batch_full_ = batches_ && model_.learner_->BatchIsFull(target.age + 1);
     if (!judgement.update) {
@@ -425,6 +466,12 @@ class Model::Learning {
   size_t row_ = 0;
   size_t next_refused_ = 0;
   double squared_norm_ = 0;
+  // Rows judged ahead, and how many the next time.
+  bool ahead_ = false;
+  std::vector<JudgedRow> judged_;
+  size_t judged_begin_ = 0;
+  size_t judged_end_ = 0;
+  size_t look_ahead_ = kLeastAhead;
   // The stretch: its tally, and how many rows it has, refused ones among them.
   Tally tally_;
   int64_t pending_ = 0;
@@ -442,6 +489,7 @@ void LearnOutcome::Clear() {
   update_revisions.clear();
   refused.clear();
   pass.reset();
+  component_revisions.clear();
 }
 
 absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
@@ -454,6 +502,7 @@ absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   LearnCall answers = call;
   answers.batch = composed.batch;
   answers.refused = composed.refused;
+  outcome.component_revisions = std::move(composed.revisions);
   return Learning(*this, answers, outcome).Run();
 }
 

@@ -105,7 +105,7 @@ Model::View Model::MakeView() const {
 
 WeightList Model::ListWeights(const Hypothesis& hypothesis) const {
   WeightList list;
-  const std::vector<float>& weights = hypothesis.weights;
+  const FloatArray& weights = hypothesis.weights;
   const bool named = weight_space_.kind == FeatureSpace::Kind::kNamed;
   for (uint32_t i = 0; i < weights.size(); ++i) {
     if (weights[i] == 0) continue;

@@ -65,6 +65,8 @@ struct LearnOutcome {
   std::vector<uint64_t> update_revisions;
   std::vector<RefusedRow> refused;
   std::optional<PassSummary> pass;
+  // Of a composition: one an input, at which its model was asked.
+  std::vector<uint64_t> component_revisions;
 
   void Clear();
 };
@@ -84,6 +86,8 @@ struct PredictOutcome {
   std::vector<float> class_scores;
   std::vector<float> class_probabilities;
   std::vector<RefusedRow> refused;
+  // Of a composition: one an input, at which its model was asked.
+  std::vector<uint64_t> component_revisions;
 
   void Clear();
 };

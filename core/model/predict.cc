@@ -47,6 +47,7 @@ void PredictOutcome::Clear() {
   class_scores.clear();
   class_probabilities.clear();
   refused.clear();
+  component_revisions.clear();
 }
 
 absl::Status Model::CheckAnswers(uint64_t min_revision) const {
@@ -64,7 +65,9 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
   ComposedBatch composed;
   absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
   if (!status.ok()) return status;
-  return PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
+  status = PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
+  outcome.component_revisions = std::move(composed.revisions);
+  return status;
 }
 
 absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,

@@ -1,6 +1,8 @@
 #include "core/model/retained_row.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "core/features/hashing.h"
 
@@ -43,11 +45,23 @@ uint64_t HashFeatures(const SeenExample& seen, const Dictionary& names, uint64_t
 bool SameFeatures(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
   if ((a.row.indices == nullptr) != (b.row.indices == nullptr)) return false;
   if (a.row.indices == nullptr) return true;
-  const bool named = IsNamed(a, names) || IsNamed(b, names);
+  if (!IsNamed(a, names) && !IsNamed(b, names))
+    return std::equal(a.row.indices, a.row.indices + a.row.size, b.row.indices);
   NameReader of_a(a, names);
   NameReader of_b(b, names);
   for (size_t i = 0; i < a.row.size; ++i) {
-    if (named ? of_a.Next() != of_b.Next() : a.row.indices[i] != b.row.indices[i]) return false;
+    if (of_a.Next() != of_b.Next()) return false;
+  }
+  return true;
+}
+
+// To the bit: each time an example comes again, all of it is compared.
+bool SameValues(const Row& a, const Row& b) {
+  if (a.size == 0) return true;
+  if (a.values != nullptr && b.values != nullptr)
+    return std::memcmp(a.values, b.values, a.size * sizeof(float)) == 0;
+  for (size_t i = 0; i < a.size; ++i) {
+    if (std::bit_cast<uint32_t>(a.value(i)) != std::bit_cast<uint32_t>(b.value(i))) return false;
   }
   return true;
 }
@@ -95,12 +109,8 @@ uint64_t HashOf(const SeenExample& seen, const Dictionary& names) {
 }
 
 bool SameExample(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
-  if (a.label != b.label || a.row.size != b.row.size) return false;
-  for (size_t i = 0; i < a.row.size; ++i) {
-    if (std::bit_cast<uint32_t>(a.row.value(i)) != std::bit_cast<uint32_t>(b.row.value(i)))
-      return false;
-  }
-  return SameFeatures(a, b, names);
+  return a.label == b.label && a.row.size == b.row.size && SameValues(a.row, b.row) &&
+         SameFeatures(a, b, names);
 }
 
 }  // namespace perceptrond

@@ -439,6 +439,16 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   return settings;
 }
 
+absl::Status CheckNew(const ModelSettings& settings) {
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const double step_size = settings.learner.step_size;
+  if (step_size >= kLeast && step_size <= kMost) return absl::OkStatus();
+  return Invalid("model.learner.step_size",
+                 absl::StrCat(step_size, " is beyond the range of the weights, which are float32: ",
+                              "from ", kLeast, " to ", kMost, "; 1 is the default"));
+}
+
 absl::Status CheckMutableFields(const v1::Model& model) {
   if (model.description().size() > 1024)
     return Invalid("model.description", "has more than 1024 bytes");

@@ -53,6 +53,10 @@ void FillDefaults(::perceptron::v1::Model& model);
 // ZERO_START), naming the field that is out of range.
 absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model);
 
+// What is asked of models that are to be created and not of those there are, which may be older
+// than the demand: a step size that float32 can hold. INVALID_ARGUMENT (INVALID_FIELD).
+absl::Status CheckNew(const ModelSettings& settings);
+
 // Checks what UpdateModel may change: description and margin_of_interest. INVALID_ARGUMENT.
 absl::Status CheckMutableFields(const ::perceptron::v1::Model& model);
 

@@ -84,7 +84,7 @@ absl::StatusOr<LearnerState> ReadState(const storage::Snapshot& snapshot) {
   LearnerState state;
   for (const storage::StateArray& stored : snapshot.arrays()) {
     if (stored.size() > kMaxArray) return absl::DataLossError("a snapshot's array is too large");
-    std::vector<float>& array = state.arrays.emplace_back();
+    FloatArray& array = state.arrays.emplace_back();
     if (stored.indices().empty() && static_cast<uint64_t>(stored.values_size()) == stored.size()) {
       array.assign(stored.values().begin(), stored.values().end());
       continue;

@@ -106,7 +106,9 @@ absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& r
                                         bool validate_only) {
   ClearOutputs(settings);
   FillDefaults(settings);
-  if (absl::StatusOr<ModelSettings> read = ReadSettings(settings); !read.ok()) return read.status();
+  const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
+  if (!read.ok()) return read.status();
+  if (absl::Status status = CheckNew(*read); !status.ok()) return status;
   const std::string name = settings.name();
   storage::ModelHeader header;
   header.set_request_id(request_id);
@@ -402,6 +404,8 @@ Store::Stats Store::stats() const {
   Stats stats = stats_;
   stats.commits = committer_->commits();
   stats.commit_failures = committer_->failures();
+  stats.commit_busy = committer_->busy();
+  stats.oldest_commit_wait = committer_->oldest_wait();
   stats.snapshots = snapshotter_->snapshots();
   stats.snapshot_failures = snapshotter_->failures();
   stats.models_in_memory = slots_.size();

@@ -63,6 +63,8 @@ class Store {
   struct Stats {
     uint64_t commits = 0;
     uint64_t commit_failures = 0;
+    absl::Duration commit_busy;
+    absl::Duration oldest_commit_wait;
     uint64_t loads = 0;
     uint64_t evictions = 0;
     uint64_t snapshots = 0;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/vector/kernels.h"
+#include "core/vector/simd.h"
 
 namespace perceptrond {
 namespace {
@@ -58,10 +59,12 @@ size_t FirstDescent(const Row& row) {
   return row.size == 0 ? 0 : i;
 }
 
-bool Ascends(const Row& row) {
-  bool ascends = true;
-  for (size_t i = 1; i < row.size; ++i) ascends &= row.indices[i - 1] < row.indices[i];
-  return ascends;
+// A row of the right size, once it is known whether its indices ascend and what its norm is.
+Fault CheckScanned(const Row& row, uint32_t dimension, bool ascends, double squared_norm) {
+  if (!ascends) return Fault::kUnsortedIndices;
+  if (row.indices != nullptr && row.size > 0 && row.indices[row.size - 1] >= dimension)
+    return Fault::kIndexOutOfRange;
+  return std::isfinite(squared_norm) ? Fault::kNone : Fault::kNonFiniteValue;
 }
 
 }  // namespace
@@ -122,16 +125,25 @@ Finding CheckColumns(const Batch& batch) {
   return {};
 }
 
-Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm) {
+Fault CheckSize(const Row& row, uint32_t dimension, size_t max_features) {
   if (row.size > max_features) return Fault::kTooManyFeatures;
-  if (row.indices == nullptr) {
-    if (row.size != dimension) return Fault::kWrongDimension;
-  } else if (row.size > 0) {
-    if (!Ascends(row)) return Fault::kUnsortedIndices;
-    if (row.indices[row.size - 1] >= dimension) return Fault::kIndexOutOfRange;
-  }
+  return row.indices == nullptr && row.size != dimension ? Fault::kWrongDimension : Fault::kNone;
+}
+
+Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm) {
+  const Fault fault = CheckSize(row, dimension, max_features);
+  if (fault != Fault::kNone) return fault;
+  const bool ascends = row.indices == nullptr || simd::Ascends(row.indices, row.size);
   *squared_norm = SquaredNorm(row);
-  return std::isfinite(*squared_norm) ? Fault::kNone : Fault::kNonFiniteValue;
+  return CheckScanned(row, dimension, ascends, *squared_norm);
+}
+
+Fault ScanRow(const Row& row, std::span<const float> weights, size_t max_features, RowScan* scan) {
+  const auto dimension = static_cast<uint32_t>(weights.size());
+  const Fault fault = CheckSize(row, dimension, max_features);
+  if (fault != Fault::kNone) return fault;
+  *scan = Scan(weights, row);
+  return CheckScanned(row, dimension, scan->ascends, scan->squared_norm);
 }
 
 Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fault fault) {

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/vector/batch.h"
+#include "core/vector/kernels.h"
 
 namespace perceptrond {
 
@@ -56,6 +58,13 @@ Finding CheckColumns(const Batch& batch);
 // most max_features of them; a dense row exactly `dimension` values wide. O(row.size). On success
 // sets *squared_norm to the row's.
 Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm);
+
+// Whether a row has as many features as it may: what can be said of it without reading it. O(1).
+Fault CheckSize(const Row& row, uint32_t dimension, size_t max_features);
+
+// The same as CheckRow with Dot(weights, row), in one pass; the dimension is weights.size(), which
+// must not be 0. On success sets *scan. O(row.size).
+Fault ScanRow(const Row& row, std::span<const float> weights, size_t max_features, RowScan* scan);
 
 // Words for the fault CheckRow found: which value or index it was. O(row.size).
 Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fault fault);

@@ -4,27 +4,23 @@
 #include <cmath>
 #include <limits>
 
+#include "core/vector/simd.h"
+
 namespace perceptrond {
 namespace {
 
-// Sums term(0) + ... + term(n - 1) in four lanes: lane i % 4 takes term(i).
+// Sums term(0) + ... + term(n - 1) in lanes: lane i % kLanes takes term(i).
+constexpr size_t kLanes = 8;
+
 template <typename Term>
 inline double LaneSum(size_t n, Term term) {
-  double lane0 = 0;
-  double lane1 = 0;
-  double lane2 = 0;
-  double lane3 = 0;
+  double lane[kLanes] = {};
   size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    lane0 += term(i);
-    lane1 += term(i + 1);
-    lane2 += term(i + 2);
-    lane3 += term(i + 3);
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t j = 0; j < kLanes; ++j) lane[j] += term(i + j);
   }
-  if (i < n) lane0 += term(i);
-  if (i + 1 < n) lane1 += term(i + 1);
-  if (i + 2 < n) lane2 += term(i + 2);
-  return (lane0 + lane1) + (lane2 + lane3);
+  for (size_t j = 0; i + j < n; ++j) lane[j] += term(i + j);
+  return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
 inline double Product(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
@@ -32,22 +28,30 @@ inline double Product(float a, float b) { return static_cast<double>(a) * static
 }  // namespace
 
 double Dot(std::span<const float> weights, const Row& row) {
-  const float* w = weights.data();
-  const float* x = row.values;
-  const uint32_t* at = row.indices;
-  if (at == nullptr) {
-    return LaneSum(row.size, [=](size_t i) { return Product(w[i], x[i]); });
-  }
-  if (x == nullptr) {
-    return LaneSum(row.size, [=](size_t i) { return static_cast<double>(w[at[i]]); });
-  }
-  return LaneSum(row.size, [=](size_t i) { return Product(w[at[i]], x[i]); });
+  if (row.indices != nullptr)
+    return simd::SparseDot(weights.data(), row.indices, row.values, row.size);
+  return simd::DenseDot(weights.data(), row.values, row.size);
 }
 
 double SquaredNorm(const Row& row) {
-  const float* x = row.values;
-  if (x == nullptr) return static_cast<double>(row.size);
-  return LaneSum(row.size, [=](size_t i) { return Product(x[i], x[i]); });
+  if (row.values == nullptr) return static_cast<double>(row.size);
+  return simd::DenseDot(row.values, row.values, row.size);
+}
+
+RowScan Scan(std::span<const float> weights, const Row& row) {
+  if (row.indices == nullptr) return simd::ScanDense(weights.data(), row.values, row.size);
+  return simd::ScanSparse(weights.data(), weights.size(), row.indices, row.values, row.size);
+}
+
+void Prefetch(std::span<const float> weights, const Row& row) {
+  // Nearer weights come as fast without; measured, see docs/performance.md.
+  constexpr size_t kFar = (size_t{48} << 20) / sizeof(float);
+  if (weights.size() < kFar || row.indices == nullptr) return;
+  for (size_t i = 0; i < row.size; ++i) {
+    const size_t at = std::min<size_t>(row.indices[i], weights.size() - 1);
+    // For reading, into the second cache.
+    __builtin_prefetch(weights.data() + at, 0, 2);
+  }
 }
 
 double DotAt(std::span<const float> a, std::span<const float> b, const Row& row) {

@@ -1,7 +1,8 @@
 // The only loops over features. Each fixes the order of its operations, so that every machine and
 // every build computes the same bits: products of two float32 are exact in float64, sums run in
-// four lanes that are added as (0 + 1) + (2 + 3), and no operation may be contracted (the build
-// says -ffp-contract=off).
+// eight lanes (term i in lane i % 8) that are added as ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)),
+// and no operation may be contracted (the build says -ffp-contract=off). The loops that every
+// example goes through are in simd.h.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,24 @@ double Dot(std::span<const float> weights, const Row& row);
 
 // ||row||^2, in float64; not finite iff one of the values is not. O(row.size).
 double SquaredNorm(const Row& row);
+
+// What one look at a row tells.
+struct RowScan {
+  // The indices strictly ascend; so they do in a dense row.
+  bool ascends = true;
+  double squared_norm = 0;
+  // With the weights; meaningless if an index is not below their number.
+  double dot = 0;
+};
+
+// Dot, SquaredNorm and a look at the indices in one pass, for a row that nobody checked yet: its
+// indices may be anything. A dense row must not be longer than the weights, of which there must be
+// one. O(row.size).
+RowScan Scan(std::span<const float> weights, const Row& row);
+
+// Asks for the weights that Scan will read, where there are so many that they come from memory: to
+// be called a row ahead. The row's indices may be anything. O(row.size).
+void Prefetch(std::span<const float> weights, const Row& row);
 
 // Whether every weight stays within float32 when step * row is added. O(row.size).
 bool StaysFinite(std::span<const float> weights, double step, const Row& row);

@@ -104,9 +104,12 @@ absl::Status CheckAddress(const std::string& address) {
       absl::StrCat("metrics address \"", address, "\" is not HOST:PORT"));
 }
 
-// A connection that says nothing holds a thread until its time is over: there are more threads than
-// scrapers, and Prometheus waits 10 s by default.
-constexpr const char* kThreads = "8";
+// A connection that says nothing holds a thread until its time is over, and a scrape waits for a
+// thread: up to kThreads silent ones delay nobody, N times as many delay a scrape by N times the
+// time-out. Prometheus waits 10 s by default. A thread that waits costs its stack's first pages and
+// a buffer of 16 KB. The time-out also bounds how long an answer may take to send: it cannot be
+// much shorter.
+constexpr const char* kThreads = "128";
 constexpr const char* kRequestTimeoutMs = "2000";
 
 // Answers HEAD, which prometheus-cpp does not know: for load balancers that ask so whether anybody

@@ -37,6 +37,15 @@ struct ServerStats {
   uint64_t memory_budget_bytes = 0;
   uint64_t journal_commits = 0;
   uint64_t journal_commit_failures = 0;
+  double journal_commit_seconds = 0;
+  // Of the oldest message that waits for its updates to be durable.
+  double journal_wait_seconds = 0;
+  // Of the file system that the journal is on. Absent: the journal is on none, or it cannot be
+  // asked.
+  std::optional<uint64_t> disk_free_bytes;
+  std::optional<uint64_t> disk_size_bytes;
+  std::optional<uint64_t> disk_reserve_bytes;
+  uint64_t snapshot_threshold_bytes = 0;
   uint64_t loads = 0;
   uint64_t evictions = 0;
   uint64_t snapshots = 0;

@@ -1,11 +1,19 @@
-// The table of several classes in docs/learners.md: each rule on handwritten digits, beside the
-// rule as its paper prints it, in float64 (tests/support/multiclass_papers.h).
+// The tables of several classes in docs/learners.md: each rule on handwritten digits, and on a
+// drifting stream of two classes, beside the rule as its paper prints it, in float64
+// (tests/support/multiclass_papers.h).
 //
 //   classes_table DIRECTORY-OF-THE-DATA-SETS
+//   classes_table DIRECTORY-OF-THE-DATA-SETS orders
+//
+// The second prints instead, for the digits in twenty random orders, means and standard deviations:
+// how much of a difference the order alone makes.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -22,7 +30,15 @@ using testing::SvmExample;
 namespace v1 = ::perceptron::v1;
 
 constexpr int kPasses = 10;
-constexpr int kClasses = 10;
+
+struct DataSet {
+  std::string name;
+  uint32_t classes = 0;
+  SvmData train;
+  // Empty: a stream, of which only the first pass counts.
+  SvmData test;
+  uint32_t dimension() const { return std::max(train.dimension, test.dimension); }
+};
 
 struct Contender {
   v1::LearnerKind kind;
@@ -50,7 +66,9 @@ std::vector<Contender> Contenders() {
        Of<testing::PaperMulticlassPassiveAggressive>(2, 0.1), c, " (C = 0.1)"},
       {v1::LEARNER_KIND_AROW, Of<testing::PaperMulticlassArow>(1.0)},
       {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperSoftmax>(0.1),
-       [](v1::Learner& learner) { learner.set_step_size(0.1); }, " (eta = 0.1)"}};
+       [](v1::Learner& learner) { learner.set_step_size(0.1); }, " (eta = 0.1)"},
+      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperSoftmax>(1.0), [](v1::Learner&) {},
+       " (eta = 1, the default)"}};
 }
 
 // After the first pass and after the last.
@@ -70,49 +88,50 @@ struct Run {
   std::function<uint64_t()> updates;
 };
 
-Figures Measure(const Run& run, const SvmData& train, const SvmData& test) {
+Figures Measure(const Run& run, const DataSet& data) {
   Figures figures;
+  const std::vector<SvmExample>& test = data.test.examples;
   for (int pass = 1; pass <= kPasses; ++pass) {
     const double mistakes = run.pass(pass);
-    if (pass == 1) figures.progressive = Percent(mistakes, train.examples.size());
+    if (pass == 1) figures.progressive = Percent(mistakes, data.train.examples.size());
     if (pass > 1 && pass < kPasses) continue;
     const int at = pass == 1 ? 0 : 1;
     figures.updates[at] = run.updates();
+    if (test.empty()) break;
     const std::vector<int> predicted = run.predict();
     double wrong = 0;
-    for (size_t i = 0; i < predicted.size(); ++i)
-      wrong += predicted[i] != test.examples[i].label ? 1 : 0;
+    for (size_t i = 0; i < predicted.size(); ++i) wrong += predicted[i] != test[i].label ? 1 : 0;
     figures.held_out[at] = Percent(wrong, predicted.size());
   }
   return figures;
 }
 
-Figures MeasurePaper(const Contender& contender, const SvmData& train, const SvmData& test) {
-  const uint32_t dimension = std::max(train.dimension, test.dimension);
-  const std::unique_ptr<MulticlassPaper> paper = contender.paper(kClasses, dimension + 1);
+Figures MeasurePaper(const Contender& contender, const DataSet& data) {
+  const uint32_t dimension = data.dimension();
+  const std::unique_ptr<MulticlassPaper> paper = contender.paper(data.classes, dimension + 1);
   const auto pass = [&](int) {
     double wrong = 0;
-    for (const SvmExample& example : train.examples)
+    for (const SvmExample& example : data.train.examples)
       wrong += paper->Learn(testing::Augmented(example, dimension, true), example.label) ? 1 : 0;
     return wrong;
   };
   const auto predict = [&] {
     std::vector<int> predicted;
-    for (const SvmExample& example : test.examples)
+    for (const SvmExample& example : data.test.examples)
       predicted.push_back(paper->Predict(testing::Augmented(example, dimension, true)));
     return predicted;
   };
-  return Measure({pass, predict, [&] { return paper->updates(); }}, train, test);
+  return Measure({pass, predict, [&] { return paper->updates(); }}, data);
 }
 
-Figures MeasureOurs(const Contender& contender, const SvmData& train, const SvmData& test) {
-  v1::Model settings = testing::DenseSettings("table", std::max(train.dimension, test.dimension));
+Figures MeasureOurs(const Contender& contender, const DataSet& data) {
+  v1::Model settings = testing::DenseSettings("table", data.dimension());
   settings.mutable_learner()->set_kind(contender.kind);
-  settings.mutable_learner()->mutable_classes()->set_max_classes(kClasses);
+  settings.mutable_learner()->mutable_classes()->set_max_classes(data.classes);
   contender.settings(*settings.mutable_learner());
   testing::LoneModel lone(settings);
-  const testing::Columns rows(train.examples);
-  const testing::Columns held_out(test.examples);
+  const testing::Columns rows(data.train.examples);
+  const testing::Columns held_out(data.test.examples);
   const auto pass = [&](int number) {
     return static_cast<double>(lone.Learn(rows.batch(), number).mistakes);
   };
@@ -120,38 +139,121 @@ Figures MeasureOurs(const Contender& contender, const SvmData& train, const SvmD
     const PredictOutcome outcome = lone.Predict(held_out.unlabelled());
     return std::vector<int>(outcome.labels.begin(), outcome.labels.end());
   };
-  return Measure({pass, predict, [&] { return lone.model->revision(); }}, train, test);
+  return Measure({pass, predict, [&] { return lone.model->revision(); }}, data);
 }
 
-void Print(const std::string& name, const Figures& figures) {
+std::string NameOf(const Contender& contender) {
+  std::string name = v1::LearnerKind_Name(contender.kind).substr(13);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(c)); });
+  return name + contender.note;
+}
+
+void Print(const std::string& name, const Figures& figures, bool stream) {
+  if (stream) {
+    std::printf("| %s | %.2f | – | – | %llu |\n", name.c_str(), figures.progressive,
+                static_cast<unsigned long long>(figures.updates[0]));
+    return;
+  }
   std::printf("| %s | %.2f | %.2f | %.2f | %llu / %llu |\n", name.c_str(), figures.progressive,
               figures.held_out[0], figures.held_out[1],
               static_cast<unsigned long long>(figures.updates[0]),
               static_cast<unsigned long long>(figures.updates[1]));
 }
 
-void PrintTable(const std::string& directory) {
-  const SvmData train = testing::ReadSvmlightClasses(directory + "/digits_mc.train");
-  const SvmData test = testing::ReadSvmlightClasses(directory + "/digits_mc.test");
+void PrintTable(const DataSet& data) {
+  std::printf("\n### %s\n\n", data.name.c_str());
   std::puts("| learner | progressive % | held out, 1 pass % | held out, 10 passes % | updates |");
   std::puts("|---|---|---|---|---|");
+  const bool stream = data.test.examples.empty();
   for (const Contender& contender : Contenders()) {
-    std::string name = v1::LearnerKind_Name(contender.kind).substr(13);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(c)); });
-    Print(name + contender.note, MeasureOurs(contender, train, test));
-    Print("– its paper, float64", MeasurePaper(contender, train, test));
+    Print(NameOf(contender), MeasureOurs(contender, data), stream);
+    Print("– its paper, float64", MeasurePaper(contender, data), stream);
   }
+}
+
+class Spread {
+ public:
+  void Add(double value) {
+    ++count_;
+    sum_ += value;
+    squares_ += value * value;
+  }
+  std::string Text() const {
+    const double mean = sum_ / count_;
+    char text[64];
+    std::snprintf(text, sizeof text, "%.2f ± %.2f", mean,
+                  std::sqrt(std::max(0.0, squares_ / count_ - mean * mean)));
+    return text;
+  }
+
+ private:
+  double count_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
+};
+
+// Progressive error, and held out after one pass and after the last.
+using Spreads = std::array<Spread, 3>;
+
+void Add(const Figures& figures, Spreads& spreads) {
+  spreads[0].Add(figures.progressive);
+  spreads[1].Add(figures.held_out[0]);
+  spreads[2].Add(figures.held_out[1]);
+}
+
+void Print(const std::string& name, const Spreads& spreads) {
+  std::printf("| %s | %s | %s | %s |\n", name.c_str(), spreads[0].Text().c_str(),
+              spreads[1].Text().c_str(), spreads[2].Text().c_str());
+}
+
+void PrintOrders(DataSet data) {
+  constexpr int kOrders = 20;
+  std::puts("| learner | progressive % | held out, 1 pass % | held out, 10 passes % |");
+  std::puts("|---|---|---|---|");
+  for (const Contender& contender : Contenders()) {
+    Spreads ours;
+    Spreads papers;
+    std::mt19937 random(1);
+    for (int order = 0; order < kOrders; ++order) {
+      std::shuffle(data.train.examples.begin(), data.train.examples.end(), random);
+      Add(MeasureOurs(contender, data), ours);
+      Add(MeasurePaper(contender, data), papers);
+    }
+    Print(NameOf(contender), ours);
+    Print("– its paper, float64", papers);
+  }
+}
+
+// -1 and +1 as classes 0 and 1.
+SvmData AsClasses(SvmData data) {
+  for (SvmExample& example : data.examples) example.label = example.label > 0 ? 1 : 0;
+  return data;
 }
 
 }  // namespace
 }  // namespace perceptrond
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: classes_table DIRECTORY-OF-THE-DATA-SETS\n", stderr);
+  const bool orders = argc == 3 && std::string(argv[2]) == "orders";
+  if (argc != 2 && !orders) {
+    std::fputs("usage: classes_table DIRECTORY-OF-THE-DATA-SETS [orders]\n", stderr);
     return 2;
   }
-  perceptrond::PrintTable(argv[1]);
+  using perceptrond::testing::ReadSvmlightClasses;
+  const std::string directory = argv[1];
+  const perceptrond::DataSet digits{"digits: 10 classes, 64 features", 10,
+                                    ReadSvmlightClasses(directory + "/digits_mc.train"),
+                                    ReadSvmlightClasses(directory + "/digits_mc.test")};
+  if (orders) {
+    perceptrond::PrintOrders(digits);
+    return 0;
+  }
+  perceptrond::PrintTable(digits);
+  perceptrond::PrintTable(
+      {"elec2 in the order of time as 2 classes: a drifting stream",
+       2,
+       perceptrond::AsClasses(perceptrond::testing::ReadSvmlight(directory + "/elec2.stream")),
+       {}});
   return 0;
 }

@@ -2,6 +2,10 @@
 // prints it, in float64 (tests/support/papers.h).
 //
 //   learners_table DIRECTORY-OF-THE-DATA-SETS
+//   learners_table DIRECTORY-OF-THE-DATA-SETS passes
+//
+// The second prints instead how much the error of the last weights wanders from pass to pass, where
+// nothing separates the data.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,8 +18,7 @@
 #include <vector>
 
 #include "tests/support/models.h"
-#include "tests/support/papers.h"
-#include "tests/support/papers_with_rows.h"
+#include "tests/support/paper_rules.h"
 #include "tests/support/svmlight.h"
 
 namespace perceptrond {
@@ -23,8 +26,8 @@ namespace {
 
 using testing::Columns;
 using testing::LoneModel;
-using testing::Of;
 using testing::Paper;
+using testing::PaperRule;
 using testing::SvmData;
 using testing::SvmExample;
 namespace v1 = ::perceptron::v1;
@@ -39,66 +42,18 @@ struct DataSet {
   uint32_t dimension = 0;
 };
 
-struct Contender {
-  v1::LearnerKind kind;
-  testing::MakePaper paper;
-  std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
-  std::string note = {};
-};
-
-// exp(-||x - z||^2)
-double Gaussian(std::span<const double> x, std::span<const double> z) {
-  double square = 0;
-  for (size_t i = 0; i < x.size(); ++i) square += (x[i] - z[i]) * (x[i] - z[i]);
-  return std::exp(-square);
-}
-
-// (1 + x . z)^2
-double Quadratic(std::span<const double> x, std::span<const double> z) {
-  const double base = 1 + std::inner_product(x.begin(), x.end(), z.begin(), 0.0);
-  return base * base;
-}
-
-void SetQuadratic(v1::Learner& learner) {
-  learner.mutable_kernel()->mutable_polynomial()->set_degree(2);
-}
-
-std::vector<Contender> Contenders() {
-  return {
-      {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperPerceptron>()},
-      {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperAveraged>()},
-      {v1::LEARNER_KIND_POCKET, Of<testing::PaperPocket>()},
-      {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.9)},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperPassiveAggressive>(0, 1.0)},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.1),
-       [](v1::Learner& learner) { learner.set_aggressiveness(0.1); }, " (C = 0.1)"},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.1),
-       [](v1::Learner& learner) { learner.set_aggressiveness(0.1); }, " (C = 0.1)"},
-      {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(1.0)},
-      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.1),
-       [](v1::Learner& learner) { learner.set_step_size(0.1); }, " (eta = 0.1)"},
-      {v1::LEARNER_KIND_POCKET, Of<testing::PaperRatchet>(size_t{1000}),
-       [](v1::Learner& learner) { learner.set_ratchet_examples(1000); }, " (ratchet over 1000)"},
-      {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{0})},
-      {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{100}),
-       [](v1::Learner& learner) { learner.set_mini_batch(100); }, " (mini-batch 100)"},
-      {v1::LEARNER_KIND_VOTED_PERCEPTRON, Of<testing::PaperVoted>(size_t{1000})},
-      {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<testing::PaperForgetron>(&Gaussian, size_t{1000}),
-       [](v1::Learner&) {}, " (Gaussian, gamma = 1)"},
-      {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<testing::PaperForgetron>(&Quadratic, size_t{1000}),
-       &SetQuadratic, " (polynomial, degree 2)"}};
-}
-
 struct Figures {
   double progressive = 0;
   double held_out[2] = {};
   uint64_t updates[2] = {};
+  // If asked for.
+  std::vector<double> held_out_by_pass;
 };
 
 double Percent(double part, size_t whole) { return 100 * part / static_cast<double>(whole); }
 
-Figures MeasurePaper(const Contender& contender, const DataSet& data) {
-  const std::unique_ptr<Paper> paper = contender.paper(data.dimension + 1, /*offset=*/true);
+Figures MeasurePaper(const PaperRule& rule, const DataSet& data, bool every_pass = false) {
+  const std::unique_ptr<Paper> paper = rule.paper(data.dimension + 1, /*offset=*/true);
   Figures figures;
   const auto augmented = [&](const SvmExample& example) {
     return testing::Augmented(example, data.dimension, true);
@@ -109,7 +64,7 @@ Figures MeasurePaper(const Contender& contender, const DataSet& data) {
       wrong += paper->Learn(augmented(example), example.label) ? 1 : 0;
     paper->EndPass();
     if (pass == 1) figures.progressive = Percent(wrong, data.train.size());
-    if (pass > 1 && pass < kPasses) continue;
+    if (pass > 1 && pass < kPasses && !every_pass) continue;
     const int at = pass == 1 ? 0 : 1;
     figures.updates[at] = paper->updates();
     const auto answers = paper->Answers();
@@ -118,16 +73,17 @@ Figures MeasurePaper(const Contender& contender, const DataSet& data) {
       const int predicted = answers(augmented(example)) > 0 ? 1 : -1;
       wrong += predicted != example.label ? 1 : 0;
     }
-    if (!data.test.empty()) figures.held_out[at] = Percent(wrong, data.test.size());
     if (data.test.empty()) break;
+    figures.held_out[at] = Percent(wrong, data.test.size());
+    figures.held_out_by_pass.push_back(figures.held_out[at]);
   }
   return figures;
 }
 
-Figures MeasureOurs(const Contender& contender, const DataSet& data) {
+Figures MeasureOurs(const PaperRule& rule, const DataSet& data, bool every_pass = false) {
   v1::Model settings = testing::DenseSettings("table", data.dimension);
-  settings.mutable_learner()->set_kind(contender.kind);
-  contender.settings(*settings.mutable_learner());
+  settings.mutable_learner()->set_kind(rule.kind);
+  rule.settings(*settings.mutable_learner());
   LoneModel lone(settings);
   const Columns train(data.train);
   const Columns test(data.test);
@@ -136,7 +92,7 @@ Figures MeasureOurs(const Contender& contender, const DataSet& data) {
     const LearnOutcome outcome = lone.Learn(train.batch(), pass);
     if (pass == 1)
       figures.progressive = Percent(static_cast<double>(outcome.mistakes), data.train.size());
-    if (pass > 1 && pass < kPasses) continue;
+    if (pass > 1 && pass < kPasses && !every_pass) continue;
     const int at = pass == 1 ? 0 : 1;
     figures.updates[at] = lone.model->revision();
     if (data.test.empty()) break;
@@ -145,9 +101,12 @@ Figures MeasureOurs(const Contender& contender, const DataSet& data) {
     for (size_t i = 0; i < data.test.size(); ++i)
       wrong += predicted.labels[i] != data.test[i].label ? 1 : 0;
     figures.held_out[at] = Percent(wrong, data.test.size());
+    figures.held_out_by_pass.push_back(figures.held_out[at]);
   }
   return figures;
 }
+
+std::string NameOf(const PaperRule& rule) { return testing::LearnerName(rule.kind) + rule.note; }
 
 void Print(const std::string& name, const Figures& figures, bool stream) {
   if (stream) {
@@ -165,12 +124,30 @@ void PrintTable(const DataSet& data) {
   std::printf("\n### %s\n\n", data.name.c_str());
   std::puts("| learner | progressive % | held out, 1 pass % | held out, 10 passes % | updates |");
   std::puts("|---|---|---|---|---|");
-  for (const Contender& contender : Contenders()) {
-    std::string name = v1::LearnerKind_Name(contender.kind).substr(13);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(c)); });
-    Print(name + contender.note, MeasureOurs(contender, data), data.test.empty());
-    Print("– its paper, float64", MeasurePaper(contender, data), data.test.empty());
+  for (const PaperRule& rule : testing::PaperRules()) {
+    Print(NameOf(rule), MeasureOurs(rule, data), data.test.empty());
+    Print("– its paper, float64", MeasurePaper(rule, data), data.test.empty());
+  }
+}
+
+void PrintWandering(const std::string& name, const std::vector<double>& errors) {
+  const auto [least, greatest] = std::minmax_element(errors.begin(), errors.end());
+  const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
+  std::printf("| %s | %.2f | %.2f | %.2f |\n", name.c_str(), *least,
+              sum / static_cast<double>(errors.size()), *greatest);
+}
+
+// Of the rules that answer with their latest weights.
+void PrintPasses(const DataSet& data) {
+  std::puts("| learner | least % | mean % | greatest % |");
+  std::puts("|---|---|---|---|");
+  for (const PaperRule& rule : testing::PaperRules()) {
+    if (rule.kind != v1::LEARNER_KIND_PERCEPTRON &&
+        rule.kind != v1::LEARNER_KIND_MARGIN_PERCEPTRON &&
+        rule.kind != v1::LEARNER_KIND_KERNEL_PERCEPTRON)
+      continue;
+    PrintWandering(NameOf(rule), MeasureOurs(rule, data, true).held_out_by_pass);
+    PrintWandering("– its paper, float64", MeasurePaper(rule, data, true).held_out_by_pass);
   }
 }
 
@@ -181,22 +158,7 @@ DataSet Load(const std::string& directory, const std::string& name, const std::s
   return {title, std::move(train.examples), std::move(test.examples), dimension};
 }
 
-}  // namespace
-}  // namespace perceptrond
-
-int main(int argc, char** argv) {
-  using perceptrond::DataSet;
-  if (argc != 2) {
-    std::fputs("usage: learners_table DIRECTORY-OF-THE-DATA-SETS\n", stderr);
-    return 2;
-  }
-  const std::string directory = argv[1];
-  perceptrond::PrintTable(
-      perceptrond::Load(directory, "agaricus", "agaricus: separable, 127 indicator features"));
-  perceptrond::PrintTable(
-      perceptrond::Load(directory, "sms_tfidf", "sms_tfidf: sparse text, 7,856 features"));
-  const perceptrond::testing::SvmData elec =
-      perceptrond::testing::ReadSvmlight(directory + "/elec2.stream");
+DataSet Shuffled(const SvmData& elec) {
   DataSet shuffled{
       "elec2 in random order: not separable, 6 features", elec.examples, {}, elec.dimension};
   std::mt19937 random(1);
@@ -204,6 +166,31 @@ int main(int argc, char** argv) {
   const size_t kept = shuffled.train.size() * 4 / 5;
   shuffled.test.assign(shuffled.train.begin() + static_cast<long>(kept), shuffled.train.end());
   shuffled.train.resize(kept);
+  return shuffled;
+}
+
+}  // namespace
+}  // namespace perceptrond
+
+int main(int argc, char** argv) {
+  using perceptrond::DataSet;
+  const bool passes = argc == 3 && std::string(argv[2]) == "passes";
+  if (argc != 2 && !passes) {
+    std::fputs("usage: learners_table DIRECTORY-OF-THE-DATA-SETS [passes]\n", stderr);
+    return 2;
+  }
+  const std::string directory = argv[1];
+  const perceptrond::testing::SvmData elec =
+      perceptrond::testing::ReadSvmlight(directory + "/elec2.stream");
+  const DataSet shuffled = perceptrond::Shuffled(elec);
+  if (passes) {
+    perceptrond::PrintPasses(shuffled);
+    return 0;
+  }
+  perceptrond::PrintTable(
+      perceptrond::Load(directory, "agaricus", "agaricus: separable, 127 indicator features"));
+  perceptrond::PrintTable(
+      perceptrond::Load(directory, "sms_tfidf", "sms_tfidf: sparse text, 7,856 features"));
   perceptrond::PrintTable(shuffled);
   perceptrond::PrintTable(
       {"elec2 in the order of time: a drifting stream", elec.examples, {}, elec.dimension});

@@ -255,6 +255,33 @@ TEST(Text, IsAllTextWhereNoLabelIsRequired) {
   EXPECT_EQ(Features(Parsed(Make(options).get(), "Win now")), (Map{{"win", 1}, {"now", 1}}));
 }
 
+TEST(Text, IsAllOfALineThatHasNoLabelBeforeItsTab) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.labels.names = {"ham", "spam"};
+  options.require_label = false;
+  const auto format = Make(options);
+  for (const char* line : {"Win\tnow", "\twin now", "win now\t", "win\tspam\tnow"}) {
+    const Row row = Parsed(format.get(), line);
+    EXPECT_FALSE(row.has_label()) << line;
+    Map expected = {{"win", 1}, {"now", 1}};
+    if (std::string_view(line).find("spam") != std::string_view::npos) expected["spam"] = 1;
+    EXPECT_EQ(Features(row), expected) << line;
+  }
+  const Row labelled = Parsed(format.get(), "spam\twin now");
+  EXPECT_EQ(labelled.label, 1);
+  EXPECT_EQ(Features(labelled), (Map{{"win", 1}, {"now", 1}}));
+}
+
+TEST(Text, SaysADifferentLabelWhereClassesComeUpByName) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.labels.new_names = true;
+  options.labels.max_classes = 10;
+  options.require_label = false;
+  const Row row = Parsed(Make(options).get(), "tea\thot leaves");
+  EXPECT_EQ(row.label_name, "tea");
+  EXPECT_EQ(Features(row), (Map{{"hot", 1}, {"leaves", 1}}));
+}
+
 TEST(Formats, AreGuessedFromFewExtensionsOnly) {
   EXPECT_EQ(FormatByExtension("a/b.svm"), FormatKind::kSvmlight);
   EXPECT_EQ(FormatByExtension("b.svmlight"), FormatKind::kSvmlight);

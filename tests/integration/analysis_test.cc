@@ -261,6 +261,41 @@ TEST_F(AnalysisTest, PagesTogetherAreEverythingRetainedOnce) {
   EXPECT_EQ(all[0].example().label(), -1);
 }
 
+TEST_F(AnalysisTest, APageTokenOfAnotherModelIsNone) {
+  for (const char* id : {"and", "other"}) {
+    CreateSampling(id, 2);
+    Teach(id, and_);
+  }
+  const auto ask = [&](const std::string& id, const std::string& token, std::string* next) {
+    grpc::ClientContext context;
+    v1::ListRetainedExamplesRequest request;
+    request.set_name("models/" + id);
+    request.set_page_size(1);
+    request.set_page_token(token);
+    v1::ListRetainedExamplesResponse response;
+    const grpc::Status status = analysis_->ListRetainedExamples(&context, request, &response);
+    if (next != nullptr) *next = response.next_page_token();
+    return status;
+  };
+  std::string token;
+  ASSERT_TRUE(ask("and", "", &token).ok());
+  EXPECT_TRUE(ask("and", token, nullptr).ok());
+  EXPECT_EQ(BadField(ask("other", token, nullptr)), "page_token");
+  // "u1", as a token once was.
+  EXPECT_EQ(BadField(ask("and", "dTE", nullptr)), "page_token");
+}
+
+TEST_F(AnalysisTest, SeveralClassesAreNotAnalyzed) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  settings.mutable_learner()->mutable_classes()->set_max_classes(3);
+  Create("several", settings);
+  Teach("several", {SparseExample(2, {{0, 1}})});
+  const grpc::Status status = Analyze(Request("several"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(status), "NOT_BINARY");
+}
+
 TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_named();

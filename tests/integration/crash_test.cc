@@ -144,7 +144,7 @@ class History {
 
 // The textbook.
 struct SerialRun {
-  std::vector<float> weights = std::vector<float>(kDimension);
+  FloatArray weights = FloatArray(kDimension);
   float offset = 0;
   uint64_t revision = 0;
 

@@ -1,6 +1,10 @@
 // perceptronctl analyze, examples, and learn --analyze against the real server.
-#include "perceptron/v1/analysis_service.pb.h"
+#include <csignal>
+#include <random>
+#include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
@@ -32,6 +36,120 @@ TEST_F(CtlTest, ExamplesAreListedWithTheirRevisions) {
   EXPECT_THAT(listed.out, HasSubstr("# update 1, score 0"));
   EXPECT_THAT(listed.out, HasSubstr("+1 0:1 1:1 # update "));
   EXPECT_THAT(CtlOut("examples and -o json").out, HasSubstr("\"updateRevision\":\"1\""));
+}
+
+TEST_F(CtlTest, AnAnalysisKeepsToTheLimitsItIsGiven) {
+  Ctl("create xor --dimension 2 --retain-sample 10");
+  // Nothing separates them, and no proof takes fewer than three examples.
+  const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
+  EXPECT_EQ(Ctl("learn xor - --format svmlight --index-base 1", xor_).exit_code, 0);
+  const auto undecided = Json<v1::AnalysisResult>("analyze xor --max-certificate-examples 2");
+  EXPECT_EQ(undecided.analysis().separability(), v1::SEPARABILITY_UNDECIDED) << undecided.end();
+  EXPECT_EQ(Json<v1::AnalysisResult>("analyze xor").analysis().separability(),
+            v1::SEPARABILITY_NOT_SEPARABLE);
+
+  const auto gap = [](const v1::Analysis& analysis) {
+    return (analysis.margin_upper() - analysis.margin_lower()) / analysis.margin_upper();
+  };
+  const std::string file = SharedData("sms_tfidf.train");
+  if (!file.empty()) {
+    Ctl("create sms --dimension 7856 --retain-sample 10000");
+    const CommandResult learned = CtlOut(
+        "learn sms " + file +
+        " --format svmlight --index-base 1 --analyze --analyze-max-support-examples 300 -o json");
+    EXPECT_EQ(learned.exit_code, 0);
+    // Of its more than 1,000 support examples.
+    EXPECT_GT(gap(Json<v1::Model>("get sms").report().analysis()), 1e-3);
+    EXPECT_GT(gap(Json<v1::AnalysisResult>("analyze sms --max-rounds 1").analysis()), 1e-6);
+    EXPECT_LE(gap(Json<v1::AnalysisResult>("analyze sms").analysis()), 1e-6);
+  }
+  for (const char* wrong :
+       {"analyze xor --gap 1", "analyze xor --max-rounds 0", "analyze xor --max-rounds 1000001",
+        "analyze xor --max-support-examples 20001", "analyze xor --max-certificate-examples 0",
+        "learn xor - --analyze-gap 0.1", "learn xor - --analyze-max-rounds 9"})
+    EXPECT_EQ(Ctl(wrong).exit_code, 2) << wrong;
+}
+
+// A command whose analysis takes seconds, and a signal once the server is at it.
+class CtlInterruptedAnalysis : public CtlTest {
+ protected:
+  CtlInterruptedAnalysis() : analysis_(v1::AnalysisService::NewStub(channel_)) {
+    Ctl("create noise --dimension 450 --retain-sample 10000");
+    Ctl("create and --dimension 2 --retain-sample 10");
+    Ctl("learn and - --format svmlight --index-base 1", and_);
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::string lines;
+    for (int i = 0; i < 1350; ++i) {
+      lines += random() % 2 == 0 ? "1" : "-1";
+      for (int j = 0; j < 450; ++j) absl::StrAppend(&lines, " ", j, ":", normal(random));
+      lines += "\n";
+    }
+    noise_ = Write("noise.svm", lines);
+  }
+  // Runs it until another analysis would have to wait for its, and sends it the signal. That other
+  // one is then solved, since the server has given up the first.
+  CommandResult Interrupt(const std::string& arguments, int signal) {
+    const std::string pid_file = dir_.path() + "/pid";
+    CommandResult result;
+    std::thread running([&] {
+      result =
+          RunCommand("sh -c 'echo $$ > " + pid_file + "; exec " + PERCEPTRONCTL_BINARY +
+                     " --server " + server_.address() + " " + arguments + " 2> " + words_ + "'");
+    });
+    bool waited = false;
+    while (!waited) {
+      grpc::ClientContext context;
+      v1::AnalyzeRequest request;
+      request.set_name("models/and");
+      const auto stream = analysis_->Analyze(&context, request);
+      v1::AnalyzeResponse response;
+      while (stream->Read(&response)) {
+        if (waited || response.progress().stage() != v1::ANALYSIS_STAGE_WAITING) continue;
+        waited = true;
+        pid_t pid = 0;
+        std::ifstream(pid_file) >> pid;
+        EXPECT_GT(pid, 0);
+        kill(pid, signal);
+      }
+      EXPECT_TRUE(response.has_result());
+      EXPECT_TRUE(stream->Finish().ok());
+    }
+    running.join();
+    return result;
+  }
+  std::string Words() const { return ReadAll(words_); }
+
+  const std::unique_ptr<v1::AnalysisService::Stub> analysis_;
+  const std::string words_ = dir_.path() + "/words";
+  std::string noise_;
+};
+
+TEST_F(CtlInterruptedAnalysis, EndsAnalyzeWithoutOutputAndCancelsItOnTheServer) {
+  ASSERT_EQ(Ctl("learn noise " + noise_ + " --index-base 0").exit_code, 0);
+  const int64_t revision = Get("noise").revision();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    for (const char* arguments : {"analyze noise", "analyze noise -o json",
+                                  "analyze noise --adopt --max-certificate-examples 2000"}) {
+      const CommandResult result = Interrupt(arguments, signal);
+      EXPECT_EQ(result.exit_code, 130) << arguments;
+      EXPECT_EQ(result.out, "");
+      EXPECT_THAT(Words(), HasSubstr("analyze noise: interrupted; the analysis was cancelled"));
+    }
+  }
+  EXPECT_FALSE(Get("noise").report().has_analysis());
+  EXPECT_EQ(Get("noise").revision(), revision);
+}
+
+TEST_F(CtlInterruptedAnalysis, EndsLearningWithItsSummaryAndWithoutAnalysis) {
+  const CommandResult result =
+      Interrupt("learn noise " + noise_ + " --index-base 0 --analyze -o json", SIGINT);
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(Words(), HasSubstr("the analysis was cancelled"));
+  const google::protobuf::Struct summary = Object(result.out);
+  EXPECT_EQ(Number(summary, "examples"), 1350);
+  EXPECT_FALSE(summary.fields().contains("analysis"));
+  EXPECT_FALSE(Get("noise").report().has_analysis());
 }
 
 // The lecture's theorem on real data, by one command.

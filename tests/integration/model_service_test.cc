@@ -216,10 +216,85 @@ TEST_F(ModelServiceTest, PagesHoldEveryModelOnceInTheOrderOfTheirNames) {
   } while (!request.page_token().empty());
   EXPECT_EQ(listed, expected);
   EXPECT_EQ(pages, 3);
-  request.set_page_token("forged");
-  grpc::ClientContext context;
+}
+
+TEST_F(ModelServiceTest, APageTokenThatWasNotGivenOutIsRefusedByName) {
+  for (const char* id : {"a", "b", "c"}) Create(id, Dense(1));
+  v1::ListModelsRequest request;
+  request.set_page_size(1);
   v1::ListModelsResponse response;
-  EXPECT_EQ(BadField(models_->ListModels(&context, request, &response)), "page_token");
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(models_->ListModels(&context, request, &response).ok());
+  }
+  const std::string given = response.next_page_token();
+  std::string spoilt = given;
+  spoilt.back() = spoilt.back() == 'A' ? 'B' : 'A';
+  // "models/b", as a token once was.
+  for (const std::string& token :
+       {std::string("forged"), std::string("bW9kZWxzL2I"), spoilt, given + "A", given.substr(1),
+        std::string("models/b"), std::string("*/\n")}) {
+    request.set_page_token(token);
+    grpc::ClientContext context;
+    const grpc::Status status = models_->ListModels(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << token;
+    EXPECT_EQ(Reason(status), "INVALID_FIELD");
+    EXPECT_EQ(BadField(status), "page_token");
+    if (token == spoilt) {
+      EXPECT_THAT(status.error_message(), ::testing::HasSubstr(spoilt));
+    }
+  }
+  // One that was is good after a restart, too.
+  server_.Kill();
+  Restart();
+  request.set_page_token(given);
+  grpc::ClientContext context;
+  ASSERT_TRUE(models_->ListModels(&context, request, &response).ok());
+  EXPECT_EQ(response.models(0).name(), "models/b");
+}
+
+TEST_F(ModelServiceTest, AStepSizeBeyondFloatsRangeIsRefused) {
+  for (const double step_size : {1e-39, 1e-300, 1e39}) {
+    v1::CreateModelRequest request;
+    request.set_model_id("m");
+    *request.mutable_model() = Dense(2);
+    request.mutable_model()->mutable_learner()->set_step_size(step_size);
+    grpc::ClientContext context;
+    v1::Model created;
+    const grpc::Status status = models_->CreateModel(&context, request, &created);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << step_size;
+    EXPECT_EQ(BadField(status), "model.learner.step_size");
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr("float32"));
+  }
+  v1::Model least = Dense(2);
+  least.mutable_learner()->set_step_size(1.1754944e-38);
+  Create("least", least);
+}
+
+// Description and margin of interest may have been updated since: a request that comes again must
+// not fail for that.
+TEST_F(ModelServiceTest, ACreationThatComesAgainIsAnsweredWithTheModelAsItIs) {
+  v1::CreateModelRequest request;
+  request.set_model_id("m");
+  request.set_request_id("1");
+  *request.mutable_model() = Dense(2);
+  request.mutable_model()->set_description("first");
+  const auto create = [&](v1::Model* created) {
+    grpc::ClientContext context;
+    return models_->CreateModel(&context, request, created);
+  };
+  v1::Model first;
+  ASSERT_TRUE(create(&first).ok());
+  v1::Model change = first;
+  change.clear_etag();
+  change.set_description("second");
+  ASSERT_TRUE(Update(change, {"description"}).ok());
+  v1::Model again;
+  ASSERT_TRUE(create(&again).ok());
+  EXPECT_EQ(again.uid(), first.uid());
+  EXPECT_EQ(again.description(), "second");
+  *request.mutable_model() = Dense(3);
+  EXPECT_EQ(Reason(create(&again)), "MODEL_EXISTS");
 }
 
 TEST_F(ModelServiceTest, SettingsAndStateSurviveASigkill) {

@@ -44,6 +44,45 @@ TEST_F(PredictTest, ScoresAndDistancesAreTheTextbooks) {
   EXPECT_NEAR(response.distances(2), -std::sqrt(2), 1e-6);
 }
 
+TEST_F(PredictTest, AnswersOfACompositionNameTheRevisionsOfItsComponents) {
+  CreateDense("other", 2);
+  v1::LearnRequest teach;
+  teach.set_model("models/other");
+  *teach.add_examples() = SparseExample(1, {{0, 1}});
+  ASSERT_TRUE(Learn(teach).ok());
+  v1::Model settings;
+  for (const char* input : {"models/other", "models/plane"})
+    settings.mutable_feature_space()->mutable_composition()->add_inputs()->set_model(input);
+  Create("both", settings);
+  v1::PredictRequest request = ThreePoints();
+  v1::PredictResponse response;
+  ASSERT_TRUE(Predict(request, &response).ok());
+  EXPECT_EQ(response.component_revisions_size(), 0);
+  request.set_model("models/both");
+  ASSERT_TRUE(Predict(request, &response).ok());
+  EXPECT_THAT(response.component_revisions(), ::testing::ElementsAre(1, 0));
+  EXPECT_EQ(response.revision(), 0);
+
+  teach.set_model("models/both");
+  v1::LearnResult result;
+  ASSERT_TRUE(Learn(teach, &result).ok());
+  EXPECT_THAT(result.component_revisions(), ::testing::ElementsAre(1, 0));
+  RawLearnStream stream(*learning_, "both");
+  stream.Open();
+  v1::LearnStreamRequest message;
+  *message.add_examples() = teach.examples(0);
+  EXPECT_THAT(stream.Ask(message).component_revisions(), ::testing::ElementsAre(1, 0));
+  EXPECT_TRUE(stream.Finish().ok());
+
+  v1::ExplainRequest explain;
+  explain.set_model("models/both");
+  *explain.add_examples() = teach.examples(0);
+  v1::ExplainResponse explained;
+  grpc::ClientContext context;
+  ASSERT_TRUE(learning_->Explain(&context, explain, &explained).ok());
+  EXPECT_THAT(explained.component_revisions(), ::testing::ElementsAre(1, 0));
+}
+
 TEST_F(PredictTest, PredictingChangesNothing) {
   const std::string before = Get("plane").SerializeAsString();
   v1::PredictResponse response;

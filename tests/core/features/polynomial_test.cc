@@ -274,7 +274,7 @@ TEST(Polynomial, MakesXorSeparable) {
   }
   EXPECT_EQ(updates, (std::vector<int>{4, 0}));
   const Hypothesis hypothesis = learner->AnswerHypothesis(8);
-  EXPECT_EQ(hypothesis.weights, (std::vector<float>{0, 0, 4}));
+  EXPECT_EQ(hypothesis.weights, (FloatArray{0, 0, 4}));
   EXPECT_EQ(hypothesis.offset, 0);
 }
 

@@ -467,7 +467,7 @@ TEST_P(LearnerConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   const double before = learner->Score(columns.batch().row(0));
   learner->Grow(100);
   ASSERT_EQ(learner->size(), 100U);
-  const std::vector<float> weights = learner->AnswerHypothesis(60).weights;
+  const FloatArray weights = learner->AnswerHypothesis(60).weights;
   ASSERT_EQ(weights.size(), std::get<0>(GetParam())->form == Form::kKernel ? 0U : 100U);
   for (size_t i = kDimension; i < weights.size(); ++i) EXPECT_EQ(weights[i], 0);
   EXPECT_EQ(BitsOf(learner->Score(columns.batch().row(0))), BitsOf(before));

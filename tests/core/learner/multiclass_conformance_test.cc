@@ -349,7 +349,7 @@ TEST_P(MulticlassConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   learner->Grow(100);
   ASSERT_EQ(learner->size(), 100U);
   for (size_t k = 0; k < kClasses; ++k) {
-    const std::vector<float> weights = learner->multiclass()->ClassHypothesis(k, 80).weights;
+    const FloatArray weights = learner->multiclass()->ClassHypothesis(k, 80).weights;
     ASSERT_EQ(weights.size(), 100U);
     for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(weights[i], 0);
   }

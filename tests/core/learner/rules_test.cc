@@ -1,13 +1,14 @@
 // Every rule against its paper on real data: the same updates in the same order, the same weights
 // to float32 precision; and the bounds its paper proves.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
 
+#include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
-#include "tests/support/papers.h"
-#include "tests/support/papers_with_rows.h"
+#include "tests/support/paper_rules.h"
 #include "tests/support/shared_data.h"
 
 namespace perceptrond {
@@ -18,43 +19,53 @@ using testing::DenseSettings;
 using testing::LoneModel;
 using testing::Of;
 using testing::Paper;
+using testing::PaperRule;
 using testing::SvmData;
 using testing::SvmExample;
 namespace v1 = ::perceptron::v1;
 
-struct Rule {
-  v1::LearnerKind kind;
-  testing::MakePaper paper;
-  std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
-};
+// The list's, of those that answer with one vector of weights, and some with other settings.
+std::vector<PaperRule> Rules() {
+  std::vector<PaperRule> rules = {
+      {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.6),
+       [](v1::Learner& learner) { learner.set_margin_slack(0.6); }},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.02),
+       [](v1::Learner& learner) { learner.set_aggressiveness(0.02); }},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.5),
+       [](v1::Learner& learner) { learner.set_aggressiveness(0.5); }},
+      {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(10.0),
+       [](v1::Learner& learner) { learner.set_regularization(10); }},
+      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.02),
+       [](v1::Learner& learner) { learner.set_step_size(0.02); }},
+      {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{7}),
+       [](v1::Learner& learner) { learner.set_mini_batch(7); }},
+      {v1::LEARNER_KIND_POCKET, Of<testing::PaperRatchet>(size_t{60}),
+       [](v1::Learner& learner) { learner.set_ratchet_examples(60); }},
+  };
+  for (PaperRule& rule : testing::PaperRules()) {
+    const auto& entry = FindLearner(static_cast<LearnerKind>(rule.kind - 1));
+    if (entry.form == Form::kLinear) rules.push_back(std::move(rule));
+  }
+  return rules;
+}
 
-const Rule kRules[] = {
-    {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperAveraged>()},
-    {v1::LEARNER_KIND_POCKET, Of<testing::PaperPocket>()},
-    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.9)},
-    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.6),
-     [](v1::Learner& learner) { learner.set_margin_slack(0.6); }},
-    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperPassiveAggressive>(0, 1.0)},
-    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.02),
-     [](v1::Learner& learner) { learner.set_aggressiveness(0.02); }},
-    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.5),
-     [](v1::Learner& learner) { learner.set_aggressiveness(0.5); }},
-    {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(1.0)},
-    {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(10.0),
-     [](v1::Learner& learner) { learner.set_regularization(10); }},
-    {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.02),
-     [](v1::Learner& learner) { learner.set_step_size(0.02); }},
-    {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperPerceptron>()},
-    {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{0})},
-    {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{7}),
-     [](v1::Learner& learner) { learner.set_mini_batch(7); }},
-    {v1::LEARNER_KIND_POCKET, Of<testing::PaperRatchet>(size_t{60}),
-     [](v1::Learner& learner) { learner.set_ratchet_examples(60); }},
-};
+// The API's numbers, the core's and the catalogue's order are one, and every learner has a paper to
+// be compared with.
+TEST(Catalogue, HasEveryLearnerOfTheApiUnderItsNameAndThereIsAPaperOfEach) {
+  const auto* const kinds = v1::LearnerKind_descriptor();
+  ASSERT_EQ(Catalogue().size() + 1, static_cast<size_t>(kinds->value_count()));
+  const std::vector<PaperRule> papers = testing::PaperRules();
+  for (size_t i = 0; i < Catalogue().size(); ++i) {
+    const auto kind = static_cast<v1::LearnerKind>(i + 1);
+    EXPECT_EQ(static_cast<size_t>(Catalogue()[i].kind), i);
+    EXPECT_EQ(testing::LearnerName(kind), Catalogue()[i].name);
+    EXPECT_TRUE(std::any_of(papers.begin(), papers.end(),
+                            [&](const PaperRule& rule) { return rule.kind == kind; }))
+        << Catalogue()[i].name << ": give it a line in tests/support/paper_rules.h";
+  }
+}
 
-void PrintTo(const Rule& rule, std::ostream* out) { *out << v1::LearnerKind_Name(rule.kind); }
-
-v1::Model Settings(const Rule& rule, uint32_t dimension, bool offset) {
+v1::Model Settings(const PaperRule& rule, uint32_t dimension, bool offset) {
   v1::Model settings = DenseSettings("rule", dimension);
   settings.mutable_learner()->set_kind(rule.kind);
   settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
@@ -62,7 +73,7 @@ v1::Model Settings(const Rule& rule, uint32_t dimension, bool offset) {
   return settings;
 }
 
-class RuleTest : public ::testing::TestWithParam<std::tuple<Rule, const char*, bool>> {};
+class RuleTest : public ::testing::TestWithParam<std::tuple<PaperRule, const char*, bool>> {};
 
 TEST_P(RuleTest, DoesAsItsPaperSays) {
   const auto& [rule, file, offset] = GetParam();
@@ -94,7 +105,7 @@ TEST_P(RuleTest, DoesAsItsPaperSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Papers, RuleTest,
-                         ::testing::Combine(::testing::ValuesIn(kRules),
+                         ::testing::Combine(::testing::ValuesIn(Rules()),
                                             ::testing::Values("agaricus.train", "mnist38.train",
                                                               "elec2.stream"),
                                             ::testing::Bool()),

@@ -1,5 +1,6 @@
 // Models made of other models' answers: what they learn, what keeps them whole, how they come back.
 #include <random>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -165,6 +166,57 @@ TEST_F(CompositionTest, ReplayIsExactAlthoughTheComponentsHaveLearnedOn) {
   ASSERT_GT(store_->Acquire("xor").value()->revision(), 10U);
   Open();
   EXPECT_EQ(StateBytes(*store_->Acquire("xor").value()), before);
+}
+
+TEST_F(CompositionTest, AnswersNameTheRevisionsTheComponentsAnsweredFrom) {
+  CreateGates();
+  ASSERT_OK(Create(Composed("xor", {"or", "nand", "or"})));
+  const Columns table = Table({-1, 1, 1, -1});
+  const auto revision = [&](const char* name) { return store_->Acquire(name).value()->revision(); };
+  for (int round = 0; round < 3; ++round) {
+    const uint64_t of_or = revision("or");
+    const uint64_t of_nand = revision("nand");
+    EXPECT_THAT(Predict("xor", table.batch()).component_revisions,
+                ElementsAre(of_or, of_nand, of_or));
+    const testing::Sent sent = Send(*store_, "xor", "p", table.batch());
+    ASSERT_OK(sent.status);
+    EXPECT_THAT(sent.outcome.component_revisions, ElementsAre(of_or, of_nand, of_or));
+    // One of them learns on, the other way round, and then leaves memory.
+    ASSERT_OK(Send(*store_, "or", "q", Table({1, -1, -1, -1}).batch()).status);
+    ASSERT_GT(revision("or"), of_or);
+    if (round == 1) Open(1);
+  }
+  EXPECT_TRUE(Predict("or", table.batch()).component_revisions.empty());
+  // An outcome that is used again says nothing of the model before.
+  PredictOutcome outcome;
+  ASSERT_OK(store_->Acquire("xor").value()->Predict(table.batch(), {}, 0, outcome));
+  EXPECT_EQ(outcome.component_revisions.size(), 3U);
+  ASSERT_OK(store_->Acquire("or").value()->Predict(table.batch(), {}, 0, outcome));
+  EXPECT_TRUE(outcome.component_revisions.empty());
+}
+
+// Not the one that a component stands at by the time of the answer: the one that gave the features.
+TEST_F(CompositionTest, TheRevisionThatIsNamedGaveTheFeatures) {
+  ASSERT_OK(Create(DenseSettings("line", 1)));
+  v1::Model copy = Composed("copy", {"line"}, Composition::OUTPUT_SCORE);
+  copy.mutable_learner()->mutable_starting_weights()->add_indices(0);
+  copy.mutable_learner()->mutable_starting_weights()->add_values(1);
+  ASSERT_OK(Create(copy));
+  // Each is a mistake: 1 scores 2 at odd revisions and 0 at even ones.
+  std::thread learning([&] {
+    for (int i = 0; i < 500; ++i) {
+      const Columns mistake = Columns().AddDense({1}, i % 2 == 0 ? 1 : -1);
+      EXPECT_OK(Send(*store_, "line", "q", mistake.batch()).status);
+    }
+  });
+  const Columns row = Columns().AddDense({1}, 1);
+  uint64_t revision = 0;
+  while (revision < 500) {
+    const PredictOutcome outcome = Predict("copy", row.unlabelled());
+    revision = outcome.component_revisions.at(0);
+    EXPECT_EQ(outcome.scores[0], revision % 2 == 1 ? 2 : 0) << revision;
+  }
+  learning.join();
 }
 
 TEST_F(CompositionTest, ComponentsMayLeaveMemoryWhileTheirCompositionIsUsed) {

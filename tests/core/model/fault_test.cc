@@ -1,5 +1,6 @@
 // Faults under the journal: nothing acknowledged is lost, nothing unacknowledged is half in, and
 // the model is usable again.
+#include <future>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -65,6 +66,28 @@ TEST_F(Faults, AFailedCommitIsUnavailableToEverybodyWhoWaits) {
   EXPECT_TRUE(absl::IsUnavailable(model->Learn(call, outcome)));
   EXPECT_GE(store_->stats().commit_failures, 1U);
   EXPECT_EQ(store_->stats().models_in_memory, 0U);
+}
+
+TEST_F(Faults, AStuckJournalShowsInTheOldestWaitUntilItAnswers) {
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  Open([released](Call call, uint64_t) {
+    if (call == Call::kCommit) released.wait();
+    return Fate::kWorks;
+  });
+  ASSERT_OK(store_->Create(DenseSettings("a", 2), "", false).status());
+  EXPECT_EQ(store_->stats().oldest_commit_wait, absl::ZeroDuration());
+  std::promise<absl::Status> answer;
+  store_->committer().Submit(store_->Acquire("a").value(),
+                             [&](absl::Status status) { answer.set_value(status); });
+  const absl::Duration waited = store_->stats().oldest_commit_wait;
+  while (store_->stats().oldest_commit_wait <= waited + absl::Milliseconds(1)) {
+    std::this_thread::yield();
+  }
+  release.set_value();
+  EXPECT_OK(answer.get_future().get());
+  while (store_->stats().oldest_commit_wait > absl::ZeroDuration()) std::this_thread::yield();
+  EXPECT_GT(store_->stats().commit_busy, absl::ZeroDuration());
 }
 
 class OneFault : public Faults, public ::testing::WithParamInterface<Fate> {};

@@ -12,13 +12,14 @@ namespace {
 
 using testing::Columns;
 
-// The documented order: four lanes, added as (0 + 1) + (2 + 3).
+// The documented order: eight lanes, added in pairs.
 double LaneDot(const std::vector<float>& weights, const std::vector<uint32_t>& indices,
                const std::vector<float>& values) {
-  double lanes[4] = {};
+  double lanes[8] = {};
   for (size_t i = 0; i < indices.size(); ++i)
-    lanes[i % 4] += static_cast<double>(weights[indices[i]]) * static_cast<double>(values[i]);
-  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    lanes[i % 8] += static_cast<double>(weights[indices[i]]) * static_cast<double>(values[i]);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
 class Kernels : public ::testing::TestWithParam<size_t> {

@@ -259,6 +259,12 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .memory_budget_bytes = 6,
             .journal_commits = 7,
             .journal_commit_failures = 8,
+            .journal_commit_seconds = 0.5,
+            .journal_wait_seconds = 0.25,
+            .disk_free_bytes = 14,
+            .disk_size_bytes = 15,
+            .disk_reserve_bytes = 16,
+            .snapshot_threshold_bytes = 17,
             .loads = 10,
             .evictions = 11,
             .snapshots = 12,
@@ -270,6 +276,9 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
         "perceptrond_journal_commits_total 7", "perceptrond_journal_commit_failures_total 8",
         "perceptrond_loads_total 10", "perceptrond_evictions_total 11",
         "perceptrond_snapshots_total 12", "perceptrond_snapshot_failures_total 13",
+        "perceptrond_journal_commit_seconds_total 0.5", "perceptrond_journal_wait_seconds 0.25",
+        "perceptrond_disk_free_bytes 14", "perceptrond_disk_size_bytes 15",
+        "perceptrond_disk_reserve_bytes 16", "perceptrond_snapshot_threshold_bytes 17",
         "perceptrond_in_flight_rpcs 0"}) {
     EXPECT_THAT(lines, ::testing::Contains(line));
   }
@@ -329,8 +338,11 @@ TEST_F(MetricsTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaiting) {
   Start();
   SetModels({FullModel()});
   std::vector<int> silent;
-  for (int i = 0; i < 8; ++i) silent.push_back(Connect(metrics_->port()));
+  for (int i = 0; i < 80; ++i) silent.push_back(Connect(metrics_->port()));
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(Scrape(), HasSubstr("\"spam\""));
+  // None of them has been given up by then: that takes 2 s.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
   for (const int fd : silent) close(fd);
 }
 

@@ -1,0 +1,145 @@
+#include "core/vector/simd.h"
+
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace perceptrond {
+namespace {
+
+// The documented order: eight lanes, added in pairs.
+double InLanes(const std::vector<double>& terms) {
+  double lanes[8] = {};
+  for (size_t i = 0; i < terms.size(); ++i) lanes[i % 8] += terms[i];
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+double Times(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
+
+// One vector unit that this machine and the build have.
+class EachUnit : public ::testing::TestWithParam<int64_t> {
+ protected:
+  EachUnit() { hwy::SetSupportedTargetsForTest(GetParam()); }
+  ~EachUnit() override { hwy::SetSupportedTargetsForTest(0); }
+
+  std::vector<float> Floats(size_t size) {
+    std::vector<float> values(size);
+    // Magnitudes differ, so that another order of additions shows.
+    for (float& value : values) value = normal_(random_) * std::exp2(8 * normal_(random_));
+    return values;
+  }
+
+  // Strictly ascending, below 2 * size + 2, odd and even, neighbours and gaps.
+  std::vector<uint32_t> Places(size_t size) {
+    std::vector<uint32_t> places;
+    uint32_t at = random_() % 2;
+    for (size_t i = 0; i < size; ++i, at += 1 + random_() % 2) places.push_back(at);
+    return places;
+  }
+
+  std::mt19937 random_{7};
+  std::normal_distribution<float> normal_;
+};
+
+constexpr size_t kLargest = 70;
+
+TEST_P(EachUnit, MultipliesDenseRowsInTheFixedOrder) {
+  for (size_t size = 0; size <= kLargest; ++size) {
+    const std::vector<float> a = Floats(size);
+    const std::vector<float> b = Floats(size);
+    std::vector<double> products(size);
+    std::vector<double> squares(size);
+    std::transform(a.begin(), a.end(), b.begin(), products.begin(), Times);
+    std::transform(b.begin(), b.end(), b.begin(), squares.begin(), Times);
+    EXPECT_EQ(simd::DenseDot(a.data(), b.data(), size), InLanes(products)) << size;
+    const RowScan scan = simd::ScanDense(a.data(), b.data(), size);
+    EXPECT_EQ(scan.dot, InLanes(products)) << size;
+    EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
+    EXPECT_TRUE(scan.ascends);
+  }
+}
+
+TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
+  for (size_t size = 0; size <= kLargest; ++size) {
+    const std::vector<uint32_t> at = Places(size);
+    const std::vector<float> weights = Floats(2 * size + 2);
+    const std::vector<float> values = Floats(size);
+    for (const float* x : {values.data(), static_cast<const float*>(nullptr)}) {
+      std::vector<double> products(size);
+      std::vector<double> squares(size);
+      for (size_t i = 0; i < size; ++i) {
+        const float value = x == nullptr ? 1 : x[i];
+        products[i] = Times(weights[at[i]], value);
+        squares[i] = Times(value, value);
+      }
+      EXPECT_EQ(simd::SparseDot(weights.data(), at.data(), x, size), InLanes(products)) << size;
+      const RowScan scan = simd::ScanSparse(weights.data(), weights.size(), at.data(), x, size);
+      EXPECT_EQ(scan.dot, InLanes(products)) << size;
+      EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
+      EXPECT_TRUE(scan.ascends) << size;
+    }
+  }
+}
+
+TEST_P(EachUnit, SeesEveryPlaceThatDoesNotAscend) {
+  for (size_t size = 2; size <= kLargest; ++size) {
+    const std::vector<uint32_t> places = Places(size);
+    const std::vector<float> weights(2 * size + 2);
+    EXPECT_TRUE(simd::Ascends(places.data(), size));
+    for (size_t i = 0; i + 1 < size; ++i) {
+      for (const uint32_t wrong : {places[i], places[i] - 1}) {
+        std::vector<uint32_t> at = places;
+        at[i + 1] = wrong;
+        if (i + 2 < size) at[i + 2] = std::max(at[i + 2], wrong + 1);
+        EXPECT_FALSE(simd::Ascends(at.data(), size)) << size << " " << i;
+        EXPECT_FALSE(
+            simd::ScanSparse(weights.data(), weights.size(), at.data(), nullptr, size).ascends)
+            << size << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(EachUnit, ReadsTheLastWeightForPlacesBeyondTheLimit) {
+  for (size_t size = 1; size <= kLargest; ++size) {
+    for (const uint32_t beyond : {100u, 1u << 31, ~0u}) {
+      std::vector<uint32_t> at(size);
+      for (size_t i = 0; i < size; ++i) at[i] = beyond - static_cast<uint32_t>(size - 1 - i);
+      const std::vector<float> weights = {1, 2};
+      const RowScan scan = simd::ScanSparse(weights.data(), 2, at.data(), nullptr, size);
+      const std::vector<double> twos(size, 2.0);
+      EXPECT_EQ(scan.dot, InLanes(twos)) << size << " " << beyond;
+      EXPECT_TRUE(scan.ascends) << size << " " << beyond;
+    }
+  }
+}
+
+TEST_P(EachUnit, ReadsNothingBehindARowsEnd) {
+  // Under the address sanitizer: exact allocations.
+  for (size_t size = 0; size <= kLargest; ++size) {
+    const std::vector<float> values(size, 1.0F);
+    const std::vector<float> weights(size + 1, 1.0F);
+    std::vector<uint32_t> at(size);
+    for (size_t i = 0; i < size; ++i) at[i] = static_cast<uint32_t>(i);
+    at.shrink_to_fit();
+    const auto expected = static_cast<double>(size);
+    EXPECT_EQ(simd::DenseDot(weights.data(), values.data(), size), expected);
+    EXPECT_EQ(simd::ScanDense(weights.data(), values.data(), size).dot, expected);
+    EXPECT_EQ(simd::SparseDot(weights.data(), at.data(), values.data(), size), expected);
+    EXPECT_EQ(simd::ScanSparse(weights.data(), weights.size(), at.data(), values.data(), size).dot,
+              expected);
+    EXPECT_TRUE(simd::Ascends(at.data(), size));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Units, EachUnit, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,91 @@
+"""Programs under test: started, waited for by what they say, and ended with the test."""
+
+import pathlib
+import re
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+DEADLINE_SECONDS = 60
+
+
+def wait_for(what, condition, seconds=DEADLINE_SECONDS):
+    """The first true value of condition(); fails once it took too long."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain: {what}")
+
+
+def get(url):
+    """What stands there, or None while nobody answers or is ready."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return response.read().decode()
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return None
+
+
+class Program:
+    """Runs until it is killed; what it says goes to a file. A context manager."""
+
+    def __init__(self, command, log):
+        self.log = pathlib.Path(log)
+        with open(self.log, "ab") as out:
+            self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def said(self, pattern):
+        """Waits for a line that matches, and returns the match."""
+        compiled = re.compile(pattern)
+
+        def look():
+            found = compiled.search(self.log.read_text(errors="replace"))
+            if not found and self.process.poll() is not None:
+                raise AssertionError(f"it ended, saying:\n{self.log.read_text(errors='replace')}")
+            return found
+
+        return wait_for(f"'{pattern}' in {self.log}", look)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+class Server(Program):
+    """perceptrond on free ports, or on those given."""
+
+    def __init__(self, binary, data_dir, log, flags=(), address="127.0.0.1:0", metrics="127.0.0.1:0"):
+        pathlib.Path(log).unlink(missing_ok=True)
+        super().__init__([binary, "--data-dir", data_dir, "--address", address, "--metrics-address", metrics, *flags], log)
+        try:
+            serving = self.said(r"info serving .*address=(\S+).*metrics_port=(\d+)")
+        except AssertionError:
+            self.kill()
+            raise
+        self.address = serving[1]
+        self.metrics = f"127.0.0.1:{serving[2]}"
+
+
+class Prometheus(Program):
+    """A real one, on a free port, with this configuration file."""
+
+    def __init__(self, config, data_dir, log):
+        # It says which port it took only in the log.
+        super().__init__(["prometheus", "--config.file", config, "--storage.tsdb.path", data_dir,
+                          "--web.listen-address", "127.0.0.1:0", "--log.level", "info"], log)
+        try:
+            self.url = "http://" + self.said(r"Listening on.*address=(127\.0\.0\.1:\d+)")[1]
+            wait_for("Prometheus is ready", lambda: get(self.url + "/-/ready"))
+        except AssertionError:
+            self.kill()
+            raise

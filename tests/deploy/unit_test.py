@@ -1,0 +1,133 @@
+"""The systemd unit: systemd finds nothing wrong with it and little exposed by it, and the server does nothing that it forbids.
+
+    python3 unit_test.py PERCEPTROND PERCEPTRONCTL        # needs systemd and strace
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from deployed import ROOT, UNIT, unit
+from processes import Program, get
+
+# systemd-analyze security, in tenths: 12 is what a server must have, by its sockets above all.
+MOST_EXPOSED = 15
+
+
+class SystemdTest(unittest.TestCase):
+    def verify(self, text):
+        """What systemd says of the unit, in a tree that has the program where it will be."""
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            (root / "usr/bin").mkdir(parents=True)
+            shutil.copy(sys.argv[1], root / "usr/bin/perceptrond")
+            system = root / "usr/lib/systemd/system"
+            system.mkdir(parents=True)
+            for target in pathlib.Path("/lib/systemd/system").glob("*.target"):
+                shutil.copy(target, system, follow_symlinks=True)
+            (root / "etc/systemd/system").mkdir(parents=True)
+            (root / "etc/systemd/system/perceptrond.service").write_text(text)
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", f"--root={root}", "perceptrond.service"],
+                                  capture_output=True, text=True)
+            return done.returncode, done.stdout + done.stderr
+
+    def test_systemd_has_nothing_to_say(self):
+        self.assertEqual(self.verify(UNIT.read_text()), (0, ""))
+
+    def test_systemd_finds_what_is_wrong(self):
+        self.assertIn("Unknown key", self.verify(UNIT.read_text().replace("Restart=", "Restrt="))[1])
+        self.assertIn("not executable", self.verify(UNIT.read_text().replace("/usr/bin/perceptrond", "/usr/bin/perceptrondd"))[1])
+
+    def exposure(self, path):
+        return subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSED}", path],
+                              capture_output=True, text=True)
+
+    def test_the_unit_is_as_little_exposed_as_it_may_be(self):
+        said = self.exposure(UNIT)
+        self.assertEqual(said.returncode, 0, said.stdout[-200:] + said.stderr)
+
+    def test_one_setting_less_is_noticed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "perceptrond.service"
+            path.write_text(UNIT.read_text().replace("DynamicUser=yes", ""))
+            self.assertNotEqual(self.exposure(path).returncode, 0)
+
+    def test_the_data_directory_is_the_units_own(self):
+        environment = dict(one.split("=", 1) for one in unit()["Environment"])
+        self.assertEqual(environment["PERCEPTROND_DATA_DIR"], "/var/lib/" + unit()["StateDirectory"][0])
+
+
+def filtered(name):
+    """The system calls of one of systemd's sets, those of the sets in it too."""
+    said = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], check=True, capture_output=True, text=True).stdout
+    words = [line.strip() for line in said.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
+    return {call for word in words for call in (filtered(word) if word.startswith("@") else {word})}
+
+
+def allowed():
+    """By the lines SystemCallFilter=, in their order."""
+    calls = set()
+    for line in unit()["SystemCallFilter"]:
+        named = {call for name in line.removeprefix("~").split() for call in filtered(name)}
+        calls = calls - named if line.startswith("~") else calls | named
+    return calls
+
+
+class SandboxTest(unittest.TestCase):
+    """What the server does, seen from outside, while it has all its work to do: learning with snapshots, models that leave memory,
+    an analysis, predictions, metrics, the end."""
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as directory:
+            directory = pathlib.Path(directory)
+            cls.work(directory)
+            cls.trace = (directory / "trace").read_text(errors="replace").splitlines()
+
+    @staticmethod
+    def work(directory):
+        rows = directory / "rows.tsv"
+        rows.write_text("".join((ROOT / "deploy/data/sms_spam.tsv").read_text().splitlines(keepends=True)[1:1000]))
+        command = ["strace", "-f", "-qq", "-o", directory / "trace", sys.argv[1], "--address", "127.0.0.1:0", "--metrics-address",
+                   "127.0.0.1:0", "--data-dir", directory / "store", "--snapshot-bytes", "4KiB", "--memory-budget", "1MiB"]
+        with Program(command, directory / "log") as program:
+            serving = program.said(r"info serving .*address=(\S+).*metrics_port=(\d+)")
+
+            def ctl(*arguments):
+                subprocess.run([sys.argv[2], "--server", serving[1], *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+            ctl("create", "spam", "--named", "--labels", "ham,spam")
+            ctl("learn", "spam", str(rows), "--format", "text", "--passes", "2", "--analyze")
+            for name in ("a", "b", "c"):
+                ctl("create", name, "--hash-bits", "17")
+            ctl("predict", "spam", str(rows), "--format", "text")
+            assert get(f"http://127.0.0.1:{serving[2]}/metrics")
+            children = pathlib.Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children").read_text().split()
+            os.kill(int(children[0]), signal.SIGTERM)
+            assert program.process.wait() == 0
+
+    def test_it_makes_no_system_call_that_the_unit_forbids(self):
+        made = {found[1] for line in self.trace if (found := re.match(r"\d+ +(\w+)\(", line))}
+        self.assertGreater(len(made), 40)
+        self.assertLessEqual({"fdatasync", "accept4", "rename"}, made)
+        self.assertEqual(made - allowed(), set())
+        self.assertNotIn("sched_setaffinity", allowed())
+
+    def test_it_makes_no_memory_executable(self):
+        self.assertEqual([line for line in self.trace if "PROT_EXEC" in line and ("PROT_WRITE" in line or "mprotect(" in line)], [])
+
+    def test_it_opens_sockets_of_the_allowed_families_only(self):
+        (families,) = unit()["RestrictAddressFamilies"]
+        opened = {found[1] for line in self.trace if (found := re.search(r"socket\((AF_\w+)", line))}
+        self.assertTrue(opened)
+        self.assertLessEqual(opened, set(families.split()))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
