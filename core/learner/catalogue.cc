@@ -10,6 +10,7 @@
 #include "core/learner/multiclass_averaged_perceptron.h"
 #include "core/learner/multiclass_passive_aggressive.h"
 #include "core/learner/multiclass_perceptron.h"
+#include "core/learner/multiclass_pocket.h"
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/pocket.h"
@@ -50,7 +51,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = true,
      .counts_examples = true,
      .takes_weights = true,
-     .make = &Make<Pocket>},
+     .make = &Make<Pocket>,
+     .make_multiclass = &Make<MulticlassPocket>},
     {.kind = LearnerKind::kMarginPerceptron,
      .name = "margin-perceptron",
      .summary = "ALMA: learns until every example is right by nearly the best margin",
