@@ -208,7 +208,7 @@ TEST_F(CtlPicturesTest, AnAxisIsAFeatureThatExamplesHave) {
   }
   // A name of the model's that these examples do not have.
   Ctl("create plain --named");
-  ASSERT_EQ(Ctl("learn plain " + input).exit_code, 0);
+  ASSERT_EQ(Ctl("learn plain - --format csv --label-column y", "y,f^a,f^b\n1,1,2\n").exit_code, 0);
   const std::string others = Write("others.csv", "y,q\n1,1\n-1,2\n") + " --label-column y";
   EXPECT_EQ(Ctl("draw plain " + others + " --x f^a --y q").exit_code, 0);
   EXPECT_EQ(Ctl("draw plain " + others + " --x f^c --y q").exit_code, 2);
