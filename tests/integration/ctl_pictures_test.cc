@@ -236,7 +236,8 @@ TEST_F(CtlPicturesTest, ACompositionOfGatesIsDrawnAsItsExamplesAreWithoutAFileTo
     const std::string svg = Draw("gates " + examples);
     EXPECT_THAT(svg, Not(HasSubstr("closest right")));
     // Two straight lines and the legend's, all of two points.
-    for (const XmlElement& element : XmlReader::Read(svg).value()) {
+    const std::vector<XmlElement> elements = XmlReader::Read(svg).value();
+    for (const XmlElement& element : elements) {
       const auto style = element.attributes.find("class");
       if (style == element.attributes.end() || style->second != "boundary") continue;
       const std::string& path = element.attributes.at("d");
