@@ -74,6 +74,9 @@ absl::StatusOr<LearnTotals> LearnStream::Finish() {
 void LearnStream::Cancel() { core_->Cancel(); }
 absl::Status LearnStream::status() const { return core_->status(); }
 LearnTotals LearnStream::totals() const { return core_->totals(); }
+std::optional<perceptron::v1::ConvergenceReport> LearnStream::report() const {
+  return core_->report();
+}
 const perceptron::v1::StreamOpened& LearnStream::opened() const { return core_->opened(); }
 const std::string& LearnStream::producer_id() const { return core_->producer_id(); }
 

@@ -82,6 +82,9 @@ struct LearnOptions {
   size_t window_bytes = 32 << 20;
 
   perceptron::v1::AnswerDetail answer_detail = perceptron::v1::ANSWER_DETAIL_UPDATES;
+  // Ask for the model's report with the answers: LearnStream::report(). Costs the server some
+  // microseconds a message. Default false.
+  bool with_report = false;
   // Give-up time counts from the last progress, and only while an answer is due. An error after it
   // has GaveUpAfter() (retry.h).
   RetryPolicy retry;
@@ -152,6 +155,10 @@ class LearnStream {
   absl::Status status() const;
   // The sums so far.
   Totals totals() const;
+  // With Options::with_report the model's report as the latest answer brought it: of the model
+  // right after the last message answered, and perhaps some of what other streams taught it
+  // meanwhile.
+  std::optional<perceptron::v1::ConvergenceReport> report() const;
   // The server's first answer.
   const perceptron::v1::StreamOpened& opened() const;
   // The producer in use; empty if rows are not numbered.

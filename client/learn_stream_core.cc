@@ -92,6 +92,11 @@ LearnTotals LearnStreamCore::totals() {
   return totals;
 }
 
+std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report() {
+  MonitorLock lock(&mutex_);
+  return report_;
+}
+
 void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
   connection_->LearnStream(context, reactor);
 }
@@ -101,6 +106,7 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
   auto first = std::make_shared<perceptron::v1::LearnStreamRequest>();
   first->set_model(model_);
   first->set_answer_detail(options_.answer_detail);
+  first->set_with_report(options_.with_report);
   if (numbered()) {
     first->mutable_producer()->set_id(producer_id_);
     if (opened_once_ && totals_.acknowledged_through >= 0) {
@@ -121,6 +127,11 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::NextT
 absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* response) {
   if (response->has_opened()) {
     if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
+  }
+  if (response->has_report()) {
+    // Before its results: who waits for one of them finds the report there.
+    MonitorLock lock(&mutex_);
+    report_ = std::move(*response->mutable_report());
   }
   for (const perceptron::v1::LearnResult& result : response->results()) {
     if (absl::Status status = OnResult(result); !status.ok()) return status;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class LearnStreamCore final
 
   absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_);
   LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report() ABSL_LOCKS_EXCLUDED(mutex_);
   // Constant once Open() returned OK.
   const perceptron::v1::StreamOpened& opened() const { return first_opened_; }
   const std::string& producer_id() const { return producer_id_; }
@@ -81,6 +83,7 @@ class LearnStreamCore final
   int64_t passes_ ABSL_GUARDED_BY(mutex_) = 0;
   LearnTotals totals_ ABSL_GUARDED_BY(mutex_);
   perceptron::v1::PassSummary last_pass_ ABSL_GUARDED_BY(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond::client

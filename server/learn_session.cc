@@ -67,18 +67,39 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
     answer.result.set_message_number(messages_);
     if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
   }
-  answer.bytes = std::max(bytes, answer.result.ByteSizeLong());
+  answer.bytes =
+      answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
+  if (with_report_) {
+    // Now, and not when it is sent: by then it might tell of what is not durable yet.
+    answer.report = std::make_unique<v1::ConvergenceReport>();
+    ToProto((*model)->MakeReport(), *answer.report);
+    answer.bytes += answer.report->ByteSizeLong();
+  }
   ++messages_;
+  auto pace = Committer::Pace::kAtOnce;
   {
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += answer.bytes;
     answers_.push_back(std::move(answer));
+    pace = Pace();
   }
-  store_.committer().Submit(*std::move(model), [self = shared_from_this()](absl::Status status) {
-    self->Committed(status);
-  });
+  store_.committer().Submit(*std::move(model), shared_from_this(), pace);
   return absl::OkStatus();
+}
+
+size_t LearnSession::UpdateShare(size_t bytes) const {
+  const size_t rows = batch_.batch().rows();
+  return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
+}
+
+Committer::Pace LearnSession::Pace() const {
+  // Of a producer that waits for its answers fewer wait; one that sends as fast as it may should
+  // not be stopped at its limit.
+  constexpr size_t kLeastPipelined = 4;
+  const bool roomy = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
+  return answers_.size() >= kLeastPipelined && roomy ? Committer::Pace::kSoon
+                                                     : Committer::Pace::kAtOnce;
 }
 
 absl::Status LearnSession::ReadTarget(const Request& request) {
@@ -96,6 +117,7 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   }
   if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
   detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
+  with_report_ = request.with_report();
   return absl::OkStatus();
 }
 
@@ -183,16 +205,18 @@ void LearnSession::End(const absl::Status& why) {
   ready_();
 }
 
-void LearnSession::Committed(const absl::Status& status) {
+void LearnSession::Committed(size_t submissions, const absl::Status& status) {
   {
     MutexLock lock(&mutex_);
     if (status.ok() && failure_.ok()) {
-      ++ready_answers_;
+      ready_answers_ += submissions;
     } else {
       // Nothing behind a failed commit may be answered.
       if (failure_.ok()) failure_ = status;
-      bytes_ -= answers_.back().bytes;
-      answers_.pop_back();
+      for (; submissions > 0; --submissions) {
+        bytes_ -= answers_.back().bytes;
+        answers_.pop_back();
+      }
     }
   }
   ready_();
@@ -206,6 +230,8 @@ bool LearnSession::Take(Response& response) {
   for (; ready_answers_ > 0; --ready_answers_) {
     bytes_ -= answers_.front().bytes;
     response.add_results()->Swap(&answers_.front().result);
+    // That of the last stays.
+    response.set_allocated_report(answers_.front().report.release());
     answers_.pop_front();
   }
   return true;

@@ -20,7 +20,7 @@ namespace perceptrond {
 
 // Thread contract: Accept is called by one thread at a time; the other methods by any, also while
 // Accept runs. Owned by a shared_ptr: commits that are under way keep it alive.
-class LearnSession : public std::enable_shared_from_this<LearnSession> {
+class LearnSession final : public CommitWaiter, public std::enable_shared_from_this<LearnSession> {
  public:
   using Request = ::perceptron::v1::LearnStreamRequest;
   using Response = ::perceptron::v1::LearnStreamResponse;
@@ -42,10 +42,14 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   // Why the stream must end although its messages were fine: a commit failed, the model was
   // deleted, or its producer has opened a newer stream. Ok otherwise.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Committed(size_t submissions, const absl::Status& status) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Answer {
     ::perceptron::v1::LearnResult result;
+    // Null: the stream asked for none.
+    std::unique_ptr<::perceptron::v1::ConvergenceReport> report;
     size_t bytes = 0;
   };
 
@@ -59,7 +63,10 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
   // From now on the stream is to end.
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Committed(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the last message, of so many bytes, has left for the journal.
+  size_t UpdateShare(size_t bytes) const;
+  // How soon the last answer is needed.
+  Committer::Pace Pace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Store& store_;
   const StreamLimits limits_;
@@ -72,6 +79,7 @@ class LearnSession : public std::enable_shared_from_this<LearnSession> {
   std::string producer_id_;
   std::shared_ptr<Producer> producer_;
   bool detail_ = true;
+  bool with_report_ = false;
   int64_t messages_ = 0;
   // The number of the next example, unless a message says otherwise.
   int64_t next_offset_ = 0;

@@ -288,12 +288,13 @@ FlagList::FlagList(Options* o) {
          "Unanswered messages after which a stream is read no further until answers went out.\n"
          "More hides more latency and takes more memory.");
   Bytes("max-in-flight-bytes", &o->max_in_flight_bytes, 64 * kKiB, 16 * kGiB,
-        "The same in bytes. One message is always taken, whatever its size.");
+        "The same in bytes of answers, and of updates on their way to the journal. One message is\n"
+        "always taken, whatever its size.");
   Number("max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
          "The most features one example may have; more is INVALID_ARGUMENT (TOO_MANY_FEATURES).");
   Bytes("snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
-        "A model's snapshot is taken when its journal since the last one exceeds this and the\n"
-        "model's own size. Less means faster loading and more writing.");
+        "A model's snapshot is taken when its journal since the last one exceeds this and\n"
+        "twice the model's own size. Less means faster loading and more writing.");
   MetricsAddress(
       "metrics-address", &o->metrics_address,
       "Where to serve Prometheus metrics over HTTP, at /metrics; off or empty: nowhere.\n"

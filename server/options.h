@@ -25,7 +25,7 @@ struct Options {
   absl::Duration durability_interval = absl::Milliseconds(100);
   uint64_t memory_budget = uint64_t{1} << 30;
   uint64_t max_message_bytes = uint64_t{16} << 20;
-  uint64_t max_in_flight_messages = 64;
+  uint64_t max_in_flight_messages = 1024;
   uint64_t max_in_flight_bytes = uint64_t{16} << 20;
   uint64_t max_example_features = uint64_t{1} << 20;
   uint64_t snapshot_bytes = uint64_t{4} << 20;

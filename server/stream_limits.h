@@ -7,8 +7,9 @@
 namespace perceptrond {
 
 struct StreamLimits {
-  size_t messages = 64;
-  // Of messages or of their answers, whichever are more.
+  size_t messages = 1024;
+  // Of what unanswered messages leave in memory: their answers, and their share of updates for the
+  // journal.
   size_t bytes = 16 << 20;
   // Of one message.
   size_t message_bytes = 16 << 20;

@@ -58,23 +58,26 @@ const char* StageInWords(v1::AnalysisStage stage) {
 void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out) {
   if (!result.has_update_bound()) return;
   absl::StrAppendFormat(out,
-                        "  (R/margin)^2 = %.4f: no perceptron that starts from zero makes more "
-                        "updates over them\n",
+                        "  (R/margin)^2 = %.4f: no perceptron that starts from zero, every example "
+                        "counting 1, makes more updates over them\n",
                         result.update_bound());
   if (!result.analysis().complete() || result.has_adopted_revision()) return;
-  absl::StrAppendFormat(out, "  the model made %d updates, %s\n", updates,
-                        static_cast<double>(updates) <= result.update_bound()
-                            ? "which is within the bound"
-                            : "more than the bound, which is not of its rule");
+  absl::StrAppendFormat(
+      out, "  the model made %d updates, %s\n", updates,
+      static_cast<double>(updates) <= result.update_bound()
+          ? "which is within the bound"
+          : "more than the bound, which is not of its run: of its rule, its start "
+            "and examples that all count 1");
 }
 
 }  // namespace
 
-std::string DescribeAnalysis(const v1::Analysis& analysis) {
+std::string DescribeAnalysis(const v1::Analysis& analysis, bool composition) {
   std::string text = absl::StrCat("analysis at revision ", analysis.revision(), " ", Of(analysis),
                                   ": ", Verdict(analysis));
   if (analysis.complete() && analysis.has_current() && !analysis.current())
-    absl::StrAppend(&text, "; others came since");
+    absl::StrAppend(&text, "; others came since",
+                    composition ? ", or its components learned and answer otherwise" : "");
   return text;
 }
 

@@ -13,13 +13,23 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
+// These answer with other weights than those that they learn with.
+bool AnswersOtherwise(v1::LearnerKind kind) {
+  return kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON || kind == v1::LEARNER_KIND_POCKET ||
+         kind == v1::LEARNER_KIND_VOTED_PERCEPTRON;
+}
+
 // What the state means, behind its word.
-const char* Meaning(v1::ConvergenceState state) {
+const char* Meaning(v1::ConvergenceState state, v1::LearnerKind kind) {
   switch (state) {
     case v1::CONVERGENCE_STATE_LEARNING:
       return "";
     case v1::CONVERGENCE_STATE_CONVERGED:
-      return ": a whole pass changed nothing, and no update came since";
+      return AnswersOtherwise(kind)
+                 ? ": a whole pass changed nothing, and no update came since; it "
+                   "answers with other weights than it learns with, which may "
+                   "still err"
+                 : ": a whole pass changed nothing, and no update came since";
     case v1::CONVERGENCE_STATE_REFUTED:
       return ": no separator has the margin of interest";
     case v1::CONVERGENCE_STATE_NOT_SEPARABLE:
@@ -31,9 +41,10 @@ const char* Meaning(v1::ConvergenceState state) {
   }
 }
 
-void State(const v1::ConvergenceReport& report, std::string* out) {
-  const std::string word = ConvergenceWord(report.state());
-  if (!word.empty()) absl::StrAppend(out, "  ", word, Meaning(report.state()), "\n");
+void State(const v1::Model& model, std::string* out) {
+  const v1::ConvergenceState state = model.report().state();
+  const std::string word = ConvergenceWord(state);
+  if (!word.empty()) absl::StrAppend(out, "  ", word, Meaning(state, model.learner().kind()), "\n");
 }
 
 void Counts(const v1::ConvergenceReport& report, std::string* out) {
@@ -61,6 +72,10 @@ void Errors(const v1::ConvergenceReport& report, std::string* out) {
   }
   if (report.has_mean_loss()) {
     absl::StrAppendFormat(out, "  mean loss %g an example\n", report.mean_loss());
+  }
+  if (report.has_window_risk()) {
+    absl::StrAppendFormat(out, "  perceptron risk over the last %d examples %g an example\n",
+                          report.window_examples(), report.window_risk());
   }
   if (report.has_error_ceiling()) {
     absl::StrAppend(out, "  with 95 % confidence errs on at most ", Percent(report.error_ceiling()),
@@ -135,7 +150,7 @@ std::string DescribeUpdates(uint64_t updates, uint64_t mistakes) {
   return text;
 }
 
-std::string DescribePass(const v1::PassSummary& pass) {
+std::string DescribePass(const v1::PassSummary& pass, v1::LearnerKind kind) {
   const double examples = static_cast<double>(pass.examples());
   std::string text = absl::StrFormat("pass %d: %d examples, %d mistakes", pass.number(),
                                      pass.examples(), pass.mistakes());
@@ -144,23 +159,38 @@ std::string DescribePass(const v1::PassSummary& pass) {
   }
   absl::StrAppend(&text, ", ", DescribeUpdates(pass.updates(), pass.mistakes()));
   if (pass.rejected() > 0) absl::StrAppendFormat(&text, ", %d refused", pass.rejected());
-  if (pass.converged()) absl::StrAppend(&text, ", converged: every example is right");
+  // Nothing is wrong where there is none.
+  if (pass.risk() > 0 && pass.examples() > 0)
+    absl::StrAppendFormat(&text, ", risk %g an example", pass.risk() / examples);
+  if (!pass.converged()) return text;
+  const bool otherwise = AnswersOtherwise(kind);
+  absl::StrAppend(
+      &text, ", converged: ",
+      otherwise ? "the weights it learns with have every example right" : "every example is right");
   if (pass.has_margin()) absl::StrAppendFormat(&text, " with margin %g", pass.margin());
+  if (otherwise) absl::StrAppend(&text, "; its answers may still err");
   return text;
 }
 
 std::string DescribeReport(const v1::Model& model) {
   const v1::ConvergenceReport& report = model.report();
   std::string text;
-  State(report, &text);
+  State(model, &text);
   Counts(report, &text);
   Errors(report, &text);
   Drift(report.drift(), &text);
   Margins(model, &text);
   if (report.has_analysis()) {
-    absl::StrAppend(&text, "  ", DescribeAnalysis(report.analysis()), "\n");
+    absl::StrAppend(&text, "  ",
+                    DescribeAnalysis(report.analysis(), model.feature_space().has_composition()),
+                    "\n");
   }
-  if (report.has_last_pass()) absl::StrAppend(&text, "  ", DescribePass(report.last_pass()), "\n");
+  if (report.has_last_pass()) {
+    const bool over =
+        report.last_pass().converged() && report.state() == v1::CONVERGENCE_STATE_LEARNING;
+    absl::StrAppend(&text, "  ", DescribePass(report.last_pass(), model.learner().kind()),
+                    over ? "; it is learning again" : "", "\n");
+  }
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "client/ctl/learn_progress.h"
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/convergence.h"
 
 namespace perceptrond::client {
 namespace {
@@ -20,10 +21,19 @@ void SetFraction(const LearnPosition& position, Progress* progress) {
   if (*position.passes > 1) progress->figures.push_back(absl::StrCat(pass, "/", *position.passes));
 }
 
+void AddState(const perceptron::v1::ConvergenceReport& report, Progress* progress) {
+  const std::string state = ConvergenceWord(report.state());
+  if (!state.empty()) progress->figures.push_back(state);
+  if (report.has_updates_left())
+    progress->figures.push_back(
+        absl::StrCat("at most ", Grouped(report.updates_left()), " more updates"));
+}
+
 }  // namespace
 
 Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
-                       absl::Duration elapsed) {
+                       absl::Duration elapsed,
+                       const std::optional<perceptron::v1::ConvergenceReport>& report) {
   Progress progress;
   SetFraction(position, &progress);
   progress.figures.push_back(absl::StrCat(Grouped(totals.examples), " examples"));
@@ -32,6 +42,7 @@ Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
   if (totals.duplicates > 0) {
     progress.figures.push_back(absl::StrCat(Grouped(totals.duplicates), " known already"));
   }
+  if (report.has_value()) AddState(*report, &progress);
   return progress;
 }
 

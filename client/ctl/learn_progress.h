@@ -19,9 +19,11 @@ struct LearnPosition {
   std::optional<double> read;
 };
 
-// "[=====>     ] 42 %  pass 3/10  54,000 examples  1,520 mistakes  105,564/s": of the whole run
-// where the number of passes is known, else of the pass.
+// "[=====>     ] 42 %  pass 3/10  54,000 examples  1,520 mistakes  105,564/s  learning  at most 165
+// more updates": of the whole run where the number of passes is known, else of the pass. Without a
+// report nothing is said of the state.
 Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
-                       absl::Duration elapsed);
+                       absl::Duration elapsed,
+                       const std::optional<perceptron::v1::ConvergenceReport>& report = {});
 
 }  // namespace perceptrond::client

@@ -47,6 +47,8 @@ LearnOptions LearnRun::StreamOptions() {
   options.passes_before = options_.passes_before;
   options.rows_per_message = options_.batch;
   options.window_messages = options_.window;
+  // For the line of progress.
+  options.with_report = ProgressColumns().has_value();
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
   options.on_result = [this](const LearnAnswer& answer) { TakeAnswer(answer); };
@@ -64,6 +66,7 @@ Outcome LearnRun::Open() {
     return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
+  kind_ = model->learner().kind();
   if (options_.producer.empty() && !options_.unnumbered) lease_ = std::make_unique<ProducerLease>();
   CatchInterrupts();
   absl::StatusOr<std::unique_ptr<LearnStream>> stream =
@@ -132,7 +135,7 @@ Outcome LearnRun::MarkPass(int64_t pass) {
   if (lease_ != nullptr) summary->set_number(pass);
   summary_.passes.push_back(*std::move(summary));
   if (!globals_.json()) {
-    Print(DescribePass(summary_.passes.back()) + "\n");
+    Print(DescribePass(summary_.passes.back(), kind_) + "\n");
     std::fflush(stdout);
   }
   return {};
@@ -169,7 +172,8 @@ void LearnRun::DrawProgress(int64_t pass) {
   position.pass = pass;
   if (!options_.until_converged) position.passes = MostPasses();
   position.read = input_->fraction();
-  const Progress progress = LearnProgress(position, stream_->totals(), absl::Now() - started_);
+  const Progress progress =
+      LearnProgress(position, stream_->totals(), absl::Now() - started_, stream_->report());
   ShowProgress(ProgressLine(progress, *columns));
 }
 

@@ -33,7 +33,7 @@ constexpr Setting kCounts[] = {
      "(default 0: only there)"},
     {"budget", "Examples that voted- and kernel-perceptron keep, 1 to 100000 (default 1000)"},
     {"ratchet_examples",
-     "Of pocket: weights go there only if they also err on fewer of the latest so many examples "
+     "Of pocket: weights go there only if they also err on no more of the latest so many examples "
      "that caused updates (default 0: no ratchet)"},
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -152,6 +153,9 @@ void PredictRun::TakeRow(const v1::PredictResponse& response, int row, const v1:
       summary_.classes.Add(actual, response.labels(row));
     } else {
       summary_.confusion.Add(actual, response.labels(row));
+      summary_.margin.Add(actual, row < response.distances_size()
+                                      ? std::optional<float>(response.distances(row))
+                                      : std::nullopt);
     }
   }
   if (options_.summary_only) return;

@@ -1,6 +1,7 @@
 #include "client/ctl/predict_summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/json.h"
@@ -42,6 +43,16 @@ double Confusion::majority_error() const {
   return static_cast<double>(std::min(positive, total() - positive)) / static_cast<double>(total());
 }
 
+void DataMargin::Add(int actual, std::optional<float> distance) {
+  if (!distance.has_value() || std::isnan(*distance)) {
+    known_ = false;
+    return;
+  }
+  // A -1 on the boundary would make it -0.
+  const float margin = (actual > 0 ? *distance : -*distance) + 0.0F;
+  least_ = std::min(least_.value_or(margin), margin);
+}
+
 std::string PredictSummary::Text() const {
   if (examples == 0) return "nothing to predict: there are no examples in the input\n";
   std::string text =
@@ -50,6 +61,9 @@ std::string PredictSummary::Text() const {
   if (partial) absl::StrAppend(&text, "; not all of the input");
   absl::StrAppend(&text, "\n");
   if (confusion.total() > 0) absl::StrAppend(&text, InWords(confusion, label_names));
+  if (const std::optional<float> least = margin.value())
+    absl::StrAppend(&text, "margin ", Shortest(*least),
+                    ": the least distance from the boundary, below 0 on the wrong side\n");
   if (classes.total() > 0) absl::StrAppend(&text, classes.Text(label_names));
   return text;
 }
@@ -71,6 +85,7 @@ std::string PredictSummary::Json() const {
       .Integer("trueNegatives", static_cast<int64_t>(confusion.right_negative))
       .Integer("falsePositives", static_cast<int64_t>(confusion.false_positive))
       .Integer("falseNegatives", static_cast<int64_t>(confusion.false_negative));
+  if (const std::optional<float> least = margin.value()) json.Number("margin", *least);
   return json.str();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,20 @@ struct Confusion {
   double majority_error() const;
 };
 
+// The margin of a data set (seed 000): the least y s / ||w|| of its examples, below 0 iff one lies
+// on the wrong side.
+class DataMargin {
+ public:
+  // The signed distance that an answer has; absent: none is known, and so no margin.
+  void Add(int actual, std::optional<float> distance);
+  // Absent before the first.
+  std::optional<float> value() const { return known_ ? least_ : std::nullopt; }
+
+ private:
+  std::optional<float> least_;
+  bool known_ = true;
+};
+
 struct PredictSummary {
   std::vector<std::string> label_names;
   uint64_t examples = 0;
@@ -32,6 +47,7 @@ struct PredictSummary {
   uint64_t bad_lines = 0;
   int64_t revision = 0;
   Confusion confusion;
+  DataMargin margin;
   // Of models of several classes, in its place.
   ClassConfusion classes;
   // Not all of the input was predicted.

@@ -12,8 +12,12 @@ void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
   // The end of a batch is an update without an example.
   updates += tally.updates;
   if (tally.examples == 0) return;
-  if (examples == 0) start_revision = judged_on;
-  if (judged_on != start_revision || tally.updates > 0) changed = true;
+  if (examples == 0) {
+    start_revision = judged_on;
+    components = tally.components;
+  }
+  if (judged_on != start_revision || tally.components != components || tally.updates > 0)
+    changed = true;
   examples += tally.examples;
   mistakes += tally.mistakes;
   risk += tally.risk;

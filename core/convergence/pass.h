@@ -38,7 +38,10 @@ struct PassProgress {
   double squared_radius = 0;
   // The revision its first example was judged on.
   uint64_t start_revision = 0;
-  // An example was judged on another revision than that, or was wrong and could not be learned.
+  // Of a composition: what its components answered its first example from.
+  std::optional<uint64_t> components;
+  // An example was judged on another revision than that, or by other answers of components, or was
+  // wrong and could not be learned.
   bool changed = false;
 
   // Takes in a stretch judged on `judged_on`.

@@ -15,6 +15,7 @@ constexpr double kNormError = 1e-12;
 }  // namespace
 
 void Progress::Add(const Tally& tally) {
+  AddComponents(tally);
   counters_.examples += tally.examples;
   counters_.mistakes += tally.mistakes;
   counters_.updates += tally.updates;
@@ -22,15 +23,35 @@ void Progress::Add(const Tally& tally) {
   for (size_t i = 0; tally.rejected_total > 0 && i < kFaults; ++i)
     counters_.rejected[i] += tally.rejected[i];
   counters_.squared_radius = std::max(counters_.squared_radius, tally.squared_radius);
+  counters_.weighted_examples += tally.weighted_examples;
   counters_.weighted_updates += tally.weighted_updates;
   counters_.loss += tally.loss;
   counters_.streak = tally.updates > 0 ? 0 : counters_.streak + tally.examples;
+  if (tally.unlearned) AddUnlearned();
   AddToDrift(tally);
   AddToTheorem(tally);
   if (tally.mistakes == 0) return;
   // A stretch ends with its mistake, so the mistake is the last example counted.
   window_.push_back({counters_.examples, tally.risk});
   while (window_.front().example + kWindow <= counters_.examples) window_.pop_front();
+}
+
+// A pass before was over other features.
+void Progress::AddComponents(const Tally& tally) {
+  if (tally.examples == 0 || tally.components == counters_.components) return;
+  if (counters_.examples > 0) {
+    ++counters_.component_changes;
+    counters_.converged_at.reset();
+  }
+  counters_.components = tally.components;
+}
+
+// Wrong, or not right by enough, and nothing changed: no run of right answers goes through it, and
+// no pass does without a change.
+void Progress::AddUnlearned() {
+  counters_.streak = 0;
+  counters_.converged_at.reset();
+  counters_.unlearned_at = counters_.updates;
 }
 
 void Progress::AddPass(const PassSummary& pass) {
@@ -101,10 +122,10 @@ Report Progress::MakeReport(double squared_norm, const TheoremContext& context) 
   ReportWindow(report);
   report.drift_window_examples = adwin_.size();
   report.drift_window_error = adwin_.error();
-  ReportErrorCeiling(report);
+  ReportErrorCeiling(context, report);
   if (TheoremApplies(context)) ReportTheorem(squared_norm, context, report);
   ReportAnalysis(context, report);
-  report.state = State(report);
+  report.state = State(context, report);
   return report;
 }
 
@@ -123,9 +144,12 @@ void Progress::ReportWindow(Report& report) const {
   report.window_risk = risk / static_cast<double>(report.window_examples);
 }
 
-// For examples drawn independently; a marked pass says that they come again.
-void Progress::ReportErrorCeiling(Report& report) const {
+// For examples drawn independently; a marked pass says that they come again. It is of the weights
+// that had the run, and of their first run: the longest of several is longer by luck.
+void Progress::ReportErrorCeiling(const TheoremContext& context, Report& report) const {
   if (counters_.updates == 0 || counters_.streak == 0 || counters_.last_pass.has_value()) return;
+  if (context.answers_otherwise || !OneData(context) || counters_.unlearned_at == counters_.updates)
+    return;
   const auto k = static_cast<double>(counters_.updates);
   const double ceiling =
       std::log(k * (k + 1) / kErrorCeilingDelta) / static_cast<double>(counters_.streak);
@@ -148,11 +172,8 @@ void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
   const bool contradicted =
       counters_.not_separable ||
       (report.margin_ceiling.has_value() && *report.margin_ceiling < counters_.margin_floor);
-  if (counters_.margin_floor > 0 && !contradicted) {
-    report.margin_floor = counters_.margin_floor;
-    report.update_bound =
-        counters_.floor_squared_radius / (counters_.margin_floor * counters_.margin_floor);
-  }
+  if (counters_.margin_floor > 0 && !contradicted)
+    ReportFloor(counters_.margin_floor, counters_.floor_squared_radius, context, report);
   if (context.margin_of_interest > 0) {
     report.margin_refuted =
         counters_.not_separable ||
@@ -160,13 +181,22 @@ void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
   }
 }
 
+void Progress::ReportFloor(double floor, double squared_radius, const TheoremContext& context,
+                           Report& report) const {
+  report.margin_floor = floor;
+  report.update_bound.reset();
+  if (BoundApplies(context)) report.update_bound = squared_radius / (floor * floor);
+}
+
 // What an analysis proved of some of the data seen bounds what all of them admit; a floor is one of
 // exactly the data analysed.
 void Progress::ReportAnalysis(const TheoremContext& context, Report& report) const {
   if (!counters_.analysis.has_value()) return;
   const AnalysisRecord& analysis = *counters_.analysis;
-  report.analysis_current =
-      analysis.complete && context.sample_complete && context.sampled == analysis.examples;
+  if (!ComponentsKnown(context)) return;
+  report.analysis_current = OneData(context) && analysis.complete && context.sample_complete &&
+                            context.sampled == analysis.examples;
+  if (!OneData(context)) return;
   const double ceiling = counters_.analysis_ceiling;
   if (counters_.analysis_not_separable) {
     report.not_separable = true;
@@ -176,11 +206,8 @@ void Progress::ReportAnalysis(const TheoremContext& context, Report& report) con
   if (context.margin_of_interest > 0 &&
       (counters_.analysis_not_separable || ceiling < context.margin_of_interest))
     report.margin_refuted = true;
-  if (*report.analysis_current && analysis.margin_lower > report.margin_floor.value_or(0)) {
-    report.margin_floor = analysis.margin_lower;
-    report.update_bound =
-        counters_.squared_radius / (analysis.margin_lower * analysis.margin_lower);
-  }
+  if (*report.analysis_current && analysis.margin_lower > report.margin_floor.value_or(0))
+    ReportFloor(analysis.margin_lower, counters_.squared_radius, context, report);
   const bool contradicted =
       report.not_separable.value_or(false) ||
       (report.margin_ceiling.has_value() && *report.margin_ceiling < report.margin_floor);
@@ -200,7 +227,7 @@ void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) 
   // Steps so small that float32 loses more than its relative precision.
   constexpr double kLeastStep = 0x1p-100;
   const double lower = counters_.analysis->margin_lower;
-  if (!TheoremApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
+  if (!BoundApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
   const double bound = counters_.squared_radius / (lower * lower);
   const double inflation = std::ldexp(bound, -21);
   if (!(inflation <= kMostInflation)) return;
@@ -208,13 +235,17 @@ void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) 
   if (most >= counters_.updates) report.updates_left = most - counters_.updates;
 }
 
-ConvergenceState Progress::State(const Report& report) const {
+std::optional<ConvergenceState> Progress::State(const TheoremContext& context,
+                                                const Report& report) const {
   if (report.not_separable.value_or(false)) return ConvergenceState::kNotSeparable;
   if (report.margin_refuted.value_or(false)) return ConvergenceState::kRefuted;
   const DriftSummary& drift = counters_.drift;
   if (drift.detected > 0 && counters_.examples - drift.last_example < kWindow)
     return ConvergenceState::kDrifting;
-  if (counters_.converged_at == counters_.updates) return ConvergenceState::kConverged;
+  // What was proven of the data is not known to be true any more either.
+  if (!ComponentsKnown(context)) return std::nullopt;
+  if (counters_.converged_at == counters_.updates && ComponentsStand(context))
+    return ConvergenceState::kConverged;
   return ConvergenceState::kLearning;
 }
 

@@ -50,6 +50,7 @@ struct Counters {
   uint64_t duplicates = 0;
   std::array<uint64_t, kFaults> rejected{};
   uint64_t streak = 0;
+  uint64_t weighted_examples = 0;
   uint64_t weighted_updates = 0;
   // Sum of the rule's own loss.
   double loss = 0;
@@ -61,6 +62,8 @@ struct Counters {
   std::optional<PassSummary> last_pass;
   // Updates there had been when the latest pass that changed nothing ended.
   std::optional<uint64_t> converged_at;
+  // Updates there had been when an example last called for one that could not be made.
+  std::optional<uint64_t> unlearned_at;
   // Sum over the updates of their largest change to a weight, while all changes were whole numbers:
   // up to 2^24 float32 holds every weight exactly. Infinity: arithmetic may have rounded.
   double whole_steps = 0;
@@ -80,6 +83,10 @@ struct Counters {
   uint64_t adoptions = 0;
   // What the latest of them made; 0 with adoptions: not known.
   uint64_t adopted_revision = 0;
+  // Of a composition: what its components answered the latest example from, and how often that was
+  // another than before.
+  std::optional<uint64_t> components;
+  uint64_t component_changes = 0;
 };
 
 // A report at one moment: see perceptron.v1.ConvergenceReport, whose fields these are. Absent is
@@ -118,6 +125,11 @@ struct TheoremContext {
   double step_size = 1;
   // gamma_0; 0: none.
   double margin_of_interest = 0;
+  // See CatalogueEntry.
+  bool answers_otherwise = false;
+  // Of a composition: what its components would answer from now; absent: not known.
+  bool composed = false;
+  std::optional<uint64_t> components;
   // The model's sample: how many different examples it holds, and whether they are all that the
   // model judged.
   uint64_t sampled = 0;
@@ -159,17 +171,43 @@ class Progress {
 
  private:
   void AddToDrift(const Tally& tally);
+  void AddUnlearned();
+  void AddComponents(const Tally& tally);
   void AddToTheorem(const Tally& tally);
   void ReportWindow(Report& report) const;
   void ReportTheorem(double squared_norm, const TheoremContext& context, Report& report) const;
-  void ReportErrorCeiling(Report& report) const;
+  void ReportErrorCeiling(const TheoremContext& context, Report& report) const;
+  // Whether its components can be asked what they would answer now, if it is a composition.
+  static bool ComponentsKnown(const TheoremContext& context) {
+    return !context.composed || context.components.has_value();
+  }
+  // The features of the latest examples are what the components would still make of them. So they
+  // are of every model that is no composition.
+  bool ComponentsStand(const TheoremContext& context) const {
+    return !context.composed ||
+           (ComponentsKnown(context) &&
+            (context.components == counters_.components || counters_.examples == 0));
+  }
+  // And so are those of all examples: what was proven of the data speaks of them.
+  bool OneData(const TheoremContext& context) const {
+    return ComponentsStand(context) && counters_.component_changes == 0;
+  }
   // The theorem speaks of this run.
   bool TheoremApplies(const TheoremContext& context) const {
-    return context.applies && counters_.weighted_updates == 0 && counters_.adoptions == 0;
+    return context.applies && OneData(context) && counters_.weighted_updates == 0 &&
+           counters_.adoptions == 0;
+  }
+  // And of whatever it may yet do on the data seen. Examples that count less than 1 have caused no
+  // update yet, but would take more than the bound allows.
+  bool BoundApplies(const TheoremContext& context) const {
+    return TheoremApplies(context) && counters_.weighted_examples == 0;
   }
   void ReportAnalysis(const TheoremContext& context, Report& report) const;
   void ReportUpdatesLeft(const TheoremContext& context, Report& report) const;
-  ConvergenceState State(const Report& report) const;
+  // Sets it with what it says of updates.
+  void ReportFloor(double floor, double squared_radius, const TheoremContext& context,
+                   Report& report) const;
+  std::optional<ConvergenceState> State(const TheoremContext& context, const Report& report) const;
   // A mistake in the window: the example's number and its loss.
   struct WindowMistake {
     uint64_t example;

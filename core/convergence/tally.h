@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "core/learner/learner.h"
 #include "core/vector/check.h"
@@ -26,8 +27,11 @@ struct Tally {
   uint64_t rejected_total = 0;
   // An example called for an update that could not be made.
   bool unlearned = false;
-  // Updates by examples that count more or less than 1.
+  // Examples that count more or less than 1, and updates by such.
+  uint64_t weighted_examples = 0;
   uint64_t weighted_updates = 0;
+  // Of a composition: what its components answered from.
+  std::optional<uint64_t> components;
   // Of the update's change: see LargestWholeStep. Infinity: not known to be exact.
   double whole_step = 0;
   // ||theta|| / eta after the update, and how far its rounding may have moved theta / eta.

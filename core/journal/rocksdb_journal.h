@@ -28,7 +28,7 @@ class RocksDbJournal final : public Journal {
     size_t block_cache_bytes = 64 << 20;
     // Memory for what is written before it goes to a table, in bytes; the log on disk is bounded by
     // a few times this.
-    size_t write_buffer_bytes = 16 << 20;
+    size_t write_buffer_bytes = 32 << 20;
     // While the disk has less free than this, nothing but deletions is written: what RocksDB writes
     // in the background has room to finish, and it never meets a full disk itself.
     uint64_t reserve_bytes = 64 << 20;

@@ -57,6 +57,9 @@ struct CatalogueEntry {
   // Why its answer cannot be told by past updates (Learner::AnswerShare and AnswerTerms); empty: it
   // can.
   absl::string_view no_past = "";
+  // It answers with other weights than those it learns with: what is known of these, a run of right
+  // answers or a pass without a change, is not known of its answers.
+  bool answers_otherwise = false;
 };
 
 // In the order of their enum values.

@@ -40,6 +40,6 @@ double Kernel::operator()(const Example& x, const Row& z, double squared_norm) c
   return Of(dot, std::max(0.0, x.squared_norm + squared_norm - 2 * dot));
 }
 
-double Kernel::OfItself(const Example& x) const { return Of(x.squared_norm, 0); }
+double Kernel::OfItself(double squared_norm) const { return Of(squared_norm, 0); }
 
 }  // namespace perceptrond

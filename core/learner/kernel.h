@@ -22,8 +22,9 @@ class Kernel {
 
   // z is sparse and strictly ascends; squared_norm is ||z||^2. O(x.size + z.size).
   double operator()(const Example& x, const Row& z, double squared_norm) const;
-  // K(x, x). O(1).
-  double OfItself(const Example& x) const;
+  // K(x, x), of an x or of its ||x||^2, with which it never falls. O(1).
+  double OfItself(const Example& x) const { return OfItself(x.squared_norm); }
+  double OfItself(double squared_norm) const;
   // b: each Phi(x) has it.
   double offset_value() const { return offset_value_; }
 

@@ -35,7 +35,7 @@ size_t Pocket::Errors(const LinearWeights& weights) const {
   return errors;
 }
 
-void Pocket::Compare() { ratchet_turns_ = ratchet_ == 0 || Errors(linear()) < Errors(pocket_); }
+void Pocket::Compare() { ratchet_turns_ = ratchet_ == 0 || Errors(linear()) <= Errors(pocket_); }
 
 const LinearWeights& Pocket::Best(uint64_t age) const {
   return age > run_start_ && Wins(age - run_start_) ? linear() : pocket_;

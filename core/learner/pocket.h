@@ -6,10 +6,12 @@
 //   pocket    when a run of correct answers ends that was longer than the pocket's, the weights
 //   that
 //             had it go there: O(weights), as often as the record is broken
-//   ratchet   with ratchet_examples = N: only if they also err on fewer of the latest N examples
-//   that
-//             caused updates; these are kept, and gone through at each update: O(N row.size). So
-//             luck alone wins no place
+//   ratchet   with ratchet_examples = N: only if they also err on no more of the latest N examples
+//             that caused updates; these are kept, and gone through at each update: O(N row.size).
+//             So luck alone wins no place. Gallant asks for fewer errors, but of all examples,
+//             where as many means no better; of the N kept it means that they cannot tell the two
+//             apart, and the longer run decides as it does without ratchet. Else weights that
+//             separate everything would stay outside once those in the pocket are right on the N
 //   bound     the perceptron's, on its updates; the pocket converges in probability to the weights
 //             with the fewest errors when examples are drawn at random
 //   source    Gallant: Perceptron-Based Learning Algorithms, IEEE Trans. Neural Networks 1, 1990;
@@ -64,7 +66,7 @@ class Pocket final : public Perceptron {
   uint64_t run_start_ = 0;
   // The examples kept; coefficients: their labels. Without ratchet none.
   RowStore kept_;
-  // The present weights err on fewer of them than the pocket's; always so without ratchet.
+  // The present weights err on no more of them than the pocket's; always so without ratchet.
   bool ratchet_turns_ = true;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
 #include "core/model/error.h"
 
 namespace perceptrond {
@@ -27,10 +28,23 @@ absl::Status NotBinary(const Model& model) {
                    {{"model", model.name()}});
 }
 
+// Margins of features say nothing of a separator in the kernel's space.
+absl::Status InKernelSpace(const Model& model) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "KERNEL_SPACE",
+      absl::StrCat("model \"", model.name(),
+                   "\" learns in its kernel's space, and an analysis is of the "
+                   "features themselves: it would prove nothing of this model. That it "
+                   "has converged, a pass without a change says; for margins use a "
+                   "linear learner with a feature map like the kernel"),
+      {{"model", model.name()}});
+}
+
 }  // namespace
 
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
   if (model.settings().several_classes()) return NotBinary(model);
+  if (FindLearner(model.settings().learner.kind).form == Form::kKernel) return InKernelSpace(model);
   const Model::RetainedView view = model.MakeRetainedView();
   const RetainedExamples& retained = view.examples;
   if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);

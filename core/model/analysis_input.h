@@ -17,7 +17,8 @@ namespace perceptrond {
 class AnalysisInput {
  public:
   // Copies what is retained, at one moment. FAILED_PRECONDITION: NOTHING_RETAINED; NOT_BINARY:
-  // it is of several classes. O(features retained).
+  // it is of several classes; KERNEL_SPACE: it does not learn in the space of its features.
+  // O(features retained).
   static absl::StatusOr<AnalysisInput> Make(const Model& model);
 
   // One a different example. The views hold as long as this does, also when it is moved.

@@ -8,6 +8,18 @@
 #include "core/model/error.h"
 
 namespace perceptrond {
+namespace {
+
+class Callback final : public CommitWaiter {
+ public:
+  explicit Callback(Committer::Done done) : done_(std::move(done)) {}
+  void Committed(size_t /*submissions*/, const absl::Status& status) override { done_(status); }
+
+ private:
+  Committer::Done done_;
+};
+
+}  // namespace
 
 Committer::Committer(Journal& journal, const Options& options,
                      std::function<void(Model&, const absl::Status&)> on_failure,
@@ -26,9 +38,19 @@ Committer::~Committer() {
   thread_.join();
 }
 
-void Committer::Submit(std::shared_ptr<Model> model, Done done) {
+void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
+                       Pace pace) {
   MutexLock lock(&mutex_);
-  queue_.push_back({absl::Now(), std::move(model), std::move(done)});
+  hurry_ |= pace == Pace::kAtOnce;
+  if (!queue_.empty() && queue_.back().waiter == waiter && queue_.back().model == model) {
+    ++queue_.back().submissions;
+    return;
+  }
+  queue_.push_back({absl::Now(), std::move(model), std::move(waiter)});
+}
+
+void Committer::Submit(std::shared_ptr<Model> model, Done done) {
+  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), Pace::kAtOnce);
 }
 
 absl::Duration Committer::oldest_wait() const {
@@ -67,7 +89,9 @@ void Committer::Run() {
       const absl::Duration patience =
           unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
       mutex_.AwaitWithTimeout(absl::Condition(&has_work), patience);
+      AwaitCompany();
       waiting.swap(queue_);
+      hurry_ = false;
       if (!waiting.empty()) answering_since_ = waiting.front().since;
       stop = stopping_ && waiting.empty();
     }
@@ -83,6 +107,13 @@ void Committer::Run() {
     }
     if (stop) return;
   }
+}
+
+void Committer::AwaitCompany() {
+  if (queue_.empty()) return;
+  const auto enough = [this]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || hurry_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&enough), queue_.front().since + kPatience - absl::Now());
 }
 
 void Committer::CommitAll(std::vector<Waiting>& waiting) {
@@ -117,7 +148,8 @@ void Committer::CommitAll(std::vector<Waiting>& waiting) {
     model.AddJournalBytes(bytes);
     on_commit_(models[i]);
   }
-  for (Waiting& one : waiting) one.done(results[one.model.get()]);
+  for (const Waiting& one : waiting)
+    one.waiter->Committed(one.submissions, results[one.model.get()]);
 }
 
 }  // namespace perceptrond

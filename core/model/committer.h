@@ -28,10 +28,28 @@ enum class Durability : uint8_t {
   kNone,
 };
 
-// Thread contract: safe for any number of threads. Callbacks run on the committer's thread and must
-// not wait for it.
+// Whoever waits for what it has submitted. Called on the committer's thread, which must not be
+// waited for.
+class CommitWaiter {
+ public:
+  virtual ~CommitWaiter() = default;
+  // The oldest `submissions` without an answer are durable, or are not and why.
+  virtual void Committed(size_t submissions, const absl::Status& status) = 0;
+};
+
+// Thread contract: safe for any number of threads.
 class Committer {
  public:
+  // When a submission is to be written.
+  enum class Pace : uint8_t {
+    kAtOnce,
+    // Within kPatience, so that more of a caller that does not wait for each answer are written
+    // together.
+    kSoon,
+  };
+  // A batch costs some 10 us of a core, whatever it holds (docs/performance.md).
+  static constexpr absl::Duration kPatience = absl::Microseconds(200);
+
   struct Options {
     Durability durability = Durability::kSync;
     // For kInterval.
@@ -48,8 +66,11 @@ class Committer {
   // Answers everybody first.
   ~Committer();
 
-  // Calls `done` once everything the model has learned up to this call is durable, or with why it
-  // is not. In order: what is submitted first is answered first.
+  // Tells the waiter once everything the model has learned up to this call is durable, or why it is
+  // not. In order: what is submitted first is answered first.
+  void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter, Pace pace)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, at once, for one submission.
   void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   // Submits and waits.
   absl::Status Commit(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,10 +88,13 @@ class Committer {
   struct Waiting {
     absl::Time since;
     std::shared_ptr<Model> model;
-    Done done;
+    std::shared_ptr<CommitWaiter> waiter;
+    size_t submissions = 1;
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets more come, if nobody is in a hurry.
+  void AwaitCompany() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CommitAll(std::vector<Waiting>& waiting);
 
   Journal& journal_;
@@ -82,8 +106,10 @@ class Committer {
   std::atomic<int64_t> busy_nanos_ = 0;
 
   mutable Mutex mutex_;
-  // In the order of their times.
+  // In the order of their times. What a waiter submits in a row is one.
   std::vector<Waiting> queue_ ABSL_GUARDED_BY(mutex_);
+  // One of them is to be written at once.
+  bool hurry_ ABSL_GUARDED_BY(mutex_) = false;
   // Of the oldest of those that are being answered; InfiniteFuture if none is.
   absl::Time answering_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,8 +2,10 @@
 // of the theory: seeds 003, 004)
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,8 +20,15 @@ namespace perceptrond {
 
 class Model;
 
-// The model of a name, as Store::Acquire gives it.
-using ComponentSource = std::function<absl::StatusOr<std::shared_ptr<Model>>(absl::string_view)>;
+// The model of a name, as Store::Acquire gives it; without `load` only if it is in memory, and
+// NOT_FOUND else.
+using ComponentSource =
+    std::function<absl::StatusOr<std::shared_ptr<Model>>(absl::string_view name, bool load)>;
+
+// What a model's answers come from, as one number: another whenever they may be others, but for a
+// chance of 2^-64. Made of the revision, the weights' norm (after a crash other weights may get a
+// number that was lost with its update), and the age of rules whose answers depend on it.
+using AnswerStamp = uint64_t;
 
 // A batch of answers. Labels and weights are views of the batch it was made of.
 struct ComposedBatch {
@@ -30,6 +39,8 @@ struct ComposedBatch {
   // One a component: the revision that it answered from.
   std::vector<uint64_t> revisions;
   Batch batch;
+  // Of all components, in the states they answered from.
+  AnswerStamp stamp = 0;
 };
 
 // Asks every component for the whole batch, each on one revision of its own, and changes nothing.
@@ -38,5 +49,12 @@ struct ComposedBatch {
 absl::Status Compose(const std::vector<Component>& components, const ComponentSource& source,
                      const Batch& batch, std::span<const RefusedRow> refused,
                      ComposedBatch& composed);
+
+// What Compose would say of the components now. Nothing if one of them cannot be asked.
+std::optional<AnswerStamp> StampOf(const std::vector<Component>& components,
+                                   const ComponentSource& source, bool load);
+
+// Of a model that has the first and whose components have the second.
+AnswerStamp CombineStamps(AnswerStamp own, AnswerStamp components);
 
 }  // namespace perceptrond

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/convergence/update_proof.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/kernel.h"
 #include "core/model/error.h"
 #include "core/model/label_reader.h"
 #include "core/model/malformed.h"
@@ -47,8 +48,11 @@ class Model::Learning {
         rows_(call.batch.rows()),
         augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
         rule_(FindLearner(model.settings_.learner.kind)),
+        kernel_(model.settings_.learner),
         counts_examples_(rule_.counts_examples),
-        batches_((rule_.options & kTakesMiniBatch) != 0) {}
+        batches_((rule_.options & kTakesMiniBatch) != 0) {
+    StartStretch();
+  }
 
   absl::Status Run() {
     ReaderMutexLock gate(&model_.gate_);
@@ -231,9 +235,16 @@ class Model::Learning {
     resolved_ = true;
   }
 
+  // ||Phi(x)||^2 of the row at row_, in the space that the rule learns in.
+  double SquaredImage() const {
+    return rule_.form == Form::kKernel ? kernel_.OfItself(squared_norm_)
+                                       : squared_norm_ + augmented_;
+  }
+
   void Judged(const Judgement& judgement, int32_t label) {
     // Of several classes the score is the margin.
-    tally_.Judged(judgement, several_classes_ ? 1 : label, squared_norm_ + augmented_);
+    tally_.Judged(judgement, several_classes_ ? 1 : label, SquaredImage());
+    if (call_.batch.weight(row_) != 1) ++tally_.weighted_examples;
     if (call_.detail) {
       outcome_.scores[row_] = Saturate(judgement.score);
       outcome_.predicted[row_] = judgement.predicted;
@@ -319,7 +330,7 @@ class Model::Learning {
     update.new_names = new_names;
     update.squared_norm = model_.learner_->augmented_squared_norm();
     update.new_class = new_class;
-    update.theorem = model_.MakeTheoremContext();
+    update.theorem = model_.MakeTheoremContext(call_.components);
     if (model_.ledger_.retention().keeps_updates()) {
       update.retained = std::make_shared<const RetainedRow>(SeenExample{row, target.label, {}});
       update.score = Saturate(judgement.score);
@@ -347,7 +358,7 @@ class Model::Learning {
     update.batch_end = true;
     if (counts_examples_) update.age = age;
     update.squared_norm = learner.augmented_squared_norm();
-    update.theorem = model_.MakeTheoremContext();
+    update.theorem = model_.MakeTheoremContext(call_.components);
     model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update, Offers());
     StartStretch();
     return absl::OkStatus();
@@ -419,6 +430,7 @@ class Model::Learning {
   void StartStretch() {
     candidates_.clear();
     tally_ = Tally();
+    tally_.components = call_.components;
     pending_ = 0;
   }
 
@@ -455,6 +467,8 @@ class Model::Learning {
   // b^2.
   const double augmented_;
   const CatalogueEntry& rule_;
+  // Of a rule that has one.
+  const Kernel kernel_;
   const bool counts_examples_;
   const bool batches_;
   // The message ends a pass for the first time.
@@ -502,6 +516,7 @@ absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   LearnCall answers = call;
   answers.batch = composed.batch;
   answers.refused = composed.refused;
+  answers.components = composed.stamp;
   outcome.component_revisions = std::move(composed.revisions);
   return Learning(*this, answers, outcome).Run();
 }

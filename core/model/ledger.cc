@@ -54,7 +54,11 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
     record.mutable_indices()->Add(row.indices, row.indices + row.size);
     record.add_row_ends(record.indices_size());
   }
-  for (size_t i = 0; i < row.size; ++i) record.add_values(row.value(i));
+  if (row.values != nullptr) {
+    record.mutable_values()->Add(row.values, row.values + row.size);
+  } else {
+    record.mutable_values()->Resize(record.values_size() + static_cast<int>(row.size), 1.0F);
+  }
   if (update.batch_end) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
   record.add_labels(update.label);
   if (update.weight != 1 || record.weights_size() > 0) {
@@ -135,7 +139,10 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
 }
 
 void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
+  const uint64_t changes = progress_.counters().component_changes;
   progress_.Add(tally);
+  // Those before are held as they were, not as the components would answer to them.
+  if (progress_.counters().component_changes > changes) retention_.Miss();
   producer.pass.Add(tally, revision);
   producer.next_offset += rows;
   Touch(producer);
@@ -198,8 +205,9 @@ History Ledger::history() {
   return history_;
 }
 
-Curves Ledger::MakeCurves(double squared_norm, const TheoremContext& context) {
+Curves Ledger::MakeCurves(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
+  AddSample(context);
   Curves curves{history_.points(), progress_.MakeReport(squared_norm, context)};
   const HistoryPoint present = PointOf(curves.report);
   // More examples, and a floor perhaps, than when the update was made.
@@ -228,6 +236,9 @@ PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revisio
     forgotten.number = number;
     return forgotten;
   }
+  // Others were judged since, by other answers of components.
+  if (producer.pass.examples > 0 && producer.pass.components != progress_.counters().components)
+    producer.pass.changed = true;
   PassSummary summary = producer.pass.End(number, revision, norm);
   producer.passes = number;
   producer.pass = PassProgress();
@@ -274,6 +285,11 @@ std::optional<uint64_t> Ledger::adopted_revision() {
   return known ? std::optional(counters.adopted_revision) : std::nullopt;
 }
 
+std::optional<uint64_t> Ledger::components() {
+  MutexLock lock(&mutex_);
+  return progress_.counters().components;
+}
+
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
   return producers_bytes_ + newcomers_.size() * sizeof(Producer) + records_bytes_ +
@@ -282,10 +298,14 @@ size_t Ledger::memory_bytes() {
 
 Report Ledger::MakeReport(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
+  AddSample(context);
+  return progress_.MakeReport(squared_norm, context);
+}
+
+void Ledger::AddSample(TheoremContext& context) const {
   const RetentionStanding standing = retention_.Standing();
   context.sampled = standing.sampled;
   context.sample_complete = standing.complete;
-  return progress_.MakeReport(squared_norm, context);
 }
 
 }  // namespace perceptrond

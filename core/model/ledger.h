@@ -79,6 +79,8 @@ class Ledger {
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
   // The revision of the latest adoption, 0 if there was none; absent: it is not known.
   std::optional<uint64_t> adopted_revision() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a composition: see Counters::components.
+  std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, updates that wait, the window: approximately. O(1).
   size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
   // Raises the producer's position to `next_offset`: what lies between was answered before, and
@@ -138,9 +140,10 @@ class Ledger {
   // The context's sample is filled in.
   Report MakeReport(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The curves: what is held, for a snapshot, and what is read, which ends with the present state.
+  // The curves: what is held, for a snapshot, and what is read, which ends with the present state,
+  // and whose report is as above.
   History history() ABSL_LOCKS_EXCLUDED(mutex_);
-  Curves MakeCurves(double squared_norm, const TheoremContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  Curves MakeCurves(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
   // For a model that is being rebuilt: what its snapshot held, and what its records hold behind
   // that.
   void RestoreHistory(History history) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,6 +152,7 @@ class Ledger {
  private:
   void Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddSample(TheoremContext& context) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Marks a named producer for the next cut.
   void Touch(Producer& producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Keep(std::shared_ptr<Producer> producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -135,8 +135,10 @@ storage::Counters ToStorage(const Counters& counters) {
   }
   stored.set_streak(counters.streak);
   stored.set_loss(counters.loss);
+  stored.set_weighted_examples(counters.weighted_examples);
   stored.set_weighted_updates(counters.weighted_updates);
   if (counters.converged_at.has_value()) stored.set_converged_at(*counters.converged_at);
+  if (counters.unlearned_at.has_value()) stored.set_unlearned_at(*counters.unlearned_at);
   stored.set_whole_steps(counters.whole_steps);
   stored.set_not_separable(counters.not_separable);
   stored.set_rounding(counters.rounding);
@@ -155,6 +157,8 @@ storage::Counters ToStorage(const Counters& counters) {
   stored.set_analysis_not_separable(counters.analysis_not_separable);
   stored.set_adoptions(counters.adoptions);
   stored.set_adopted_revision(counters.adopted_revision);
+  if (counters.components.has_value()) stored.set_components(*counters.components);
+  stored.set_component_changes(counters.component_changes);
   return stored;
 }
 
@@ -171,7 +175,12 @@ Counters FromStorage(const storage::Counters& stored) {
   counters.streak = stored.streak();
   counters.loss = stored.loss();
   counters.weighted_updates = stored.weighted_updates();
+  // Who cannot know that there were none reckons with one.
+  counters.weighted_examples = stored.has_weighted_examples()
+                                   ? stored.weighted_examples()
+                                   : std::min<uint64_t>(counters.examples, 1);
   if (stored.has_converged_at()) counters.converged_at = stored.converged_at();
+  if (stored.has_unlearned_at()) counters.unlearned_at = stored.unlearned_at();
   counters.whole_steps = stored.whole_steps();
   counters.not_separable = stored.not_separable();
   counters.rounding = stored.rounding();
@@ -187,6 +196,8 @@ Counters FromStorage(const storage::Counters& stored) {
   counters.analysis_not_separable = stored.analysis_not_separable();
   counters.adoptions = stored.adoptions();
   counters.adopted_revision = stored.adopted_revision();
+  if (stored.has_components()) counters.components = stored.components();
+  counters.component_changes = stored.component_changes();
   return counters;
 }
 
@@ -202,6 +213,7 @@ storage::PassProgress ToStorage(const PassProgress& pass) {
   stored.set_squared_radius(pass.squared_radius);
   stored.set_start_revision(pass.start_revision);
   stored.set_changed(pass.changed);
+  if (pass.components.has_value()) stored.set_components(*pass.components);
   return stored;
 }
 
@@ -218,6 +230,7 @@ PassProgress FromStorage(const storage::PassProgress& stored) {
   pass.squared_radius = stored.squared_radius();
   pass.start_revision = stored.start_revision();
   pass.changed = stored.changed();
+  if (stored.has_components()) pass.components = stored.components();
   return pass;
 }
 

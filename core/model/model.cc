@@ -1,8 +1,11 @@
 #include "core/model/model.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "core/features/hashing.h"
 #include "core/learner/catalogue.h"
 #include "core/learner/multiclass.h"
 #include "core/model/error.h"
@@ -80,19 +83,46 @@ uint64_t Model::revision() const {
   return revision_;
 }
 
-TheoremContext Model::MakeTheoremContext() const {
-  return {theorem_, settings_.learner.step_size, margin_of_interest_};
+std::optional<AnswerStamp> Model::StampComponents(bool load) const {
+  if (settings_.components.empty()) return std::nullopt;
+  return StampOf(settings_.components, components_, load);
 }
 
-Report Model::MakeReport() const {
+AnswerStamp Model::OwnStamp() const {
+  const bool ages = FindLearner(settings_.learner.kind).answers_otherwise;
+  const std::array<uint64_t, 3> parts = {
+      revision_, std::bit_cast<uint64_t>(learner_->augmented_squared_norm()), ages ? Age() : 0};
+  return HashBytes(parts.data(), sizeof(parts), 0);
+}
+
+std::optional<AnswerStamp> Model::Stamp(bool load_components) const {
+  const std::optional<AnswerStamp> components = StampComponents(load_components);
+  if (!settings_.components.empty() && !components.has_value()) return std::nullopt;
   ReaderMutexLock lock(&mutex_);
-  return ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
+  return components.has_value() ? CombineStamps(OwnStamp(), *components) : OwnStamp();
+}
+
+TheoremContext Model::MakeTheoremContext(std::optional<AnswerStamp> components) const {
+  return {.applies = theorem_,
+          .step_size = settings_.learner.step_size,
+          .margin_of_interest = margin_of_interest_,
+          .answers_otherwise = FindLearner(settings_.learner.kind).answers_otherwise,
+          .composed = !settings_.components.empty(),
+          .components = components};
+}
+
+Report Model::MakeReport(bool load_components) const {
+  const std::optional<AnswerStamp> components = StampComponents(load_components);
+  ReaderMutexLock lock(&mutex_);
+  return ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext(components));
 }
 
 Model::View Model::MakeView() const {
   View view;
+  const std::optional<AnswerStamp> components = StampComponents(true);
   ReaderMutexLock lock(&mutex_);
-  view.report = ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext());
+  view.report =
+      ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext(components));
   if (const Multiclass* const several = learner_->multiclass()) {
     for (size_t k = 0; k < several->classes(); ++k)
       view.weights_by_class.push_back(ListWeights(several->ClassHypothesis(k, Age())));
@@ -167,8 +197,9 @@ std::vector<std::string> Model::LabelNames() const {
 }
 
 Curves Model::MakeCurves() const {
+  const std::optional<AnswerStamp> components = StampComponents(true);
   ReaderMutexLock lock(&mutex_);
-  return ledger_.MakeCurves(learner_->augmented_squared_norm(), MakeTheoremContext());
+  return ledger_.MakeCurves(learner_->augmented_squared_norm(), MakeTheoremContext(components));
 }
 
 size_t Model::memory_bytes() const {

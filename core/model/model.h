@@ -44,6 +44,8 @@ struct LearnCall {
   int64_t end_of_pass = 0;
   // Fill scores and predicted.
   bool detail = true;
+  // Of a composition, which sets it itself: what its components answered from.
+  std::optional<AnswerStamp> components;
   // Refuse the whole batch, before any row is learned, if one is bad in itself. What only shows
   // when a row's turn comes (the feature cap, a weight that would overflow) refuses that row alone.
   bool all_or_nothing = false;
@@ -74,6 +76,7 @@ struct LearnOutcome {
 // What a batch is predicted to be. Reused from call to call.
 struct PredictOutcome {
   uint64_t revision = 0;
+  AnswerStamp stamp = 0;
   // One a row; NaN and 0 for refused ones.
   std::vector<float> scores;
   std::vector<int32_t> labels;
@@ -167,7 +170,11 @@ class Model {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t revision() const ABSL_LOCKS_EXCLUDED(mutex_);
-  Report MakeReport() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a composition whose components are not all in memory and may not be loaded, what is claimed
+  // only as long as they stand as they stood is absent.
+  Report MakeReport(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What Predict would answer from now. Nothing if a component cannot be asked.
+  std::optional<AnswerStamp> Stamp(bool load_components) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights and report of one revision.
   struct View {
     WeightList weights;
@@ -199,8 +206,9 @@ class Model {
   // RESOURCE_EXHAUSTED (FEATURE_CAP), or why the model is closed. Returns the revision. O(weights).
   absl::StatusOr<uint64_t> Adopt(const NewWeights& weights, std::optional<uint64_t> if_revision)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What is retained, and the revision that goes with it. Holds up updates for some 20 ns an
-  // example, but no scoring.
+  // What is retained, and the revision that goes with it. A composition's is not complete once its
+  // components would answer otherwise than they did: it holds their answers. Holds up updates for
+  // some 20 ns an example, but no scoring.
   struct RetainedView {
     RetainedExamples examples;
     uint64_t revision = 0;
@@ -275,7 +283,13 @@ class Model {
   absl::StatusOr<std::vector<uint32_t>> NumberWeights(const NewWeights& weights,
                                                       std::vector<absl::string_view>& added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  TheoremContext MakeTheoremContext() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // `components`: of a composition, what they answer from.
+  TheoremContext MakeTheoremContext(std::optional<AnswerStamp> components) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Of the components, to be asked for before any lock of this model is taken.
+  std::optional<AnswerStamp> StampComponents(bool load) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the weights alone.
+  AnswerStamp OwnStamp() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.
   uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   WeightList ListWeights(const Hypothesis& hypothesis) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

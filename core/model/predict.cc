@@ -40,6 +40,7 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Ans
 
 void PredictOutcome::Clear() {
   revision = 0;
+  stamp = 0;
   scores.clear();
   labels.clear();
   distances.clear();
@@ -66,6 +67,7 @@ absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refu
   absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
   if (!status.ok()) return status;
   status = PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
+  outcome.stamp = CombineStamps(outcome.stamp, composed.stamp);
   outcome.component_revisions = std::move(composed.revisions);
   return status;
 }
@@ -85,6 +87,7 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
   ReaderMutexLock lock(&mutex_);
   if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
   outcome.revision = revision_;
+  outcome.stamp = OwnStamp();
   const uint64_t age = Age();
   const double squared_norm = learner_->answer_squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;

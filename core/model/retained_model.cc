@@ -13,8 +13,14 @@
 namespace perceptrond {
 
 Model::RetainedView Model::MakeRetainedView() const {
+  const std::optional<AnswerStamp> components = StampComponents(/*load=*/true);
   ReaderMutexLock lock(&mutex_);
-  return {ledger_.retention().Copy(), revision_};
+  // Before the copy: what comes between makes that incomplete by itself.
+  const bool stand =
+      settings_.components.empty() || ledger_.examples() == 0 || ledger_.components() == components;
+  RetainedView view{ledger_.retention().Copy(), revision_};
+  view.examples.complete = view.examples.complete && stand;
+  return view;
 }
 
 std::vector<std::string> Model::FeatureNames(std::span<const uint32_t> numbers) const {

@@ -274,8 +274,14 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
     MutexLock lock(&mutex_);
     doubtful_.erase(header->id());
   }
-  return Model::Load(*header, *journal_, options_.limits,
-                     [this](absl::string_view component) { return Acquire(component); });
+  return Model::Load(
+      *header, *journal_, options_.limits,
+      [this](absl::string_view component, bool load) -> absl::StatusOr<std::shared_ptr<Model>> {
+        if (load) return Acquire(component);
+        std::shared_ptr<Model> model = Peek(component);
+        if (model == nullptr) return absl::NotFoundError("not in memory");
+        return model;
+      });
 }
 
 void Store::Evict() {
@@ -312,7 +318,7 @@ absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
   if (!model.ok()) return model.status();
   absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
-  return Summarize(*header);
+  return Summarize(*header, /*load_components=*/true);
 }
 
 absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, size_t limit) {
@@ -320,7 +326,7 @@ absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, s
   if (!headers.ok()) return JournalError(headers.status(), "");
   std::vector<ModelSummary> page;
   for (const storage::ModelHeader& header : *headers) {
-    absl::StatusOr<ModelSummary> summary = Summarize(header);
+    absl::StatusOr<ModelSummary> summary = Summarize(header, /*load_components=*/false);
     if (!summary.ok()) return JournalError(summary.status(), header.model().name());
     // As large as the model, and of no use to whoever looks at many.
     if (summary->settings.learner().has_starting_weights())
@@ -330,12 +336,13 @@ absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, s
   return page;
 }
 
-absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header) {
+absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header,
+                                              bool load_components) {
   ModelSummary summary;
   summary.settings = header.model();
   if (const std::shared_ptr<Model> model = Peek(header.model().name());
       model != nullptr && model->id() == header.id()) {
-    summary.report = model->MakeReport();
+    summary.report = model->MakeReport(load_components);
     summary.journal = model->journal_use();
     summary.memory_bytes = model->memory_bytes();
     summary.retained = model->ledger().retention().Standing();
@@ -376,7 +383,7 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
     }
   }
   if (model->journal_use().bytes + model->ledger().retention().unsaved_bytes() >
-      std::max<uint64_t>(options_.snapshot_bytes, model->state_bytes()))
+      std::max<uint64_t>(options_.snapshot_bytes, 2 * model->state_bytes()))
     snapshotter_->Request(model);
 }
 

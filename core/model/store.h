@@ -134,7 +134,7 @@ class Store {
   void Remove(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The model if it is in memory.
   std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header);
+  absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header, bool load_components);
   void SaveSamples() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommitFailure(Model& model, const absl::Status& why);
   void OnCommit(const std::shared_ptr<Model>& model);

@@ -38,7 +38,8 @@ const ModelFamily kModelFamilies[] = {
      kGauge, [](M m) { return m.in_memory ? Value(m.report.window_examples) : Value(); }},
     {"perceptrond_model_window_risk", "Perceptron risk per example, over the window.", kGauge,
      [](M m) { return m.report.window_risk; }},
-    {"perceptrond_model_streak_examples", "Correct answers in a row since the last update.", kGauge,
+    {"perceptrond_model_streak_examples",
+     "Correct answers in a row since the last update, or since one that could not be made.", kGauge,
      [](M m) { return Value(m.report.counters.streak); }},
     {"perceptrond_model_weight_norm", "Euclidean norm of the weights.", kGauge,
      [](M m) { return m.report.weight_norm; }},
@@ -48,13 +49,16 @@ const ModelFamily kModelFamilies[] = {
      "No weights separate the examples seen with a larger margin than this.", kGauge,
      [](M m) { return m.report.margin_ceiling; }},
     {"perceptrond_model_margin_floor",
-     "Largest margin the weights attained over a whole pass without a change.", kGauge,
-     [](M m) { return m.report.margin_floor; }},
+     "Some weights have at least this margin on the data of the latest pass without a change, or, "
+     "by "
+     "an analysis, on all data seen.",
+     kGauge, [](M m) { return m.report.margin_floor; }},
     {"perceptrond_model_bound_in_use_ratio",
      "How much of the convergence theorem's room for updates is in use, at most 1.", kGauge,
      [](M m) { return m.report.bound_in_use; }},
     {"perceptrond_model_update_bound",
-     "No run over the data of the pass behind the margin floor makes more updates than this.",
+     "No run over the data behind the margin floor makes more updates than this. Absent where the "
+     "theorem does not bind the model's own run.",
      kGauge, [](M m) { return m.report.update_bound; }},
     {"perceptrond_model_updates_left",
      "Updates that may still come before the model has converged on the data seen, by the latest "
@@ -97,8 +101,8 @@ const ModelFamily kModelFamilies[] = {
      "1 if the examples are proven to have no separator, else 0.", kGauge,
      [](M m) { return Flag(m.report.not_separable); }},
     {"perceptrond_model_error_ceiling_ratio",
-     "With 95 % confidence the present weights err on at most this share of examples like those of "
-     "the streak.",
+     "With 95 % confidence the model errs on at most this share of examples like those of the "
+     "streak. Absent where that is not proven.",
      kGauge, [](M m) { return m.report.error_ceiling; }},
     {"perceptrond_model_mean_loss", "The learner's own loss per example judged.", kGauge,
      [](M m) { return m.report.mean_loss; }},
@@ -112,6 +116,13 @@ const ModelFamily kModelFamilies[] = {
      [](M m) {
        const auto& pass = m.report.counters.last_pass;
        return pass ? Value(pass->mistakes) : Value();
+     }},
+    {"perceptrond_model_last_pass_risk",
+     "Perceptron risk of the latest pass that a producer marked: the sum of max(0, -y s) over it.",
+     kGauge,
+     [](M m) {
+       const auto& pass = m.report.counters.last_pass;
+       return pass ? Value(pass->risk) : Value();
      }},
     {"perceptrond_model_last_pass_converged",
      "1 if the latest pass that a producer marked changed nothing, else 0.", kGauge,

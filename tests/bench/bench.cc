@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/servers.h"
 
@@ -14,7 +15,9 @@ namespace perceptrond::bench {
 namespace {
 
 bool Wanted(const Figure& figure, const Options& options) {
-  return absl::StrContains(figure.name, options.filter);
+  absl::string_view part = options.filter;
+  return absl::ConsumeSuffix(&part, "$") ? absl::EndsWith(figure.name, part)
+                                         : absl::StrContains(figure.name, part);
 }
 
 bool Wanted(const Benchmark& benchmark, const Options& options) {
@@ -71,7 +74,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "Of each measurement")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--filter", options.filter, "Only rows whose name holds this");
+  app.add_option("--filter", options.filter, "Only rows whose name holds this, or with a $ behind it ends with it");
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

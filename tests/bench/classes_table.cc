@@ -1,12 +1,5 @@
-// The tables of several classes in docs/learners.md: each rule on handwritten digits, and on a
-// drifting stream of two classes, beside the rule as its paper prints it, in float64
-// (tests/support/multiclass_papers.h).
-//
-//   classes_table DIRECTORY-OF-THE-DATA-SETS
-//   classes_table DIRECTORY-OF-THE-DATA-SETS orders
-//
-// The second prints instead, for the digits in twenty random orders, means and standard deviations:
-// how much of a difference the order alone makes.
+#include "tests/bench/classes_table.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -234,29 +227,22 @@ SvmData AsClasses(SvmData data) {
   return data;
 }
 
-}  // namespace
-}  // namespace perceptrond
-
-int main(int argc, char** argv) {
-  const bool orders = argc == 3 && std::string(argv[2]) == "orders";
-  if (argc != 2 && !orders) {
-    std::fputs("usage: classes_table DIRECTORY-OF-THE-DATA-SETS [orders]\n", stderr);
-    return 2;
-  }
-  using perceptrond::testing::ReadSvmlightClasses;
-  const std::string directory = argv[1];
-  const perceptrond::DataSet digits{"digits: 10 classes, 64 features", 10,
-                                    ReadSvmlightClasses(directory + "/digits_mc.train"),
-                                    ReadSvmlightClasses(directory + "/digits_mc.test")};
-  if (orders) {
-    perceptrond::PrintOrders(digits);
-    return 0;
-  }
-  perceptrond::PrintTable(digits);
-  perceptrond::PrintTable(
-      {"elec2 in the order of time as 2 classes: a drifting stream",
-       2,
-       perceptrond::AsClasses(perceptrond::testing::ReadSvmlight(directory + "/elec2.stream")),
-       {}});
-  return 0;
+DataSet Digits(const std::string& directory) {
+  return {"Several classes: digits, 10 classes, 64 features", 10,
+          testing::ReadSvmlightClasses(directory + "/digits_mc.train"),
+          testing::ReadSvmlightClasses(directory + "/digits_mc.test")};
 }
+
+}  // namespace
+
+void PrintClasses(const std::string& directory) {
+  PrintTable(Digits(directory));
+  PrintTable({"Several classes: elec2 in the order of time as 2 classes",
+              2,
+              AsClasses(testing::ReadSvmlight(directory + "/elec2.stream")),
+              {}});
+}
+
+void PrintClassOrders(const std::string& directory) { PrintOrders(Digits(directory)); }
+
+}  // namespace perceptrond

@@ -94,10 +94,12 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
   v1::LearnStreamRequest request;
   v1::LearnStreamResponse response;
   std::string id;
+  bool with_report = false;
   for (int64_t number = 0; io->Read(&request); ++number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (number == 0) {
       id = request.producer().id();
+      with_report = request.with_report();
       grpc::Status status = Open(request, response.mutable_opened());
       if (!status.ok()) return status;
       if (answer_opening) response.add_results();
@@ -126,6 +128,7 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
     if (what == Fate::kDropAfter) return dropped;
     result.set_acknowledged_through(static_cast<int64_t>(state.account.size()) - 1);
     *response.add_results() = result;
+    if (with_report) response.mutable_report()->set_examples(state.account.size());
     // An answer that marks a pass is waited for, so it cannot be held back.
     if (response.results_size() >= answers_together || request.end_of_pass() > 0) {
       state.acknowledged = static_cast<int64_t>(state.account.size()) - 1;

@@ -60,6 +60,31 @@ TEST(LearnStream, SendsEveryExampleInOrderAndSumsTheAnswers) {
   EXPECT_EQ(totals->reconnects, 0);
 }
 
+// Of the latest answer, and there when a mark's answer is, on whichever connection.
+TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
+  for (const bool asked : {false, true}) {
+    FakeServer server;
+    server.answers_together = 3;
+    int messages = 0;
+    server.fate = [&](const v1::LearnStreamRequest&) {
+      return ++messages % 5 == 0 ? Fate::kDropAfter : Fate::kAnswer;
+    };
+    LearnOptions options = Quick();
+    options.with_report = asked;
+    auto stream = MustOpen(&server, std::move(options));
+    EXPECT_FALSE(stream->report().has_value());
+    uint32_t id = 0;
+    for (int pass = 1; pass <= 6; ++pass) {
+      for (int row = 0; row < 17; ++row, ++id) ASSERT_TRUE(stream->Push(Example(id), id).ok());
+      ASSERT_TRUE(stream->MarkPass().ok());
+      ASSERT_EQ(stream->report().has_value(), asked);
+      if (!asked) continue;
+      EXPECT_EQ(stream->report()->examples(), server.producer("p").account.size());
+    }
+    ASSERT_TRUE(stream->Finish().ok());
+  }
+}
+
 // The contract: however the connection breaks, the server's account ends up as every example once,
 // in order; and the producer hears of every row exactly once, too.
 class LearnStreamUnderFaults : public testing::TestWithParam<uint32_t> {};

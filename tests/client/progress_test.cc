@@ -14,6 +14,7 @@ namespace perceptrond::client {
 namespace {
 
 using ::testing::StartsWith;
+namespace v1 = ::perceptron::v1;
 
 LearnTotals Totals() {
   LearnTotals totals;
@@ -59,6 +60,19 @@ TEST(LearnProgress, CountsWhereTheInputHasNoSize) {
       ProgressLine(
           LearnProgress({2, std::nullopt, std::nullopt}, LearnTotals(), absl::ZeroDuration()), 97),
       "pass 2  0 examples  0 mistakes  -/s");
+}
+
+TEST(LearnProgress, SaysTheStateAndTheUpdatesLeftWhereTheyAreKnown) {
+  v1::ConvergenceReport report;
+  report.set_state(v1::CONVERGENCE_STATE_LEARNING);
+  const auto line = [&] {
+    return ProgressLine(LearnProgress({1, 1, std::nullopt}, Totals(), absl::Seconds(2), report),
+                        97);
+  };
+  EXPECT_EQ(line(), "54,000 examples  1,520 mistakes  27,000/s  learning");
+  report.set_updates_left(1650);
+  EXPECT_EQ(line(),
+            "54,000 examples  1,520 mistakes  27,000/s  learning  at most 1,650 more updates");
 }
 
 TEST(LearnProgress, CountsWhatWasKnownAlreadyBesideWhatIsNew) {

@@ -81,6 +81,31 @@ TEST(Report, KeepsAModelsTextsInTheirLines) {
   EXPECT_THAT(text, HasSubstr("-1 ham\\x07, +1 spam\n"));
 }
 
+TEST(PredictSummary, TheMarginOfDataIsTheLeastOfItsExamplesMargins) {
+  PredictSummary summary;
+  const auto text_and_json = [&] { return summary.Text() + summary.Json(); };
+  const auto add = [&](int actual, std::optional<float> distance) {
+    ++summary.examples;
+    summary.confusion.Add(actual, distance.value_or(0) > 0 ? 1 : -1);
+    summary.margin.Add(actual, distance);
+  };
+  summary.examples = 1;
+  EXPECT_THAT(text_and_json(), Not(HasSubstr("margin")));
+  add(1, 2);
+  add(-1, -0.5F);
+  EXPECT_THAT(summary.Text(), HasSubstr("\nmargin 0.5: "));
+  EXPECT_THAT(summary.Json(), HasSubstr(",\"margin\":0.5}"));
+  add(-1, 0);
+  EXPECT_THAT(summary.Text(), HasSubstr("\nmargin 0: "));
+  add(1, -0.25F);
+  add(-1, -3);
+  EXPECT_THAT(summary.Text(), HasSubstr("\nmargin -0.25: "));
+  EXPECT_THAT(summary.Json(), HasSubstr(",\"margin\":-0.25}"));
+  // As of an answer from weights that are zero.
+  add(1, std::nullopt);
+  EXPECT_THAT(text_and_json(), Not(HasSubstr("margin")));
+}
+
 TEST(Report, BeginsWithTheState) {
   v1::Model model;
   const auto first = [&model](v1::ConvergenceState state) {
@@ -99,6 +124,61 @@ TEST(Report, BeginsWithTheState) {
             "  drifting: the error has risen within the last 1000 examples");
   // A server that does not say.
   EXPECT_THAT(first(v1::CONVERGENCE_STATE_UNSPECIFIED), HasSubstr("examples seen"));
+}
+
+TEST(Report, SaysTheRiskOfTheWindowAndOfThePass) {
+  v1::Model model;
+  EXPECT_THAT(DescribeReport(model), Not(HasSubstr("risk")));
+  model.mutable_report()->set_window_examples(200);
+  model.mutable_report()->set_window_risk(0.25);
+  v1::PassSummary& pass = *model.mutable_report()->mutable_last_pass();
+  pass.set_number(2);
+  pass.set_examples(150);
+  pass.set_mistakes(3);
+  pass.set_updates(3);
+  pass.set_risk(1.5);
+  const std::string text = DescribeReport(model);
+  EXPECT_THAT(text, HasSubstr("  perceptron risk over the last 200 examples 0.25 an example\n"));
+  EXPECT_THAT(text, HasSubstr("  pass 2: 150 examples, 3 mistakes (2.00%), 3 updates, risk 0.01 an "
+                              "example\n"));
+}
+
+// The averaged perceptron's, the pocket's and the voted perceptron's answers may err on what the
+// weights they learn with have right.
+TEST(Report, OfARuleThatAnswersWithOtherWeightsSaysWhoseHaveConverged) {
+  for (int kind = v1::LearnerKind_MIN; kind <= v1::LearnerKind_MAX; ++kind) {
+    v1::Model model;
+    model.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(kind));
+    model.mutable_report()->set_state(v1::CONVERGENCE_STATE_CONVERGED);
+    v1::PassSummary& pass = *model.mutable_report()->mutable_last_pass();
+    pass.set_examples(4);
+    pass.set_converged(true);
+    pass.set_margin(0.5);
+    const std::string text = DescribeReport(model);
+    const bool otherwise = kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON ||
+                           kind == v1::LEARNER_KIND_POCKET ||
+                           kind == v1::LEARNER_KIND_VOTED_PERCEPTRON;
+    if (otherwise) {
+      EXPECT_THAT(text, HasSubstr("no update came since; it answers with other weights than it "
+                                  "learns with, which may still err\n"));
+      EXPECT_THAT(text, HasSubstr("converged: the weights it learns with have every example right "
+                                  "with margin 0.5; its answers may still err\n"));
+    } else {
+      EXPECT_THAT(text, Not(HasSubstr("may still err")));
+      EXPECT_THAT(text, HasSubstr("converged: every example is right with margin 0.5\n"));
+    }
+  }
+}
+
+TEST(Report, ThatAPassConvergedIsNotSaidAsIfItWereStillSo) {
+  v1::Model model;
+  model.mutable_report()->mutable_last_pass()->set_examples(4);
+  model.mutable_report()->mutable_last_pass()->set_converged(true);
+  model.mutable_report()->set_state(v1::CONVERGENCE_STATE_CONVERGED);
+  EXPECT_THAT(DescribeReport(model), HasSubstr("converged: every example is right\n"));
+  model.mutable_report()->set_state(v1::CONVERGENCE_STATE_LEARNING);
+  EXPECT_THAT(DescribeReport(model),
+              HasSubstr("converged: every example is right; it is learning again\n"));
 }
 
 TEST(Report, SaysTheErrorCeilingTheLossAndDriftOnlyWhereThereAreSome) {
@@ -134,7 +214,8 @@ TEST(PredictionLine, HasTheProbabilityWhereThereIsOne) {
   EXPECT_EQ(
       PredictionJsonLine(AnswerToRow(message, 0, nullptr)),
       "{\"scores\":[-1],\"labels\":[-1],\"distances\":[-0.5],\"revision\":\"7\",\"errors\":[],"
-      "\"probabilities\":[0.25],\"classScores\":[],\"classProbabilities\":[]}\n");
+      "\"probabilities\":[0.25],\"classScores\":[],\"classProbabilities\":[],"
+      "\"componentRevisions\":[]}\n");
 }
 
 TEST(PredictionLine, SaysWhyARowWasRefusedAlsoWithDetailsThatNobodyKnows) {

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-fuzz/, and runs
-# each for so many seconds (default 60) from its corpus. What they find lies in build-fuzz/findings/.
+# Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-asan/, and runs
+# each for so many seconds (default 60) from its corpus. What they find lies in build-asan/findings/.
 # With --runs each makes so many inputs, the same ones each time: a change then fails for what it changed, not by luck.
 # Usage: sh tests/fuzz/run.sh [SECONDS | --runs N]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$root/build-fuzz
+build=$root/build-asan
 if [ "${1:-}" = --runs ]; then
   how_long="-runs=${2:?--runs takes a number} -seed=1"
 else
@@ -13,8 +13,9 @@ else
 fi
 
 sh "$root/deploy/install_packages.sh" build test
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug \
-  "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON
+# As tests/run.sh --asan does: what both need is compiled once.
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1" \
+  -DPERCEPTROND_SANITIZE=address,undefined -DPERCEPTROND_FUZZ=ON -DPERCEPTROND_TESTS=ON
 fuzzers="format_fuzz journal_fuzz options_fuzz session_fuzz"
 # shellcheck disable=SC2086  # a list of words
 cmake --build "$build" --target $fuzzers

@@ -46,6 +46,17 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
       CtlOut("predict xor - --format svmlight --index-base 1 --summary", table({-1, 1, 1, -1}))
           .exit_code,
       0);
+  // What it claims was of what they answered then.
+  ASSERT_EQ(Ctl("create claims --compose or,nand --retain-sample 10").exit_code, 0);
+  EXPECT_EQ(Ctl("learn claims --analyze" + options, table({-1, 1, 1, -1})).exit_code, 0);
+  const std::string before = Ctl("get claims").out;
+  EXPECT_THAT(before, ::testing::HasSubstr("\n  converged"));
+  EXPECT_THAT(before, ::testing::HasSubstr("more updates until it has converged"));
+  EXPECT_EQ(Ctl("learn or - --format svmlight --index-base 1", "-1 1:0 2:1\n").exit_code, 0);
+  const std::string after = Ctl("get claims").out;
+  EXPECT_THAT(after, ::testing::HasSubstr("\n  learning"));
+  EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more updates until it has converged")));
+  EXPECT_THAT(after, ::testing::HasSubstr("or its components learned and answer otherwise"));
   const CommandResult refused = Ctl("delete or");
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.out, ::testing::HasSubstr("MODEL_IN_USE"));
@@ -71,6 +82,20 @@ TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
   EXPECT_EQ(Ctl("create odd --dimension 2 --learner kernel-perceptron --kernel-degree 3").exit_code,
             2);
   EXPECT_EQ(Ctl("create odd --dimension 2 --kernel linear").exit_code, 1);
+}
+
+TEST_F(CtlTest, AnAnalysisOfAKernelsModelIsRefusedInWordsAndLeavesItConverged) {
+  const std::string xor_ = "-1 1:0 2:0\n+1 1:0 2:1\n+1 1:1 2:0\n-1 1:1 2:1\n";
+  Ctl("create xor --dimension 2 --learner kernel-perceptron --kernel polynomial --retain-sample 10 "
+      "--margin-of-interest 0.01");
+  const CommandResult learned =
+      Ctl("learn xor - --format svmlight --index-base 1 --until-converged --analyze", xor_);
+  EXPECT_EQ(learned.exit_code, 1) << learned.out;
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("learns in its kernel's space"));
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("KERNEL_SPACE"));
+  const CommandResult got = Ctl("get xor");
+  EXPECT_THAT(got.out, ::testing::HasSubstr("\n  converged"));
+  EXPECT_THAT(got.out, ::testing::Not(::testing::HasSubstr("separable")));
 }
 
 TEST_F(CtlTest, TheBatchPerceptronStepsAtTheEndOfEachPass) {

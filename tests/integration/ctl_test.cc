@@ -1,5 +1,6 @@
 // perceptronctl against the real server, as scripts use it: the forms they rely on, every input
 // format, exit codes.
+#include <cmath>
 #include <map>
 
 #include "tests/integration/ctl_fixture.h"
@@ -116,6 +117,8 @@ TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
   EXPECT_EQ(Number(before, "errorRate"), 0.25);
   EXPECT_EQ(Number(before, "majorityErrorRate"), 0.25);
   EXPECT_EQ(Number(before, "falseNegatives"), 1);
+  // Zero weights have no boundary.
+  EXPECT_THAT(untaught.out, ::testing::Not(::testing::HasSubstr("margin")));
 
   EXPECT_EQ(Ctl("learn and " + file + options + " --until-converged").exit_code, 0);
   const CommandResult text = Ctl("predict and " + file + options);
@@ -126,6 +129,32 @@ TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
   EXPECT_THAT(text.out, ::testing::HasSubstr("wrong: 0 of 4 (0.00%); always saying the more "
                                              "frequent label: 25.00%"));
   EXPECT_EQ(Ctl("predict and -" + options, "1:1\n9:1\n").exit_code, 3);
+}
+
+// Seed 000: theta = (1, -1), theta_0 = 1.
+TEST_F(CtlTest, TheMarginOfDataIsThatOfTheLectureNotes) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  for (const auto& [index, value] : {std::pair(0U, 1.0F), std::pair(1U, -1.0F)}) {
+    start.add_indices(index);
+    start.add_values(value);
+  }
+  start.set_offset(1);
+  Create("seed", settings);
+  const std::string right = "1 1:2.5 2:1.5\n-1 1:-1.5 2:1.5\n";
+  const auto predict = [&](const std::string& rows, const std::string& more) {
+    return CtlOut("predict seed - --format svmlight --index-base 1 --summary" + more, rows).out;
+  };
+  const auto margin = [&](const std::string& rows) {
+    return Number(Object(predict(rows, " -o json")), "margin");
+  };
+  EXPECT_NEAR(margin(right), std::sqrt(2), 1e-7);
+  EXPECT_NEAR(margin("1 1:1 2:3\n" + right), -std::sqrt(0.5), 1e-7);
+  EXPECT_THAT(predict("1 1:1 2:3\n" + right, ""), ::testing::HasSubstr("\nmargin -0.7071"));
+  // One without a label is no part of it, nor is one that is refused.
+  EXPECT_NEAR(margin(right + "1:1 2:3\n1 7:1\n"), std::sqrt(2), 1e-7);
+  EXPECT_THAT(predict("1:1 2:3\n", " -o json"), ::testing::Not(::testing::HasSubstr("margin")));
 }
 
 TEST_F(CtlTest, EachLineOfPredictionsInJsonIsTheAnswerToItsRow) {

@@ -45,6 +45,8 @@ class RawLearnStream {
     Send(request);
     return Result();
   }
+  // The answer that the latest result came in.
+  const v1::LearnStreamResponse& answer() const { return answer_; }
   // Whether another answer comes.
   bool Read();
   // Half-closes, reads what is left, and returns the stream's status.

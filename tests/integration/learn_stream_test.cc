@@ -27,6 +27,30 @@ TEST_F(LearnStreamTest, AnswersEachMessageWithWhatHappenedBeforeEachExampleWasLe
   EXPECT_TRUE(stream.Finish().ok());
 }
 
+TEST_F(LearnStreamTest, AnswersCarryTheReportAsOfTheirLastResultIfTheFirstMessageAsksForIt) {
+  for (const bool asked : {true, false}) {
+    const std::string name = asked ? "with" : "without";
+    CreateDense(name, 1);
+    RawLearnStream stream(*learning_, name);
+    stream.first().set_with_report(asked);
+    stream.Open();
+    for (int message = 1; message <= 8; ++message) stream.Send(Line());
+    for (int message = 1; message <= 8; ++message) {
+      const v1::LearnResult result = stream.Result();
+      ASSERT_EQ(stream.answer().has_report(), asked);
+      if (!asked) continue;
+      const v1::ConvergenceReport& report = stream.answer().report();
+      const v1::LearnResult& last = *stream.answer().results().rbegin();
+      EXPECT_EQ(report.updates(), static_cast<uint64_t>(last.revision()));
+      EXPECT_EQ(report.examples(), static_cast<uint64_t>(last.acknowledged_through()) + 1);
+      EXPECT_TRUE(report.has_margin_ceiling());
+    }
+    const std::string latest = stream.answer().report().ShortDebugString();
+    EXPECT_TRUE(stream.Finish().ok());
+    EXPECT_EQ(latest, asked ? Get(name).report().ShortDebugString() : "");
+  }
+}
+
 TEST_F(LearnStreamTest, PassMarksFindTheConvergenceOfTheTextbook) {
   RawLearnStream stream(*learning_, "line");
   stream.Open();

@@ -67,7 +67,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
   EXPECT_EQ(options.memory_budget, 1073741824u);
   EXPECT_EQ(options.max_message_bytes, 16777216u);
-  EXPECT_EQ(options.max_in_flight_messages, 64u);
+  EXPECT_EQ(options.max_in_flight_messages, 1024u);
   EXPECT_EQ(options.max_in_flight_bytes, 16777216u);
   EXPECT_EQ(options.max_example_features, 1048576u);
   EXPECT_EQ(options.snapshot_bytes, 4194304u);

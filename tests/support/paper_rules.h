@@ -73,9 +73,15 @@ inline std::vector<PaperRule> PaperRules() {
        [](v1::Learner& learner) { learner.set_mini_batch(100); }, " (mini-batch 100)"},
       {v1::LEARNER_KIND_VOTED_PERCEPTRON, Of<PaperVoted>(size_t{1000})},
       {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<PaperForgetron>(&UnitGaussian, size_t{1000}),
-       [](v1::Learner&) {}, " (Gaussian, gamma = 1)"},
+       [](v1::Learner&) {}, " (Gaussian, gamma = 1, budget 1000)"},
       {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<PaperForgetron>(&Quadratic, size_t{1000}),
-       &SetQuadratic, " (polynomial, degree 2)"}};
+       &SetQuadratic, " (polynomial, degree 2, budget 1000)"},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<PaperPassiveAggressive>(1, 1.0),
+       [](v1::Learner&) {}, " (C = 1, the default)"},
+      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<PaperPassiveAggressive>(2, 1.0),
+       [](v1::Learner&) {}, " (C = 1, the default)"},
+      {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<PaperForgetron>(&UnitGaussian, size_t{100}),
+       [](v1::Learner& learner) { learner.set_budget(100); }, " (Gaussian, budget 100)"}};
 }
 
 }  // namespace perceptrond::testing

@@ -72,7 +72,8 @@ class PaperVoted final : public Paper {
 };
 
 // Gallant 1990, the pocket algorithm with ratchet; the examples that the ratchet goes by are the
-// latest `kept` that caused updates.
+// latest `kept` that caused updates, so that as many errors on them say nothing against a longer
+// run.
 class PaperRatchet final : public Paper {
  public:
   PaperRatchet(size_t dimension, size_t kept) : Paper(dimension), kept_(kept), pocket_(dimension) {}
@@ -82,7 +83,7 @@ class PaperRatchet final : public Paper {
   bool Move(const Vector& x, int y, double signed_score) override {
     if (signed_score > 0) {
       // A run whose weights are in the pocket only gets longer there.
-      if (++run_ > best_ && (in_pocket_ || Errors(w_) < Errors(pocket_))) {
+      if (++run_ > best_ && (in_pocket_ || Errors(w_) <= Errors(pocket_))) {
         best_ = run_;
         pocket_ = w_;
         in_pocket_ = true;
@@ -146,8 +147,10 @@ class PaperForgetron final : public Paper {
     return kept;
   }
   double K(const Kept& x, const Kept& z) const {
-    Vector a;
-    Vector b;
+    Vector& a = places_[0];
+    Vector& b = places_[1];
+    a.clear();
+    b.clear();
     auto i = x.x.begin();
     for (const auto& [place, value] : z.x) {
       for (; i != x.x.end() && i->first < place; ++i) {
@@ -208,6 +211,8 @@ class PaperForgetron final : public Paper {
   uint64_t mistakes_ = 0;
   double damage_ = 0;
   double largest_ = 0;
+  // Where K lays two examples side by side.
+  mutable Vector places_[2];
 };
 
 }  // namespace perceptrond::testing

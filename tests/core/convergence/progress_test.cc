@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -225,6 +226,65 @@ TEST(Progress, TheErrorCeilingNeedsAStreakLongEnoughAndExamplesThatComeOnce) {
   EXPECT_NEAR(*progress.MakeReport(1, Applies()).error_ceiling, std::log(2 / 0.05) / 1000, 1e-12);
   progress.AddPass(PassSummary());
   EXPECT_FALSE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
+}
+
+// A hundred thousand right answers of one kind, with mistakes among them that the model has no room
+// for: the weights err on a tenth of the stream.
+TEST(Progress, AMistakeThatCouldNotBeLearnedEndsTheStreakAndIsNotForgotten) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  Tally right;
+  right.examples = 9;
+  Tally unlearned;
+  unlearned.Rejected(Fault::kFeatureCap);
+  unlearned.unlearned = true;
+  for (int i = 0; i < 1000; ++i) {
+    progress.Add(right);
+    progress.Add(unlearned);
+    EXPECT_EQ(progress.MakeReport(1, Applies()).counters.streak, 0U);
+  }
+  right.examples = 10'000;
+  progress.Add(right);
+  const Progress restored(progress.counters());
+  for (const Progress* one : {&std::as_const(progress), &restored}) {
+    EXPECT_EQ(one->counters().streak, 10'000U);
+    EXPECT_FALSE(one->MakeReport(1, Applies()).error_ceiling.has_value());
+  }
+  // Other weights, and their first run.
+  progress.Add(UpdateTo(2));
+  progress.Add(right);
+  EXPECT_TRUE(progress.MakeReport(4, Applies()).error_ceiling.has_value());
+}
+
+TEST(Progress, TheErrorCeilingIsOfTheWeightsThatHadTheStreak) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  Tally right;
+  right.examples = 1000;
+  progress.Add(right);
+  TheoremContext others = Applies();
+  others.answers_otherwise = true;
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
+  EXPECT_FALSE(progress.MakeReport(1, others).error_ceiling.has_value());
+}
+
+TEST(Progress, HasConvergedUntilAMistakeThatCouldNotBeLearned) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  PassSummary pass;
+  pass.converged = true;
+  progress.AddPass(pass);
+  Tally unlearned;
+  unlearned.Rejected(Fault::kWeightOverflow);
+  unlearned.unlearned = true;
+  progress.Add(unlearned);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kLearning);
+  // What is malformed says nothing of the weights.
+  progress.AddPass(pass);
+  Tally malformed;
+  malformed.Rejected(Fault::kNonFiniteValue);
+  progress.Add(malformed);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kConverged);
 }
 
 TEST(Progress, HasConvergedUntilTheNextUpdate) {

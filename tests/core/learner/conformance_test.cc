@@ -147,6 +147,23 @@ TEST_P(LearnerConformance, LeavesItsInputsUnchanged) {
   EXPECT_TRUE(std::ranges::equal(given.batch().indices, untouched.batch().indices));
 }
 
+// CatalogueEntry::answers_otherwise: who answers by what it learns with does so at every age.
+TEST_P(LearnerConformance, AnswersByWhatItLearnsWithUnlessTheCatalogueSaysOtherwise) {
+  const CatalogueEntry& entry = *std::get<0>(GetParam());
+  const std::vector<SvmExample> examples = Noise(21, 60);
+  const Columns asked(Noise(22, 60));
+  const std::unique_ptr<Learner> learner = Make();
+  bool otherwise = false;
+  for (size_t i = 0; i < 60; ++i) {
+    LearnAll(*learner, Columns(examples, i, i + 1).batch(), i);
+    for (size_t j = 0; j < 60; ++j) {
+      const Row row = asked.batch().row(j);
+      otherwise |= learner->Answer(row, i + 1) != learner->Score(row);
+    }
+  }
+  EXPECT_EQ(otherwise, entry.answers_otherwise);
+}
+
 TEST_P(LearnerConformance, JudgingAndScoringChangeNothing) {
   const Columns columns(Noise(2, 40));
   const std::unique_ptr<Learner> learner = Make();

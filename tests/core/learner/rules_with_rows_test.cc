@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
 #include "tests/support/papers_with_rows.h"
+#include "tests/support/separable.h"
 #include "tests/support/shared_data.h"
 
 namespace perceptrond {
@@ -220,6 +221,78 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   // What rounding may add to a score in the kernel's space is not known: no margin is claimed.
   EXPECT_FALSE(lone.model->MakeReport().counters.last_pass->margin.has_value());
   EXPECT_FALSE(lone.model->MakeReport().margin_floor.has_value());
+}
+
+size_t Wrong(const LoneModel& lone, const Columns& columns) {
+  const Batch batch = columns.batch();
+  const PredictOutcome answers = lone.Predict(columns.unlabelled());
+  size_t wrong = 0;
+  for (size_t i = 0; i < batch.rows(); ++i) wrong += answers.labels[i] != batch.labels[i] ? 1 : 0;
+  return wrong;
+}
+
+// Passes until one changes nothing, and then as many as there were: no run before can have been
+// longer than the converged weights' is by then.
+size_t WrongOnceConverged(LoneModel& lone, const Columns& columns) {
+  int64_t passes = 1;
+  while (!lone.Learn(columns.batch(), passes).pass->converged) ++passes;
+  for (int64_t more = 1; more <= passes; ++more) lone.Learn(columns.batch(), passes + more);
+  return Wrong(lone, columns);
+}
+
+v1::Model Ratchet(uint32_t dimension, uint32_t examples) {
+  v1::Model settings = DenseSettings("ratchet", dimension);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_POCKET);
+  settings.mutable_learner()->set_ratchet_examples(examples);
+  return settings;
+}
+
+// Also where those kept cannot tell the pocket's weights from the converged ones.
+TEST(PocketRatchet, WeightsThatSeparateEverythingGetIntoThePocketInTheEnd) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    const Columns columns(testing::MakeSeparable(seed, 300, 4, 0.02, 1).examples);
+    for (const uint32_t kept : {1U, 3U, 10U, 100U, 1000U}) {
+      LoneModel lone(Ratchet(4, kept));
+      EXPECT_EQ(WrongOnceConverged(lone, columns), 0U) << "seed " << seed << " kept " << kept;
+    }
+  }
+}
+
+TEST(PocketRatchet, MushroomsAreAllRightOnceItHasConverged) {
+  const auto path = testing::FindSharedData("agaricus.train");
+  if (!path.has_value()) GTEST_SKIP() << "the shared data sets are not here";
+  LoneModel lone(Ratchet(127, 1000));
+  EXPECT_EQ(WrongOnceConverged(lone, Columns(testing::ReadSvmlight(*path).examples)), 0U);
+}
+
+// The theorem's first half, ||f||^2 <= k R^2, holds in one space and not between two.
+TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
+  const auto with = [](auto set) {
+    v1::Model settings = DenseSettings("kernel", 2);
+    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+    set(*settings.mutable_learner()->mutable_kernel());
+    return settings;
+  };
+  const std::vector<v1::Model> models = {
+      with([](v1::Kernel& kernel) { kernel.mutable_linear(); }),
+      with([](v1::Kernel& kernel) { kernel.mutable_polynomial()->set_degree(3); }),
+      with([](v1::Kernel& kernel) { kernel.mutable_rbf()->set_gamma(0.5); })};
+  for (const v1::Model& settings : models) {
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+      std::mt19937 random(seed);
+      std::normal_distribution<float> normal(0, 2);
+      LoneModel lone(settings);
+      Columns columns;
+      for (int n = 0; n < 60; ++n)
+        columns.AddDense({normal(random), normal(random)}, random() % 2 == 0 ? 1 : -1);
+      lone.Learn(columns.batch());
+      const Report report = lone.model->MakeReport();
+      ASSERT_GT(report.counters.updates, 0U);
+      EXPECT_LE(*report.weight_norm,
+                std::sqrt(static_cast<double>(report.counters.updates)) * report.radius * 1.000001)
+          << settings.learner().kernel().ShortDebugString() << " seed " << seed;
+    }
+  }
 }
 
 TEST(KernelPerceptron, AnExampleBeyondItsRangeIsRefusedAndChangesNothing) {

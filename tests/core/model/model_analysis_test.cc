@@ -157,6 +157,41 @@ TEST_P(AnalysedRun, RepetitionsLeaveTheAnalysisCurrent) {
   EXPECT_EQ(saved.updates_left, report.updates_left);
 }
 
+// An example that counts less takes more updates than the bound; that it was right so far says
+// nothing.
+TEST_P(AnalysedRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
+  if (GetParam().sample < kExamples) GTEST_SKIP() << "never complete";
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    const SeparableData data = MakeSeparable(seed, kExamples, GetParam().dimension,
+                                             GetParam().margin, GetParam().offset_value);
+    LoneModel lone(Settings());
+    const Columns columns(data.examples);
+    const uint64_t updates = UpdatesToConverge(lone, data.examples);
+    ASSERT_OK(Analyzed(*lone.model).status());
+    lone.Learn(columns.batch(), 1);
+    ASSERT_TRUE(lone.model->MakeReport().updates_left.has_value());
+    ASSERT_TRUE(lone.model->MakeReport().update_bound.has_value());
+    // All are right by now, so that none causes an update.
+    std::vector<float> weights(kExamples, 1);
+    weights[seed * 7] = 0.001F;
+    Batch batch = columns.batch();
+    batch.weights = weights;
+    lone.Learn(batch, 2);
+    lone.Learn(columns.batch(), 3);
+    ASSERT_EQ(lone.model->revision(), updates);
+    for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
+      const Report report = model->MakeReport();
+      EXPECT_EQ(report.counters.weighted_examples, 1U);
+      EXPECT_FALSE(report.updates_left.has_value());
+      EXPECT_FALSE(report.update_bound.has_value());
+      // What they say of the data, or of the updates made, is as true as before.
+      EXPECT_TRUE(report.margin_ceiling.has_value());
+      EXPECT_TRUE(report.margin_floor.has_value());
+      EXPECT_TRUE(report.bound_in_use.has_value());
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Separable, AnalysedRun,
                          ::testing::Values(Setup{2, 0.1, 1, 1, 1000}, Setup{2, 0.05, 0, 1, 1000},
                                            Setup{5, 0.1, 1, 0.1, 240}, Setup{5, 0.1, 0, 8, 1000},
@@ -164,13 +199,14 @@ INSTANTIATE_TEST_SUITE_P(Separable, AnalysedRun,
                                            Setup{20, 0.05, 4, 0.003, 1000},
                                            Setup{5, 0.1, 1, 1, 100}));
 
-TEST(ModelAnalysis, ACertificateIsAProofForEveryLearner) {
+TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
   const Columns xor_ = Columns()
                            .AddDense({-1, -1.5}, 1)
                            .AddDense({1, 1.5}, 1)
                            .AddDense({-1, 1.5}, -1)
                            .AddDense({1, -1.5}, -1);
   for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.form == Form::kKernel) continue;
     v1::Model settings = Sampled(2);
     settings.mutable_learner()->set_kind(
         static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
@@ -191,6 +227,64 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearner) {
       EXPECT_FALSE(report.margin_floor.has_value());
       EXPECT_FALSE(report.updates_left.has_value());
     }
+  }
+}
+
+// Whatever the rule: no run is said to be bound by what it goes beyond, and the plain perceptron's
+// is.
+TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.form == Form::kKernel) continue;
+    v1::Model settings = Sampled(5);
+    settings.mutable_learner()->set_kind(
+        static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
+    LoneModel lone(settings);
+    const SeparableData data = MakeSeparable(3, 200, 5, 0.2, 1);
+    const Columns columns(data.examples);
+    ASSERT_OK((lone.Learn(columns.batch(), 1), Analyzed(*lone.model).status()));
+    for (int64_t pass = 2; pass <= 20; ++pass) {
+      lone.Learn(columns.batch(), pass);
+      const Report report = lone.model->MakeReport();
+      ASSERT_TRUE(report.margin_floor.has_value()) << entry.name;
+      ASSERT_EQ(report.update_bound.has_value(), entry.convergence_theorem) << entry.name;
+      ASSERT_EQ(report.updates_left.has_value(), entry.convergence_theorem) << entry.name;
+      ASSERT_LE(static_cast<double>(report.counters.updates),
+                report.update_bound.value_or(INFINITY));
+    }
+    if (!lone.model->MakeReport().update_bound.has_value()) continue;
+    // Weights from elsewhere end it.
+    const ModelAnalysis analysis = Analyzed(*lone.model).value();
+    if (!lone.model->Adopt(*analysis.separator, std::nullopt).ok()) continue;
+    EXPECT_FALSE(lone.model->MakeReport().update_bound.has_value()) << entry.name;
+  }
+}
+
+// XOR, which nothing separates but a kernel.
+TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
+  v1::Model settings = Sampled(2);
+  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  settings.mutable_learner()->mutable_kernel()->mutable_polynomial();
+  settings.set_margin_of_interest(0.01);
+  LoneModel lone(settings);
+  const Columns xor_ =
+      Columns().AddDense({0, 0}, -1).AddDense({0, 1}, 1).AddDense({1, 0}, 1).AddDense({1, 1}, -1);
+  int64_t pass = 1;
+  while (!lone.Learn(xor_.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
+  const absl::Status refused = Analyzed(*lone.model).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(testing::ReasonOf(refused), "KERNEL_SPACE");
+  for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
+    const Report report = model->MakeReport();
+    EXPECT_EQ(report.state, ConvergenceState::kConverged);
+    EXPECT_FALSE(report.counters.analysis.has_value());
+    EXPECT_FALSE(report.margin_ceiling.has_value());
+    EXPECT_FALSE(report.margin_floor.has_value());
+    EXPECT_FALSE(report.update_bound.has_value());
+    EXPECT_FALSE(report.updates_left.has_value());
+    EXPECT_FALSE(report.margin_refuted.has_value());
+    EXPECT_FALSE(report.not_separable.has_value());
+    // (1, 1) with itself: (1 + 2)^2, and 1 for the offset.
+    EXPECT_DOUBLE_EQ(report.radius, std::sqrt(10));
   }
 }
 
@@ -242,6 +336,7 @@ TEST_P(Adoption, TheSeparatorAnswersAndIsReplayedToTheBit) {
   }
   const Report report = lone.model->MakeReport();
   EXPECT_FALSE(report.bound_in_use.has_value());
+  EXPECT_FALSE(report.update_bound.has_value());
   EXPECT_FALSE(report.updates_left.has_value());
 
   // From the journal, from a snapshot, and whatever comes after.

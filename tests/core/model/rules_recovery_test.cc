@@ -7,6 +7,7 @@
 #include "core/model/explain.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/tight.h"
 #include "tests/support/traffic.h"
 
 namespace perceptrond {
@@ -47,7 +48,7 @@ std::vector<Case> Cases() {
     for (const CatalogueEntry& entry : Catalogue()) {
       const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
       cases.push_back({kind, Map::kIdentity, space});
-      if ((entry.options & (kTakesMiniBatch | kTakesBudget | kTakesRatchet)) != 0)
+      if (testing::CanBeTight(entry.options))
         cases.push_back({kind, Map::kIdentity, space, /*tight=*/true});
     }
     for (const v1::LearnerKind kind :
@@ -67,7 +68,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
     v1::Model settings =
         testing::SpaceSettings(GetParam().space, "models/m", TrafficOptions().dimension);
     settings.mutable_learner()->set_kind(GetParam().kind);
-    if (GetParam().tight) Tighten(*settings.mutable_learner());
+    if (GetParam().tight) testing::Tighten(*settings.mutable_learner());
     v1::FeatureMap& map = *settings.mutable_feature_space()->mutable_map();
     switch (GetParam().map) {
       case Map::kIdentity:
@@ -88,19 +89,12 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
     }
     return settings;
   }
-  static void Tighten(v1::Learner& learner) {
-    const uint16_t options = FindLearner(static_cast<LearnerKind>(learner.kind() - 1)).options;
-    if ((options & kTakesMiniBatch) != 0) learner.set_mini_batch(5);
-    if ((options & kTakesBudget) != 0) learner.set_budget(4);
-    if ((options & kTakesRatchet) != 0) learner.set_ratchet_examples(6);
-    if ((options & kTakesKernel) != 0)
-      learner.mutable_kernel()->mutable_polynomial()->set_degree(3);
-  }
-  std::unique_ptr<Store> Open(uint64_t snapshot_bytes) {
+  std::unique_ptr<Store> Open(uint64_t snapshot_bytes, size_t memory = size_t{1} << 30) {
     RocksDbJournal::Options journal;
     journal.directory = directory_.path();
     Store::Options options;
     options.snapshot_bytes = snapshot_bytes;
+    options.memory_budget = memory;
     return std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
   }
   std::vector<Message> Traffic(uint32_t seed) const {
@@ -157,6 +151,30 @@ TEST_P(RulesRecovery, ComesBackToTheBit) {
     EXPECT_EQ(StateBytes(**store->Acquire("models/m")), state);
     EXPECT_EQ(Answers(*store), answers);
   }
+}
+
+TEST_P(RulesRecovery, AModelThatLeftMemoryBetweenMessagesEndsWithTheSameBits) {
+  // No room for any model: the next one that is loaded drives it out, once its commit has let go.
+  const std::unique_ptr<Store> store = Open(uint64_t{1} << 40, 1);
+  ASSERT_OK(store->Create(Settings(), "", false).status());
+  for (const char* other : {"models/x", "models/y"})
+    ASSERT_OK(store->Create(testing::DenseSettings(other, 2), "", false).status());
+  // Learns the same, and never leaves.
+  testing::LoneModel twin(Settings());
+  std::vector<Message> messages = Traffic(3);
+  messages.resize(25);
+  for (const Message& message : messages) {
+    const testing::SpaceBatch batch(GetParam().space, message.examples);
+    ASSERT_OK(
+        testing::Send(*store, "models/m", "p", batch.batch(), std::nullopt, message.end_of_pass)
+            .status);
+    twin.Learn(batch.batch(), message.end_of_pass);
+    do {
+      for (const char* other : {"models/x", "models/y"}) ASSERT_OK(store->Acquire(other).status());
+    } while (store->stats().models_in_memory > 1);
+  }
+  EXPECT_GE(store->stats().evictions, messages.size());
+  EXPECT_EQ(StateBytes(**store->Acquire("models/m")), StateBytes(*twin.model));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, RulesRecovery, ::testing::ValuesIn(Cases()), CaseName);

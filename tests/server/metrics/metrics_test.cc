@@ -79,6 +79,7 @@ ModelMetrics FullModel() {
   counters.squared_radius = 9;
   counters.last_pass.emplace();
   counters.last_pass->mistakes = 4;
+  counters.last_pass->risk = 1.5;
   counters.last_pass->converged = true;
   model.report.progressive_error = 0.13;
   model.report.window_error = 0.25;
@@ -195,6 +196,7 @@ TEST_F(MetricsTest, AModelsReportIsExported) {
            "perceptrond_model_bound_in_use_ratio{model_name=\"spam\"} 0.125",
            "perceptrond_model_update_bound{model_name=\"spam\"} 2304",
            "perceptrond_model_last_pass_mistakes{model_name=\"spam\"} 4",
+           "perceptrond_model_last_pass_risk{model_name=\"spam\"} 1.5",
            "perceptrond_model_last_pass_converged{model_name=\"spam\"} 1",
            "perceptrond_model_revision{model_name=\"spam\"} 12",
            "perceptrond_model_journal_bytes{model_name=\"spam\"} 4096",

@@ -1,0 +1,119 @@
+#include "tests/bench/other_implementations.h"
+
+#include <algorithm>
+
+namespace perceptrond {
+namespace {
+
+using testing::Paper;
+using testing::Vector;
+namespace v1 = ::perceptron::v1;
+
+// As River 0.10 has PA-I: the step is measured by the example without the offset's coordinate, and
+// the offset moves by it all the same.
+class RiversPassiveAggressive final : public Paper {
+ public:
+  RiversPassiveAggressive(size_t dimension, double c) : Paper(dimension), c_(c) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    const double loss = std::max(0.0, 1 - signed_score);
+    const double square = testing::Product(x, x) - x.back() * x.back();
+    if (loss == 0 || square == 0) return false;
+    Add(y * std::min(c_, loss / square), x);
+    return true;
+  }
+  const double c_;
+};
+
+constexpr auto kNone = std::nullopt;
+
+// Without a coordinate for the offset; a tie is answered +1, and a mistake if that is wrong.
+void AsSol(v1::Learner& learner) {
+  learner.set_offset_value(0);
+  learner.set_tie_rule(v1::TIE_RULE_POSITIVE);
+}
+
+// The first class answers a tie, and a mistake is a wrong answer.
+void AsJubatus(v1::Learner& learner) { learner.set_tie_rule(v1::TIE_RULE_POSITIVE); }
+
+constexpr HowToMeasure kByAnswer{.by_answer = true};
+constexpr HowToMeasure kTwoClasses{.by_answer = true, .classes = 2};
+
+std::vector<Counterpart> Perceptrons() {
+  return {{{"scikit-learn, whose offset moves a hundredth as far on sparse rows",
+            {{"agaricus", {0.81, {9.31, 0.56}}}, {"sms_tfidf", {4.46, {3.05, 2.06}}}}},
+           {v1::LEARNER_KIND_PERCEPTRON,
+            {},
+            [](v1::Learner& learner) { learner.set_offset_value(0.1F); },
+            "--offset 0.10000000149"},
+           kByAnswer},
+          {{"River",
+            {{"agaricus", {0.75, {6.95, kNone}}},
+             {"sms_tfidf", {6.50, {1.52, kNone}}},
+             {"elec2", {14.26, {}}}}},
+           {v1::LEARNER_KIND_PERCEPTRON, {}, [](v1::Learner&) {}},
+           kByAnswer},
+          {{"SOL",
+            {{"agaricus", {0.88, {10.49, 0.68}}},
+             {"sms_tfidf", {6.26, {4.66, 3.58}}},
+             {"elec2", {13.40, {}}}}},
+           {v1::LEARNER_KIND_PERCEPTRON, {}, &AsSol, "--no-offset --tie positive"},
+           kByAnswer},
+          {{"Jubatus",
+            {{"agaricus", {0.86, {5.77, 1.80}}},
+             {"sms_tfidf", {6.80, {1.43, 1.52}}},
+             {"elec2", {14.26, {}}}}},
+           {v1::LEARNER_KIND_PERCEPTRON, {}, &AsJubatus, "--classes 2 --tie positive"},
+           kTwoClasses},
+          {{"a float64 reference that stops after a pass without a mistake",
+            {{"agaricus", {kNone, {3.23, 1.18}}}, {"sms_tfidf", {kNone, {1.88, 1.61}}}}},
+           {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, {}, [](v1::Learner&) {}, "--until-converged"},
+           {.until_converged = true}}};
+}
+
+std::vector<Counterpart> MarginRules() {
+  return {{{"Jubatus",
+            {{"agaricus", {0.40, {5.21, 1.24}}},
+             {"sms_tfidf", {3.92, {1.88, 1.08}}},
+             {"elec2", {13.77, {}}}}},
+           {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, {}, &AsJubatus, "--classes 2 --tie positive"},
+           kTwoClasses},
+          {{"SOL, C = 1",
+            {{"agaricus", {0.38, {5.28, 0.99}}},
+             {"sms_tfidf", {3.05, {2.06, 2.42}}},
+             {"elec2", {13.35, {}}}}},
+           {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, {}, &AsSol, "--no-offset --tie positive"},
+           kByAnswer},
+          {{"River, C = 1, whose N leaves the offset out",
+            {{"agaricus", {0.41, {5.40, kNone}}},
+             {"sms_tfidf", {4.04, {1.88, kNone}}},
+             {"elec2", {14.10, {}}}}},
+           {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, testing::Of<RiversPassiveAggressive>(1.0)},
+           kByAnswer},
+          {{"Jubatus",
+            {{"agaricus", {0.26, {2.30, 0.00}}},
+             {"sms_tfidf", {2.69, {1.43, 1.43}}},
+             {"elec2", {25.15, {}}}}},
+           {v1::LEARNER_KIND_AROW, {}, &AsJubatus, "--classes 2 --tie positive"},
+           kTwoClasses}};
+}
+
+}  // namespace
+
+std::vector<Counterpart> Counterparts() {
+  std::vector<Counterpart> all = Perceptrons();
+  for (Counterpart& one : MarginRules()) all.push_back(std::move(one));
+  return all;
+}
+
+std::vector<OtherImplementation> OtherRules() {
+  return {{"Vowpal Wabbit, hinge loss, adaptive steps",
+           {{"agaricus", {0.51, {2.17, 0.00}}},
+            {"sms_tfidf", {3.09, {1.25, 1.34}}},
+            {"elec2", {24.66, {}}}}},
+          {"LIBLINEAR, hinge loss, at its optimum",
+           {{"agaricus", {kNone, {kNone, 0.00}}}, {"sms_tfidf", {kNone, {kNone, 1.08}}}}}};
+}
+
+}  // namespace perceptrond

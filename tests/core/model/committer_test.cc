@@ -1,0 +1,109 @@
+#include "core/model/committer.h"
+
+#include <memory>
+#include <vector>
+
+#include "core/journal/memory_journal.h"
+#include "core/model/store.h"
+#include "gtest/gtest.h"
+#include "tests/support/models.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::DenseSettings;
+using Pace = Committer::Pace;
+
+// Notes what it is told, and can hold the committer up.
+class Waiter final : public CommitWaiter {
+ public:
+  void Committed(size_t submissions, const absl::Status& status) override {
+    MutexLock lock(&mutex_);
+    EXPECT_TRUE(status.ok()) << status;
+    told_.push_back(submissions);
+    const auto open = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return open_; };
+    mutex_.Await(absl::Condition(&open));
+  }
+
+  void Hold() {
+    MutexLock lock(&mutex_);
+    open_ = false;
+  }
+  void LetGo() {
+    MutexLock lock(&mutex_);
+    open_ = true;
+  }
+  // Waits until so many calls came, and gives what they said.
+  std::vector<size_t> Await(size_t calls) {
+    MutexLock lock(&mutex_);
+    const auto told = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return told_.size() >= calls; };
+    mutex_.Await(absl::Condition(&told));
+    return told_;
+  }
+
+ private:
+  Mutex mutex_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  std::vector<size_t> told_ ABSL_GUARDED_BY(mutex_);
+};
+
+class CommitterTest : public ::testing::Test {
+ protected:
+  CommitterTest() {
+    EXPECT_TRUE(store_.Create(DenseSettings("a", 2), "", false).ok());
+    model_ = store_.Acquire("a").value();
+  }
+  void Submit(const std::shared_ptr<Waiter>& waiter, Pace pace) {
+    store_.committer().Submit(model_, waiter, pace);
+  }
+
+  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  std::shared_ptr<Model> model_;
+  const std::shared_ptr<Waiter> first_ = std::make_shared<Waiter>();
+  const std::shared_ptr<Waiter> second_ = std::make_shared<Waiter>();
+};
+
+TEST_F(CommitterTest, AWaiterWithoutHurryIsToldAlsoIfNobodyElseComes) {
+  Submit(first_, Pace::kSoon);
+  EXPECT_EQ(first_->Await(1), std::vector<size_t>{1});
+}
+
+TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
+  first_->Hold();
+  Submit(first_, Pace::kAtOnce);
+  first_->Await(1);
+  const uint64_t commits = store_.committer().commits();
+  for (int i = 0; i < 5; ++i) Submit(second_, i % 2 == 0 ? Pace::kSoon : Pace::kAtOnce);
+  first_->LetGo();
+  EXPECT_EQ(second_->Await(1), std::vector<size_t>{5});
+  EXPECT_EQ(store_.committer().commits(), commits + 1);
+}
+
+TEST_F(CommitterTest, WaitersThatTakeTurnsAreToldInTheOrderOfTheirSubmissions) {
+  first_->Hold();
+  Submit(first_, Pace::kAtOnce);
+  first_->Await(1);
+  for (int i = 0; i < 3; ++i) {
+    Submit(second_, Pace::kSoon);
+    Submit(first_, Pace::kSoon);
+  }
+  first_->LetGo();
+  EXPECT_EQ(second_->Await(3), (std::vector<size_t>{1, 1, 1}));
+  EXPECT_EQ(first_->Await(4), (std::vector<size_t>{1, 1, 1, 1}));
+}
+
+TEST_F(CommitterTest, ItsEndTellsEverybody) {
+  const auto waiter = std::make_shared<Waiter>();
+  {
+    Store store(std::make_unique<MemoryJournal>(), Store::Options());
+    ASSERT_TRUE(store.Create(DenseSettings("a", 2), "", false).ok());
+    const std::shared_ptr<Model> model = store.Acquire("a").value();
+    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, Pace::kSoon);
+  }
+  size_t told = 0;
+  for (const size_t submissions : waiter->Await(1)) told += submissions;
+  EXPECT_EQ(told, 100U);
+}
+
+}  // namespace
+}  // namespace perceptrond
