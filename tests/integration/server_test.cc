@@ -86,7 +86,7 @@ TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
   v1::PredictRequest request;
   request.set_model("models/slow");
   request.mutable_columns()->set_dense_width(1);
-  for (int i = 0; i < 300; ++i) request.mutable_columns()->add_values(static_cast<float>(i));
+  for (int i = 0; i < 40; ++i) request.mutable_columns()->add_values(static_cast<float>(i));
   v1::PredictResponse response;
   grpc::Status status;
   std::thread caller([&] { status = Predict(request, &response); });
@@ -95,7 +95,7 @@ TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
   EXPECT_EQ(server_.Terminate(), 0);
   caller.join();
   EXPECT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(response.scores_size(), 300);
+  EXPECT_EQ(response.scores_size(), 40);
 }
 
 TEST_F(ServerProcessTest, AUnixSocketServes) {

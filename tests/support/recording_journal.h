@@ -41,6 +41,11 @@ class RecordingJournal final : public JournalDecorator {
     MutexLock lock(&mutex_);
     return records_;
   }
+  // How many were saved or tried, ever.
+  int snapshots() const {
+    MutexLock lock(&mutex_);
+    return snapshots_;
+  }
   // Waits until so many snapshots were saved, ever.
   void AwaitSnapshots(int count) {
     const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return snapshots_ >= count; };
