@@ -152,6 +152,10 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
     one.set_other_mistakes(explanation.other_mistakes);
     one.set_other_mistakes_count(explanation.other_mistakes_count);
     one.set_mistakes_complete(explanation.mistakes_complete);
+    one.set_mistakes_absent(explanation.mistakes_absent);
+    one.set_contributions_absent(explanation.contributions_absent);
+    if (explanation.origin.has_value()) one.set_origin(*explanation.origin);
+    one.set_origin_revision(static_cast<int64_t>(explanation.origin_revision));
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
   Append(outcome.component_revisions, *proto.mutable_component_revisions());

@@ -1,6 +1,7 @@
 // The command line of `perceptronctl draw`.
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "client/ctl/command.h"
@@ -42,6 +43,9 @@ int Run(const Globals& globals, const DrawRunOptions& options) {
     const double size = (*range)[1] - (*range)[0];
     if (!(size > 0) || !std::isfinite(size))
       return PrintUsageError("draw: a range goes from its least to its greatest number");
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if ((*range)[0] < -kMost || (*range)[1] > kMost)
+      return PrintUsageError("draw: a range lies within what a feature can be, ±3.4e38");
   }
   return DrawRun(globals, options).Run();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "absl/strings/numbers.h"
@@ -45,6 +46,11 @@ absl::StatusOr<FeatureKey> Parse(const std::string& text, bool by_name,
   if (space.has_dense() && key.index >= space.dense().dimension()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no feature ", key.index,
                                                    ": the model has ", space.dense().dimension(),
+                                                   ", the first of which is 0"));
+  }
+  if (space.has_hashed() && key.index >= 1U << space.hashed().bits()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no slot ", key.index,
+                                                   ": the model has ", 1U << space.hashed().bits(),
                                                    ", the first of which is 0"));
   }
   return key;
@@ -100,8 +106,8 @@ absl::StatusOr<FeaturePlane> FeaturePlane::Make(const PlaneFlags& flags,
     const std::set<FeatureKey> features = FewOf(rows);
     if (features.size() != kFew) {
       return absl::InvalidArgumentError(
-          "the model does not have just two features: state which two to draw, --x FEATURE --y "
-          "FEATURE; 'get --weights' lists them. --what curves draws any model's curves");
+          "its examples do not have just two features: state which two to draw, --x FEATURE --y "
+          "FEATURE. --what curves draws any model's curves");
     }
     plane.x_ = *features.begin();
     plane.y_ = *features.rbegin();
@@ -114,6 +120,20 @@ absl::StatusOr<FeaturePlane> FeaturePlane::Make(const PlaneFlags& flags,
     plane.others_.push_back(*std::move(other));
   }
   return plane;
+}
+
+std::vector<std::string> FeaturePlane::NamesNotIn(const std::vector<Row>& rows) const {
+  std::set<std::string> names;
+  for (const FeatureKey& feature : {x_, y_})
+    if (feature.named) names.insert(feature.name);
+  for (const auto& [feature, value] : others_)
+    if (feature.named) names.insert(feature.name);
+  for (const Row& row : rows) {
+    if (names.empty()) break;
+    if (row.kind != RowKind::kNamed) continue;
+    for (size_t i = 0; i < row.feature_count(); ++i) names.erase(std::string(row.name(i)));
+  }
+  return {names.begin(), names.end()};
 }
 
 Point FeaturePlane::PointOf(const Row& row) const { return {ValueIn(row, x_), ValueIn(row, y_)}; }
@@ -134,10 +154,12 @@ bool FeaturePlane::Holds(const Row& row) const {
 void FeaturePlane::MakeRow(Point at, Row* row) const {
   row->Clear();
   row->kind = x_.named ? RowKind::kNamed : RowKind::kSparse;
-  const auto add = [row](const FeatureKey& feature, double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const auto add = [row, kMost](const FeatureKey& feature, double value) {
     if (feature.named) row->AddName(feature.name);
     if (!feature.named) row->indices.push_back(feature.index);
-    row->values.push_back(static_cast<float>(value));
+    // At the window's ends rounding may lead out of it.
+    row->values.push_back(static_cast<float>(std::clamp(value, -kMost, kMost)));
   };
   add(x_, at.x);
   add(y_, at.y);

@@ -39,14 +39,17 @@ struct PlaneFlags {
 class FeaturePlane {
  public:
   // Features are names or numbers as the model has them; in a hashed space as the rows have them.
-  // Without x and y the two there are: of a dense model of two, or of the rows. INVALID_ARGUMENT
-  // says what to state.
+  // Without x and y the two there are: of a dense space of two, or of the rows. INVALID_ARGUMENT
+  // says what to state. `space`: where the examples live. Whether names are known is not asked
+  // here: draw_names.h.
   static absl::StatusOr<FeaturePlane> Make(const PlaneFlags& flags,
                                            const perceptron::v1::FeatureSpace& space,
                                            const std::vector<Row>& rows);
 
   const FeatureKey& x() const { return x_; }
   const FeatureKey& y() const { return y_; }
+  // The named features that it is made with and none of the rows has.
+  std::vector<std::string> NamesNotIn(const std::vector<Row>& rows) const;
   Point PointOf(const Row& row) const;
   // Whether the row's other features are those of the plane.
   bool Holds(const Row& row) const;

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/batch_builder.h"
+#include "client/ctl/draw_names.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/retained_rows.h"
@@ -117,6 +119,28 @@ Outcome DrawRun::ReadRows() {
   }
 }
 
+const v1::FeatureSpace& DrawRun::ExampleSpace() const {
+  const v1::FeatureSpace& space = model_.feature_space();
+  return space.has_composition() ? space.composition().example_space() : space;
+}
+
+Outcome DrawRun::CheckNames() const {
+  const std::vector<std::string> unknown = plane_.NamesNotIn(rows_);
+  if (unknown.empty()) return {};
+  const v1::FeatureMap& map = model_.feature_space().map();
+  const bool weights_have_names = model_.feature_space().has_named() && !map.has_fourier();
+  absl::StatusOr<v1::Model> model = absl::UnimplementedError("");
+  if (weights_have_names) model = client_.GetModel(options_.name, v1::MODEL_VIEW_WEIGHTS);
+  // Where neither examples nor weights have names any may be right.
+  if (!model.ok() && rows_.empty()) return {};
+  for (const std::string& name : unknown) {
+    const absl::Status status =
+        CheckName(name, rows_, map, model.ok() ? &model->weights() : nullptr);
+    if (!status.ok()) return Unusable(status);
+  }
+  return {};
+}
+
 Outcome DrawRun::ReadPlane() {
   if (Outcome outcome = Load(v1::MODEL_VIEW_BASIC); !outcome.ok()) return outcome;
   if (model_.learner().has_classes()) {
@@ -126,10 +150,10 @@ Outcome DrawRun::ReadPlane() {
                      "boundary of two labels; --what curves draws any model's curves"));
   }
   if (Outcome outcome = ReadRows(); !outcome.ok()) return outcome;
-  absl::StatusOr<FeaturePlane> plane =
-      FeaturePlane::Make(options_.plane, model_.feature_space(), rows_);
+  absl::StatusOr<FeaturePlane> plane = FeaturePlane::Make(options_.plane, ExampleSpace(), rows_);
   if (!plane.ok()) return Unusable(plane.status());
   plane_ = *std::move(plane);
+  if (Outcome outcome = CheckNames(); !outcome.ok()) return outcome;
   absl::StatusOr<std::vector<RowScore>> scores = scorer_.Score(rows_);
   if (!scores.ok()) return Failed(Doing(), scores.status());
   scores_ = *std::move(scores);
@@ -155,6 +179,10 @@ Window DrawRun::ChooseWindow(const std::vector<DrawnExample>& examples) const {
   if (examples.empty()) window = {{-2, 2}, {-2, 2}};
   if (options_.x_range.size() == 2) window.x = {options_.x_range[0], options_.x_range[1]};
   if (options_.y_range.size() == 2) window.y = {options_.y_range[0], options_.y_range[1]};
+  // There are no examples beyond.
+  constexpr double kMost = std::numeric_limits<float>::max();
+  for (Range* range : {&window.x, &window.y})
+    *range = {std::max(range->lo, -kMost), std::min(range->hi, kMost)};
   return window;
 }
 
@@ -191,7 +219,8 @@ Outcome DrawRun::DrawBoundary() {
   picture.y_title = plane_.y().Title();
   picture.negative = LabelName(-1, label_names_);
   picture.positive = LabelName(1, label_names_);
-  if (in_plane) AddMargin(&picture);
+  // Scores that jump have no lines of equal ones.
+  if (in_plane && !picture.scores.jumps) AddMargin(&picture);
   if (!in_plane) picture.notes = {"examples have other", "features, too"};
   return WritePicture(Draw(picture), picture.subtitle);
 }
@@ -207,6 +236,8 @@ absl::StatusOr<Point> DrawRun::AskWeights() const {
   const absl::StatusOr<v1::ExplainResponse> response =
       client_.Explain(options_.name, std::move(columns), kAll);
   if (!response.ok()) return response.status();
+  if (const std::string& why = response->explanations(0).contributions_absent(); !why.empty())
+    return absl::FailedPreconditionError(absl::StrCat("it has no weights of features: ", why));
   const auto weight = [&](const FeatureKey& feature) {
     for (const v1::Contribution& one : response->explanations(0).contributions()) {
       const bool is = feature.named ? one.name() == feature.name : one.index() == feature.index;
@@ -217,13 +248,18 @@ absl::StatusOr<Point> DrawRun::AskWeights() const {
   return Point{weight(plane_.x()), weight(plane_.y())};
 }
 
+std::string DrawRun::WhyNoWeights() const {
+  if (HasMap(model_))
+    return "under a feature map an example is no line in the plane of two weights";
+  if (model_.feature_space().has_composition())
+    return "its weights are those of its models' answers, not of an example's features";
+  return "";
+}
+
 Outcome DrawRun::DrawWeights() {
   if (Outcome outcome = ReadPlane(); !outcome.ok()) return outcome;
-  if (HasMap(model_)) {
-    return WrongUsage(absl::StrCat(Doing(),
-                                   ": under a feature map an example is no line in the plane of "
-                                   "two weights; --what boundary draws such models"));
-  }
+  if (const std::string why = WhyNoWeights(); !why.empty())
+    return WrongUsage(absl::StrCat(Doing(), ": ", why, "; --what boundary draws such models"));
   const absl::StatusOr<Point> weights = AskWeights();
   if (!weights.ok()) return Failed(Doing(), weights.status());
   WeightsPicture picture;
@@ -232,7 +268,8 @@ Outcome DrawRun::DrawWeights() {
     const Point at = plane_.PointOf(rows_[i]);
     const double y = rows_[i].label;
     const double rest = scores_[i].score - weights->x * at.x - weights->y * at.y;
-    picture.examples.push_back({{y * at.x, y * at.y, y * rest}, rows_[i].label});
+    picture.examples.push_back(
+        {{y * at.x, y * at.y, y * rest}, rows_[i].label, IsWrong(rows_[i], scores_[i])});
   }
   picture.weights = *weights;
   picture.title = Title("the same in the space of weights");

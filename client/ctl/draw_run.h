@@ -13,6 +13,7 @@
 #include "client/ctl/output.h"
 #include "client/draw/boundary.h"
 #include "client/draw/weights.h"
+#include "perceptron/v1/model.pb.h"
 
 namespace perceptrond::client {
 
@@ -53,10 +54,16 @@ class DrawRun {
   Outcome ReadRows();
   Outcome ReadRetained();
   Outcome ReadPlane();
+  // Where the examples live that the model is sent.
+  const v1::FeatureSpace& ExampleSpace() const;
+  // That the plane's features are some, and such as examples have.
+  Outcome CheckNames() const;
 
   Outcome DrawCurves();
   Outcome DrawBoundary();
   Outcome DrawWeights();
+  // Empty: its weights can be drawn.
+  std::string WhyNoWeights() const;
   Window ChooseWindow(const std::vector<DrawnExample>& examples) const;
   // The margin lines, where they would be true.
   void AddMargin(BoundaryPicture* picture) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/batch_builder.h"
+#include "client/draw/turns.h"
 
 namespace perceptrond::client {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 constexpr size_t kMessageRows = 4096;
 constexpr size_t kMessageBytes = 1 << 20;
 constexpr size_t kPlaces = 161;
+// Of asking between two places, which lie less than three pixels apart: to a twentieth of one.
+constexpr int kHalvings = 6;
 
 }  // namespace
 
@@ -44,18 +47,42 @@ absl::StatusOr<std::vector<RowScore>> Scorer::Score(const std::vector<Row>& rows
   return scores;
 }
 
+absl::StatusOr<std::vector<double>> Scorer::ScorePlaces(const FeaturePlane& plane,
+                                                        const std::vector<Point>& places) {
+  std::vector<Row> rows(places.size());
+  for (size_t i = 0; i < places.size(); ++i) plane.MakeRow(places[i], &rows[i]);
+  const absl::StatusOr<std::vector<RowScore>> scores = Score(rows);
+  if (!scores.ok()) return scores.status();
+  std::vector<double> values;
+  for (const RowScore& score : *scores) values.push_back(score.score);
+  return values;
+}
+
+absl::Status Scorer::FindTurns(const FeaturePlane& plane, Field* field) {
+  if (AsLinear(*field).has_value()) return absl::OkStatus();
+  Turns turns(*field);
+  for (int i = 0; i < kHalvings; ++i) {
+    const absl::StatusOr<std::vector<double>> values = ScorePlaces(plane, turns.Places());
+    if (!values.ok()) return values.status();
+    turns.Take(*values);
+  }
+  turns.Finish(field);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Field> Scorer::ScorePlane(const FeaturePlane& plane, const Window& window) {
   Field field;
   field.window = window;
   field.columns = field.rows = kPlaces;
-  std::vector<Row> rows(kPlaces * kPlaces);
+  std::vector<Point> places;
   for (size_t row = 0; row < kPlaces; ++row) {
     for (size_t column = 0; column < kPlaces; ++column)
-      plane.MakeRow({field.x(column), field.y(row)}, &rows[row * kPlaces + column]);
+      places.push_back({field.x(column), field.y(row)});
   }
-  absl::StatusOr<std::vector<RowScore>> scores = Score(rows);
-  if (!scores.ok()) return scores.status();
-  for (const RowScore& score : *scores) field.values.push_back(score.score);
+  absl::StatusOr<std::vector<double>> values = ScorePlaces(plane, places);
+  if (!values.ok()) return values.status();
+  field.values = *std::move(values);
+  if (absl::Status status = FindTurns(plane, &field); !status.ok()) return status;
   return field;
 }
 

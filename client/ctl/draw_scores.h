@@ -26,7 +26,8 @@ class Scorer {
 
   // The server's errors; INVALID_ARGUMENT for rows that it would refuse.
   absl::StatusOr<std::vector<RowScore>> Score(const std::vector<Row>& rows);
-  // Over the window, at 161 x 161 places.
+  // Over the window, at 161 x 161 places, and between those where a score that is not linear
+  // changes its sign.
   absl::StatusOr<Field> ScorePlane(const FeaturePlane& plane, const Window& window);
 
   // The states that answered, from the oldest to the newest: one, unless the model learned
@@ -35,6 +36,9 @@ class Scorer {
   int64_t last_revision() const { return last_revision_; }
 
  private:
+  absl::StatusOr<std::vector<double>> ScorePlaces(const FeaturePlane& plane,
+                                                  const std::vector<Point>& places);
+  absl::Status FindTurns(const FeaturePlane& plane, Field* field);
   absl::Status Ask(v1::ExampleColumns columns, std::vector<RowScore>* scores);
 
   const Client& client_;

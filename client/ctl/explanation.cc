@@ -36,14 +36,42 @@ std::string Line(double contribution, double largest, const std::string& value,
                          Bar(contribution, largest), value, weight, feature);
 }
 
-std::string DescribeMistakes(const v1::Explanation& explanation,
-                             const std::vector<std::string>& label_names) {
-  double largest = std::abs(explanation.other_mistakes());
+double LargestOfMistakes(const v1::Explanation& explanation) {
+  double largest = std::max(std::abs(explanation.other_mistakes()), std::abs(explanation.origin()));
   for (const v1::PastMistake& one : explanation.mistakes())
     largest = std::max(largest, std::abs(one.contribution()));
-  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
-                                     "= label", "x similarity", "past mistake");
-  double sum = explanation.other_mistakes();
+  return largest;
+}
+
+std::string DescribeOrigin(const v1::Explanation& explanation, double largest) {
+  if (!explanation.has_origin()) return "";
+  return Line(
+      explanation.origin(), largest, "", "",
+      explanation.origin_revision() == 0
+          ? std::string("(the weights it started from)")
+          : absl::StrCat("(the weights adopted at revision ", explanation.origin_revision(), ")"));
+}
+
+// What is left of the score.
+std::string DescribeLost(const v1::Explanation& explanation, double largest, double sum) {
+  if (explanation.mistakes_complete()) return "";
+  const bool adopted = explanation.origin_revision() > 0;
+  return Line(explanation.score() - sum, largest, "", "",
+              absl::StrCat("(", adopted ? "weights adopted, and " : "",
+                           "what is no longer retained: see create --retain-updates)"));
+}
+
+std::string DescribeMistakes(const v1::Explanation& explanation,
+                             const std::vector<std::string>& label_names) {
+  if (!explanation.mistakes_absent().empty())
+    return absl::StrCat("  (not by past mistakes: ", explanation.mistakes_absent(), ")\n");
+  if (explanation.mistakes().empty() && explanation.mistakes_complete() &&
+      !explanation.has_origin())
+    return "";
+  const double largest = LargestOfMistakes(explanation);
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "label",
+                                     "similarity", "past mistake");
+  double sum = explanation.other_mistakes() + explanation.origin();
   for (const v1::PastMistake& one : explanation.mistakes()) {
     sum += one.contribution();
     text += Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
@@ -54,23 +82,16 @@ std::string DescribeMistakes(const v1::Explanation& explanation,
     text += Line(explanation.other_mistakes(), largest, "", "",
                  absl::StrCat("(", explanation.other_mistakes_count(), " more: see --top)"));
   }
-  if (!explanation.mistakes_complete()) {
-    text += Line(explanation.score() - sum, largest, "", "",
-                 "(what is no longer retained: see create --retain-updates)");
-  }
-  return text;
+  text += DescribeOrigin(explanation, largest);
+  return text + DescribeLost(explanation, largest, sum);
 }
 
-}  // namespace
-
-std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
-                                int64_t revision, const std::vector<std::string>& label_names) {
+std::string DescribeFeatures(const v1::Explanation& explanation) {
+  if (!explanation.contributions_absent().empty())
+    return absl::StrCat("  (not by features: ", explanation.contributions_absent(), ")\n");
   const double largest = Largest(explanation);
-  std::string text = absl::StrFormat("%s: %s, score %g at revision %d\n", PrintableInLine(where),
-                                     PrintableInLine(LabelName(explanation.label(), label_names)),
-                                     explanation.score(), revision);
-  absl::StrAppendFormat(&text, "  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "= value",
-                        "x weight", "feature");
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
+                                     "= value", "x weight", "feature");
   for (const v1::Contribution& one : explanation.contributions()) {
     const std::string name = one.name().empty() ? absl::StrCat(one.index()) : one.name();
     text += Line(one.contribution(), largest, Shortest(one.value()),
@@ -80,9 +101,17 @@ std::string DescribeExplanation(const std::string& where, const v1::Explanation&
     text += Line(explanation.rest(), largest, "", "",
                  absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
   }
-  text += Line(explanation.offset(), largest, "", "", "(offset)");
-  if (explanation.mistakes_size() > 0) text += DescribeMistakes(explanation, label_names);
-  return text;
+  return text + Line(explanation.offset(), largest, "", "", "(offset)");
+}
+
+}  // namespace
+
+std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
+                                int64_t revision, const std::vector<std::string>& label_names) {
+  return absl::StrCat(absl::StrFormat("%s: %s, score %g at revision %d\n", PrintableInLine(where),
+                                      PrintableInLine(LabelName(explanation.label(), label_names)),
+                                      explanation.score(), revision),
+                      DescribeFeatures(explanation), DescribeMistakes(explanation, label_names));
 }
 
 }  // namespace perceptrond::client

@@ -10,6 +10,11 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
+// 0 is how the flags say that they were not given.
+constexpr uint32_t kLeastDegree = 2;
+constexpr uint32_t kMostDegree = 4;
+constexpr uint32_t kMostFourier = 1 << 20;
+
 std::string DescribeProducts(const v1::FeatureMap::Products& products) {
   std::string text = "products of groups";
   for (const v1::FeatureMap::Products::Pair& pair : products.pairs())
@@ -20,15 +25,20 @@ std::string DescribeProducts(const v1::FeatureMap::Products& products) {
 }  // namespace
 
 void FeatureMapFlags::AddTo(CLI::App* command) {
-  auto* polynomial = command->add_option("--polynomial", degree_,
-                                         "Weigh all products of up to this many features, 2 to 4");
+  auto* polynomial = command
+                         ->add_option("--polynomial", degree_,
+                                      "Weigh all products of up to this many features, 2 to 4")
+                         ->check(CLI::Range(kLeastDegree, kMostDegree));
   auto* products = command->add_option(
       "--products", products_,
       "Also weigh the products of two groups of names, as user:page; a feature's group is its name "
       "up to '^' (a VW namespace); may be given more than once");
   auto* fourier =
-      command->add_option("--fourier", fourier_,
-                          "Weigh this many random Fourier features of a Gaussian kernel instead");
+      command
+          ->add_option(
+              "--fourier", fourier_,
+              "Weigh this many random Fourier features of a Gaussian kernel instead, 1 to 1048576")
+          ->check(CLI::Range(1U, kMostFourier));
   polynomial->excludes(products)->excludes(fourier);
   products->excludes(fourier);
   command->add_flag("--interactions-only", interactions_only_,

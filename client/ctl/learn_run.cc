@@ -25,6 +25,8 @@ int LearnRun::Run() {
   Outcome outcome = Finish(LearnPasses());
   WipeProgress();
   complaints_.ReportCounts();
+  // Before the analysis, which may wait for another one's end.
+  summary_.elapsed = absl::Now() - started_;
   if (outcome.ok() && options_.analyze) outcome = Analyze();
   Summarize(outcome);
   if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
@@ -190,7 +192,6 @@ void LearnRun::Summarize(const Outcome& outcome) {
   summary_.totals = stream_->totals();
   summary_.producer = stream_->producer_id();
   summary_.bad_lines = complaints_.skipped();
-  summary_.elapsed = absl::Now() - started_;
   // Where nothing was learned the error says it all.
   const bool nothing = summary_.totals.examples + summary_.totals.duplicates == 0;
   if (nothing && !outcome.ok() && outcome.code != kExitInterrupted) return;

@@ -37,6 +37,8 @@ constexpr Setting kCounts[] = {
      "that caused updates (default 0: no ratchet)"},
 };
 
+constexpr uint32_t kMostClasses = 10'000;
+
 std::string FlagName(const std::string& field) {
   return "--" + absl::StrReplaceAll(field, {{"_", "-"}});
 }
@@ -92,10 +94,13 @@ void LearnerFlags::AddTo(CLI::App* command) {
                    "all 1)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  auto* classes = command->add_option(
-      "--classes", classes_,
-      "How many classes there may be, 2 to 10000, instead of -1 and +1; labels are 0, 1, ... or "
-      "--labels");
+  auto* classes =
+      command
+          ->add_option(
+              "--classes", classes_,
+              "How many classes there may be, 2 to 10000, instead of -1 and +1; labels are 0, 1, "
+              "... or --labels")
+          ->check(CLI::Range(2U, kMostClasses));
   command
       ->add_option("--new-classes", new_classes_,
                    "With --classes: classes come up as examples of them do, by number or by name")

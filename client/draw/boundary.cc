@@ -1,7 +1,10 @@
 #include "client/draw/boundary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/draw/layout.h"
@@ -27,18 +30,25 @@ size_t CountWrong(const BoundaryPicture& picture) {
 }
 
 // Fewer examples are larger.
-double RadiusFor(size_t examples) { return examples <= 60 ? 5.5 : examples <= 400 ? 4.2 : 3.2; }
+double RadiusFor(size_t examples) {
+  return examples <= 60 ? 5.5 : examples <= 400 ? 4.2 : examples <= 1000 ? 3.2 : 2.4;
+}
 
-std::vector<LegendEntry> Legend(const BoundaryPicture& picture) {
+// Their rings are thinner and closer.
+bool AreMany(const BoundaryPicture& picture) { return picture.examples.size() > 400; }
+const char* RingOf(const BoundaryPicture& picture) {
+  return AreMany(picture) ? "wrong-of-many" : "wrong";
+}
+
+std::vector<LegendEntry> Legend(const BoundaryPicture& picture, bool margin) {
   std::vector<LegendEntry> entries;
   if (Any(picture, 1)) entries.push_back({Mark::kDot, "positive", picture.positive});
   if (Any(picture, -1)) entries.push_back({Mark::kSquare, "negative", picture.negative});
   if (Any(picture, 0)) entries.push_back({Mark::kDiamond, "unlabelled", "without a label"});
   const size_t wrong = CountWrong(picture);
-  if (wrong > 0) entries.push_back({Mark::kRing, "wrong", absl::StrCat("wrong: ", wrong)});
+  if (wrong > 0) entries.push_back({Mark::kRing, RingOf(picture), absl::StrCat("wrong: ", wrong)});
   entries.push_back({Mark::kLine, "boundary", "boundary, score 0"});
-  if (picture.margin_score.has_value())
-    entries.push_back({Mark::kLine, "margin", picture.margin_text});
+  if (margin) entries.push_back({Mark::kLine, "margin", picture.margin_text});
   entries.push_back({Mark::kArea, "positive-side", absl::StrCat("says ", picture.positive)});
   entries.push_back({Mark::kArea, "negative-side", absl::StrCat("says ", picture.negative)});
   for (const std::string& note : picture.notes) entries.push_back({Mark::kNone, "", note});
@@ -54,12 +64,49 @@ void DrawSides(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   svg->Areas(Drawn(AreasAbove(opposite, kAboveZero), axes), "negative-side");
 }
 
+// False: there is none, or not in this window.
+bool DrawMargin(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
+  if (!picture.margin_score.has_value()) return false;
+  bool any = false;
+  for (const double score : {*picture.margin_score, -*picture.margin_score}) {
+    const std::vector<Polyline> lines = Contours(picture.scores, score);
+    any = any || !lines.empty();
+    svg->Lines(Drawn(lines, axes), "margin");
+  }
+  return any;
+}
+
+// Where many are wrong at one place their rings let through what they surround: the ink there is
+// that of one ring or two.
+void DrawManyRings(const std::vector<Point>& places, double radius, Svg* svg) {
+  constexpr double kCell = 8;
+  constexpr double kLeast = 0.05;
+  constexpr double kMost = 0.75;
+  constexpr double kInk = 1.5;
+  const auto cell = [](Point at) {
+    return std::pair(std::floor(at.x / kCell), std::floor(at.y / kCell));
+  };
+  std::map<std::pair<double, double>, int> counts;
+  for (const Point at : places) ++counts[cell(at)];
+  for (const Point at : places) {
+    const double opacity = std::clamp(kInk / counts[cell(at)], kLeast, kMost);
+    svg->Add("circle", "wrong-of-many",
+             {{"cx", SvgNumber(at.x)},
+              {"cy", SvgNumber(at.y)},
+              {"r", SvgNumber(radius)},
+              {"stroke-opacity", SvgNumber(opacity)}});
+  }
+}
+
 void DrawExamples(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   const double radius = RadiusFor(picture.examples.size());
-  for (const DrawnExample& example : picture.examples)
+  std::vector<Point> wrong;
+  for (const DrawnExample& example : picture.examples) {
     DrawExample(axes(example.at), example.label, radius, svg);
-  for (const DrawnExample& example : picture.examples)
-    if (example.wrong) svg->Circle(axes(example.at), radius + 3.5, "wrong");
+    if (example.wrong) wrong.push_back(axes(example.at));
+  }
+  if (AreMany(picture)) return DrawManyRings(wrong, radius + 0.8, svg);
+  for (const Point at : wrong) svg->Circle(at, radius + 3.5, "wrong");
 }
 
 std::string Description(const BoundaryPicture& picture) {
@@ -79,15 +126,12 @@ std::string Draw(const BoundaryPicture& picture) {
   DrawGround(frame, axes, &svg);
   svg.OpenClip({frame.left, frame.top}, frame.width, frame.height);
   DrawSides(picture, axes, &svg);
-  if (picture.margin_score.has_value()) {
-    for (const double score : {*picture.margin_score, -*picture.margin_score})
-      svg.Lines(Drawn(Contours(picture.scores, score), axes), "margin");
-  }
+  const bool margin = DrawMargin(picture, axes, &svg);
   svg.Lines(Drawn(Contours(picture.scores, 0), axes), "boundary");
   DrawExamples(picture, axes, &svg);
   svg.Close();
   DrawFrame(frame, axes, /*x_ticks=*/true, &svg);
-  DrawLegend(kLegendCorner, kLegendWidth, Legend(picture), &svg);
+  DrawLegend(kLegendCorner, kLegendWidth, Legend(picture, margin), &svg);
   return svg.Finish();
 }
 

@@ -13,11 +13,22 @@ namespace {
 constexpr double kRounding = 1e-5;
 constexpr double kOutside = -std::numeric_limits<double>::infinity();
 
+// Or so little above that no score lies between.
+bool IsZero(double value) { return value >= 0 && value <= std::numeric_limits<double>::min(); }
+
+double Place(Range range, size_t i, size_t of) {
+  const double share = static_cast<double>(i) / static_cast<double>(of - 1);
+  return static_cast<double>(static_cast<float>(range.lo + range.size() * share));
+}
+
 // A grid whose lines may lie at any places.
 struct Grid {
   std::vector<double> xs;
   std::vector<double> ys;
   std::vector<double> values;
+  // Of the field that it is, behind so many lines of a rim.
+  const Field* field = nullptr;
+  size_t rim = 0;
 
   size_t columns() const { return xs.size(); }
   double at(size_t column, size_t row) const { return values[row * columns() + column]; }
@@ -28,6 +39,7 @@ Grid GridOf(const Field& field) {
   for (size_t i = 0; i < field.columns; ++i) grid.xs.push_back(field.x(i));
   for (size_t i = 0; i < field.rows; ++i) grid.ys.push_back(field.y(i));
   grid.values = field.values;
+  grid.field = &field;
   return grid;
 }
 
@@ -35,6 +47,8 @@ Grid GridOf(const Field& field) {
 // closes, along the window's border where it has to.
 Grid WithRim(const Grid& inner) {
   Grid grid;
+  grid.field = inner.field;
+  grid.rim = 1;
   const auto widen = [](const std::vector<double>& places) {
     std::vector<double> wide{places.front()};
     wide.insert(wide.end(), places.begin(), places.end());
@@ -127,11 +141,22 @@ class Marching {
     const size_t to_row = vertical ? row + 1 : row;
     const double from = grid_.at(column, row);
     const double to = grid_.at(to_column, to_row);
-    // At the rim both ends are one place.
-    const double share =
-        std::isfinite(from) && std::isfinite(to) ? (value_ - from) / (to - from) : 0;
+    const double share = ShareOf(column, row, vertical, from, to);
     return {grid_.xs[column] + share * (grid_.xs[to_column] - grid_.xs[column]),
             grid_.ys[row] + share * (grid_.ys[to_row] - grid_.ys[row])};
+  }
+
+  // How far along the edge.
+  double ShareOf(size_t column, size_t row, bool vertical, double from, double to) const {
+    // At the rim both ends are one place.
+    if (!std::isfinite(from) || !std::isfinite(to)) return 0;
+    const Field& field = *grid_.field;
+    if (!field.turns.empty() && IsZero(value_)) {
+      const size_t node = (row - grid_.rim) * field.columns + column - grid_.rim;
+      const double turn = field.turns[node + (vertical ? field.columns * field.rows : 0)];
+      if (!std::isnan(turn)) return turn;
+    }
+    return (value_ - from) / (to - from);
   }
 
   // The line from an edge on, to its other end or back to where it began; takes its links away.
@@ -161,14 +186,9 @@ class Marching {
 
 }  // namespace
 
-double Field::x(size_t column) const {
-  return window.x.lo +
-         window.x.size() * static_cast<double>(column) / static_cast<double>(columns - 1);
-}
+double Field::x(size_t column) const { return Place(window.x, column, columns); }
 
-double Field::y(size_t row) const {
-  return window.y.lo + window.y.size() * static_cast<double>(row) / static_cast<double>(rows - 1);
-}
+double Field::y(size_t row) const { return Place(window.y, row, rows); }
 
 std::optional<HalfPlane> AsLinear(const Field& field) {
   const double corner = field.at(0, 0);

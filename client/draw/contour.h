@@ -18,8 +18,15 @@ struct Field {
   size_t columns = 0;
   size_t rows = 0;
   std::vector<double> values;
+  // Where the sign changes between two places, as a share of the way: from each place to the next
+  // column, then from each to the next row; no number where it does not. Empty: as if the field was
+  // linear in between. See turns.h.
+  std::vector<double> turns{};
+  // Somewhere it does so at once.
+  bool jumps = false;
 
   double at(size_t column, size_t row) const { return values[row * columns + column]; }
+  // Rounded to float32, as what is asked there is.
   double x(size_t column) const;
   double y(size_t row) const;
 };

@@ -1,6 +1,7 @@
 #include "client/draw/plot.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "client/draw/theme.h"
@@ -13,16 +14,34 @@ constexpr double kTickLength = 5;
 constexpr double kTickRoomX = 70;
 constexpr double kTickRoomY = 55;
 constexpr int kLeastTicks = 5;
+constexpr double kTickGap = 6;
 constexpr double kLegendStep = 24;
 constexpr double kMarkWidth = 26;
 constexpr double kMarginLeft = 20;
 constexpr double kMostStretch = 4;
 
-int WantedX(const Frame& frame) {
-  return std::max(kLeastTicks, static_cast<int>(frame.width / kTickRoomX));
+// Whether labels beside each other stay apart.
+bool Fit(const std::vector<Tick>& ticks, const Scale& scale) {
+  for (size_t i = 1; i < ticks.size(); ++i) {
+    const double room = std::abs(scale(ticks[i].value) - scale(ticks[i - 1].value)) - kTickGap;
+    const double width =
+        TextWidth(ticks[i - 1].label, kTextSize) / 2 + TextWidth(ticks[i].label, kTextSize) / 2;
+    if (width > room) return false;
+  }
+  return true;
+}
+
+int WantedX(const Frame& frame, const Scale& scale) {
+  int wanted = std::max(kLeastTicks, static_cast<int>(frame.width / kTickRoomX));
+  while (wanted > 1 && !Fit(scale.Ticks(wanted), scale)) --wanted;
+  return wanted;
 }
 int WantedY(const Frame& frame) {
   return std::max(kLeastTicks, static_cast<int>(frame.height / kTickRoomY));
+}
+
+std::string Titled(const std::string& title, const std::string& base, double width) {
+  return Shorten(title, kTextSize, width - TextWidth(base, kTextSize)) + base;
 }
 
 Polyline Diamond(Point at, double radius) {
@@ -77,7 +96,7 @@ void EqualUnits(const Frame& frame, Range* x, Range* y) {
 void DrawGround(const Frame& frame, const Axes& axes, Svg* svg) {
   svg->Rectangle({frame.left, frame.top}, frame.width, frame.height, "plot");
   std::vector<Polyline> lines;
-  for (const Tick& tick : axes.x.Ticks(WantedX(frame))) {
+  for (const Tick& tick : axes.x.Ticks(WantedX(frame, axes.x))) {
     const double x = axes.x(tick.value);
     lines.push_back({{x, frame.top}, {x, frame.bottom()}});
   }
@@ -92,7 +111,7 @@ void DrawFrame(const Frame& frame, const Axes& axes, bool x_ticks, Svg* svg) {
   std::vector<Polyline> lines{
       {{frame.left, frame.top}, {frame.left, frame.bottom()}, {frame.right(), frame.bottom()}}};
   double widest = 0;
-  for (const Tick& tick : axes.x.Ticks(WantedX(frame))) {
+  for (const Tick& tick : axes.x.Ticks(WantedX(frame, axes.x))) {
     const double x = axes.x(tick.value);
     lines.push_back({{x, frame.bottom()}, {x, frame.bottom() + kTickLength}});
     if (x_ticks) svg->Text({x, frame.bottom() + 20}, "soft", "middle", tick.label);
@@ -106,12 +125,12 @@ void DrawFrame(const Frame& frame, const Axes& axes, bool x_ticks, Svg* svg) {
   svg->Lines(lines, "axis");
   if (x_ticks) {
     svg->Text({frame.left + frame.width / 2, frame.bottom() + 42}, "text", "middle",
-              Shorten(axes.x_title, kTextSize, frame.width));
+              Titled(axes.x_title, axes.x.Base(WantedX(frame, axes.x)), frame.width));
   }
   const double title_x =
       std::max(16.0, std::min(frame.left - 46, frame.left - kTickLength - widest - 21));
   svg->TextUpwards({title_x, frame.top + frame.height / 2}, "text",
-                   Shorten(axes.y_title, kTextSize, frame.height + 20));
+                   Titled(axes.y_title, axes.y.Base(WantedY(frame)), frame.height + 20));
 }
 
 void DrawLegend(Point corner, double width, const std::vector<LegendEntry>& entries, Svg* svg) {

@@ -12,6 +12,10 @@ namespace {
 
 constexpr double kMostPlain = 1e6;
 constexpr int kMostDecimals = 4;
+// Labels of more steps from 0 would be too long: "100,000.5", "1.0005×10⁶".
+constexpr double kMostStepsPlain = 1e5;
+constexpr double kMostSteps = 1e3;
+constexpr double kMostPlainBase = 1e12;
 // What a double holds.
 constexpr int kMostDigits = 15;
 
@@ -39,6 +43,17 @@ double RoundUp(double step) {
     if (digit * power >= step * (1 - 1e-9)) return digit * power;
   return 10 * power;
 }
+
+double StepOf(Range range, int wanted) { return RoundUp(range.size() / std::max(1, wanted)); }
+
+int DecimalsOf(double step) { return -static_cast<int>(std::floor(std::log10(step) + 1e-9)); }
+
+bool IsPlain(Range range, int decimals) {
+  return decimals <= kMostDecimals && std::max(std::abs(range.lo), std::abs(range.hi)) < kMostPlain;
+}
+
+// A power of ten that is no multiple's step of ticks: the ticks are multiples away.
+double BaseUnit(Range range) { return std::pow(10, std::ceil(std::log10(range.size()))); }
 
 std::string PowerLabel(double value) {
   const int exponent = static_cast<int>(std::floor(std::log10(value) + 1e-9));
@@ -72,17 +87,26 @@ std::string TickLabel(double value, int decimals) {
   return absl::StrCat(sign, factor, "×10", Superscript(exponent));
 }
 
+double BaseOf(Range range, int wanted) {
+  const double step = StepOf(range, wanted);
+  const double steps = std::max(std::abs(range.lo), std::abs(range.hi)) / step;
+  if (steps < (IsPlain(range, DecimalsOf(step)) ? kMostStepsPlain : kMostSteps)) return 0;
+  const double unit = BaseUnit(range);
+  return std::round(range.middle() / unit) * unit;
+}
+
 std::vector<Tick> LinearTicks(Range range, int wanted) {
-  const double step = RoundUp(range.size() / std::max(1, wanted));
-  const int decimals = -static_cast<int>(std::floor(std::log10(step) + 1e-9));
-  const bool plain =
-      decimals <= kMostDecimals && std::max(std::abs(range.lo), std::abs(range.hi)) < kMostPlain;
+  const double step = StepOf(range, wanted);
+  const int decimals = DecimalsOf(step);
+  const double base = BaseOf(range, wanted);
+  const bool plain = IsPlain({range.lo - base, range.hi - base}, decimals);
   std::vector<Tick> ticks;
   const double first = std::ceil(range.lo / step - 1e-9);
   const double last = std::floor(range.hi / step + 1e-9);
   for (double i = first; i <= last; ++i) {
     const double value = i == 0 ? 0 : i * step;
-    ticks.push_back({value, TickLabel(value, plain ? std::max(0, decimals) : decimals)});
+    const double away = base == 0 ? value : (i - std::round(base / step)) * step;
+    ticks.push_back({value, TickLabel(away, plain ? std::max(0, decimals) : decimals)});
   }
   return ticks;
 }
@@ -103,6 +127,17 @@ std::vector<Tick> LogTicks(Range range, int wanted) {
     }
   }
   return ticks;
+}
+
+std::string Scale::Base(int wanted) const {
+  const double base = logarithmic_ ? 0 : BaseOf(range_, wanted);
+  if (base == 0) return "";
+  const int decimals = DecimalsOf(BaseUnit(range_));
+  const double size = std::abs(base);
+  const bool plain = size < kMostPlainBase && decimals <= 2 * kMostDecimals;
+  return absl::StrCat(base > 0 ? " − " : " + ",
+                      plain ? Grouped(absl::StrFormat("%.*f", std::max(0, decimals), size))
+                            : TickLabel(size, decimals));
 }
 
 double Scale::operator()(double value) const {

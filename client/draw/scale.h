@@ -27,8 +27,11 @@ struct Tick {
 };
 
 // At most about `wanted` of them, at multiples of 1, 2 or 5 times a power of ten, all with the same
-// number of decimals.
+// number of decimals. Labelled with how far they are from BaseOf, where that is not 0.
 std::vector<Tick> LinearTicks(Range range, int wanted);
+// A round figure near a range that is short and far from 0, where ticks would need many digits to
+// be told apart: 1,000,000 for one from 999,997 to 1,000,004. Else 0.
+double BaseOf(Range range, int wanted);
 // At powers of ten; over less than two of them at 2 and 5 times those, too.
 std::vector<Tick> LogTicks(Range range, int wanted);
 // "12,000", "−0.05", "2×10⁶"; `decimals` below 0: a step of that power of ten, so "500,000" at -5
@@ -44,6 +47,8 @@ class Scale {
 
   double operator()(double value) const;
   Range range() const { return range_; }
+  // What is to be said of a title beside such ticks: " − 1,000,000"; mostly nothing.
+  std::string Base(int wanted) const;
   std::vector<Tick> Ticks(int wanted) const {
     return logarithmic_ ? LogTicks(range_, wanted) : LinearTicks(range_, wanted);
   }

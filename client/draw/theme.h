@@ -23,6 +23,7 @@ inline constexpr char kStyles[] = R"(
 .unlabelled { fill: #7b8794; stroke: #ffffff; stroke-width: 0.8 }
 .positive-side { fill: #0067a5; fill-opacity: 0.13 } .negative-side { fill: #c2500a; fill-opacity: 0.13 }
 .wrong { fill: none; stroke: #1f2933; stroke-width: 1.8 }
+.wrong-of-many { fill: none; stroke: #1f2933; stroke-width: 0.9 }
 .positive-line { stroke: #0067a5; stroke-width: 1.3 } .negative-line { stroke: #c2500a; stroke-width: 1.3; stroke-dasharray: 7 3 }
 .positive-tick { stroke: #0067a5; stroke-width: 2.4 } .negative-tick { stroke: #c2500a; stroke-width: 2.4 }
 .region { fill: #2f7d4f; fill-opacity: 0.28; stroke: #2f7d4f; stroke-width: 1 }
@@ -38,7 +39,7 @@ path { stroke-linejoin: round; stroke-linecap: butt }
 .positive { fill: #58b4f0; stroke: #0d1117 } .negative { fill: #f5923e; stroke: #0d1117 }
 .unlabelled { fill: #8b96a1; stroke: #0d1117 }
 .positive-side { fill: #58b4f0; fill-opacity: 0.18 } .negative-side { fill: #f5923e; fill-opacity: 0.18 }
-.wrong { stroke: #e6edf3 }
+.wrong { stroke: #e6edf3 } .wrong-of-many { stroke: #e6edf3 }
 .positive-line { stroke: #58b4f0 } .negative-line { stroke: #f5923e }
 .positive-tick { stroke: #58b4f0 } .negative-tick { stroke: #f5923e }
 .region { fill: #57c785; fill-opacity: 0.28; stroke: #57c785 }

@@ -52,6 +52,19 @@ void DrawLines(const WeightsPicture& picture, int label, const Window& window, c
   svg->Lines(ticks, label > 0 ? "positive-tick" : "negative-tick");
 }
 
+// Where all are right, or why that is nowhere.
+void AddRegion(const WeightsPicture& picture, bool region, std::vector<LegendEntry>* entries) {
+  if (picture.examples.empty()) return;
+  if (region) return entries->push_back({Mark::kArea, "region", "all are right"});
+  entries->push_back({Mark::kNone, "", "nowhere here all are right"});
+  const auto lost =
+      std::count_if(picture.examples.begin(), picture.examples.end(),
+                    [](const auto& example) { return example.Fixed() && example.wrong; });
+  if (lost == 0) return;
+  entries->push_back({Mark::kNone, "", absl::StrCat(lost, lost == 1 ? " is" : " are", " wrong")});
+  entries->push_back({Mark::kNone, "", "whatever these weights are"});
+}
+
 std::vector<LegendEntry> Legend(const WeightsPicture& picture, bool region) {
   std::vector<LegendEntry> entries{{Mark::kDot, "weights", "the model's weights"}};
   const auto any = [&](int label) {
@@ -64,11 +77,7 @@ std::vector<LegendEntry> Legend(const WeightsPicture& picture, bool region) {
     entries.push_back({Mark::kNone, "", "a line an example, its tick"});
     entries.push_back({Mark::kNone, "", "to where it is right"});
   }
-  if (region) {
-    entries.push_back({Mark::kArea, "region", "all are right"});
-  } else if (!picture.examples.empty()) {
-    entries.push_back({Mark::kNone, "", "nowhere here all are right"});
-  }
+  AddRegion(picture, region, &entries);
   if (picture.examples.size() > kMostLines) {
     entries.push_back({Mark::kNone, "",
                        absl::StrCat("the nearest ", kMostLines, " of ", picture.examples.size())});
@@ -122,7 +131,9 @@ Window WindowFor(const WeightsPicture& picture) {
 Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Window& window) {
   Polyline region = window.Corners();
   for (const WeightsPicture::Example& example : examples) {
-    region = Clip(region, example.right);
+    // Whether a score of 0 is right is for the model to say.
+    if (example.Fixed() && example.wrong) return {};
+    if (!example.Fixed()) region = Clip(region, example.right);
     if (region.empty()) break;
   }
   // A line or a point is no region: on its border some example has a score of 0.

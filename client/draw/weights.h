@@ -14,6 +14,11 @@ struct WeightsPicture {
   struct Example {
     HalfPlane right;
     int label = 0;
+    // The model's answer to it is another.
+    bool wrong = false;
+
+    // These two weights decide nothing of it: it is right or wrong, as it is, wherever they are.
+    bool Fixed() const { return right.a == 0 && right.b == 0; }
   };
 
   std::string title;
@@ -37,7 +42,8 @@ std::string Draw(const WeightsPicture& picture);
 // A window around the origin and the weights.
 Window WindowFor(const WeightsPicture& picture);
 
-// The part of the window whose weights get every example right; empty if there is none.
+// The part of the window whose weights get every example right; empty if there is none, as where
+// an example is wrong that has neither of the two features.
 // O(examples x corners).
 Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Window& window);
 

@@ -69,9 +69,10 @@ void Progress::AddAnalysis(const AnalysisRecord& analysis) {
   if (analysis.separability == Separability::kNotSeparable) counters_.analysis_not_separable = true;
 }
 
-void Progress::AddAdoption() {
+void Progress::AddAdoption(uint64_t revision) {
   ++counters_.updates;
   ++counters_.adoptions;
+  counters_.adopted_revision = revision;
   counters_.streak = 0;
 }
 

@@ -81,6 +81,8 @@ struct Counters {
   bool analysis_not_separable = false;
   // Updates that put other weights in the place of those learned.
   uint64_t adoptions = 0;
+  // What the latest of them made; 0 with adoptions: not known.
+  uint64_t adopted_revision = 0;
   // Of a composition: what its components answered the latest example from, and how often that was
   // another than before.
   std::optional<uint64_t> components;
@@ -152,7 +154,7 @@ class Progress {
   void AddRecovered(uint64_t examples) { counters_.examples += examples; }
   void AddAnalysis(const AnalysisRecord& analysis);
   // An update that put other weights in the place of those learned.
-  void AddAdoption();
+  void AddAdoption(uint64_t revision);
 
   const Counters& counters() const { return counters_; }
   // Of the windows, approximately.

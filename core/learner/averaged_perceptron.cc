@@ -51,6 +51,12 @@ std::optional<double> AveragedPerceptron::AnswerWeight(uint32_t index, uint64_t 
   return linear().weights[index] - Share(age) * late_.weights[index];
 }
 
+std::optional<double> AveragedPerceptron::AnswerShare(const PastUpdate& update,
+                                                      uint64_t age) const {
+  const double part = 1 - Share(age) * Since(update.target.age);
+  return part * *Perceptron::AnswerShare(update, age);
+}
+
 void AveragedPerceptron::Adopt(const Row& weights, float offset_weight, uint64_t age) {
   LinearLearner::Adopt(weights, offset_weight, age);
   const size_t size = late_.weights.size();

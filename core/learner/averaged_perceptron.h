@@ -30,6 +30,8 @@ class AveragedPerceptron final : public Perceptron {
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
+  // As long as it has been part of the average.
+  std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   // The average begins with them.
   void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;

@@ -36,6 +36,11 @@ void BatchPerceptron::Update(const Row& row, const Target& target, const Judgeme
   sum_.Add(target.label * target.weight, row, offset_value());
 }
 
+std::optional<double> BatchPerceptron::AnswerShare(const PastUpdate& update, uint64_t age) const {
+  if (waiting_ > 0 && update.target.age >= first_age_) return 0;
+  return step_size_ * *LinearLearner::AnswerShare(update, age);
+}
+
 bool BatchPerceptron::BatchIsFull(uint64_t age) const {
   return waiting_ > 0 && mini_batch_ > 0 && age / mini_batch_ > first_age_ / mini_batch_;
 }

@@ -31,6 +31,8 @@ class BatchPerceptron final : public LinearLearner {
 
   bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  // None of what waits.
+  std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   // A batch may be under way.
   bool CanAdopt() const override { return false; }
   bool BatchWaits() const override { return waiting_ > 0; }

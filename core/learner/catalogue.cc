@@ -10,6 +10,7 @@
 #include "core/learner/multiclass_averaged_perceptron.h"
 #include "core/learner/multiclass_passive_aggressive.h"
 #include "core/learner/multiclass_perceptron.h"
+#include "core/learner/multiclass_pocket.h"
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/pocket.h"
@@ -52,6 +53,7 @@ constexpr CatalogueEntry kCatalogue[] = {
      .counts_examples = true,
      .takes_weights = true,
      .make = &Make<Pocket>,
+     .make_multiclass = &Make<MulticlassPocket>,
      .answers_otherwise = true},
     {.kind = LearnerKind::kMarginPerceptron,
      .name = "margin-perceptron",
@@ -60,7 +62,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .convergence_theorem = false,
      .counts_examples = false,
      .takes_weights = false,
-     .make = &Make<MarginPerceptron>},
+     .make = &Make<MarginPerceptron>,
+     .no_past = "each update scales all earlier ones, by norms that are not kept"},
     {.kind = LearnerKind::kPassiveAggressive,
      .name = "passive-aggressive",
      .summary = "passive-aggressive: the least change that makes an example right with margin 1",
@@ -96,7 +99,8 @@ constexpr CatalogueEntry kCatalogue[] = {
      .counts_examples = false,
      .takes_weights = false,
      .make = &Make<Arow>,
-     .make_multiclass = &Make<MulticlassArow>},
+     .make_multiclass = &Make<MulticlassArow>,
+     .no_past = "an update moves each feature by a confidence of its own, which is not kept"},
     {.kind = LearnerKind::kLogisticRegression,
      .name = "logistic-regression",
      .summary = "logistic regression: answers with probabilities, learns from every example",
@@ -123,6 +127,7 @@ constexpr CatalogueEntry kCatalogue[] = {
      .takes_weights = true,
      .make = &Make<VotedPerceptron>,
      .form = Form::kVotes,
+     .no_past = "its score is a share of votes",
      .answers_otherwise = true},
     {.kind = LearnerKind::kKernelPerceptron,
      .name = "kernel-perceptron",

@@ -54,6 +54,9 @@ struct CatalogueEntry {
   std::unique_ptr<Learner> (*make_multiclass)(const LearnerSettings& settings,
                                               size_t size) = nullptr;
   Form form = Form::kLinear;
+  // Why its answer cannot be told by past updates (Learner::AnswerShare and AnswerTerms); empty: it
+  // can.
+  absl::string_view no_past = "";
   // It answers with other weights than those it learns with: what is known of these, a run of right
   // answers or a pass without a change, is not known of its answers.
   bool answers_otherwise = false;

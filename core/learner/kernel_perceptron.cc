@@ -107,6 +107,21 @@ void KernelPerceptron::ShrinkAndForget() {
 
 double KernelPerceptron::Answer(const Row& row, uint64_t /*age*/) const { return Score(row); }
 
+// Every update is one more row, and the oldest go first.
+std::vector<AnswerTerm> KernelPerceptron::AnswerTerms(const Row& row) const {
+  const Kernel::Example example(row);
+  std::vector<AnswerTerm> terms;
+  terms.reserve(rows_.size());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const double share = rows_.coefficient(i);
+    const double similarity = kernel_(example, rows_.row(i), squared_norms_[i]);
+    // Shares that shrank to 0 keep their sign.
+    terms.push_back(
+        {rows_.size() - 1 - i, std::signbit(share) ? -1 : 1, similarity, share * similarity});
+  }
+  return terms;
+}
+
 double KernelPerceptron::answer_squared_norm(uint64_t /*age*/) const { return squared_norm(); }
 
 Hypothesis KernelPerceptron::AnswerHypothesis(uint64_t /*age*/) const { return {}; }

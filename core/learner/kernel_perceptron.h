@@ -40,6 +40,7 @@ class KernelPerceptron final : public Learner {
   bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
   double Answer(const Row& row, uint64_t age) const override;
+  std::vector<AnswerTerm> AnswerTerms(const Row& row) const override;
   double answer_squared_norm(uint64_t age) const override;
   // Nothing: it has no weights.
   Hypothesis AnswerHypothesis(uint64_t age) const override;

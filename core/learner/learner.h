@@ -67,6 +67,23 @@ struct LearnerStateView {
 
 class Multiclass;
 
+// An update as a model retains it: the example, what it was to teach, and its score before.
+struct PastUpdate {
+  Row row;
+  Target target;
+  double score = 0;
+};
+
+// What one update's example contributes to an answer, of learners that keep their examples.
+struct AnswerTerm {
+  // How many updates came after it.
+  uint64_t updates_since = 0;
+  int32_t label = 0;
+  // K(x_i, x).
+  double similarity = 0;
+  double contribution = 0;
+};
+
 // A linear hypothesis, by feature: s = weights . x + offset.
 struct Hypothesis {
   FloatArray weights;
@@ -137,6 +154,17 @@ class Learner {
   virtual std::optional<double> AnswerWeight(uint32_t /*index*/, uint64_t /*age*/) const {
     return std::nullopt;
   }
+
+  // How much of a past update's (x_i, b) the answer's weights have: 0 if it did not come to be part
+  // of them. Answer is what the weights it started from, or adopted last, make of the row, plus the
+  // sum of this times x_i . x + b^2 over the updates since, but for float32's rounding. Absent: not
+  // known; always so if the learner's entry in the catalogue says why. O(row.size).
+  virtual std::optional<double> AnswerShare(const PastUpdate& /*update*/, uint64_t /*age*/) const {
+    return std::nullopt;
+  }
+  // Of a learner that keeps its examples: the terms whose sum Answer is, the oldest first. As long
+  // as Answer takes.
+  virtual std::vector<AnswerTerm> AnswerTerms(const Row& /*row*/) const { return {}; }
 
   // Whether it can take weights from elsewhere in the place of those it learned.
   virtual bool CanAdopt() const { return false; }

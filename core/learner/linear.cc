@@ -120,6 +120,11 @@ std::optional<double> LinearLearner::AnswerWeight(uint32_t index, uint64_t /*age
   return linear_.weights[index];
 }
 
+std::optional<double> LinearLearner::AnswerShare(const PastUpdate& update, uint64_t /*age*/) const {
+  const Target& target = update.target;
+  return target.label * Step(update.row, target.label * update.score, target.weight);
+}
+
 void LinearLearner::Adopt(const Row& weights, float offset_weight, uint64_t /*age*/) {
   std::fill(linear_.weights.begin(), linear_.weights.end(), 0.0F);
   linear_.squared_norm = CompensatedSum();

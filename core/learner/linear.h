@@ -50,6 +50,8 @@ class LinearLearner : public Learner {
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
+  // The step: nothing later scales it.
+  std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   bool CanAdopt() const override { return true; }
   void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;

@@ -73,31 +73,8 @@ bool MulticlassLinear::IsWrong(double margin, int32_t predicted, int32_t label) 
 }
 
 Judgement MulticlassLinear::Judge(const Row& row, int32_t label) const {
-  Judgement judgement;
-  judgement.predicted = -1;
-  // Of a new class: its weights are zero.
-  double own = 0;
-  double greatest = 0;
-  double rival = 0;
-  for (size_t k = 0; k < weights_.size(); ++k) {
-    if (!known_[k]) continue;
-    const double score = ScoreOf(k, row);
-    const auto number = static_cast<int32_t>(k);
-    if (judgement.predicted < 0 || score > greatest) {
-      judgement.predicted = number;
-      greatest = score;
-    }
-    if (number == label) {
-      own = score;
-    } else if (judgement.rival < 0 || score > rival) {
-      judgement.rival = number;
-      rival = score;
-    }
-  }
-  judgement.score = judgement.rival < 0 ? kInfinity : own - rival;
-  const bool is_new = !HasClass(label);
-  judgement.mistake = is_new || IsWrong(judgement.score, judgement.predicted, label);
-  judgement.update = is_new || Moves(judgement.score, judgement.mistake);
+  Judgement judgement = JudgeBy([&](size_t k) { return ScoreOf(k, row); }, label);
+  judgement.update = !HasClass(label) || Moves(judgement.score, judgement.mistake);
   judgement.loss = Loss(judgement.score);
   return judgement;
 }

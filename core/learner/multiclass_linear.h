@@ -12,6 +12,7 @@
 //             Multiclass Problems, JMLR 3, 2003, section 4
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "core/learner/linear.h"
@@ -69,6 +70,9 @@ class MulticlassLinear : public Learner, public Multiclass {
   double ScoreOf(size_t number, const Row& row) const {
     return weights_[number].Score(row, offset_value_);
   }
+  // The judgement by each class's score, without update and loss.
+  template <typename ScoreOfClass>
+  Judgement JudgeBy(const ScoreOfClass& score_of, int32_t label) const;
   bool IsWrong(double margin, int32_t predicted, int32_t label) const;
   // ||x||^2 + b^2.
   double AugmentedSquaredNorm(const Row& row) const;
@@ -96,5 +100,33 @@ class MulticlassLinear : public Learner, public Multiclass {
   std::vector<LinearWeights> weights_;
   std::vector<bool> known_;
 };
+
+template <typename ScoreOfClass>
+Judgement MulticlassLinear::JudgeBy(const ScoreOfClass& score_of, int32_t label) const {
+  Judgement judgement;
+  judgement.predicted = -1;
+  // Of a new class: its weights are zero.
+  double own = 0;
+  double greatest = 0;
+  double rival = 0;
+  for (size_t k = 0; k < weights_.size(); ++k) {
+    if (!known_[k]) continue;
+    const double score = score_of(k);
+    const auto number = static_cast<int32_t>(k);
+    if (judgement.predicted < 0 || score > greatest) {
+      judgement.predicted = number;
+      greatest = score;
+    }
+    if (number == label) {
+      own = score;
+    } else if (judgement.rival < 0 || score > rival) {
+      judgement.rival = number;
+      rival = score;
+    }
+  }
+  judgement.score = judgement.rival < 0 ? std::numeric_limits<double>::infinity() : own - rival;
+  judgement.mistake = !HasClass(label) || IsWrong(judgement.score, judgement.predicted, label);
+  return judgement;
+}
 
 }  // namespace perceptrond

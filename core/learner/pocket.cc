@@ -11,6 +11,7 @@ void Pocket::Update(const Row& row, const Target& target, const Judgement& judge
   if (Wins(run)) {
     pocket_ = linear();
     best_run_ = run;
+    pocket_end_ = target.age;
   }
   Perceptron::Update(row, target, judgement);
   run_start_ = target.age + 1;
@@ -55,10 +56,17 @@ std::optional<double> Pocket::AnswerWeight(uint32_t index, uint64_t age) const {
   return Best(age).weights[index];
 }
 
+std::optional<double> Pocket::AnswerShare(const PastUpdate& update, uint64_t age) const {
+  const bool present = &Best(age) == &linear();
+  if (!present && best_run_ > 0 && pocket_end_ == 0) return std::nullopt;
+  return present || update.target.age < pocket_end_ ? Perceptron::AnswerShare(update, age) : 0;
+}
+
 void Pocket::Adopt(const Row& weights, float offset_weight, uint64_t age) {
   LinearLearner::Adopt(weights, offset_weight, age);
   pocket_ = linear();
   best_run_ = 0;
+  pocket_end_ = 0;
   run_start_ = age;
 }
 
@@ -73,6 +81,8 @@ LearnerStateView Pocket::State() const {
   Append(static_cast<double>(best_run_), state);
   Append(static_cast<double>(run_start_), state);
   Append(kept_, state);
+  // Left out at 0; journals of before it was kept have none.
+  if (pocket_end_ > 0) Append(static_cast<double>(pocket_end_), state);
   return state;
 }
 
@@ -83,10 +93,12 @@ bool Pocket::Restore(LearnerState state) {
   const uint64_t best_run = reader.Count();
   const uint64_t run_start = reader.Count();
   RowStore kept = reader.Rows(ratchet_);
-  if (!reader.Done()) return false;
+  const uint64_t pocket_end = reader.HasMoreScalars() ? reader.Count() : 0;
+  if (!reader.Done() || (pocket_end > 0 && best_run == 0)) return false;
   linear() = std::move(weights);
   pocket_ = std::move(pocket);
   best_run_ = best_run;
+  pocket_end_ = pocket_end;
   run_start_ = run_start;
   kept_ = std::move(kept);
   Compare();

@@ -34,6 +34,8 @@ class Pocket final : public Perceptron {
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
+  // None of what came after the weights in the pocket.
+  std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   // The pocket holds them too, without a run.
   void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
@@ -57,6 +59,9 @@ class Pocket final : public Perceptron {
   LinearWeights pocket_;
   // Correct answers in a row that the pocket had.
   uint64_t best_run_ = 0;
+  // How many examples had been judged when the pocket's weights gave way: the updates before it
+  // made them. 0: none did, or, after a run, it is not known.
+  uint64_t pocket_end_ = 0;
   // How many examples had been judged when the present weights came to be.
   uint64_t run_start_ = 0;
   // The examples kept; coefficients: their labels. Without ratchet none.

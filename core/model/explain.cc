@@ -58,10 +58,12 @@ absl::Status Model::CheckExplains() const {
         "\" tells several classes apart and has a score for each: predict with all_scores shows "
         "them, and the weights of each class are in the model's view of weights"));
   }
-  const CatalogueEntry& learner = FindLearner(settings_.learner.kind);
-  if (learner.form == Form::kLinear) return absl::OkStatus();
-  return not_linear(absl::StrCat("the scores of \"", name_,
-                                 "\" are no sums over features: its learner is ", learner.name));
+  const CatalogueEntry& rule = FindLearner(settings_.learner.kind);
+  if (rule.form != Form::kVotes) return absl::OkStatus();
+  return not_linear(
+      absl::StrCat("the scores of \"", name_,
+                   "\" are no sums, neither over features nor over past mistakes: its learner is ",
+                   rule.name, ", and ", rule.no_past));
 }
 
 absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
@@ -77,8 +79,10 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> r
   const uint64_t age = Age();
   if (absl::Status status = CheckExplains(); !status.ok()) return status;
   mapper.Resolve(dictionary_);
-  const RetainedExamples retained =
-      IsSumOfMistakes(settings_.learner) ? ledger_.retention().Copy() : RetainedExamples();
+  const std::vector<RetainedUpdate> updates = ledger_.retention().CopyUpdates();
+  const PastOfModel past{*learner_, settings_.learner,          age,
+                         revision_, ledger_.adopted_revision(), ledger_.retention().keeps_updates(),
+                         updates};
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (!refused.empty() && refused.front().row == i) {
       outcome.refused.push_back(refused.front());
@@ -90,9 +94,7 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> r
       return absl::OkStatus();
     }
     outcome.explanations.push_back(ExplainRow(mapper, i, age, max_features));
-    if (!IsSumOfMistakes(settings_.learner)) continue;
-    ExplainByMistakes(settings_.learner, retained.updates, revision_, mapper.Map(i), max_features,
-                      outcome.explanations.back());
+    ExplainByMistakes(past, mapper.Map(i), max_features, outcome.explanations.back());
   }
   return absl::OkStatus();
 }
@@ -101,6 +103,12 @@ Explanation Model::ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max
   Explanation explanation;
   explanation.score = learner_->Answer(mapper.Map(i), age);
   explanation.label = learner_->Predict(explanation.score);
+  const CatalogueEntry& rule = FindLearner(settings_.learner.kind);
+  if (rule.form != Form::kLinear) {
+    explanation.contributions_absent =
+        absl::StrCat("the score of a ", rule.name, " is no sum over features");
+    return explanation;
+  }
   explanation.offset = learner_->Answer(Row{kNoIndices, nullptr, 0}, age);
   std::vector<FeaturePart> parts;
   mapper.Parts(i, settings_.space, parts);

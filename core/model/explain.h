@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/features/feature_part.h"
@@ -20,7 +22,7 @@ struct Contribution {
 struct PastMistake {
   uint64_t revision = 0;
   int32_t label = 0;
-  // x_i . x + b^2.
+  // x_i . x + b^2, or the kernel's K(x_i, x).
   double similarity = 0;
   double contribution = 0;
 };
@@ -35,11 +37,19 @@ struct Explanation {
   // The sum of those that are left out, and how many they are.
   double rest = 0;
   uint32_t rest_features = 0;
-  // The same by past mistakes, of learners whose weights are their sum; see explain_mistakes.h.
+  // Why there are none; empty: there are, if any is not zero.
+  std::string contributions_absent;
+  // The same by past mistakes, of learners whose answer is their sum; see explain_mistakes.h.
   std::vector<PastMistake> mistakes;
   double other_mistakes = 0;
   uint32_t other_mistakes_count = 0;
   bool mistakes_complete = false;
+  // What the weights contribute that it started from or, if the revision is above 0, adopted then;
+  // absent: they are zero, or what they contribute is not known.
+  std::optional<double> origin;
+  uint64_t origin_revision = 0;
+  // Why there are none; empty: there are, if there were any.
+  std::string mistakes_absent;
 };
 
 struct ExplainOutcome {

@@ -161,7 +161,8 @@ void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, con
   Move(tally, producer, rows, update.revision - 1);
   retention_.Add(offers.candidates, offers.names);
   if (update.retained != nullptr)
-    retention_.AddUpdate({update.retained, update.revision, update.weight, update.score});
+    retention_.AddUpdate(
+        {update.retained, update.revision, update.weight, update.score, update.age});
   storage::UpdateRecord& record = OpenRecord(update);
   AppendRow(record, update);
   records_bytes_ += MemoryOf(update);
@@ -172,7 +173,7 @@ void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, con
 
 void Ledger::AddAdoption(const Update& update, float offset_weight) {
   MutexLock lock(&mutex_);
-  progress_.AddAdoption();
+  progress_.AddAdoption(update.revision);
   storage::UpdateRecord& record = records_.emplace_back();
   record.set_first_revision(update.revision);
   record.set_adopted(true);
@@ -275,6 +276,13 @@ JournalEntry Ledger::Cut() {
 uint64_t Ledger::examples() {
   MutexLock lock(&mutex_);
   return progress_.counters().examples;
+}
+
+std::optional<uint64_t> Ledger::adopted_revision() {
+  MutexLock lock(&mutex_);
+  const Counters& counters = progress_.counters();
+  const bool known = counters.adoptions == 0 || counters.adopted_revision > 0;
+  return known ? std::optional(counters.adopted_revision) : std::nullopt;
 }
 
 std::optional<uint64_t> Ledger::components() {

@@ -77,6 +77,8 @@ class Ledger {
   const Retention& retention() const { return retention_; }
   // Examples judged.
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The revision of the latest adoption, 0 if there was none; absent: it is not known.
+  std::optional<uint64_t> adopted_revision() ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a composition: see Counters::components.
   std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, updates that wait, the window: approximately. O(1).

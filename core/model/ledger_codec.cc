@@ -156,6 +156,7 @@ storage::Counters ToStorage(const Counters& counters) {
     stored.set_analysis_ceiling(counters.analysis_ceiling);
   stored.set_analysis_not_separable(counters.analysis_not_separable);
   stored.set_adoptions(counters.adoptions);
+  stored.set_adopted_revision(counters.adopted_revision);
   if (counters.components.has_value()) stored.set_components(*counters.components);
   stored.set_component_changes(counters.component_changes);
   return stored;
@@ -194,6 +195,7 @@ Counters FromStorage(const storage::Counters& stored) {
   if (stored.has_analysis_ceiling()) counters.analysis_ceiling = stored.analysis_ceiling();
   counters.analysis_not_separable = stored.analysis_not_separable();
   counters.adoptions = stored.adoptions();
+  counters.adopted_revision = stored.adopted_revision();
   if (stored.has_components()) counters.components = stored.components();
   counters.component_changes = stored.component_changes();
   return counters;

@@ -257,7 +257,7 @@ class Model {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether it may answer: not closed, and at least at that revision.
   absl::Status CheckAnswers(uint64_t min_revision) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // FAILED_PRECONDITION (NOT_LINEAR): its score is not one sum over features.
+  // FAILED_PRECONDITION (NOT_LINEAR): its score is no one sum, over features or past mistakes.
   absl::Status CheckExplains() const;
   Explanation ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);

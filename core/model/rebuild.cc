@@ -176,7 +176,8 @@ absl::Status Model::ReplayUpdate(const storage::UpdateRecord& record, const Batc
   learner_->Update(row, target, judgement);
   ++revision_;
   RetainReplayed({std::make_shared<const RetainedRow>(SeenExample{row, label, {}}), revision_,
-                  batch.weight(i), Saturate(judgement.score)});
+                  batch.weight(i), Saturate(judgement.score),
+                  counts ? std::optional(target.age) : std::nullopt});
   return absl::OkStatus();
 }
 

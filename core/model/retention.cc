@@ -84,6 +84,11 @@ RetainedExamples Retention::Copy() const {
   return copy;
 }
 
+std::vector<RetainedUpdate> Retention::CopyUpdates() const {
+  ReaderMutexLock lock(&mutex_);
+  return {updates_.begin(), updates_.end()};
+}
+
 size_t Retention::memory_bytes() const { return Standing().memory_bytes; }
 
 size_t Retention::unsaved_bytes() const {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct RetainedUpdate {
   float weight = 1;
   // Before it was learned.
   float score = 0;
+  // Examples judged before it, of learners that count them (CatalogueEntry::counts_examples).
+  std::optional<uint64_t> age = std::nullopt;
 };
 
 // What is kept, in numbers.
@@ -91,6 +94,8 @@ class Retention {
 
   RetentionStanding Standing() const ABSL_LOCKS_EXCLUDED(mutex_);
   RetainedExamples Copy() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of them the updates.
+  std::vector<RetainedUpdate> CopyUpdates() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the sample, what came since the last snapshot.
   size_t unsaved_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -55,6 +55,7 @@ storage::Retained ToStorage(const RetainedExamples& examples) {
     row.set_revision(update.revision);
     row.set_weight(update.weight);
     row.set_score(update.score);
+    if (update.age.has_value()) row.set_age(*update.age);
   }
   for (const auto& [hash, row] : examples.sample) Write(*row, *stored.add_rows());
   if (examples.hash_limit != ~uint64_t{0}) stored.set_hash_limit(examples.hash_limit);
@@ -70,7 +71,9 @@ absl::StatusOr<RetainedExamples> FromStorage(const storage::Retained& stored,
     if (!Fits(one, shape)) return absl::DataLossError("a retained example contradicts itself");
     RetainedRowPtr row = Read(one);
     if (one.revision() > 0) {
-      examples.updates.push_back({std::move(row), one.revision(), one.weight(), one.score()});
+      RetainedUpdate& update = examples.updates.emplace_back();
+      update = {std::move(row), one.revision(), one.weight(), one.score(), std::nullopt};
+      if (one.has_age()) update.age = one.age();
       continue;
     }
     const uint64_t hash = std::min(HashOf(row->Seen(unknown), names), ~uint64_t{0} - 1);

@@ -52,6 +52,9 @@ std::vector<Contender> Contenders() {
   return {
       {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperMulticlassPerceptron>()},
       {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperMulticlassAveraged>()},
+      {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{0})},
+      {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{1000}),
+       [](v1::Learner& learner) { learner.set_ratchet_examples(1000); }, " (ratchet over 1000)"},
       {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
       {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperMulticlassPassiveAggressive>(1, 0.1),
        c, " (C = 0.1)"},

@@ -32,6 +32,14 @@ expect 2 'excludes' create m --dimension 4 --named
 expect 2 'text' list -o yaml
 expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
 expect 2 'say what to change' update m
+# 0 is no way to leave them out.
+expect 2 'fourier.*not in range' create m --dimension 2 --fourier 0 --gamma 1
+expect 2 'fourier.*not in range' create m --dimension 2 --fourier 1048577 --gamma 1
+expect 2 'polynomial.*not in range' create m --dimension 2 --polynomial 0
+expect 2 'polynomial.*not in range' create m --dimension 2 --polynomial 5
+expect 2 'classes.*not in range' create m --dimension 2 --classes 0
+expect 2 'classes.*not in range' create m --dimension 2 --classes 1
+expect 2 'what a feature can be' draw m --x-range -1e39 1
 # Neither gRPC nor a terminal gets bytes that are no text.
 expect 2 'no valid UTF-8: x\\xff' get "$(printf 'x\377')"
 expect 2 'no subcommand \\x1b' "$(printf '\033[31m')"

@@ -26,6 +26,28 @@ TEST_F(CtlTest, AnalyzeAdoptsTheBestSeparator) {
   EXPECT_EQ(Ctl("analyze and --if-revision 1").exit_code, 2);
 }
 
+// Learning and analysis follow each other: together they take no longer than the command.
+TEST_F(CtlTest, TheTimeOfAnAnalysisIsNotCountedAsLearning) {
+  // Labels by lot, so that a proof of inseparability has to be found, which takes a while.
+  std::mt19937 random(2);
+  std::string examples;
+  for (int n = 0; n < 600; ++n) {
+    examples += random() % 2 == 0 ? "+1" : "-1";
+    for (int i = 1; i <= 120; ++i)
+      absl::StrAppend(&examples, " ", i, ":", static_cast<int>(random() % 2001) - 1000);
+    examples += "\n";
+  }
+  Ctl("create lot --dimension 120 --retain-sample 600");
+  const std::string file = Write("lot.svm", examples);
+  const absl::Time started = absl::Now();
+  const auto said =
+      Object(CtlOut("learn lot " + file + " --index-base 1 --analyze --timeout 300 -o json").out);
+  const double took = absl::ToDoubleSeconds(absl::Now() - started);
+  const double analysis = Number(said.fields().at("analysis").struct_value(), "seconds");
+  EXPECT_GT(analysis, 0);
+  EXPECT_LE(Number(said, "seconds") + analysis, took);
+}
+
 TEST_F(CtlTest, ExamplesAreListedWithTheirRevisions) {
   Ctl("create and --dimension 2 --retain-updates 5");
   EXPECT_THAT(Ctl("examples and").out, HasSubstr("no examples are retained"));

@@ -1,4 +1,6 @@
 // perceptronctl explains and draws.
+#include <algorithm>
+
 #include "tests/integration/ctl_fixture.h"
 #include "tests/support/xml.h"
 
@@ -68,6 +70,39 @@ TEST_F(CtlPicturesTest, ExplainGoesOnPastARefusedExample) {
   EXPECT_EQ(said.exit_code, 3) << said.out;
   EXPECT_THAT(said.out, HasSubstr("standard input:2"));
   EXPECT_THAT(said.out, HasSubstr("standard input:3: off, score -2"));
+}
+
+TEST_F(CtlPicturesTest, AfterAnAdoptionExplainCountsNoOlderMistakes) {
+  LearnAnd();
+  ASSERT_EQ(Ctl("analyze and --adopt").exit_code, 0);
+  const std::string explain = "explain and - --format svmlight --index-base 1";
+  const CommandResult before = Ctl(explain, "1:0\n");
+  EXPECT_THAT(before.out, HasSubstr("(the weights adopted at revision 19)"));
+  EXPECT_THAT(before.out, Not(HasSubstr("that made revision")));
+  EXPECT_THAT(before.out, Not(HasSubstr("no longer retained")));
+  // A mistake since.
+  ASSERT_EQ(Ctl("learn and - --format svmlight --index-base 1", "-1 1:1 2:1\n").exit_code, 0);
+  const CommandResult after = Ctl(explain, "1:1 2:1\n");
+  EXPECT_THAT(after.out, HasSubstr("that made revision 20"));
+  EXPECT_THAT(after.out, Not(HasSubstr("that made revision 18")));
+  EXPECT_THAT(after.out, HasSubstr("(the weights adopted at revision 19)"));
+}
+
+TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
+  const std::string file = Write("and.svm", and_);
+  const std::string options = " --format svmlight --index-base 1";
+  for (const std::string rule : {"kernel-perceptron", "voted-perceptron", "arow"}) {
+    Ctl("create " + rule + " --dimension 2 --learner " + rule);
+    Ctl("learn " + rule + " " + file + options + " --passes 3");
+  }
+  const CommandResult kernel = Ctl("explain kernel-perceptron -" + options, "1:1 2:1\n");
+  EXPECT_EQ(kernel.exit_code, 0) << kernel.out;
+  EXPECT_THAT(kernel.out, HasSubstr("not by features: the score of a kernel-perceptron"));
+  EXPECT_THAT(kernel.out, HasSubstr("that made revision 1\n"));
+  EXPECT_THAT(Ctl("explain voted-perceptron -" + options, "1:1 2:1\n").out,
+              HasSubstr("its score is a share of votes"));
+  EXPECT_THAT(Ctl("explain arow -" + options, "1:1 2:1\n").out,
+              HasSubstr("not by past mistakes: an update moves each feature"));
 }
 
 TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
@@ -152,6 +187,93 @@ TEST_F(CtlPicturesTest, TwoFeaturesOfMoreAreChosenByName) {
   EXPECT_THAT(svg, HasSubstr("examples have other"));
   EXPECT_EQ(Count(svg, "margin"), 0U);
   EXPECT_EQ(Count(Draw("words " + input + " --x a --y b --at c=1"), "margin"), 0U);
+}
+
+TEST_F(CtlPicturesTest, AnAxisIsAFeatureThatExamplesHave) {
+  Ctl("create words --named --polynomial 2");
+  const std::string file = Write("words.csv", "y,f^a,f^b\n1,1,1\n-1,1,-1\n1,-1,-1\n-1,-1,1\n");
+  const std::string input = file + " --label-column y";
+  ASSERT_EQ(Ctl("learn words " + input + " --passes 3").exit_code, 0);
+  ASSERT_THAT(Ctl("get words --weights").out, HasSubstr("f^a*f^b"));
+  for (const std::string& examples : {input, std::string()}) {
+    const CommandResult derived = Ctl("draw words " + examples + " --x 'f^a*f^b' --y f^b");
+    EXPECT_EQ(derived.exit_code, 2);
+    EXPECT_THAT(derived.out, HasSubstr("is what the model's feature map makes"));
+    EXPECT_THAT(derived.out, HasSubstr("f^a, f^b"));
+    const CommandResult unknown = Ctl("draw words " + examples + " --x f^a --y nosuchname");
+    EXPECT_EQ(unknown.exit_code, 2);
+    EXPECT_THAT(unknown.out, HasSubstr("there is no feature \"nosuchname\""));
+    EXPECT_EQ(Ctl("draw words " + examples + " --x f^a --y f^b --at q=1").exit_code, 2);
+    EXPECT_EQ(Ctl("draw words " + examples + " --x f^a --y f^b").exit_code, 0);
+  }
+  // A name of the model's that these examples do not have.
+  Ctl("create plain --named");
+  ASSERT_EQ(Ctl("learn plain - --format csv --label-column y", "y,f^a,f^b\n1,1,2\n").exit_code, 0);
+  const std::string others = Write("others.csv", "y,q\n1,1\n-1,2\n") + " --label-column y";
+  EXPECT_EQ(Ctl("draw plain " + others + " --x f^a --y q").exit_code, 0);
+  EXPECT_EQ(Ctl("draw plain " + others + " --x f^c --y q").exit_code, 2);
+  // Slots have no names: there it goes by the examples.
+  Ctl("create hashed --hash-bits 10");
+  ASSERT_EQ(Ctl("learn hashed " + input).exit_code, 0);
+  EXPECT_EQ(Ctl("draw hashed " + input + " --x f^a --y f^b").exit_code, 0);
+  EXPECT_THAT(Ctl("draw hashed " + input + " --x f^a --y f^c").out,
+              HasSubstr("no example that is drawn has it"));
+  EXPECT_THAT(Ctl("draw hashed --x 1 --y 1024").out, HasSubstr("there is no slot 1024"));
+}
+
+TEST_F(CtlPicturesTest, ACompositionOfGatesIsDrawnAsItsExamplesAreWithoutAFileToo) {
+  const auto gate = [this](const std::string& name, const std::string& content) {
+    const std::string file = Write(name + ".svm", content);
+    Ctl("create " + name + " --dimension 2");
+    Ctl("learn " + name + " " + file + " --index-base 1 --until-converged");
+  };
+  gate("or", "-1 1:0 2:0\n+1 2:1\n+1 1:1\n+1 1:1 2:1\n");
+  gate("nand", "+1 1:0 2:0\n+1 2:1\n+1 1:1\n-1 1:1 2:1\n");
+  const std::string file = Write("xor.svm", "-1 1:0 2:0\n+1 2:1\n+1 1:1\n-1 1:1 2:1\n");
+  Ctl("create gates --compose or,nand");
+  Ctl("learn gates " + file + " --index-base 1 --until-converged");
+  for (const std::string& examples : {file + " --index-base 1", std::string()}) {
+    const std::string svg = Draw("gates " + examples);
+    EXPECT_THAT(svg, Not(HasSubstr("closest right")));
+    // Two straight lines and the legend's, all of two points.
+    const std::vector<XmlElement> elements = XmlReader::Read(svg).value();
+    for (const XmlElement& element : elements) {
+      const auto style = element.attributes.find("class");
+      if (style == element.attributes.end() || style->second != "boundary") continue;
+      const std::string& path = element.attributes.at("d");
+      EXPECT_LE(std::count(path.begin(), path.end(), 'L'), 6) << path;
+    }
+  }
+  const CommandResult weights = Ctl("draw gates --what weights");
+  EXPECT_EQ(weights.exit_code, 2);
+  EXPECT_THAT(weights.out, HasSubstr("its models' answers"));
+}
+
+TEST_F(CtlPicturesTest, FeaturesOfAnySizeAreDrawn) {
+  Ctl("create far --dimension 2");
+  const std::string file = Write("far.svm",
+                                 "+1 1:3.4028234e38 2:-3.4028234e38\n-1 1:-3.4028234e38 2:1\n"
+                                 "+1 1:1e38 2:3.4028234e38\n");
+  EXPECT_THAT(Draw("far " + file + " --index-base 1"), HasSubstr("3 examples"));
+  EXPECT_THAT(Draw("far " + file + " --index-base 1 --what weights"), HasSubstr("3 examples"));
+}
+
+TEST_F(CtlPicturesTest, AKernelHasNoSpaceOfWeights) {
+  const std::string file = Write("and.svm", and_);
+  Ctl("create k --dimension 2 --learner kernel-perceptron");
+  Ctl("learn k " + file + " --index-base 1 --passes 3");
+  EXPECT_THAT(Ctl("draw k " + file + " --index-base 1 --what weights").out,
+              HasSubstr("no sum over features"));
+  EXPECT_EQ(Ctl("draw k " + file + " --index-base 1").exit_code, 0);
+}
+
+TEST_F(CtlPicturesTest, WhereAnExampleIsWrongWhateverTheWeightsNothingIsAllRight) {
+  const std::string file = Write("z.svm", "+1 1:0 2:0\n+1 1:1 2:1\n-1 1:-1 2:0\n");
+  Ctl("create z --dimension 2 --no-offset");
+  Ctl("learn z " + file + " --index-base 1 --passes 5");
+  const std::string svg = Draw("z " + file + " --index-base 1 --what weights");
+  EXPECT_THAT(svg, HasSubstr("3 examples, 1 wrong"));
+  EXPECT_EQ(Count(svg, "region"), 0U);
 }
 
 TEST_F(CtlPicturesTest, WrongUsageSaysWhatToDo) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "tests/support/papers.h"
@@ -93,6 +95,53 @@ class PaperMulticlassAveraged final : public PaperMulticlassPerceptron {
   }
   std::vector<Vector> sum_;
   double examples_ = 0;
+};
+
+// Gallant 1990 on a winner-take-all group: the pocket has all of its weights at once. kept: the
+// latest examples that caused updates, of which the ratchet lets no more become wrong; 0: no
+// ratchet.
+class PaperMulticlassPocket final : public MulticlassPaper {
+ public:
+  PaperMulticlassPocket(size_t classes, size_t dimension, size_t kept)
+      : MulticlassPaper(classes, dimension), kept_(kept), pocket_(w_) {}
+  std::vector<Vector> Answer() const override { return pocket_; }
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    if (margin > 0) {
+      // A run whose weights are in the pocket only gets longer there.
+      if (++run_ > best_ && (in_pocket_ || Errors(w_) <= Errors(pocket_))) {
+        best_ = run_;
+        pocket_ = w_;
+        in_pocket_ = true;
+      }
+      return false;
+    }
+    Add(y, 1, x);
+    Add(rival, -1, x);
+    run_ = 0;
+    in_pocket_ = false;
+    examples_.emplace_back(x, y);
+    if (examples_.size() > kept_) examples_.pop_front();
+    return true;
+  }
+  size_t Errors(const std::vector<Vector>& weights) const {
+    size_t errors = 0;
+    for (const auto& [x, y] : examples_) {
+      bool wrong = false;
+      for (int k = 0; k < static_cast<int>(weights.size()); ++k)
+        wrong = wrong || (k != y && Product(weights[k], x) >= Product(weights[y], x));
+      errors += wrong ? 1 : 0;
+    }
+    return errors;
+  }
+  const size_t kept_;
+  std::vector<Vector> pocket_;
+  std::deque<std::pair<Vector, int>> examples_;
+  uint64_t run_ = 0;
+  uint64_t best_ = 0;
+  bool in_pocket_ = false;
 };
 
 // Crammer et al. 2006, section 8: Phi(x, y) - Phi(x, r) has twice the square of x. variant: 0 (PA),

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "client/draw/contour.h"
 #include "client/draw/plane.h"
+#include "client/draw/turns.h"
 
 namespace perceptrond::client {
 namespace {
@@ -158,6 +160,74 @@ TEST(Contour, OfXorIsBothAxes) {
   for (const Polyline& line : Contours(field, 0)) {
     for (const Point point : line) EXPECT_LT(std::min(std::abs(point.x), std::abs(point.y)), 0.03);
   }
+}
+
+// Asks as a picture does.
+void FindTurns(const std::function<double(Point)>& value, Field* field) {
+  Turns turns(*field);
+  for (int i = 0; i < 6; ++i) {
+    std::vector<double> values;
+    for (const Point place : turns.Places()) values.push_back(value(place));
+    turns.Take(values);
+  }
+  turns.Finish(field);
+}
+
+// A gate: it says 1 above 2 x + 3 y = 1 and -1 below. Without asking in between, the line would be
+// a staircase.
+TEST(Turns, TheBoundaryOfAStepIsTheLineWhereItSteps) {
+  const auto step = [](Point p) { return 2 * p.x + 3 * p.y > 1 ? 1.0 : -1.0; };
+  Field field = MakeField({{-3, 3}, {-3, 3}}, 40, step);
+  const auto furthest = [&] {
+    double off = 0;
+    for (const Polyline& line : Contours(field, 0)) {
+      for (const Point point : line)
+        off = std::max(off, std::abs(2 * point.x + 3 * point.y - 1) / std::sqrt(13));
+    }
+    return off;
+  };
+  EXPECT_GT(furthest(), 0.02);
+  FindTurns(step, &field);
+  EXPECT_TRUE(field.jumps);
+  EXPECT_LT(furthest(), 6.0 / 39 / 64);
+  // The areas end there, too.
+  double area = 0;
+  for (const Polyline& one : AreasAbove(field, std::numeric_limits<double>::min()))
+    area += AreaOf(one);
+  EXPECT_NEAR(area, AreaOf(Clip(field.window.Corners(), {2, 3, -1})), 0.02);
+}
+
+TEST(Turns, WhereNothingSaysAnythingIsASideOfItsOwn) {
+  const auto value = [](Point p) { return p.x > 0.501 ? 1.0 : p.x < -0.333 ? -1.0 : 0.0; };
+  Field field = MakeField({{-1, 1}, {-1, 1}}, 20, value);
+  FindTurns(value, &field);
+  double above = 0;
+  for (const Polyline& one : AreasAbove(field, std::numeric_limits<double>::min()))
+    above += AreaOf(one);
+  EXPECT_NEAR(above, 2 * (1 - 0.501), 0.01);
+  for (double& one : field.values) one = -one;
+  double below = 0;
+  for (const Polyline& one : AreasAbove(field, std::numeric_limits<double>::min()))
+    below += AreaOf(one);
+  EXPECT_NEAR(below, 2 * (1 - 0.333), 0.01);
+}
+
+TEST(Turns, ACurveIsFollowedMoreCloselyAndDoesNotJump) {
+  const auto circle = [](Point p) { return 1 - p.x * p.x - p.y * p.y; };
+  Field field = MakeField({{-2, 2}, {-2, 2}}, 12, circle);
+  const auto furthest = [&] {
+    double off = 0;
+    for (const Polyline& line : Contours(field, 0)) {
+      for (const Point point : line)
+        off = std::max(off, std::abs(std::hypot(point.x, point.y) - 1));
+    }
+    return off;
+  };
+  const double before = furthest();
+  FindTurns(circle, &field);
+  EXPECT_FALSE(field.jumps);
+  EXPECT_LT(furthest(), before);
+  EXPECT_LT(furthest(), 4.0 / 11 / 64);
 }
 
 // Every place of a random field is on the side of the areas that its value says.

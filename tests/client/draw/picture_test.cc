@@ -135,6 +135,61 @@ TEST(BoundaryPicture, ExamplesLieAtTheirPlacesByLabelAndTheWrongOnesAreRinged) {
   EXPECT_NEAR(Attribute(rings[0], "cx"), at.x, 0.01);
 }
 
+// However many are wrong at a place, their rings do not hide what is there; a lone one is seen.
+TEST(BoundaryPicture, RingsOfManyLetThroughWhatTheySurround) {
+  BoundaryPicture picture = Plane();
+  for (int i = 0; i < 1000; ++i) picture.examples.push_back({{1, 1}, i % 2 == 0 ? 1 : -1, true});
+  picture.examples.push_back({{-2, -2}, 1, true});
+  const auto rings = OfClass(Read(Draw(picture)), "wrong-of-many");
+  ASSERT_EQ(rings.size(), 1001U + 1);  // and the legend's
+  EXPECT_LE(Attribute(rings[0], "stroke-opacity"), 0.05);
+  EXPECT_EQ(Attribute(rings[1000], "stroke-opacity"), 0.75);
+  EXPECT_LT(Attribute(rings[0], "r"), 4);
+}
+
+TEST(BoundaryPicture, TheLegendHasNoMarginThatThePictureHasNot) {
+  BoundaryPicture picture = Plane();
+  picture.margin_score = 1000;
+  picture.margin_text = "far away";
+  EXPECT_THAT(Draw(picture), ::testing::Not(HasSubstr("far away")));
+  picture.margin_score = 1;
+  EXPECT_THAT(Draw(picture), HasSubstr("far away"));
+}
+
+// The ticks' labels below the plot, by their places.
+std::vector<std::pair<double, std::string>> LabelsBelow(const std::string& svg) {
+  std::vector<std::pair<double, std::string>> labels;
+  for (const XmlElement& text : OfClass(Read(svg), "soft")) {
+    if (Attribute(text, "y") == kPlaneFrame.bottom() + 20)
+      labels.emplace_back(Attribute(text, "x"), text.text);
+  }
+  return labels;
+}
+
+TEST(BoundaryPicture, TheTicksLabelsDoNotRunIntoEachOther) {
+  for (const Range x :
+       {Range{999'997, 1'000'003}, Range{-1e6 - 3, -1e6 + 3}, Range{-3.4e38, 3.4e38},
+        Range{-1.234e-10, 4e-10}, Range{1.2e-7, 1.9e-7}, Range{99'999, 100'000}}) {
+    BoundaryPicture picture = Plane();
+    picture.scores.window.x = x;
+    const auto labels = LabelsBelow(Draw(picture));
+    ASSERT_GE(labels.size(), 2U) << x.lo;
+    for (size_t i = 1; i < labels.size(); ++i) {
+      const double half = TextWidth(labels[i - 1].second, 13) / 2;
+      EXPECT_LT(labels[i - 1].first + half, labels[i].first - half) << labels[i].second;
+      EXPECT_NE(labels[i - 1].second, labels[i].second);
+    }
+  }
+}
+
+TEST(BoundaryPicture, FarFromZeroTheTitleSaysWhatTheTicksAreRelativeTo) {
+  BoundaryPicture picture = Plane();
+  picture.scores.window = {{999'997, 1'000'003}, {-1'000'003, -999'997}};
+  const std::string svg = Draw(picture);
+  EXPECT_THAT(svg, HasSubstr(">x − 1,000,000<"));
+  EXPECT_THAT(svg, HasSubstr(">y + 1,000,000<"));
+}
+
 TEST(BoundaryPicture, TheSidesAreAsLargeAsTheBoundarySays) {
   const std::vector<XmlElement> elements = Read(Draw(Plane()));
   const double pixels = kPlaneFrame.width * kPlaneFrame.height;
@@ -219,6 +274,30 @@ TEST(WeightsPicture, HasNoRegionWhereNothingSeparates) {
   const std::string svg = Draw(picture);
   EXPECT_TRUE(OfClass(Read(svg), "region").empty());
   EXPECT_THAT(svg, HasSubstr("nowhere here all are right"));
+}
+
+// (0, 0) without an offset, or both labels at one place: no weights of the plane change it.
+TEST(WeightsPicture, HasNoRegionWhereAnExampleIsWrongWhateverTheWeights) {
+  for (const double score : {0.0, -1.0}) {
+    WeightsPicture picture = And();
+    picture.examples.push_back({{0, 0, score}, 1, true});
+    const std::string svg = Draw(picture);
+    EXPECT_TRUE(OfClass(Read(svg), "region").empty());
+    EXPECT_THAT(svg, HasSubstr("nowhere here all are right"));
+    EXPECT_THAT(svg, HasSubstr("1 is wrong"));
+    EXPECT_THAT(svg, HasSubstr("whatever these weights are"));
+    // Right by a score of 0, as -1 is: it takes nothing away.
+    picture.examples.back() = {{0, 0, 0}, -1, false};
+    EXPECT_EQ(OfClass(Read(Draw(picture)), "region").size(), 2U);
+  }
+}
+
+TEST(WeightsPicture, WithoutExamplesHasNoRegionAndNoneInItsLegend) {
+  WeightsPicture picture;
+  picture.weights = {1, 2};
+  const std::string svg = Draw(picture);
+  EXPECT_TRUE(OfClass(Read(svg), "region").empty());
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr("all are right")));
 }
 
 TEST(WeightsPicture, DrawsTheWeightsAndALineForEachExampleThatPassesTheWindow) {

@@ -60,6 +60,27 @@ TEST(LinearTicks, OfRandomRangesAreRoundEvenWithinAndApart) {
   }
 }
 
+TEST(LinearTicks, FarFromZeroSayHowFarTheyAreFromARoundFigure) {
+  const Range range{999'997, 1'000'004};
+  EXPECT_EQ(BaseOf(range, 5), 1'000'000);
+  EXPECT_THAT(Labels(LinearTicks(range, 5)), ElementsAre("−2", "0", "2", "4"));
+  EXPECT_EQ(LinearTicks(range, 5).front().value, 999'998);
+  EXPECT_EQ(Scale(range, 0, 1).Base(5), " − 1,000,000");
+  const Range below{-20'000.003, -20'000.001};
+  EXPECT_EQ(Scale(below, 0, 1).Base(5), " + 20,000.00");
+  EXPECT_THAT(Labels(LinearTicks(below, 2)), ElementsAre("−0.003", "−0.002", "−0.001"));
+  // 2^120 and the next of float32.
+  const double large = std::ldexp(1, 120);
+  const std::vector<Tick> ticks = LinearTicks({large, large * (1 + 1e-6)}, 5);
+  std::set<std::string> labels;
+  for (const Tick& tick : ticks) labels.insert(tick.label);
+  EXPECT_EQ(labels.size(), ticks.size());
+  // Near enough for the figures themselves.
+  EXPECT_EQ(BaseOf({1000, 1004}, 5), 0);
+  EXPECT_EQ(BaseOf({-1e9, 1e9}, 5), 0);
+  EXPECT_EQ(Scale({0, 1}, 0, 1).Base(5), "");
+}
+
 TEST(LogTicks, StandAtPowersOfTenAndBetweenThemWhereThereAreFew) {
   EXPECT_THAT(Labels(LogTicks({0.8, 1200}, 5)), ElementsAre("1", "10", "100", "1,000"));
   EXPECT_THAT(Labels(LogTicks({0.9, 25}, 5)), ElementsAre("1", "2", "5", "10", "20"));

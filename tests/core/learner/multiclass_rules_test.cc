@@ -37,6 +37,9 @@ std::function<std::unique_ptr<MulticlassPaper>(size_t, size_t)> Of(Args... args)
 const Rule kRules[] = {
     {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperMulticlassPerceptron>()},
     {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperMulticlassAveraged>()},
+    {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{0})},
+    {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{40}),
+     [](v1::Learner& learner) { learner.set_ratchet_examples(40); }},
     {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
     {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperMulticlassPassiveAggressive>(1, 0.02),
      [](v1::Learner& learner) { learner.set_aggressiveness(0.02); }},
@@ -193,6 +196,11 @@ TEST(TwoClasses, TheAveragedPerceptronIsTheTwoClassOneToTheBit) {
   ExpectTwins(v1::LEARNER_KIND_AVERAGED_PERCEPTRON, as_it_is, as_it_is, 1, 0);
 }
 
+TEST(TwoClasses, ThePocketIsTheTwoClassPocketToTheBit) {
+  const auto as_it_is = [](v1::Learner&) {};
+  ExpectTwins(v1::LEARNER_KIND_POCKET, as_it_is, as_it_is, 1, 0);
+}
+
 TEST(TwoClasses, PassiveAggressiveIsTheTwoClassOneAtHalfTheScale) {
   // With w = 2 w_1: l is the same, and 2 t = 2 l / 2N = l / N.
   const auto as_it_is = [](v1::Learner&) {};
@@ -251,6 +259,34 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
       EXPECT_EQ(report.state, ConvergenceState::kConverged);
     }
   }
+}
+
+// Three classes on a line: 30 right in a row, then noise. The pocket answers as it did before the
+// noise, whatever the weights it learns with do; and a class that comes up later has weights of
+// zero in the pocket.
+TEST(MulticlassPocket, AnswersWithTheWeightsThatHadTheLongestRun) {
+  v1::Model settings = Settings({v1::LEARNER_KIND_POCKET, nullptr}, 4, 2, true);
+  settings.mutable_learner()->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
+  LoneModel lone(settings);
+  Columns clean;
+  for (int i = 0; i < 60; ++i) {
+    const int label = i % 3;
+    clean.AddDense(
+        {static_cast<float>(label == 0 ? 1 : -1), static_cast<float>(label == 1 ? 1 : -1)}, label);
+  }
+  lone.Learn(clean.batch());
+  const uint64_t learned = lone.model->revision();
+  const std::vector<Vector> before = AllWeights(lone, 2);
+  for (int i = 0; i < 12; ++i)
+    lone.Learn(Columns().AddDense({1, static_cast<float>(i % 2)}, i % 4).batch());
+  EXPECT_GT(lone.model->revision(), learned);
+  const std::vector<Vector> after = AllWeights(lone, 2);
+  ASSERT_EQ(after.size(), 4U);
+  for (size_t k = 0; k < 3; ++k) EXPECT_EQ(after[k], before[k]);
+  EXPECT_EQ(after[3], Vector(3));
+  const PredictOutcome outcome = lone.Predict(clean.unlabelled());
+  for (size_t i = 0; i < outcome.labels.size(); ++i)
+    EXPECT_EQ(outcome.labels[i], clean.batch().labels[i]);
 }
 
 TEST(Softmax, ProbabilitiesAreThoseOfItsScoresAndAddUpToOne) {

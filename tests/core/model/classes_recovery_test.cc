@@ -26,11 +26,14 @@ struct Case {
   v1::LearnerKind kind;
   ClassKind classes;
   Space space;
+  // The rule keeps rows beside its weights.
+  bool ratchet = false;
 };
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
   return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
-         testing::ClassKindName(info.param.classes) + "_" + testing::SpaceName(info.param.space);
+         testing::ClassKindName(info.param.classes) + "_" + testing::SpaceName(info.param.space) +
+         (info.param.ratchet ? "_Ratchet" : "");
 }
 
 void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
@@ -44,6 +47,8 @@ std::vector<Case> Cases() {
          {ClassKind::kFixed, ClassKind::kFixedNamed, ClassKind::kNumbered, ClassKind::kNamed}) {
       for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
         cases.push_back({kind, classes, space});
+      if ((entry.options & kTakesRatchet) != 0)
+        cases.push_back({kind, classes, Space::kNamed, /*ratchet=*/true});
     }
   }
   return cases;
@@ -54,6 +59,7 @@ class ClassesRecovery : public ::testing::TestWithParam<Case> {
   v1::Model Settings(const std::string& name) const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, name, kDimension);
     settings.mutable_learner()->set_kind(GetParam().kind);
+    if (GetParam().ratchet) settings.mutable_learner()->set_ratchet_examples(6);
     testing::SetClasses(GetParam().classes, kClasses, settings);
     return settings;
   }

@@ -126,8 +126,6 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
           ExpectSumIsScore(outcome.explanations[i], predicted.scores[i]);
           if (GetParam().kind == v1::LEARNER_KIND_PERCEPTRON) {
             ExpectMistakesSumToScore(outcome.explanations[i], outcome.revision);
-          } else {
-            EXPECT_TRUE(outcome.explanations[i].mistakes.empty());
           }
           EXPECT_EQ(outcome.explanations[i].label, predicted.labels[i]);
           EXPECT_LE(outcome.explanations[i].contributions.size(), max_features);
@@ -174,9 +172,9 @@ TEST(Explain, SaysWhenMistakesAreNoLongerRetained) {
   EXPECT_FALSE(outcome.explanations[0].mistakes_complete);
 }
 
-TEST(Explain, ScoresThatAreNoSumOverFeaturesAreRefused) {
+TEST(Explain, ScoresThatAreNoSumAreRefused) {
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.form == Form::kLinear) continue;
+    if (entry.form != Form::kVotes) continue;
     v1::Model settings = testing::DenseSettings("m", 2);
     settings.mutable_learner()->set_kind(
         static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));

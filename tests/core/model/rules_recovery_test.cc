@@ -4,6 +4,7 @@
 
 #include "core/journal/rocksdb_journal.h"
 #include "core/learner/catalogue.h"
+#include "core/model/explain.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tight.h"
@@ -111,6 +112,16 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
                                0, outcome));
       for (const float score : outcome.scores) bits.push_back(std::bit_cast<uint32_t>(score));
       for (const float far : outcome.distances) bits.push_back(std::bit_cast<uint32_t>(far));
+      ExplainOutcome explained;
+      if (!model
+               ->Explain(testing::SpaceBatch(GetParam().space, message.examples).batch(), {}, 0,
+                         1000, explained)
+               .ok())
+        continue;
+      for (const Explanation& explanation : explained.explanations) {
+        for (const PastMistake& mistake : explanation.mistakes)
+          bits.push_back(std::bit_cast<uint32_t>(static_cast<float>(mistake.contribution)));
+      }
     }
     return bits;
   }
