@@ -109,16 +109,19 @@ class CtlInterruptedAnalysis : public CtlTest {
     }
     noise_ = Write("noise.svm", lines);
   }
-  // Runs it until another analysis would have to wait for its, and sends it the signal. That other
-  // one is then solved, since the server has given up the first.
+  // Runs it until its analysis has begun and another would have to wait for it, and sends it the
+  // signal. That other one is then solved, since the server has given up the first.
   CommandResult Interrupt(const std::string& arguments, int signal) {
     const std::string pid_file = dir_.path() + "/pid";
+    const int begun = StartedCalls(server_.metrics_port(), "Analyze");
     CommandResult result;
     std::thread running([&] {
       result =
           RunCommand("sh -c 'echo $$ > " + pid_file + "; exec " + PERCEPTRONCTL_BINARY +
                      " --server " + server_.address() + " " + arguments + " 2> " + words_ + "'");
     });
+    while (StartedCalls(server_.metrics_port(), "Analyze") == begun) {
+    }
     bool waited = false;
     while (!waited) {
       grpc::ClientContext context;

@@ -2,6 +2,9 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include <cstdlib>
+#include <sstream>
+
 namespace perceptrond::testing {
 namespace {
 
@@ -29,6 +32,18 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
 }
 
 }  // namespace
+
+int StartedCalls(int metrics_port, const std::string& method) {
+  const CommandResult metrics =
+      RunCommand("curl -sf http://127.0.0.1:" + std::to_string(metrics_port) + "/metrics");
+  std::istringstream lines(metrics.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("grpc_server_started_total{", 0) == 0 &&
+        line.find("grpc_method=\"" + method + "\"") != std::string::npos)
+      return static_cast<int>(std::strtod(line.c_str() + line.rfind(' '), nullptr));
+  }
+  return 0;
+}
 
 std::string Reason(const google::rpc::Status& status) {
   google::rpc::ErrorInfo info;

@@ -31,6 +31,9 @@ std::string BadField(const grpc::Status& status);
 // Of google.rpc.ErrorInfo.
 std::string Metadata(const google::rpc::Status& status, const std::string& key);
 
+// How many calls of a method the server has begun to answer, by its metrics.
+int StartedCalls(int metrics_port, const std::string& method);
+
 // A stub's view of one LearnStream: sends and receives in lock step or apart. Not thread-safe.
 class RawLearnStream {
  public:
