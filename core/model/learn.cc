@@ -69,8 +69,10 @@ class Model::Learning {
   }
 
  private:
-  static constexpr size_t kLeastAhead = 8;
+  static constexpr size_t kLeastAhead = 4;
   static constexpr size_t kMostAhead = 64;
+  // As if so many rows had called for no update before the first.
+  static constexpr size_t kQuietBefore = 32;
 
   absl::Status Begin() ABSL_SHARED_LOCKS_REQUIRED(model_.gate_) {
     if (Finding finding = CheckColumns(call_.batch)) return Malformed(finding);
@@ -168,10 +170,10 @@ class Model::Learning {
   }
 
   void JudgeAhead() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
-    judged_begin_ = row_;
-    judged_end_ = std::min(rows_, row_ + look_ahead_);
     // What an update makes stale was judged in vain: far ahead only where updates are rare.
-    look_ahead_ = std::min(2 * look_ahead_, kMostAhead);
+    const size_t quiet = row_ - quiet_since_ + (updated_ ? 0 : kQuietBefore);
+    judged_begin_ = row_;
+    judged_end_ = std::min(rows_, row_ + std::clamp(quiet / 2, kLeastAhead, kMostAhead));
     judged_.resize(judged_end_ - judged_begin_);
     model_.learner_->JudgeRows(call_.batch, row_, model_.limits_.max_example_features, judged_);
   }
@@ -270,7 +272,8 @@ class Model::Learning {
         continue;
       }
       if (judgement.update) {
-        look_ahead_ = kLeastAhead;
+        quiet_since_ = row_ + 1;
+        updated_ = true;
         break;
       }
       const int32_t label = labels_.Label(row_);
@@ -480,12 +483,14 @@ class Model::Learning {
   size_t row_ = 0;
   size_t next_refused_ = 0;
   double squared_norm_ = 0;
-  // Rows judged ahead, and how many the next time.
+  // Rows judged ahead.
   bool ahead_ = false;
   std::vector<JudgedRow> judged_;
   size_t judged_begin_ = 0;
   size_t judged_end_ = 0;
-  size_t look_ahead_ = kLeastAhead;
+  // Behind the last row that called for an update, and whether there was one.
+  size_t quiet_since_ = 0;
+  bool updated_ = false;
   // The stretch: its tally, and how many rows it has, refused ones among them.
   Tally tally_;
   int64_t pending_ = 0;
