@@ -57,8 +57,10 @@ void Progress::AddUnlearned() {
 void Progress::AddPass(const PassSummary& pass) {
   counters_.last_pass = pass;
   if (pass.converged) counters_.converged_at = counters_.updates;
-  if (pass.margin.has_value()) {
-    counters_.margin_floor = *pass.margin;
+  // A pass that was right without a margin that could be measured says nothing of its data's, and
+  // what an earlier one attained is no longer the latest's.
+  if (pass.converged || pass.margin.has_value()) {
+    counters_.margin_floor = pass.margin.value_or(0);
     counters_.floor_squared_radius = pass.squared_radius;
   }
 }

@@ -141,6 +141,26 @@ TEST(Progress, KeepsTheLatestFloor) {
   EXPECT_EQ(report.update_bound, 144.0);
 }
 
+TEST(Progress, APassThatIsRightWithoutAMarginLeavesNoFloor) {
+  Progress progress;
+  PassSummary pass;
+  pass.converged = true;
+  pass.margin = 0.5;
+  pass.squared_radius = 4;
+  progress.AddPass(pass);
+  TheoremContext context;
+  context.applies = true;
+  EXPECT_EQ(progress.MakeReport(1, context).margin_floor, 0.5);
+  PassSummary changed;
+  progress.AddPass(changed);
+  EXPECT_EQ(progress.MakeReport(1, context).margin_floor, 0.5);
+  pass.margin.reset();
+  progress.AddPass(pass);
+  const Report report = progress.MakeReport(1, context);
+  EXPECT_FALSE(report.margin_floor.has_value());
+  EXPECT_FALSE(report.update_bound.has_value());
+}
+
 // An update after which ||theta|| / eta is `norm`.
 Tally UpdateTo(double norm) {
   Tally tally;
