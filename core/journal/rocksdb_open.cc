@@ -22,6 +22,10 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   db.max_background_jobs = 2;
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   db.keep_log_file_num = 2;
+  // Of what an empty server's start takes, threads that find nothing to do were a part.
+  db.max_file_opening_threads = 1;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
   // A log that ends in the middle of a write is what a crash leaves; damage anywhere else must not
   // pass for an end.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
