@@ -92,6 +92,7 @@ int Main(int argc, char** argv) {
   AddWatch(&app, &globals, &action);
   AddAnalyze(&app, &globals, &action);
   AddExamples(&app, &globals, &action);
+  AddBench(&app, &globals, &action);
   AddHealth(&app, &globals, &action);
 
   try {

@@ -1,0 +1,85 @@
+#include "client/load/made_rows.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+
+namespace perceptrond::client {
+namespace {
+
+// One round. Fewer of a dense kind, so that all of it takes some megabytes.
+constexpr size_t kRows = 4096;
+constexpr size_t kMostValues = size_t{1} << 21;
+// Of the dimensions, one in so many belongs to the examples that are mistakes.
+constexpr uint32_t kShare = 16;
+constexpr int kNoSuchLabel = 7;
+
+// Exactly `share` of all `i` answer yes, evenly spread.
+bool IsOneOf(double share, size_t i) {
+  const auto count = [share](size_t n) {
+    return static_cast<uint64_t>(share * static_cast<double>(n));
+  };
+  return count(i + 1) > count(i);
+}
+
+}  // namespace
+
+MadeRows::MadeRows(const MadeRowsOptions& options) : options_(options) {
+  const size_t values = options.kind == RowKind::kDense ? options.size : options.features;
+  const size_t rows = std::clamp<size_t>(kMostValues / std::max<size_t>(values, 1), 64, kRows);
+  std::mt19937 random(options.seed);
+  for (size_t i = 0; i < rows; ++i) {
+    const bool turns = options.labels && IsOneOf(options.mistakes, i);
+    rows_.push_back({Make(turns, random), turns});
+    if (options.labels && IsOneOf(options.refused, i)) rows_.back().row.label = kNoSuchLabel;
+  }
+}
+
+Row MadeRows::Make(bool turns, std::mt19937& random) {
+  Row row;
+  row.kind = options_.kind;
+  std::uniform_real_distribution<float> value(0.5F, 1.5F);
+  if (options_.labels) row.label = random() % 2 == 0 ? 1 : -1;
+  if (options_.kind == RowKind::kDense) {
+    // Of both signs, so that planes through the origin tell them apart.
+    for (uint32_t i = 0; i < options_.size; ++i)
+      row.values.push_back(random() % 2 == 0 ? value(random) : -value(random));
+    return row;
+  }
+  for (const uint32_t place : Places(turns, random)) {
+    if (options_.kind == RowKind::kNamed) {
+      row.AddName("f" + std::to_string(place));
+    } else {
+      row.indices.push_back(place);
+    }
+    row.values.push_back(value(random));
+  }
+  return row;
+}
+
+std::vector<uint32_t> MadeRows::Places(bool turns, std::mt19937& random) {
+  const uint32_t shared =
+      options_.mistakes > 0 ? options_.size - options_.size / kShare : options_.size;
+  const uint32_t part = (options_.size - shared) / options_.parts;
+  if (turns && part >= options_.features) {
+    if (own_ + options_.features > part) own_ = 0;
+    std::vector<uint32_t> places(options_.features);
+    std::iota(places.begin(), places.end(), shared + options_.part * part + own_);
+    own_ += options_.features;
+    return places;
+  }
+  std::uniform_int_distribution<uint32_t> any(0, shared - 1);
+  std::set<uint32_t> places;
+  while (places.size() < std::min(options_.features, shared)) places.insert(any(random));
+  return {places.begin(), places.end()};
+}
+
+const Row& MadeRows::Next() {
+  Made& made = rows_[next_];
+  next_ = (next_ + 1) % rows_.size();
+  if (made.turns && made.row.label != kNoSuchLabel) made.row.label = -made.row.label;
+  return made.row;
+}
+
+}  // namespace perceptrond::client
