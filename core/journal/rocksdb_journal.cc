@@ -104,7 +104,7 @@ absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, bool sync) {
     if (absl::Status status = CheckSpace(); !status.ok()) return status;
   }
   rocksdb::WriteOptions options;
-  options.sync = sync;
+  options.sync = sync && !options_.never_sync;
   const rocksdb::Status status = db_->Write(options, &batch);
   if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
   return ToAbsl(status);

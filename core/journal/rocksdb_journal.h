@@ -28,13 +28,15 @@ class RocksDbJournal final : public Journal {
     size_t block_cache_bytes = 64 << 20;
     // Memory for what is written before it goes to a table, in bytes; the log on disk is bounded by
     // a few times this.
-    size_t write_buffer_bytes = 32 << 20;
+    size_t write_buffer_bytes = 16 << 20;
     // While the disk has less free than this, nothing but deletions is written: what RocksDB writes
     // in the background has room to finish, and it never meets a full disk itself.
     uint64_t reserve_bytes = 64 << 20;
     // A snapshot is written in parts of about this size: what writing and loading one needs in
     // memory besides the model. Well below the 2 GiB that Protobuf can write.
     size_t snapshot_part_bytes = 64 << 20;
+    // Nothing is waited for until it is on disk: for data that can be made again.
+    bool never_sync = false;
     // How long Open waits for another server to let go of the directory.
     absl::Duration lock_timeout = absl::ZeroDuration();
     // Called once if Open has to wait for that.

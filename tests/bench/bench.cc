@@ -54,6 +54,7 @@ int Main(const Options& options) {
   Servers::Stop();
   Run(ProcessBenchmarks(options), options, figures);
   Run(CoreBenchmarks(options), options, figures);
+  Run(StoreBenchmarks(options), options, figures);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
   std::fputs((options.json ? Json(figures) : Table(figures)).c_str(), stdout);
   if (!figures.empty()) return 0;

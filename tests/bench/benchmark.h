@@ -38,5 +38,6 @@ std::vector<Benchmark> StreamBenchmarks(const Options& options);
 std::vector<Benchmark> LatencyBenchmarks(const Options& options);
 std::vector<Benchmark> CoreBenchmarks(const Options& options);
 std::vector<Benchmark> ProcessBenchmarks(const Options& options);
+std::vector<Benchmark> StoreBenchmarks(const Options& options);
 
 }  // namespace perceptrond::bench

@@ -130,6 +130,19 @@ Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed) {
   return rows;
 }
 
+Rows MistakenDenseRows(size_t count, uint32_t width, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> row(width);
+  for (float& value : row) value = Value(random);
+  Rows rows;
+  rows.dense_width = width;
+  for (size_t i = 0; i < count; ++i) {
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
+    rows.labels.push_back(i % 2 == 0 ? 1 : -1);
+  }
+  return rows;
+}
+
 Rows DenseRows(size_t count, uint32_t width, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;

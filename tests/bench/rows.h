@@ -39,6 +39,10 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed);
 // the label +1 and once with -1, `rounds` times.
 Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed);
 
+// One dense row `count` times, its label +1 and -1 in turn: each a mistake from zero weights without
+// an offset, and the weights are the row after an odd number.
+Rows MistakenDenseRows(size_t count, uint32_t width, uint32_t seed);
+
 // `count` dense rows, labelled by a plane that keeps its distance from all of them.
 Rows DenseRows(size_t count, uint32_t width, uint32_t seed);
 

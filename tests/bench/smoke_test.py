@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 FIELDS = {"name", "value", "reference", "ratio", "spread", "goal", "met", "unit"}
-ROWS = 21
+ROWS = 25
 
 done = subprocess.run(
     [sys.argv[1], "--tiny", "--reps", "1", "--seconds", "0.02", "-o", "json"],
