@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/servers.h"
 
@@ -84,5 +85,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.json = output == "json";
   std::signal(SIGPIPE, SIG_IGN);
+  // As the server has it.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   return perceptrond::bench::Main(options);
 }

@@ -25,9 +25,9 @@ void AddRow(Rows& rows, std::vector<uint32_t> places, int32_t label, std::mt1993
 }
 
 // Places outside the share of those that err.
-std::vector<uint32_t> RandomPlaces(uint32_t size, std::mt19937& random) {
+std::vector<uint32_t> RandomPlaces(size_t features, uint32_t size, std::mt19937& random) {
   std::set<uint32_t> places;
-  while (places.size() < kFeatures) {
+  while (places.size() < features) {
     const uint32_t place = random() % size;
     if (place % kShare != 0) places.insert(place);
   }
@@ -99,11 +99,11 @@ void Rows::Append(const Rows& other) {
   labels.insert(labels.end(), other.labels.begin(), other.labels.end());
 }
 
-Rows SparseRows(size_t count, uint32_t size, uint32_t seed) {
+Rows SparseRows(size_t count, uint32_t size, uint32_t seed, size_t features) {
   std::mt19937 random(seed);
   Rows rows;
   for (size_t i = 0; i < count; ++i)
-    AddRow(rows, RandomPlaces(size, random), RandomLabel(random), random);
+    AddRow(rows, RandomPlaces(features, size, random), RandomLabel(random), random);
   return rows;
 }
 
@@ -113,8 +113,8 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
   Rows rows;
   for (size_t i = 0; i < count; ++i) {
     const bool errs = i % 10 == 0;
-    AddRow(rows, errs ? own.Next() : RandomPlaces(size, random), errs ? 1 : RandomLabel(random),
-           random);
+    AddRow(rows, errs ? own.Next() : RandomPlaces(kFeatures, size, random),
+           errs ? 1 : RandomLabel(random), random);
   }
   return AndTurned(rows, 10);
 }

@@ -26,9 +26,9 @@ struct Rows {
 
 inline constexpr size_t kFeatures = 75;
 
-// `count` rows of kFeatures random places below `size`, with random labels: far more dimensions
+// `count` rows of `features` random places below `size`, with random labels: far more dimensions
 // than rows, so that a perceptron separates them after a few passes.
-Rows SparseRows(size_t count, uint32_t size, uint32_t seed);
+Rows SparseRows(size_t count, uint32_t size, uint32_t seed, size_t features = kFeatures);
 
 // The same twice over, for a stream that never converges: every tenth row has places of its own,
 // and its label is +1 the first time and -1 the second. Without an offset a perceptron errs on
@@ -39,8 +39,8 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed);
 // the label +1 and once with -1, `rounds` times.
 Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed);
 
-// One dense row `count` times, its label +1 and -1 in turn: each a mistake from zero weights without
-// an offset, and the weights are the row after an odd number.
+// One dense row `count` times, its label +1 and -1 in turn: each a mistake from zero weights
+// without an offset, and the weights are the row after an odd number.
 Rows MistakenDenseRows(size_t count, uint32_t width, uint32_t seed);
 
 // `count` dense rows, labelled by a plane that keeps its distance from all of them.

@@ -64,17 +64,32 @@ grpc::Channel& Servers::null(Transport transport) {
   return *null_channels_[static_cast<int>(transport)];
 }
 
-void Servers::CreateModel(const std::string& id, bool offset) {
+std::shared_ptr<grpc::Channel> Servers::NewReal() const { return Connect(real_.addresses()[0]); }
+std::shared_ptr<grpc::Channel> Servers::NewNull() const { return Connect(null_.addresses()[0]); }
+
+void Servers::CreateModel(const std::string& id, bool offset, uint32_t bits) {
   grpc::ClientContext context;
   v1::CreateModelRequest request;
   request.set_model_id(id);
-  request.mutable_model()->mutable_feature_space()->mutable_hashed()->set_bits(20);
+  request.mutable_model()->mutable_feature_space()->mutable_hashed()->set_bits(bits);
   if (!offset) request.mutable_model()->mutable_learner()->set_offset_value(0);
   v1::Model created;
   const auto stub = v1::ModelService::NewStub(real_channels_[0]);
   const grpc::Status status = stub->CreateModel(&context, request, &created);
   if (status.ok()) return;
   std::fprintf(stderr, "CreateModel: %s\n", status.error_message().c_str());
+  std::abort();
+}
+
+void Servers::DeleteModel(const std::string& id) {
+  grpc::ClientContext context;
+  v1::DeleteModelRequest request;
+  request.set_name("models/" + id);
+  google::protobuf::Empty deleted;
+  const auto stub = v1::ModelService::NewStub(real_channels_[0]);
+  const grpc::Status status = stub->DeleteModel(&context, request, &deleted);
+  if (status.ok()) return;
+  std::fprintf(stderr, "DeleteModel: %s\n", status.error_message().c_str());
   std::abort();
 }
 

@@ -28,8 +28,13 @@ class Servers {
   grpc::Channel& real(Transport transport = Transport::kTcp);
   grpc::Channel& null(Transport transport = Transport::kTcp);
 
-  // On the real server: a hashed model of 2^20 weights, without an offset if `offset` is false.
-  void CreateModel(const std::string& id, bool offset = true);
+  // Over a connection of its own.
+  std::shared_ptr<grpc::Channel> NewReal() const;
+  std::shared_ptr<grpc::Channel> NewNull() const;
+
+  // On the real server: a hashed model of 2^bits weights, without an offset if `offset` is false.
+  void CreateModel(const std::string& id, bool offset = true, uint32_t bits = 20);
+  void DeleteModel(const std::string& id);
   // Streams `messages` round after round until a round of them has no more mistakes than
   // `mistakes`. Aborts if that does not come.
   void Converge(Messages& messages, uint64_t mistakes);
