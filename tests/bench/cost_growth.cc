@@ -77,23 +77,29 @@ void FitLinear(GrowthCurve& curve) {
   const double b = (s0 * r1 - s1 * r0) / (s0 * s2 - s1 * s1);
   const double a = (r0 - b * s1) / s0;
   for (const GrowthPoint& point : curve.points) curve.law_rates.push_back(1 / (a + b * point.x));
-  curve.law = absl::StrFormat("%.0f ns + %.1f ns a feature", 1e9 * a, 1e9 * b);
+  curve.law = absl::StrFormat("%.0f ns + %.1f ns/feature", 1e9 * a, 1e9 * b);
 }
 
-void FitConstant(GrowthCurve& curve, const std::string& law) {
+void FitConstant(GrowthCurve& curve) {
   std::vector<double> rates;
   for (const GrowthPoint& point : curve.points) rates.push_back(point.ours);
-  curve.law = law;
+  curve.law = "constant";
   curve.law_rates.assign(rates.size(), Median(rates));
+}
+
+// Rows of one feature with random labels would contradict each other.
+void LabelByPlace(Rows& rows) {
+  for (size_t i = 0; i < rows.size(); ++i) rows.labels[i] = rows.indices[i] % 2 == 0 ? 1 : -1;
 }
 
 GrowthCurve Features(const Settings& settings) {
   GrowthCurve curve;
   curve.x_title = "features an example (2^20 weights)";
   for (const size_t features : {1, 3, 10, 30, 100, 300, 1000}) {
-    const size_t rows = std::clamp<size_t>(600'000 / features, 400, settings.tiny ? 400 : 8000);
-    curve.points.push_back(MeasureConverged(static_cast<double>(features), settings,
-                                            SparseRows(rows, 1U << 20, 1, features), 20));
+    const size_t count = std::clamp<size_t>(600'000 / features, 400, settings.tiny ? 400 : 8000);
+    Rows rows = SparseRows(count, 1U << 20, 1, features);
+    if (features == 1) LabelByPlace(rows);
+    curve.points.push_back(MeasureConverged(static_cast<double>(features), settings, rows, 20));
   }
   FitLinear(curve);
   return curve;
@@ -107,7 +113,7 @@ GrowthCurve Weights(const Settings& settings) {
     const size_t rows = std::clamp<size_t>(size / 8, 100, settings.tiny ? 400 : 40'000);
     curve.points.push_back(MeasureConverged(size, settings, SparseRows(rows, size, 1), bits));
   }
-  FitConstant(curve, "the same for all, in caches");
+  FitConstant(curve);
   return curve;
 }
 
@@ -141,7 +147,7 @@ GrowthCurve Models(const Settings& settings) {
         models, settings, [&] { return RunStream(servers.real(), real, run).rate(); },
         [&] { return RunStream(servers.null(), null, run).rate(); }));
   }
-  FitConstant(curve, "the same for all, in caches");
+  FitConstant(curve);
   return curve;
 }
 
@@ -184,7 +190,7 @@ GrowthCurve Streams(const Settings& settings) {
         [&] { return RateOfStreams(real, our_messages, run); },
         [&] { return RateOfStreams(null, null_messages, run); }));
   }
-  FitConstant(curve, "the same for all: two cores");
+  FitConstant(curve);
   return curve;
 }
 

@@ -23,7 +23,7 @@ constexpr double kLeft = 92;
 constexpr double kPanelWidth = 420;
 constexpr double kPanelHeight = 150;
 constexpr double kPanelStep = kPanelHeight + 66;
-constexpr double kLegendLeft = 530;
+constexpr double kLegendLeft = 524;
 
 // With room around it, and never empty.
 Range LogRange(double least, double largest) { return {least / 1.25, largest * 1.25}; }
@@ -62,7 +62,7 @@ void DrawPanel(const GrowthCurve& curve, double top, Svg* svg) {
   DrawFrame(frame, axes, true, svg);
   std::vector<LegendEntry> legend = {{Mark::kLine, "first", "perceptrond"},
                                      {Mark::kLine, "second", "null server"}};
-  if (!law.empty()) legend.push_back({Mark::kLine, "margin", curve.law});
+  if (!law.empty()) legend.push_back({Mark::kLine, "margin", "law: " + curve.law});
   DrawLegend({kLegendLeft, frame.top + 14}, kWidth - kLegendLeft - 10, legend, svg);
 }
 
