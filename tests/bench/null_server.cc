@@ -23,7 +23,7 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 // As the real server's default.
-constexpr size_t kMaxInFlight = 64;
+constexpr size_t kMaxInFlight = 1024;
 
 template <typename Request>
 int RowCount(const Request& request) {
