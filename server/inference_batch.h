@@ -41,19 +41,35 @@ class InferenceBatch {
   absl::Status CheckForm() const;
   absl::Status ReadDense(::perceptron::v1::ExampleColumns& columns) const;
   absl::Status ReadSparse(::perceptron::v1::ExampleColumns& columns) const;
-  absl::Status ReadNamed(::perceptron::v1::ExampleColumns& columns);
-  // The names as sent, checked; "" where a row of [n, k] ends early.
-  absl::Status ReadNames(std::vector<absl::string_view>& names) const;
-  // Where each row ends among the names as sent.
   absl::Status ReadRowEnds(google::protobuf::RepeatedField<uint32_t>& row_ends) const;
-  // Appends the row whose names lie from `begin` to `end`.
-  absl::Status AppendNamedRow(const std::vector<absl::string_view>& names,
-                              const std::vector<uint32_t>& numbers, size_t begin, size_t end,
-                              ::perceptron::v1::ExampleColumns& columns);
+
+  // Names: server/inference_names.cc. The rows as they were sent, before they are in columns.
+  struct SentNames {
+    // "" where a row of [n, k] ends early.
+    std::vector<absl::string_view> names;
+    // Where each row ends among them.
+    google::protobuf::RepeatedField<uint32_t> row_ends;
+    // Of each name its place among all that occur, in the order of their bytes; of "" 0.
+    std::vector<uint32_t> numbers;
+  };
+  absl::Status ReadNamed(::perceptron::v1::ExampleColumns& columns);
+  absl::Status CheckNameShapes() const;
+  absl::Status CheckName(absl::string_view name, size_t place) const;
+  absl::Status ReadNameRows(SentNames& sent) const;
+  absl::Status CheckNameRows(const SentNames& sent) const;
+  absl::Status AppendNameRow(const SentNames& sent, size_t begin, size_t end,
+                             ::perceptron::v1::ExampleColumns& columns);
+  absl::Status AppendNameValues(::perceptron::v1::ExampleColumns& columns) const;
+  // Names as [n, k].
+  bool padded() const { return Has(Role::kNames) && tensor(Role::kNames)->rank() == 2; }
+
   bool Has(Role role) const { return tensor(role).has_value(); }
   const std::optional<InferenceTensor>& tensor(Role role) const {
     return tensors_[static_cast<size_t>(role)];
   }
+  // What was found of the columns at `path`, "row_ends[3]", said of the tensor it came from.
+  absl::Status InTensors(absl::string_view reason, absl::string_view path,
+                         absl::string_view description) const;
   // The tensor that a field of the columns was made of.
   const InferenceTensor& TensorOf(absl::string_view field) const;
 

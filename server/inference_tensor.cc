@@ -1,18 +1,13 @@
 #include "server/inference_tensor.h"
 
 #include <array>
-#include <bit>
-#include <cmath>
-#include <concepts>
-#include <limits>
-#include <type_traits>
-#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/model/error.h"
 #include "server/little_endian.h"
+#include "server/tensor_number.h"
 
 namespace perceptrond {
 
@@ -70,93 +65,6 @@ const TensorDatatype* FindDatatype(absl::string_view name) {
   return nullptr;
 }
 
-// What the C++ has no type for.
-struct Bool {
-  uint8_t byte;
-};
-struct Half {
-  uint16_t bits;
-};
-struct Brain {
-  uint16_t bits;
-};
-
-// The float32 that a number is. False: it is none. NaN and the infinities are.
-bool ToFloat(float from, float& to) {
-  to = from;
-  return true;
-}
-bool ToFloat(double from, float& to) {
-  if (std::isfinite(from) && std::abs(from) > std::numeric_limits<float>::max()) return false;
-  to = static_cast<float>(from);
-  return std::isnan(from) || static_cast<double>(to) == from;
-}
-template <std::integral T>
-bool ToFloat(T from, float& to) {
-  const auto bits = static_cast<uint64_t>(from);
-  const uint64_t magnitude = std::cmp_less(from, 0) ? 0 - bits : bits;
-  to = static_cast<float>(from);
-  // No more than 24 bits between the first and the last that is set.
-  return magnitude == 0 || magnitude >> std::countr_zero(magnitude) < 1U << 24;
-}
-bool ToFloat(Bool from, float& to) {
-  to = from.byte;
-  return from.byte <= 1;
-}
-bool ToFloat(Brain from, float& to) {
-  to = std::bit_cast<float>(static_cast<uint32_t>(from.bits) << 16);
-  return true;
-}
-bool ToFloat(Half from, float& to) {
-  const uint32_t sign = static_cast<uint32_t>(from.bits & 0x8000) << 16;
-  const uint32_t exponent = (from.bits >> 10) & 0x1f;
-  const uint32_t fraction = from.bits & 0x3ff;
-  if (exponent == 0) {
-    to = std::copysign(static_cast<float>(fraction) * 0x1p-24F, std::bit_cast<float>(sign | 1));
-  } else {
-    const uint32_t wide = exponent == 0x1f ? 0xff : exponent + (127 - 15);
-    to = std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-  }
-  return true;
-}
-
-// The index that a number is. False: it is none.
-template <typename T>
-bool ToIndex(T from, uint32_t& to) {
-  if constexpr (std::integral<T>) {
-    to = static_cast<uint32_t>(from);
-    return std::in_range<uint32_t>(from);
-  }
-  return false;
-}
-
-// A number that was refused, for people.
-template <typename T>
-std::string Words(T number) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return absl::StrCat(+number);
-  } else {
-    // Of these only BOOL has any.
-    return "a BOOL other than 0 and 1";
-  }
-}
-
-// A number of typed contents as one of its datatype. False: it is none of them.
-template <typename From, typename To>
-bool Narrow(From from, To& to) {
-  if constexpr (std::same_as<From, To>) {
-    to = from;
-    return true;
-  } else if constexpr (std::same_as<To, Bool>) {
-    to = {static_cast<uint8_t>(from)};
-    return true;
-  } else if constexpr (std::integral<To>) {
-    to = static_cast<To>(from);
-    return std::in_range<To>(from);
-  }
-  return false;
-}
-
 template <typename T, typename Typed, typename Use>
 size_t Each(size_t elements, const std::string* raw,
             const google::protobuf::RepeatedField<Typed>& typed, const Use& use) {
@@ -187,12 +95,11 @@ std::string Shape(const InferenceTensor::Message& message) {
   return absl::StrCat("[", absl::StrJoin(message.shape(), ", "), "]");
 }
 
-std::string At(size_t i) { return absl::StrCat(", element ", i); }
-
 }  // namespace
 
 absl::Status InferenceTensor::Invalid(absl::string_view reason, absl::string_view what,
-                                      absl::string_view where) const {
+                                      std::optional<size_t> element) const {
+  const std::string where = element.has_value() ? absl::StrCat(", element ", *element) : "";
   return InvalidField(
       reason, absl::StrCat("inputs[", place_, "]"),
       absl::StrCat("tensor \"", absl::Utf8SafeCHexEscape(name()), "\"", where, ": ", what));
@@ -321,7 +228,7 @@ absl::Status InferenceTensor::AppendFloats(google::protobuf::RepeatedField<float
                  absl::StrCat(number_words,
                               " is not exactly a float32; send FP32, rounded as you "
                               "want it"),
-                 At(taken));
+                 taken);
 }
 
 absl::Status InferenceTensor::AppendIndices(
@@ -344,11 +251,11 @@ absl::Status InferenceTensor::AppendIndices(
   if (taken == elements_) return absl::OkStatus();
   if (number_words.empty()) return NotOfDatatype("INDEX_OUT_OF_RANGE", taken);
   return Invalid("INDEX_OUT_OF_RANGE", absl::StrCat(number_words, " is not from 0 to 4294967295"),
-                 At(taken));
+                 taken);
 }
 
 absl::Status InferenceTensor::NotOfDatatype(absl::string_view reason, size_t element) const {
-  return Invalid(reason, absl::StrCat("is no ", datatype_->name), At(element));
+  return Invalid(reason, absl::StrCat("is no ", datatype_->name), element);
 }
 
 absl::Status InferenceTensor::AppendStrings(std::vector<absl::string_view>& strings) const {
@@ -369,7 +276,7 @@ absl::Status InferenceTensor::AppendRawStrings(std::vector<absl::string_view>& s
       return Invalid("LENGTH_MISMATCH",
                      "passes the raw contents' end; each element stands behind its length in four "
                      "bytes, little endian",
-                     At(i));
+                     i);
     }
     strings.push_back(rest.substr(sizeof(uint32_t), length));
     rest.remove_prefix(sizeof(uint32_t) + length);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,9 @@ class InferenceTensor {
   // Views of the contents. WRONG_DATATYPE; LENGTH_MISMATCH. O(elements).
   absl::Status AppendStrings(std::vector<absl::string_view>& strings) const;
 
-  // An error that names this tensor, and with `where` (", element 3") a place in it.
+  // An error that names this tensor, and the element if it is about one.
   absl::Status Invalid(absl::string_view reason, absl::string_view what,
-                       absl::string_view where = "") const;
+                       std::optional<size_t> element = std::nullopt) const;
 
  private:
   absl::Status CheckContents() const;
