@@ -3,6 +3,7 @@
 // first byte chooses the model.
 #include <google/protobuf/stubs/logging.h>
 
+#include <bitset>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -24,9 +25,11 @@ void Check(bool holds) {
   if (!holds) std::abort();
 }
 
+std::string Id(uint8_t choice) { return "m" + std::to_string(choice); }
+
 v1::Model Settings(uint8_t choice) {
   v1::Model settings;
-  settings.set_name("models/m");
+  settings.set_name("models/" + Id(choice));
   v1::FeatureSpace& space = *settings.mutable_feature_space();
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(3);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(2);
@@ -42,9 +45,18 @@ v1::Model Settings(uint8_t choice) {
   return settings;
 }
 
+// One for all inputs: none of them changes a model.
+Store& StoreWith(uint8_t choice) {
+  static Store store(std::make_unique<perceptrond::MemoryJournal>(), Store::Options());
+  static std::bitset<256> created;
+  if (!created[choice]) Check(store.Create(Settings(choice), "", false).ok());
+  created[choice] = true;
+  return store;
+}
+
 // As many elements as the shapes say, in the field that the datatype names.
 void CheckAnswer(const oip::ModelInferRequest& request, const oip::ModelInferResponse& response) {
-  Check(response.id() == request.id() && response.model_name() == "m");
+  Check(response.id() == request.id() && response.model_name() == request.model_name());
   Check(response.model_version() == "0");
   const bool raw = request.raw_input_contents_size() > 0;
   Check(response.raw_output_contents_size() == (raw ? response.outputs_size() : 0));
@@ -82,12 +94,11 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  Store store(std::make_unique<perceptrond::MemoryJournal>(), Store::Options());
-  Check(store.Create(Settings(data[0]), "", false).ok());
+  Store& store = StoreWith(data[0]);
   oip::ModelInferRequest request;
   if (!request.ParseFromArray(data + 1, static_cast<int>(size - 1))) return 0;
   // Nobody guesses it.
-  if (request.model_name().empty()) request.set_model_name("m");
+  if (request.model_name().empty()) request.set_model_name(Id(data[0]));
   oip::ModelInferResponse response;
   const absl::Status status = perceptrond::Infer(store, request, response);
   if (!status.ok()) {
