@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "server/utf8.h"
 
 namespace perceptrond {
 namespace {
@@ -136,24 +137,6 @@ void AppendTextValue(const LogField& field, std::string* out) {
         }
       },
       field.value());
-}
-
-// The length of the well-formed UTF-8 sequence that text starts with; 0 if it starts with none.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [text](size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
 }
 
 void AppendJsonString(std::string_view text, std::string* out) {

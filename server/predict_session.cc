@@ -15,16 +15,21 @@ absl::Status Predictor::Predict(const std::string& model_name,
                                 const ::perceptron::v1::PredictRequest& request,
                                 ::perceptron::v1::PredictResponse& response) {
   if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
-  if (request.min_revision() < 0)
-    return InvalidField("INVALID_FIELD", "min_revision", "is below 0");
   absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name);
   if (!model.ok()) return model.status();
+  return Predict(**model, request, response);
+}
+
+absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
+                                ::perceptron::v1::PredictResponse& response) {
+  if (request.min_revision() < 0)
+    return InvalidField("INVALID_FIELD", "min_revision", "is below 0");
   absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
-                                    (*model)->settings(), ExampleBatch::Use::kPredict);
+                                    model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
-  status = (*model)->Predict(batch_.batch(), batch_.refused(),
-                             static_cast<uint64_t>(request.min_revision()), outcome_,
-                             request.all_scores());
+  status =
+      model.Predict(batch_.batch(), batch_.refused(), static_cast<uint64_t>(request.min_revision()),
+                    outcome_, request.all_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
   return absl::OkStatus();

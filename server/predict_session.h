@@ -24,6 +24,9 @@ class Predictor {
   absl::Status Predict(const std::string& model_name,
                        const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
+  // The same of a model that was looked up.
+  absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
+                       ::perceptron::v1::PredictResponse& response);
 
  private:
   Store& store_;

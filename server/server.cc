@@ -16,6 +16,7 @@
 #include "core/model/store.h"
 #include "server/analysis_service.h"
 #include "server/drain.h"
+#include "server/inference_service.h"
 #include "server/learning_service.h"
 #include "server/logging.h"
 #include "server/message.h"
@@ -35,7 +36,8 @@ constexpr absl::Duration kLastWords = absl::Milliseconds(250);
 constexpr absl::Duration kPredecessorTimeout = absl::Seconds(5);
 
 constexpr const char* kServices[] = {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
-                                     "perceptron.v1.AnalysisService"};
+                                     "perceptron.v1.AnalysisService",
+                                     "inference.GRPCInferenceService"};
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
@@ -153,6 +155,7 @@ struct Server::Parts {
   std::unique_ptr<ModelService> models;
   std::unique_ptr<LearningService> learning;
   std::unique_ptr<AnalysisService> analysis;
+  std::unique_ptr<InferenceService> inference;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
   std::unique_ptr<Metrics> metrics;
@@ -184,6 +187,7 @@ absl::Status Server::Parts::Listen() {
   builder.RegisterService(models.get());
   builder.RegisterService(learning.get());
   builder.RegisterService(analysis.get());
+  builder.RegisterService(inference.get());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetricsInterceptor(rpc));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -219,6 +223,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
                    options.max_message_bytes});
   parts->analysis =
       std::make_unique<AnalysisService>(*parts->store, parts->drain, options.max_message_bytes);
+  parts->inference =
+      std::make_unique<InferenceService>(*parts->store, parts->drain, options.max_message_bytes);
   for (const char* name : kServices) {
     parts->rpc.AddService(
         *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name));

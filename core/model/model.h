@@ -215,6 +215,8 @@ class Model {
   };
   RetainedView MakeRetainedView() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_names() const { return weight_space_.kind == FeatureSpace::Kind::kNamed; }
+  // Whether its learner gives predictions a probability.
+  bool has_probabilities() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of numbers that features have in a named space. O(numbers).
   std::vector<std::string> FeatureNames(std::span<const uint32_t> numbers) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -59,6 +59,12 @@ absl::Status Model::CheckAnswers(uint64_t min_revision) const {
       {{"revision", absl::StrCat(revision_)}});
 }
 
+bool Model::has_probabilities() const {
+  ReaderMutexLock lock(&mutex_);
+  const Multiclass* const several = learner_->multiclass();
+  return several != nullptr ? several->has_probabilities() : learner_->Probability(0).has_value();
+}
+
 absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
                             uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const {
   if (settings_.components.empty())

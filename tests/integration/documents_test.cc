@@ -64,8 +64,11 @@ TEST_P(DocumentsTest, ItsCommandsPrintWhatItSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DocumentsTest, ::testing::Values("xor.md"),
-                         [](const auto& info) { return std::string(info.param, 3); });
+INSTANTIATE_TEST_SUITE_P(All, DocumentsTest, ::testing::Values("xor.md", "inference_protocol.md"),
+                         [](const auto& info) {
+                           const std::string file = info.param;
+                           return file.substr(0, file.find('.'));
+                         });
 
 }  // namespace
 }  // namespace perceptrond::testing

@@ -61,6 +61,8 @@ includes client/b.cc '"core/learner/learner.h"'
 includes client/b.cc '"core/model/model.h"'
 includes client/b.cc '"server/server.h"'
 includes client/b.cc '"perceptron/storage/v1/journal.pb.h"'
+includes client/b.cc '"inference/inference_service.pb.h"'
+includes core/model/b.cc '"inference/inference_service.pb.h"'
 
 plant core/vector/b.cc 'int  f( );\n'
 finds "a file out of format" sh "$here/format_test.sh" "$tree" "$format"

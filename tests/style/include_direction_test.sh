@@ -15,6 +15,7 @@ function layer_of(path) {
   if (path ~ /^perceptron\/storage\/.*\.pb\.h$/) return "records"
   if (path ~ /^(perceptron|google)\/.*\.grpc\.pb\.h$/) return "services"
   if (path ~ /^(perceptron|google\/rpc)\/.*\.pb\.h$/) return "messages"
+  if (path ~ /^inference\/.*\.pb\.h$/) return "inference"
   return ""
 }
 function wrong(why) {
@@ -30,7 +31,7 @@ BEGIN {
   allowed["convergence"] = "sync vector learner"
   allowed["journal"] = "sync records"
   allowed["model"] = "sync vector features learner convergence journal records messages"
-  allowed["server"] = allowed["model"] " model services"
+  allowed["server"] = allowed["model"] " model services inference"
   allowed["client"] = "vector messages services"
 
   # Where a library may be seen.

@@ -1,0 +1,105 @@
+// The numbers that tensors are made of: which of them are float32, and which are indices. Nothing
+// is rounded.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace perceptrond {
+
+// What C++ has no type for.
+struct Bool {
+  uint8_t byte;
+};
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
+
+// The float32 that a number is. False: it is none. NaN and the infinities are.
+inline bool ToFloat(float from, float& to) {
+  to = from;
+  return true;
+}
+inline bool ToFloat(double from, float& to) {
+  if (std::isfinite(from) && std::abs(from) > std::numeric_limits<float>::max()) return false;
+  to = static_cast<float>(from);
+  return std::isnan(from) || static_cast<double>(to) == from;
+}
+template <std::integral T>
+bool ToFloat(T from, float& to) {
+  const auto bits = static_cast<uint64_t>(from);
+  const uint64_t magnitude = std::cmp_less(from, 0) ? 0 - bits : bits;
+  to = static_cast<float>(from);
+  // No more than 24 bits between the first and the last that is set.
+  return magnitude == 0 || magnitude >> std::countr_zero(magnitude) < 1U << 24;
+}
+inline bool ToFloat(Bool from, float& to) {
+  to = from.byte;
+  return from.byte <= 1;
+}
+inline bool ToFloat(Brain from, float& to) {
+  to = std::bit_cast<float>(static_cast<uint32_t>(from.bits) << 16);
+  return true;
+}
+inline bool ToFloat(Half from, float& to) {
+  const uint32_t sign = static_cast<uint32_t>(from.bits & 0x8000) << 16;
+  const uint32_t exponent = (from.bits >> 10) & 0x1f;
+  const uint32_t fraction = from.bits & 0x3ff;
+  if (exponent == 0) {
+    to = std::copysign(static_cast<float>(fraction) * 0x1p-24F, std::bit_cast<float>(sign | 1));
+  } else {
+    const uint32_t wide = exponent == 0x1f ? 0xff : exponent + (127 - 15);
+    to = std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+  }
+  return true;
+}
+
+// The index that a number is. False: it is none.
+template <typename T>
+bool ToIndex(T from, uint32_t& to) {
+  if constexpr (std::integral<T>) {
+    to = static_cast<uint32_t>(from);
+    return std::in_range<uint32_t>(from);
+  }
+  return false;
+}
+
+// A number that was refused, for people.
+template <typename T>
+std::string Words(T number) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return absl::StrCat(+number);
+  } else {
+    // Of these only BOOL has any.
+    return "a BOOL other than 0 and 1";
+  }
+}
+
+// A number of typed contents as one of its datatype. False: it is none of them.
+template <typename From, typename To>
+bool Narrow(From from, To& to) {
+  if constexpr (std::same_as<From, To>) {
+    to = from;
+    return true;
+  } else if constexpr (std::same_as<To, Bool>) {
+    to = {static_cast<uint8_t>(from)};
+    return true;
+  } else if constexpr (std::integral<To>) {
+    to = static_cast<To>(from);
+    return std::in_range<To>(from);
+  }
+  return false;
+}
+
+}  // namespace perceptrond
