@@ -128,7 +128,7 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   label_places_.clear();
   // A dense model takes no names: the examples that have some will be refused, the others go by
   // index.
-  if (settings.space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
+  if (settings.example_space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
   if (settings.several_classes() && use == Use::kLearn) GatherLabelNames(examples);
   for (int i = 0; i < examples.size(); ++i) {
     const v1::Example& example = examples[i];
@@ -226,11 +226,11 @@ Finding ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings&
 
 Finding ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
   const bool by_index = example.has_dense() || example.has_sparse();
-  if (settings.space.kind == FeatureSpace::Kind::kNamed && by_index) {
+  if (settings.example_space.kind == FeatureSpace::Kind::kNamed && by_index) {
     return {Fault::kWrongForm, example.has_dense() ? "dense" : "sparse",
             "a model with named features takes names"};
   }
-  if (settings.space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
+  if (settings.example_space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
     return {Fault::kWrongForm, "named", "a dense model takes dense or sparse features, not names"};
   }
   if (!names_.empty() && by_index) {
@@ -240,10 +240,10 @@ Finding ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings&
   }
   if (example.has_dense()) {
     const auto& values = example.dense().values();
-    if (static_cast<uint32_t>(values.size()) != settings.space.size) {
+    if (static_cast<uint32_t>(values.size()) != settings.example_space.size) {
       return {
           Fault::kWrongDimension, "dense.values",
-          absl::StrCat(values.size(), " values for a model of dimension ", settings.space.size)};
+          absl::StrCat(values.size(), " values for a model of dimension ", settings.example_space.size)};
     }
     for (int i = 0; i < values.size(); ++i) indices_.push_back(static_cast<uint32_t>(i));
     values_.insert(values_.end(), values.begin(), values.end());

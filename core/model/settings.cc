@@ -422,6 +422,13 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   absl::StatusOr<RetentionSettings> retention = ReadRetention(model.retention());
   if (!retention.ok()) return retention.status();
   settings.retention = *retention;
+  settings.example_space = *space;
+  if (const auto& composition = model.feature_space().composition();
+      composition.has_example_space()) {
+    absl::StatusOr<FeatureSpace> examples = ReadSpace(composition.example_space());
+    if (!examples.ok()) return examples.status();
+    settings.example_space = *examples;
+  }
   if (settings.several_classes()) {
     if (absl::Status status = ReadClassNames(model, settings); !status.ok()) return status;
     if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;

@@ -38,6 +38,8 @@ struct ModelSettings {
   std::vector<Component> components = {};
   RetentionSettings retention = {};
   NewClasses new_classes = NewClasses::kNone;
+  // Where the examples live that the model is sent: `space`, or that of the components.
+  FeatureSpace example_space = {};
 
   // Of more than the two labels -1 and +1; of several that have names.
   bool several_classes() const { return learner.classes.max > 0; }

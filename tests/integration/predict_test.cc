@@ -108,6 +108,40 @@ TEST_F(PredictTest, LearningMovesTheBoundaryAsInTheTextbookAndTheReportDoesNotAp
   EXPECT_FALSE(model.report().has_margin_ceiling());
 }
 
+TEST_F(PredictTest, ACompositionTakesTheExamplesOfItsComponentsWhateverTheirNumber) {
+  CreateDense("wide", 3);
+  v1::Model over_dense;
+  over_dense.mutable_feature_space()->mutable_composition()->add_inputs()->set_model("models/wide");
+  Create("over-dense", over_dense);
+  v1::PredictRequest request;
+  request.set_model("models/over-dense");
+  for (const float value : {1.0F, 2.0F, 3.0F})
+    request.mutable_examples()->Add()->mutable_dense()->mutable_values()->Resize(3, value);
+  v1::PredictResponse response;
+  EXPECT_TRUE(Predict(request, &response).ok());
+  EXPECT_EQ(response.scores_size(), 3);
+  request.mutable_examples(1)->mutable_dense()->add_values(0);
+  const grpc::Status refused = Predict(request, &response);
+  EXPECT_EQ(Reason(refused), "WRONG_DIMENSION");
+  EXPECT_EQ(BadField(refused), "examples[1].dense.values");
+
+  v1::Model named;
+  named.mutable_feature_space()->mutable_named();
+  Create("words", named);
+  v1::Model over_named;
+  over_named.mutable_feature_space()->mutable_composition()->add_inputs()->set_model(
+      "models/words");
+  Create("over-named", over_named);
+  v1::LearnRequest learn;
+  learn.set_model("models/over-named");
+  v1::Example& example = *learn.add_examples();
+  example.set_label(1);
+  example.mutable_named()->add_names("win");
+  v1::LearnResult result;
+  EXPECT_TRUE(Learn(learn, &result).ok());
+  EXPECT_EQ(result.examples(), 1);
+}
+
 TEST_F(PredictTest, ABadRowRefusesAUnaryBatchWhole) {
   v1::LearnRequest learn;
   learn.set_model("models/plane");
