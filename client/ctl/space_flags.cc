@@ -30,7 +30,7 @@ std::string AddInput(const std::string& text, Composition* composition) {
   input->set_output(Composition::OUTPUT_STEP);
   if (colon == std::string::npos) return "";
   for (const OutputName& known : kOutputs) {
-    if (text.substr(colon + 1) != known.name) continue;
+    if (colon == 0 || text.substr(colon + 1) != known.name) continue;
     input->set_output(known.output);
     return "";
   }

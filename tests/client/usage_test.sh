@@ -46,6 +46,7 @@ for list in ',' 'a,,b' 'a,b,' ',a'; do
   expect 2 'labels: "[ab,]*" has a comma with nothing' create m --named --labels "$list"
   expect 2 'compose: "[ab,]*" has a comma with nothing' create m --compose "$list"
 done
+expect 2 'compose :score: expected MODEL' create m --compose ':score'
 expect 2 'products: "a:b," has a comma with nothing' create m --named --products 'a:b,'
 expect 2 'class-weights: "1,,5" has a comma with nothing' create m --dimension 2 --class-weights '1,,5'
 expect 2 'class-weights: "x" is no number' create m --dimension 2 --class-weights '1,x'
