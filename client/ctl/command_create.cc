@@ -9,6 +9,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/feature_map_flags.h"
 #include "client/ctl/learner_flags.h"
+#include "client/ctl/list_flag.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/space_flags.h"
@@ -93,11 +94,8 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
   options->space.AddTo(command);
   options->map.AddTo(command);
   options->learner.AddTo(command);
-  command
-      ->add_option("--labels", options->labels,
-                   "Names for -1 and +1, as ham,spam; with --classes for 0, 1, ...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  AddListFlag(command, "--labels", &options->labels,
+              "Names for -1 and +1, as ham,spam; with --classes for 0, 1, ...")
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
                       "The smallest margin that would matter to you");

@@ -105,8 +105,8 @@ void Margins(const v1::Model& model, std::string* out) {
     const bool analyzed =
         report.analysis().current() && report.margin_floor() == report.analysis().margin_lower();
     absl::StrAppendFormat(
-        out, "  %s, with margin %g\n",
-        analyzed ? "some weights are right on all data seen" : "a whole pass was right",
+        out, "  %s margin %g\n",
+        analyzed ? "some weights are right on all data seen, with" : "the last right pass had",
         report.margin_floor());
   }
   if (report.has_update_bound()) {

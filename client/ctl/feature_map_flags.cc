@@ -4,6 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/ctl/command.h"
+#include "client/ctl/list_flag.h"
+#include "client/ctl/printable.h"
 
 namespace perceptrond::client {
 namespace {
@@ -22,6 +26,21 @@ std::string DescribeProducts(const v1::FeatureMap::Products& products) {
   return text;
 }
 
+// "user:page". A group whose name is empty or holds a colon or a comma is only for the API: here it
+// would hide a slip.
+std::string AddPair(const std::string& text, v1::FeatureMap::Products* products) {
+  const std::vector<std::string> groups = absl::StrSplit(text, ':');
+  if (groups.size() != 2 || groups[0].empty() || groups[1].empty()) {
+    return absl::StrCat("--products ", PrintableInLine(text),
+                        ": expected the names of two groups with one colon between them, as "
+                        "user:page; several pairs are separated by commas, as user:page,user:hour");
+  }
+  v1::FeatureMap::Products::Pair* pair = products->add_pairs();
+  pair->set_first(groups[0]);
+  pair->set_second(groups[1]);
+  return "";
+}
+
 }  // namespace
 
 void FeatureMapFlags::AddTo(CLI::App* command) {
@@ -29,10 +48,12 @@ void FeatureMapFlags::AddTo(CLI::App* command) {
                          ->add_option("--polynomial", degree_,
                                       "Weigh all products of up to this many features, 2 to 4")
                          ->check(CLI::Range(kLeastDegree, kMostDegree));
-  auto* products = command->add_option(
-      "--products", products_,
-      "Also weigh the products of two groups of names, as user:page; a feature's group is its name "
-      "up to '^' (a VW namespace); may be given more than once");
+  auto* products =
+      AddListFlag(command, "--products", &products_,
+                  "Also weigh the products of two groups of names, as user:page, or of several "
+                  "pairs, as user:page,user:hour; a feature's group is its name up to '^' (a VW "
+                  "namespace)")
+          ->check(Utf8());
   auto* fourier =
       command
           ->add_option(
@@ -56,14 +77,9 @@ std::string FeatureMapFlags::Apply(v1::FeatureSpace* space) const {
     space->mutable_map()->mutable_polynomial()->set_interactions_only(interactions_only_);
   }
   for (const std::string& groups : products_) {
-    const size_t colon = groups.find(':');
-    if (colon == std::string::npos)
-      return absl::StrCat("--products ", groups, ": expected two groups, as user:page");
     v1::FeatureMap::Products& products = *space->mutable_map()->mutable_products();
     products.set_interactions_only(interactions_only_);
-    v1::FeatureMap::Products::Pair& pair = *products.add_pairs();
-    pair.set_first(groups.substr(0, colon));
-    pair.set_second(groups.substr(colon + 1));
+    if (const std::string wrong = AddPair(groups, &products); !wrong.empty()) return wrong;
   }
   if (fourier_ > 0) {
     v1::FeatureMap::Fourier& fourier = *space->mutable_map()->mutable_fourier();

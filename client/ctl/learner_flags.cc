@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
+#include "client/ctl/list_flag.h"
 
 namespace perceptrond::client {
 namespace {
@@ -88,12 +89,8 @@ void LearnerFlags::AddTo(CLI::App* command) {
         setting.help);
   }
   kernel_.AddTo(command);
-  command
-      ->add_option("--class-weights", class_weights_,
-                   "How much examples of -1 and of +1, or of each class, count, as 1,5 (default "
-                   "all 1)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  AddListFlag(command, "--class-weights", &class_weights_,
+              "How much examples of -1 and of +1, or of each class, count, as 1,5 (default all 1)");
   auto* classes =
       command
           ->add_option(

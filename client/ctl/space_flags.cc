@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/command.h"
+#include "client/ctl/list_flag.h"
 #include "client/ctl/printable.h"
 #include "client/names.h"
 
@@ -29,7 +30,7 @@ std::string AddInput(const std::string& text, Composition* composition) {
   input->set_output(Composition::OUTPUT_STEP);
   if (colon == std::string::npos) return "";
   for (const OutputName& known : kOutputs) {
-    if (text.substr(colon + 1) != known.name) continue;
+    if (colon == 0 || text.substr(colon + 1) != known.name) continue;
     input->set_output(known.output);
     return "";
   }
@@ -57,11 +58,9 @@ void SpaceFlags::AddTo(CLI::App* command) {
   auto* bits = command->add_option("--hash-bits", hash_bits_,
                                    "Names hashed into 2^B slots of 4 bytes, 1 to 28");
   auto* named = command->add_flag("--named", named_, "A weight for each name");
-  auto* compose = command
-                      ->add_option("--compose", components_,
-                                   "The answers of other models to the example, as or,nand: 1 for "
-                                   "+1, else 0; or:sign gives +1 or -1, or:score the score")
-                      ->delimiter(',')
+  auto* compose = AddListFlag(command, "--compose", &components_,
+                              "The answers of other models to the example, as or,nand: 1 for +1, "
+                              "else 0; or:sign gives +1 or -1, or:score the score")
                       ->check(Utf8());
   dimension->excludes(bits)->excludes(named)->excludes(compose);
   bits->excludes(named)->excludes(compose);

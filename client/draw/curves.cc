@@ -10,7 +10,7 @@
 namespace perceptrond::client {
 namespace {
 
-constexpr double kWidth = 760;
+constexpr double kWidth = 784;
 constexpr double kTop = 76;
 constexpr double kLeft = 92;
 constexpr double kPanelWidth = 452;
@@ -28,6 +28,8 @@ struct Series {
   const char* style;
   const char* dot_style;
   Figure figure;
+  // Small print under its name.
+  std::string note = {};
 };
 
 struct Panel {
@@ -49,9 +51,9 @@ std::vector<Panel> AllPanels() {
          [](const CurvePoint& p) { return p.weight_norm; }}}},
       {"margin",
        {{"ceiling: at most", "first", "first-dot",
-         [](const CurvePoint& p) { return p.margin_ceiling; }},
+         [](const CurvePoint& p) { return p.margin_ceiling; }, "of all data seen"},
         {"floor: at least", "second", "second-dot",
-         [](const CurvePoint& p) { return p.margin_floor; }}},
+         [](const CurvePoint& p) { return p.margin_floor; }, "of the last right pass"}},
        /*may_be_logarithmic=*/true},
       {"error, %",
        {{"last 1,000 examples", "first", "first-dot",
@@ -113,6 +115,7 @@ void DrawSeries(const Series& series, const std::vector<CurvePoint>& points, con
                                 [](const Polyline& line) { return line.size() == 1; });
   legend->push_back(dots ? LegendEntry{Mark::kDot, series.dot_style, series.name}
                          : LegendEntry{Mark::kLine, series.style, series.name});
+  if (!series.note.empty()) legend->push_back({Mark::kMore, "", series.note});
 }
 
 class CurvesDrawing {

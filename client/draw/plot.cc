@@ -64,6 +64,7 @@ void DrawMark(Point at, const LegendEntry& entry, Svg* svg) {
       return svg->Circle({middle, at.y}, 8, entry.style);
     case Mark::kArea:
       return svg->Rectangle({at.x, at.y - 7}, kMarkWidth, 14, entry.style);
+    case Mark::kMore:
     case Mark::kNone:
       return;
   }
@@ -138,7 +139,8 @@ void DrawLegend(Point corner, double width, const std::vector<LegendEntry>& entr
   for (const LegendEntry& entry : entries) {
     DrawMark(at, entry, svg);
     const double indent = entry.mark == Mark::kNone ? 0 : kMarkWidth + 9;
-    svg->Text({at.x + indent, at.y + 4.5}, entry.mark == Mark::kNone ? "soft" : "text", "start",
+    const bool soft = entry.mark == Mark::kNone || entry.mark == Mark::kMore;
+    svg->Text({at.x + indent, at.y + 4.5}, soft ? "soft" : "text", "start",
               Shorten(entry.text, kTextSize, width - indent));
     at.y += kLegendStep;
   }

@@ -44,8 +44,9 @@ void EqualUnits(const Frame& frame, Range* x, Range* y);
 void DrawGround(const Frame& frame, const Axes& axes, Svg* svg);
 void DrawFrame(const Frame& frame, const Axes& axes, bool x_ticks, Svg* svg);
 
-// What a line of the legend shows before its text.
-enum class Mark { kLine, kDot, kSquare, kDiamond, kRing, kArea, kNone };
+// What a line of the legend shows before its text. kMore: nothing, and goes on under the text of
+// the line above, in small print as kNone.
+enum class Mark { kLine, kDot, kSquare, kDiamond, kRing, kArea, kMore, kNone };
 
 struct LegendEntry {
   Mark mark = Mark::kNone;

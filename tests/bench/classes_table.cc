@@ -1,8 +1,6 @@
 #include "tests/bench/classes_table.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/spread.h"
 #include "tests/support/models.h"
 #include "tests/support/multiclass_papers.h"
 #include "tests/support/svmlight.h"
@@ -168,56 +167,21 @@ void PrintTable(const DataSet& data) {
   }
 }
 
-class Spread {
- public:
-  void Add(double value) {
-    ++count_;
-    sum_ += value;
-    squares_ += value * value;
-  }
-  std::string Text() const {
-    const double mean = sum_ / count_;
-    char text[64];
-    std::snprintf(text, sizeof text, "%.2f ± %.2f", mean,
-                  std::sqrt(std::max(0.0, squares_ / count_ - mean * mean)));
-    return text;
-  }
-
- private:
-  double count_ = 0;
-  double sum_ = 0;
-  double squares_ = 0;
-};
-
-// Progressive error, and held out after one pass and after the last.
-using Spreads = std::array<Spread, 3>;
-
-void Add(const Figures& figures, Spreads& spreads) {
-  spreads[0].Add(figures.progressive);
-  spreads[1].Add(figures.held_out[0]);
-  spreads[2].Add(figures.held_out[1]);
-}
-
-void Print(const std::string& name, const Spreads& spreads) {
-  std::printf("| %s | %s | %s | %s |\n", name.c_str(), spreads[0].Text().c_str(),
-              spreads[1].Text().c_str(), spreads[2].Text().c_str());
-}
-
-void PrintOrders(DataSet data) {
+void PrintOrders(const DataSet& data) {
   constexpr int kOrders = 20;
-  std::puts("| learner | progressive % | held out, 1 pass % | held out, 10 passes % |");
-  std::puts("|---|---|---|---|");
+  ErrorSpreads::PrintHeading();
   for (const Contender& contender : Contenders()) {
-    Spreads ours;
-    Spreads papers;
+    ErrorSpreads ours;
+    ErrorSpreads papers;
+    DataSet shuffled = data;
     std::mt19937 random(1);
     for (int order = 0; order < kOrders; ++order) {
-      std::shuffle(data.train.examples.begin(), data.train.examples.end(), random);
-      Add(MeasureOurs(contender, data), ours);
-      Add(MeasurePaper(contender, data), papers);
+      std::shuffle(shuffled.train.examples.begin(), shuffled.train.examples.end(), random);
+      ours.Add(MeasureOurs(contender, shuffled));
+      papers.Add(MeasurePaper(contender, shuffled));
     }
-    Print(NameOf(contender), ours);
-    Print("– its paper, float64", papers);
+    ours.PrintRow(NameOf(contender));
+    papers.PrintRow("– its paper, float64");
   }
 }
 

@@ -9,8 +9,8 @@ namespace perceptrond {
 
 // `directory`: of the data sets. Throw std::runtime_error.
 void PrintClasses(const std::string& directory);
-// For the digits in twenty random orders, means and standard deviations: how much of a difference
-// the order alone makes.
+// For the digits in twenty random orders, the same for each rule, means and standard deviations:
+// how much of a difference the order alone makes.
 void PrintClassOrders(const std::string& directory);
 
 }  // namespace perceptrond

@@ -155,6 +155,11 @@ DataSet LoadSms(const std::string& directory) {
   return Load(directory, "sms_tfidf", "sms_tfidf: sparse text, 7,856 features");
 }
 
+DataSet LoadMnist(const std::string& directory) {
+  return Load(directory, "mnist38",
+              "mnist38: separable with a small margin, 784 pixels from 0 to 1");
+}
+
 DataSet LoadElecByTime(const std::string& directory) {
   SvmData elec = testing::ReadSvmlight(directory + "/elec2.stream");
   DataSet stream{"elec2 in the order of time: a drifting stream",

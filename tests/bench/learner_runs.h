@@ -48,9 +48,11 @@ struct HowToMeasure {
 Figures MeasureOurs(const testing::PaperRule& rule, const DataSet& data, const HowToMeasure& how);
 Figures MeasurePaper(const testing::PaperRule& rule, const DataSet& data, const HowToMeasure& how);
 
-// The four of the tables, from the directory of the data sets. Throw std::runtime_error.
+// Those of the tables, from the directory of the data sets. Throw std::runtime_error.
 DataSet LoadAgaricus(const std::string& directory);
 DataSet LoadSms(const std::string& directory);
+// Handwritten 3 against 8; the files hold the pixels divided by 255.
+DataSet LoadMnist(const std::string& directory);
 // Shuffled, the last fifth held out.
 DataSet LoadElecInRandomOrder(const std::string& directory);
 // The last fifth, in time, held out.

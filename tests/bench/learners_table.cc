@@ -3,40 +3,29 @@
 // (other_implementations.h); then the rules of several classes.
 //
 //   learners_table DIRECTORY-OF-THE-DATA-SETS
+//   learners_table DIRECTORY-OF-THE-DATA-SETS mnist38 | ... | classes
 //   learners_table DIRECTORY-OF-THE-DATA-SETS passes
 //   learners_table DIRECTORY-OF-THE-DATA-SETS orders
 //
-// The second prints instead how much the error of the last weights wanders from pass to pass, where
-// nothing separates the data; the third how much a difference the order makes to several classes.
-#include <algorithm>
+// The second prints one of the tables; the third and the fourth how much errors vary by themselves
+// (learner_studies.h), from pass to pass and from one order of the examples to another.
 #include <cstdio>
-#include <numeric>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/bench/classes_table.h"
 #include "tests/bench/learner_runs.h"
+#include "tests/bench/learner_studies.h"
 #include "tests/bench/other_implementations.h"
+#include "tests/bench/table_rules.h"
 
 namespace perceptrond {
 namespace {
 
 using testing::PaperRule;
 namespace v1 = ::perceptron::v1;
-
-// With one more that no test compares: at its default step, far too long for pixels, float32 and
-// float64 part ways.
-std::vector<PaperRule> RulesByKind() {
-  std::vector<PaperRule> rules = testing::PaperRules();
-  rules.push_back({v1::LEARNER_KIND_LOGISTIC_REGRESSION, testing::Of<testing::PaperLogistic>(1.0),
-                   [](v1::Learner&) {}, " (eta = 1, the default)"});
-  std::stable_sort(rules.begin(), rules.end(),
-                   [](const PaperRule& a, const PaperRule& b) { return a.kind < b.kind; });
-  return rules;
-}
-
-std::string NameOf(const PaperRule& rule) { return testing::LearnerName(rule.kind) + rule.note; }
 
 void Print(const std::string& name, const Figures& figures) {
   std::printf("| %s | %.2f | %.2f | %.2f | %llu / %llu |\n", name.c_str(), figures.progressive,
@@ -78,7 +67,7 @@ void PrintTable(const DataSet& data) {
   std::printf("\n### %s\n\n", data.title.c_str());
   std::puts("| learner | progressive % | held out, 1 pass % | held out, 10 passes % | updates |");
   std::puts("|---|---|---|---|---|");
-  const std::vector<PaperRule> rules = RulesByKind();
+  const std::vector<PaperRule> rules = TableRules(data);
   for (size_t i = 0; i < rules.size(); ++i) {
     Print(NameOf(rules[i]), MeasureOurs(rules[i], data, {}));
     Print("– its paper, float64", MeasurePaper(rules[i], data, {}));
@@ -88,52 +77,55 @@ void PrintTable(const DataSet& data) {
   for (const OtherImplementation& other : OtherRules()) Print(other, data);
 }
 
-void PrintWandering(const std::string& name, const std::vector<double>& errors) {
-  const auto [least, greatest] = std::minmax_element(errors.begin(), errors.end());
-  const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
-  std::printf("| %s | %.2f | %.2f | %.2f |\n", name.c_str(), *least,
-              sum / static_cast<double>(errors.size()), *greatest);
+struct Table {
+  const char* name;
+  std::function<void(const std::string& directory)> print;
+};
+
+const std::vector<Table>& Tables() {
+  static const auto& tables = *new std::vector<Table>{
+      {"agaricus", [](const std::string& from) { PrintTable(LoadAgaricus(from)); }},
+      {"sms_tfidf", [](const std::string& from) { PrintTable(LoadSms(from)); }},
+      {"mnist38", [](const std::string& from) { PrintTable(LoadMnist(from)); }},
+      {"elec2_shuffled", [](const std::string& from) { PrintTable(LoadElecInRandomOrder(from)); }},
+      {"elec2", [](const std::string& from) { PrintTable(LoadElecByTime(from)); }},
+      {"classes", &PrintClasses}};
+  return tables;
 }
 
-// Of the rules that answer with their latest weights.
-void PrintPasses(const DataSet& data) {
-  constexpr HowToMeasure kEveryPass{.every_pass = true};
-  std::puts("| learner | least % | mean % | greatest % |");
-  std::puts("|---|---|---|---|");
-  for (const PaperRule& rule : testing::PaperRules()) {
-    if (rule.kind != v1::LEARNER_KIND_PERCEPTRON &&
-        rule.kind != v1::LEARNER_KIND_MARGIN_PERCEPTRON &&
-        rule.kind != v1::LEARNER_KIND_KERNEL_PERCEPTRON)
-      continue;
-    PrintWandering(NameOf(rule), MeasureOurs(rule, data, kEveryPass).held_out_by_pass);
-    PrintWandering("– its paper, float64", MeasurePaper(rule, data, kEveryPass).held_out_by_pass);
+// What is no table by itself.
+const std::vector<Table>& Studies() {
+  static const auto& studies =
+      *new std::vector<Table>{{"passes", &PrintPasses}, {"orders", [](const std::string& from) {
+                                                           PrintOrders(from);
+                                                           PrintClassOrders(from);
+                                                         }}};
+  return studies;
+}
+
+// All tables, or what has that name; says whether there is such.
+bool PrintNamed(const std::string& what, const std::string& directory) {
+  bool found = false;
+  for (const auto* among : {&Tables(), &Studies()}) {
+    for (const Table& table : *among) {
+      if (what.empty() ? among != &Tables() : what != table.name) continue;
+      table.print(directory);
+      found = true;
+    }
   }
-}
-
-void PrintTables(const std::string& directory) {
-  PrintTable(LoadAgaricus(directory));
-  PrintTable(LoadSms(directory));
-  PrintTable(LoadElecInRandomOrder(directory));
-  PrintTable(LoadElecByTime(directory));
-  PrintClasses(directory);
+  return found;
 }
 
 }  // namespace
 }  // namespace perceptrond
 
 int main(int argc, char** argv) {
-  const std::string what = argc == 3 ? argv[2] : "";
-  if (argc < 2 || argc > 3 || (argc == 3 && what != "passes" && what != "orders")) {
-    std::fputs("usage: learners_table DIRECTORY-OF-THE-DATA-SETS [passes|orders]\n", stderr);
-    return 2;
-  }
-  const std::string directory = argv[1];
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (what == "passes")
-    perceptrond::PrintPasses(perceptrond::LoadElecInRandomOrder(directory));
-  else if (what == "orders")
-    perceptrond::PrintClassOrders(directory);
-  else
-    perceptrond::PrintTables(directory);
-  return 0;
+  if ((argc == 2 || argc == 3) && perceptrond::PrintNamed(argc == 3 ? argv[2] : "", argv[1]))
+    return 0;
+  std::fputs(
+      "usage: learners_table DIRECTORY-OF-THE-DATA-SETS "
+      "[agaricus|sms_tfidf|mnist38|elec2_shuffled|elec2|classes|passes|orders]\n",
+      stderr);
+  return 2;
 }

@@ -37,6 +37,19 @@ expect 2 'fourier.*not in range' create m --dimension 2 --fourier 0 --gamma 1
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 1048577 --gamma 1
 expect 2 'polynomial.*not in range' create m --dimension 2 --polynomial 0
 expect 2 'polynomial.*not in range' create m --dimension 2 --polynomial 5
+for products in a a: :b : a:b:c 'a:b,c' 'a:b,c:' a:b:c:d; do
+  expect 2 'one colon between them, as user:page; several pairs are separated by commas' \
+    create m --named --products "$products"
+done
+# A list that lacks something is not taken as a shorter one.
+for list in ',' 'a,,b' 'a,b,' ',a'; do
+  expect 2 'labels: "[ab,]*" has a comma with nothing' create m --named --labels "$list"
+  expect 2 'compose: "[ab,]*" has a comma with nothing' create m --compose "$list"
+done
+expect 2 'compose :score: expected MODEL' create m --compose ':score'
+expect 2 'products: "a:b," has a comma with nothing' create m --named --products 'a:b,'
+expect 2 'class-weights: "1,,5" has a comma with nothing' create m --dimension 2 --class-weights '1,,5'
+expect 2 'class-weights: "x" is no number' create m --dimension 2 --class-weights '1,x'
 expect 2 'classes.*not in range' create m --dimension 2 --classes 0
 expect 2 'classes.*not in range' create m --dimension 2 --classes 1
 expect 2 'what a feature can be' draw m --x-range -1e39 1

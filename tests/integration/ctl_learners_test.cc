@@ -24,6 +24,23 @@ TEST_F(CtlTest, XorIsProvenNotSeparableAndIsLearnedWithTheProductOfItsInputs) {
   EXPECT_EQ(Ctl("create odd --dimension 2 --interactions-only").exit_code, 2);
 }
 
+TEST_F(CtlTest, ProductsOfSeveralPairsOfGroupsAreListedOrGivenOneByOne) {
+  const auto pairs = [&](const std::string& name) {
+    const v1::Model model = Json<v1::Model>("get " + name);
+    std::string text;
+    for (const auto& pair : model.feature_space().map().products().pairs())
+      text += "(" + pair.first() + " " + pair.second() + ")";
+    return text;
+  };
+  const CommandResult listed = Ctl("create listed --named --products user:page,user:hour");
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_THAT(listed.out, ::testing::HasSubstr("products of groups user:page user:hour"));
+  EXPECT_EQ(pairs("listed"), "(user page)(user hour)");
+  EXPECT_EQ(Ctl("create --products user:page --products user:hour,a:a repeated --named").exit_code,
+            0);
+  EXPECT_EQ(pairs("repeated"), "(user page)(user hour)(a a)");
+}
+
 TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
   const std::string options = " - --format svmlight --index-base 1 --until-converged";
   const auto table = [](const std::vector<int>& labels) {

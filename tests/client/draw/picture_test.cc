@@ -356,6 +356,16 @@ TEST(CurvesPicture, WhatIsNotKnownIsAGapAndNeverZero) {
   EXPECT_EQ(OfClass(elements, "second-dot").size(), 2U);  // and the legend's
 }
 
+TEST(CurvesPicture, TheLegendSaysOfWhichDataTheMarginsBoundsAre) {
+  CurvesPicture picture;
+  picture.points = {At(1), At(2)};
+  picture.points[0].margin_ceiling = 1;
+  EXPECT_THAT(Draw(picture), HasSubstr(">of all data seen<"));
+  EXPECT_THAT(Draw(picture), ::testing::Not(HasSubstr("right pass")));
+  picture.points[1].margin_floor = 0.2;
+  EXPECT_THAT(Draw(picture), HasSubstr(">of the last right pass<"));
+}
+
 TEST(CurvesPicture, PanelsOfWhichNothingIsKnownAreLeftOut) {
   CurvesPicture picture;
   picture.points = {At(1), At(2)};
