@@ -10,6 +10,7 @@ from typing import BinaryIO, Callable, Iterator, NamedTuple, Union
 
 # ASCII letters, digits, apostrophes, and whatever is beyond ASCII.
 WORD = re.compile(rb"[a-z0-9'\x80-\xff]+")
+FEATURE = re.compile(rb"(\d+):([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
 
 
 class Row(NamedTuple):
@@ -41,12 +42,13 @@ def svmlight_parser(index_base: int) -> Callable[[bytes], Union[Row, None]]:
             return None
         features: dict[int, float] = {}
         for word in words[1:]:
-            index, colon, value = word.partition(b":")
-            if not colon or not index.isdigit():
+            feature = FEATURE.fullmatch(word)
+            if not feature:
                 raise ValueError(f'"{word.decode()}" is no feature: expected index:value')
-            if int(index) < index_base:
+            index = int(feature[1]) - index_base
+            if index < 0:
                 raise ValueError("index 0 in a file whose indices start at 1; if they start at 0, say --index-base 0")
-            features[int(index) - index_base] = float(value)
+            features[index] = float(feature[2])
         label = float(words[0])
         if label not in (-1, 1):
             raise ValueError(f'label "{words[0].decode()}" is neither -1 nor +1')

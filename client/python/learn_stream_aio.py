@@ -13,7 +13,7 @@ import grpc
 
 from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2
 from retry import Backoff, is_transient
-from window import Totals, Window
+from window import ProtocolError, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest
 
@@ -114,6 +114,8 @@ class LearnStream:
         try:
             async for response in call:
                 await self._take(response)
+            if not self._finishing:
+                raise ProtocolError("the server ended the stream before everything was sent")
         finally:
             # Ends the task that sends, too.
             call.cancel()
