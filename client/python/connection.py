@@ -8,7 +8,7 @@ import sys
 import grpc
 
 # gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
-CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
+CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -22,8 +22,12 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 def channel(flags: argparse.Namespace) -> grpc.Channel:
     if flags.tls_ca is None:
-        return grpc.insecure_channel(flags.server, CHANNEL_OPTIONS)
-    return grpc.secure_channel(flags.server, grpc.ssl_channel_credentials(flags.tls_ca.read_bytes()), CHANNEL_OPTIONS)
+        made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS)
+    else:
+        made = grpc.secure_channel(flags.server, grpc.ssl_channel_credentials(flags.tls_ca.read_bytes()), CHANNEL_OPTIONS)
+    # Between calls nobody would see to the connection, so that one which is being made would come no further: a subscriber does.
+    made.subscribe(lambda connectivity: None, try_to_connect=True)
+    return made
 
 
 def aio_channel(flags: argparse.Namespace) -> grpc.aio.Channel:

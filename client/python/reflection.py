@@ -40,11 +40,13 @@ def _reflection_pool() -> descriptor_pool.DescriptorPool:
             message.field.add(name=field, number=number, type=kind, type_name=f".{PACKAGE}.{of}" if of else None,
                               label=3 if repeated else 1, oneof_index=0 if alternative else None)
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.AddSerializedFile(file.SerializeToString())
     return pool
 
 
 def message_class(described: descriptor.Descriptor) -> type:
+    if hasattr(message_factory, "GetMessageClass"):  # protobuf 4.22 and later
+        return message_factory.GetMessageClass(described)
     return message_factory.MessageFactory(described.file.pool).GetPrototype(described)
 
 
@@ -99,7 +101,7 @@ class ServerDescriptors:
             for imported in file.dependency:
                 if imported not in self._files:
                     self._fetch(file_by_filename=imported)
-            self._pool.Add(file)
+            self._pool.AddSerializedFile(data)
 
 
 def signatures(service: descriptor.ServiceDescriptor) -> Iterator[str]:
