@@ -6,6 +6,8 @@
 
 import argparse
 import asyncio
+import threading
+from typing import Any, AsyncIterator, Callable, Iterator, TypeVar
 
 import grpc
 
@@ -14,11 +16,14 @@ import job
 import model
 import program
 from columns import batches, pack
+from formats import Row
 from learn_stream_aio import LearnStream
-from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from predict import Summary
 from retry import Backoff, is_transient, with_retries_async
 from window import Totals
+
+Result = TypeVar("Result")
 
 
 async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
@@ -30,12 +35,40 @@ async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: arg
             raise
 
 
+async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
+    """Read and packed in threads: where a file is a pipe, reading waits, and the loop has other things to do."""
+    parts = map(pack, batches(rows, batch))
+    while (columns := await in_thread(lambda: next(parts, None))) is not None:
+        yield columns
+
+
+async def in_thread(call: Callable[[], Result]) -> Result:
+    """As asyncio.to_thread, but the program may be interrupted meanwhile: nobody waits for this thread."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def settle(give: Callable[[Any], None], what: Any) -> None:
+        if not done.cancelled():
+            give(what)
+
+    def run() -> None:
+        try:
+            result = call()
+        except Exception as error:
+            loop.call_soon_threadsafe(settle, done.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(settle, done.set_result, result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
+
+
 async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> Totals:
     async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
                            on_reconnect=program.reconnecting) as stream:
         for rows in job.passes_left(flags, stream.next_offset, stream.passes):
-            for part in batches(rows, flags.batch):
-                await stream.send(pack(part))
+            async for columns in packed(rows, flags.batch):
+                await stream.send(columns)
             summary = await stream.end_pass()
             print(model.pass_sentence(summary), flush=True)
             if flags.until_converged and summary.converged:

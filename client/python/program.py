@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import sys
 from typing import BinaryIO, Callable, Iterator, Optional
 
@@ -59,5 +60,7 @@ def run(main: Callable[[], int]) -> None:
         code = 1
     except KeyboardInterrupt:
         complain("interrupted; what was answered is learned, and the same command goes on from there")
-        code = 130
+        sys.stdout.flush()
+        # At once: a thread that waits for more to read would hold up an orderly end.
+        os._exit(130)
     sys.exit(code)

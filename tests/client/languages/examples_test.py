@@ -7,6 +7,7 @@ in the middle of a stream, or a client that is, loses nothing and has nothing le
 import json
 import pathlib
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -88,8 +89,9 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual(code, expect, error)
         return out, error
 
-    def kill_and_restart_server(self):
-        self.server.kill()
+    def restart_server(self, how=signal.SIGKILL):
+        self.server.process.send_signal(how)
+        self.server.process.wait()
         self.server = self.enterContext(Server(PERCEPTROND, self.directory / "store", self.directory / "log", address=self.server.address))
 
     def model(self, name):
@@ -153,42 +155,72 @@ class ExamplesTest(unittest.TestCase):
         self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 3, "--producer", "rows", "--passes", 4)
         self.assert_same_model(self.model("rows"), self.model("reference"))
 
+    # ---- Where the server is ----
+
+    def test_a_server_on_a_unix_socket_is_reached(self):
+        address = f"unix:{self.directory / 'socket'}"
+        with Server(PERCEPTROND, self.directory / "other", self.directory / "other.log", address=address) as self.server:
+            self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train")
+            self.assertEqual(self.examples("spam"), 50)
+
+    def test_a_server_with_tls_is_spoken_to_if_its_certifier_is_trusted_and_not_otherwise(self):
+        for who in ("server", "other"):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={who}",
+                            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.directory / f"{who}.key", "-out", self.directory / f"{who}.pem"],
+                           check=True, capture_output=True)
+        flags = ["--tls-cert", self.directory / "server.pem", "--tls-key", self.directory / "server.key"]
+        with Server(PERCEPTROND, self.directory / "tls", self.directory / "tls.log", flags) as self.server:
+            job = ["learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train", "--patience", "0.3"]
+            out, _ = self.run_client(*job[:-1], "60", "--tls-ca", self.directory / "server.pem")
+            self.assertIn("50 examples", out)
+            for distrustful in ([], ["--tls-ca", self.directory / "other.pem"]):
+                _, error = self.run_client(*job, *distrustful, expect=1)
+                self.assertIn("UNAVAILABLE", error)
+
     # ---- What breaks ----
 
     def test_a_server_killed_in_the_middle_of_a_stream_loses_nothing_and_learns_nothing_twice(self):
-        lines, step, kills = TRAIN[:2500], 500, 4
+        lines, step = TRAIN[:2500], 500
+        # Three times it dies at once, and once it ends as it is asked to.
+        kills = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL]
         reference = self.reference(lines)
         with Client(self.server, "learn", "spam", "-", *CREATE, "--producer", "pipe", "--batch", 20, "--window", 200) as client:
-            for i in range(kills):
+            for i, how in enumerate(kills):
                 client.feed(lines[i * step:(i + 1) * step])
                 # Killed while the others of these are under way.
                 wait_for("some of them", lambda: self.is_created("spam") and self.examples("spam") > i * step)
-                self.kill_and_restart_server()
-            client.feed(lines[kills * step:])
+                self.restart_server(how)
+            client.feed(lines[len(kills) * step:])
             code, out, error = client.finish()
         self.assertEqual(code, 0, error)
-        self.assertGreaterEqual(error.count("the server is away, trying again: UNAVAILABLE"), kills)
+        self.assertGreaterEqual(error.count("the server is away, trying again: UNAVAILABLE"), len(kills))
         self.assert_same_model(self.model("spam"), reference)
         self.assertIn(f"pass 1: {len(lines)} examples", out)
 
     def is_created(self, name):
         return subprocess.run([PERCEPTRONCTL, "--server", self.server.address, "get", name], capture_output=True).returncode == 0
 
-    def test_a_client_killed_in_the_middle_goes_on_where_it_was(self):
-        lines = TRAIN[:1000]
+    def test_a_client_killed_or_interrupted_in_the_middle_goes_on_where_it_was(self):
+        lines = TRAIN[:1200]
         train = self.file("train.tsv", lines)
         reference = self.reference(lines, "--passes", 2)
         job = [*CREATE, "--producer", "train", "--batch", 20, "--window", 100]
-        with Client(self.server, "learn", "spam", "-", *job) as client:
-            client.feed(lines[:500])
-            wait_for("the model", lambda: self.is_created("spam"))
-            wait_for("examples before the kill", lambda: self.examples("spam") > 100)
-            client.kill()
-        before = self.examples("spam")
-        self.assertLess(before, len(lines))
+        said = []
+        for how, learned in ((signal.SIGKILL, 400), (signal.SIGINT, 800)):
+            with Client(self.server, "learn", "spam", "-", *job) as client:
+                client.feed(lines[:learned])
+                wait_for("examples before the end", lambda: self.is_created("spam") and self.examples("spam") > learned - 200)
+                client.process.send_signal(how)
+                # Before its input ends, which would be the end of the pass.
+                client.process.wait(timeout=60)
+                said.append(client.finish())
+        self.assertEqual([code for code, _, _ in said], [-signal.SIGKILL, 130])
+        self.assertRegex(said[1][2], r"learn\S*: interrupted; what was answered is learned, and the same command goes on from there\n$")
+        self.assertLess(self.examples("spam"), len(lines))
         out, _ = self.run_client("learn", "spam", train, *job, "--passes", 2)
         self.assert_same_model(self.model("spam"), reference)
-        self.assertIn("pass 1: 1000 examples", out)
+        self.assertIn("pass 1: 1200 examples", out)
+        # Once more: there is nothing left to learn.
         self.run_client("learn", "spam", train, *job, "--passes", 2)
         self.assert_same_model(self.model("spam"), reference)
 
@@ -201,7 +233,7 @@ class ExamplesTest(unittest.TestCase):
             self.assertEqual(said(), "revision 0: 0 examples, 0 mistakes, 0 updates, learning\n")
             learn([b"+1 1:1\n"])
             self.assertRegex(said(), "^revision 1: 1 examples")
-            self.kill_and_restart_server()
+            self.restart_server()
             learn([b"-1 1:1\n"])
             while not re.search("^revision 2: 2 examples", line := said()):
                 self.assertRegex(line, "^revision 1: 1 examples")
