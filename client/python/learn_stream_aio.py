@@ -31,6 +31,7 @@ class LearnStream:
         self._backoff = Backoff(patience)
         self._window = Window(model, producer, window)
         self._changed = asyncio.Condition()
+        self._connection = 0
         self._finishing = False
         self._ended: Optional[BaseException] = None
         self._reader: Optional[asyncio.Task[None]] = None
@@ -110,15 +111,19 @@ class LearnStream:
 
     async def _connect(self) -> None:
         """One connection, from its first message until it ends well or raises grpc.RpcError."""
-        call = self._stub.LearnStream(self._requests(self._window.opening()))
+        self._connection += 1
+        call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
         try:
             async for response in call:
                 await self._take(response)
             if not self._finishing:
                 raise ProtocolError("the server ended the stream before everything was sent")
         finally:
-            # Ends the task that sends, too.
+            # The task that sends may outlive a call that broke; it must not take what is for the next one.
+            self._connection += 1
             call.cancel()
+            async with self._changed:
+                self._changed.notify_all()
 
     async def _take(self, response: learning_service_pb2.LearnStreamResponse) -> None:
         async with self._changed:
@@ -131,16 +136,17 @@ class LearnStream:
 
     # ---- gRPC's task ----
 
-    async def _requests(self, opening: Request) -> AsyncIterator[Request]:
+    async def _requests(self, connection: int, opening: Request) -> AsyncIterator[Request]:
         """What goes over this connection. Returns, which ends the stream well, once finish() was called."""
         yield opening
-        while (request := await self._next()) is not None:
+        while (request := await self._next(connection)) is not None:
             yield request
 
-    async def _next(self) -> Optional[Request]:
+    async def _next(self, connection: int) -> Optional[Request]:
         async with self._changed:
-            while True:
+            while self._connection == connection:
                 request = self._window.next_to_send()
                 if request is not None or self._finishing:
                     return request
                 await self._changed.wait()
+            return None

@@ -68,7 +68,7 @@ export class LearnStream {
   /** Ends the stream as it is. What was not answered may have been learned; sent again, it counts once. */
   async cancel() {
     this.#ended ??= new Error('the stream was cancelled');
-    this.#call.cancel();
+    this.#call?.cancel();
     await this.#done;
   }
 
@@ -95,13 +95,16 @@ export class LearnStream {
   /** One connection, from its first message until it ends well or fails. */
   async #connect() {
     if (this.#ended) throw this.#ended;
-    this.#call = this.#stub.learnStream();
-    this.#call.write(this.#window.opening());
+    const call = this.#stub.learnStream();
+    this.#call = call;
+    call.write(this.#window.opening());
     try {
-      for await (const response of this.#call) this.#take(response);
+      for await (const response of call) this.#take(response);
       if (!this.#finishing) throw new ProtocolError('the server ended the stream before everything was sent');
     } finally {
-      this.#call.cancel();
+      // What comes now is for the next one.
+      this.#call = undefined;
+      call.cancel();
     }
   }
 
@@ -114,6 +117,7 @@ export class LearnStream {
 
   /** Hands over what may go; the window's capacity bounds what waits within gRPC. */
   #flush() {
+    if (!this.#call) return;
     for (let request; (request = this.#window.nextToSend()) !== undefined;) this.#call.write(request);
     if (this.#finishing && this.#window.ready && !this.#call.writableEnded) this.#call.end();
   }
