@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the packages of the given sections of deploy/packages.txt, those that are missing.
+# Installs the packages of the given sections of deploy/packages.txt, those that are missing and whose command is.
 #   sh deploy/install_packages.sh build test
 set -eu
 
@@ -13,11 +13,16 @@ if [ $# -eq 0 ]; then
 fi
 
 packages_of() {
-  awk -v want="[$1]" '/^\[/ { on = ($0 == want); next } on && NF && !/^#/ { print $1 }' "$list"
+  awk -v want="[$1]" '/^\[/ { on = ($0 == want); next } on && NF && !/^#/ { print $1 ":" $2 }' "$list"
 }
 
 is_installed() {
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# Whether the command that does as well is there; none does for most.
+has_command() {
+  [ -n "$1" ] && command -v "$1" >/dev/null
 }
 
 missing=
@@ -28,7 +33,7 @@ for section in "$@"; do
     exit 2
   fi
   for package in $packages; do
-    is_installed "$package" || missing="$missing $package"
+    is_installed "${package%%:*}" || has_command "${package#*:}" || missing="$missing ${package%%:*}"
   done
 done
 [ -n "$missing" ] || exit 0

@@ -48,7 +48,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 if [ "$install" = yes ]; then
   say "packages"
-  sh "$root/deploy/install_packages.sh" build test
+  sh "$root/deploy/install_packages.sh" build test clients
 fi
 
 if [ -z "$jobs" ]; then
@@ -85,7 +85,7 @@ if [ -n "$program_label" ]; then
 elif [ -n "$sanitize" ]; then
   targets="tests/core/all tests/client/all"
   # What was not built; and a package for others, whose build knows nothing of sanitizers.
-  set -- -E '_NOT_BUILT$|^client_package$|^perceptronctl_usage$' -LE 'style|bench|fuzz|integration|deploy' "$@"
+  set -- -E '_NOT_BUILT$|^client_package$|^perceptronctl_usage$' -LE 'style|bench|fuzz|integration|deploy|proto|clients' "$@"
 fi
 # shellcheck disable=SC2086  # a list of words
 cmake --build "$build" -j "$jobs" --target $targets

@@ -1,0 +1,36 @@
+// Making sure that there is the model to learn, and saying how it stands.
+
+import { randomUUID } from 'node:crypto';
+import grpc from '@grpc/grpc-js';
+import { UsageError, whole } from './program.mjs';
+import { unary } from './retry.mjs';
+
+export const settings = {
+  named: { type: 'boolean', default: false, help: 'create the model if there is none: a weight for each name' },
+  dimension: { type: 'string', help: 'create the model if there is none: vectors of this dimension' },
+  labels: { type: 'string', help: "its labels' names, that of -1 first: ham,spam" },
+};
+
+/** Creates the model if the flags say what it should be and there is none. */
+export async function ensureModel(stub, id, flags) {
+  if (flags.named && flags.dimension) throw new UsageError('--named or --dimension, not both');
+  if (!flags.named && !flags.dimension) return;
+  const featureSpace = flags.named ? { named: {} } : { dense: { dimension: whole('dimension', flags.dimension) } };
+  const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
+  try {
+    // With a name of its own the request can be sent again after an answer got lost.
+    await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.patience);
+  } catch (error) {
+    if (error.code !== grpc.status.ALREADY_EXISTS) throw error;
+  }
+}
+
+/** How it stands, in a line. */
+export function sentence({ revision, report }) {
+  const state = report.state.replace('CONVERGENCE_STATE_', '').toLowerCase();
+  return `revision ${revision}: ${report.examples} examples, ${report.mistakes} mistakes, ${report.updates} updates, ${state}`;
+}
+
+export function passSentence({ number, examples, mistakes, updates, converged }) {
+  return `pass ${number}: ${examples} examples, ${mistakes} mistakes, ${updates} updates${converged ? ', converged' : ''}`;
+}

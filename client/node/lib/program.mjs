@@ -1,0 +1,95 @@
+// What the example programs share: flags, the connection, what they read, how they fail, and exit codes.
+//
+// 0 done; 1 failed; 2 wrong usage; 3 done, but the server refused examples; 130 interrupted.
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import grpc from '@grpc/grpc-js';
+import { ProtocolError, StatusError, describe, isCallError } from './errors.mjs';
+import { BadLine, parseText, readRows, svmlightParser } from './formats.mjs';
+
+const name = path.basename(process.argv[1]);
+
+/** What the caller asked for cannot be done. */
+export class UsageError extends Error {}
+
+// Flags that every program has, and those of programs that read a file: as parseArgs takes them, with their help.
+export const common = {
+  server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: 'host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)' },
+  'tls-ca': { type: 'string', help: 'speak TLS, and trust servers certified by these (PEM)' },
+  patience: { type: 'string', default: '60', help: 'seconds to wait for a server that is away (default: 60)' },
+  help: { type: 'boolean', default: false, help: 'this text' },
+};
+export const input = {
+  format: { type: 'string', default: 'text', help: 'of the file: text or svmlight (default: text)' },
+  'index-base': { type: 'string', default: '1', help: "svmlight: the first feature's number, 0 or 1 (default: 1)" },
+  batch: { type: 'string', default: '256', help: 'examples a message (default: 256)' },
+};
+
+/** {flags, arguments}; usage: the lines above the flags, whose first names the arguments after the program. */
+export function parse(usage, argumentNames, options) {
+  const { values, positionals } = parseArgs({ options, allowPositionals: true, strict: true });
+  if (values.help) {
+    const flags = Object.entries(options).map(([flag, { help }]) => `  --${flag.padEnd(16)} ${help}`);
+    process.stdout.write(`usage: ${name} [flags] ${argumentNames.join(' ')}\n\n${usage}\n\n${flags.join('\n')}\n`);
+    process.exit(0);
+  }
+  if (positionals.length !== argumentNames.length) throw new UsageError(`expected ${argumentNames.join(' and ')}; --help says more`);
+  values.patience = number('patience', values.patience, 0);
+  return { flags: values, positionals };
+}
+
+/** A flag's number, which is at least so much. */
+export function number(flag, text, least) {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= least)) throw new UsageError(`--${flag} ${text}: expected a number of at least ${least}`);
+  return value;
+}
+
+/** A whole one. */
+export function whole(flag, text, least = 1) {
+  const value = number(flag, text, least);
+  if (!Number.isSafeInteger(value)) throw new UsageError(`--${flag} ${text}: expected a whole number`);
+  return value;
+}
+
+/** A client of this service. */
+export function connect(Service, flags) {
+  const credentials = flags['tls-ca'] ? grpc.credentials.createSsl(fs.readFileSync(flags['tls-ca'])) : grpc.credentials.createInsecure();
+  // gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
+  return new Service(flags.server, credentials, { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1000 });
+}
+
+/** A function that reads the file from its start; "-" is standard input, once. */
+export function rowsOf(file, flags) {
+  if (!['text', 'svmlight'].includes(flags.format)) throw new UsageError(`--format ${flags.format}: expected text or svmlight`);
+  const parseLine = flags.format === 'text' ? parseText : svmlightParser(whole('index-base', flags['index-base'], 0));
+  if (file !== '-' && !fs.existsSync(file)) throw new UsageError(`${file}: there is no such file`);
+  return () => readRows(file === '-' ? process.stdin : fs.createReadStream(file), file, parseLine);
+}
+
+export function complain(text) {
+  process.stderr.write(`${name}: ${text}\n`);
+}
+
+export function reconnecting(error) {
+  complain(`the server is away, trying again: ${describe(error)}`);
+}
+
+/** Exits with what main() returns, or says what was wrong. */
+export async function run(main) {
+  process.on('SIGINT', () => {
+    complain('interrupted; what was answered is learned, and the same command goes on from there');
+    process.exit(130);
+  });
+  try {
+    process.exitCode = await main();
+  } catch (error) {
+    const usage = error instanceof UsageError || error.code?.toString().startsWith('ERR_PARSE_ARGS');
+    const expected = usage || isCallError(error) || [BadLine, ProtocolError, StatusError].some((kind) => error instanceof kind) || error.syscall;
+    // What nobody thought of says where it comes from.
+    complain(expected ? describe(error) : error.stack);
+    process.exitCode = usage ? 2 : 1;
+  }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env node
+import { sentence } from './lib/model.mjs';
+import { common, connect, number, parse, reconnecting, run, whole } from './lib/program.mjs';
+import { LearningService } from './lib/protos.mjs';
+import { Backoff, withRetries } from './lib/retry.mjs';
+
+const USAGE = `Follows a model while it learns: a line whenever its report has changed, until it is interrupted or the model deleted.
+
+    watch.mjs spam --interval 0.5`;
+
+const OPTIONS = {
+  ...common,
+  interval: { type: 'string', default: '1', help: 'the shortest time in seconds between two lines, at least 0.05 (default: 1)' },
+  count: { type: 'string', help: 'end after so many lines' },
+};
+
+async function main() {
+  const { flags, positionals: [id] } = parse(USAGE, ['MODEL'], OPTIONS);
+  const milliseconds = Math.round(1000 * number('interval', flags.interval, 0.05));
+  const minInterval = { seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 };
+  let left = flags.count ? whole('count', flags.count) : Infinity;
+  const stub = connect(LearningService, flags);
+  const backoff = new Backoff(flags.patience);
+  await withRetries(backoff, async () => {
+    const call = stub.watchModel({ name: `models/${id}`, minInterval });
+    for await (const { model } of call) {
+      backoff.progress();
+      console.log(sentence(model));
+      if (--left === 0) break;
+    }
+    call.cancel();
+  }, reconnecting);
+  return 0;
+}
+
+run(main);

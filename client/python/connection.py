@@ -1,0 +1,40 @@
+"""How the example programs reach the server, and speak of what goes wrong. Needs no proto."""
+
+import argparse
+import os
+import pathlib
+import sys
+
+import grpc
+
+# gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
+CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    flags = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--server", default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
+                       help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
+    flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="speak TLS, and trust servers certified by these (PEM)")
+    flags.add_argument("--patience", type=float, default=60, metavar="S", help="seconds to wait for a server that is away (default: 60)")
+    return flags
+
+
+def channel(flags: argparse.Namespace) -> grpc.Channel:
+    if flags.tls_ca is None:
+        made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS)
+    else:
+        made = grpc.secure_channel(flags.server, grpc.ssl_channel_credentials(flags.tls_ca.read_bytes()), CHANNEL_OPTIONS)
+    # Between calls nobody would see to the connection, so that one which is being made would come no further: a subscriber does.
+    made.subscribe(lambda connectivity: None, try_to_connect=True)
+    return made
+
+
+def aio_channel(flags: argparse.Namespace) -> grpc.aio.Channel:
+    if flags.tls_ca is None:
+        return grpc.aio.insecure_channel(flags.server, CHANNEL_OPTIONS)
+    return grpc.aio.secure_channel(flags.server, grpc.ssl_channel_credentials(flags.tls_ca.read_bytes()), CHANNEL_OPTIONS)
+
+
+def complain(text: str) -> None:
+    print(f"{pathlib.Path(sys.argv[0]).name}: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Learns a file of labelled examples, exactly once, whatever happens meanwhile to the server or to this program.
+
+    learn.py spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
+
+A producer names one sequence of examples: this file, pass after pass. The server remembers how far it has come, so the same
+command, run again after it was interrupted, goes on where it was. Another job takes another name.
+"""
+
+import argparse
+
+import grpc
+
+import connection
+import job
+import model
+import program
+from columns import batches, pack
+from learn_stream import LearnStream
+from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from retry import with_retries
+from window import Totals
+
+
+def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
+    request = model.create_request(flags)
+    try:
+        with_retries(lambda: stub.CreateModel(request, timeout=30), flags.patience)
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+            raise
+
+
+def learn(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> Totals:
+    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
+                     on_reconnect=program.reconnecting) as stream:
+        for rows in job.passes_left(flags, stream.next_offset, stream.passes):
+            for part in batches(rows, flags.batch):
+                stream.send(pack(part))
+            summary = stream.end_pass()
+            print(model.pass_sentence(summary), flush=True)
+            if flags.until_converged and summary.converged:
+                break
+        return stream.finish()
+
+
+def main() -> int:
+    flags = job.learning_flags(__doc__).parse_args()
+    with connection.channel(flags) as channel:
+        models = model_service_pb2_grpc.ModelServiceStub(channel)
+        if model.is_wanted(flags):
+            ensure_model(models, flags)
+        totals = learn(learning_service_pb2_grpc.LearningServiceStub(channel), flags)
+        request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
+        now = with_retries(lambda: models.GetModel(request, timeout=30), flags.patience)
+    print(f"{flags.model} is at {model.sentence(now)}")
+    return program.code_of(totals)
+
+
+if __name__ == "__main__":
+    program.run(main)

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""Learns a file as learn.py does, with asyncio: one loop sends examples, follows the model's report and predicts.
+
+    learn_async.py spam train.tsv --named --labels ham,spam --producer train.tsv --passes 3 --predict test.tsv
+"""
+
+import argparse
+import asyncio
+import threading
+from typing import Any, AsyncIterator, Callable, Iterator, TypeVar
+
+import grpc
+
+import connection
+import job
+import model
+import program
+from columns import batches, pack
+from formats import Row
+from learn_stream_aio import LearnStream
+from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from predict import Summary
+from retry import Backoff, is_transient, with_retries_async
+from window import Totals
+
+Result = TypeVar("Result")
+
+
+async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
+    request = model.create_request(flags)
+    try:
+        await with_retries_async(lambda: stub.CreateModel(request, timeout=30), flags.patience)
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+            raise
+
+
+async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
+    """Read and packed in threads: where a file is a pipe, reading waits, and the loop has other things to do."""
+    parts = map(pack, batches(rows, batch))
+    while (columns := await in_thread(lambda: next(parts, None))) is not None:
+        yield columns
+
+
+async def in_thread(call: Callable[[], Result]) -> Result:
+    """As asyncio.to_thread, but the program may be interrupted meanwhile: nobody waits for this thread."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def settle(give: Callable[[Any], None], what: Any) -> None:
+        if not done.cancelled():
+            give(what)
+
+    def run() -> None:
+        try:
+            result = call()
+        except Exception as error:
+            loop.call_soon_threadsafe(settle, done.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(settle, done.set_result, result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
+
+
+async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> Totals:
+    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
+                           on_reconnect=program.reconnecting) as stream:
+        for rows in job.passes_left(flags, stream.next_offset, stream.passes):
+            async for columns in packed(rows, flags.batch):
+                await stream.send(columns)
+            summary = await stream.end_pass()
+            print(model.pass_sentence(summary), flush=True)
+            if flags.until_converged and summary.converged:
+                break
+        return await stream.finish()
+
+
+async def follow(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> None:
+    """A line a second as long as the model changes, also while the server is started again; until it is cancelled."""
+    request = learning_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
+    backoff = Backoff(flags.patience)
+    while True:
+        try:
+            async for response in stub.WatchModel(request):
+                backoff.progress()
+                print(f"  {model.sentence(response.model)}", flush=True)
+        except grpc.RpcError as error:
+            wait = backoff.next_wait()
+            if wait is None or not is_transient(error):
+                raise
+            await asyncio.sleep(wait)
+
+
+async def predict(stub: learning_service_pb2_grpc.LearningServiceStub, labels: list[str], flags: argparse.Namespace) -> Summary:
+    """All messages at once: each is answered by itself."""
+    parts = list(batches(program.rows_of(flags, flags.predict), flags.batch))
+    requests = [learning_service_pb2.PredictRequest(model=f"models/{flags.model}", columns=pack(part)) for part in parts]
+    answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.patience) for request in requests))
+    summary = Summary(labels)
+    for part, answer in zip(parts, answers):
+        summary.revision = answer.revision
+        for row, label in zip(part, answer.labels):
+            summary.add(row, label)
+    return summary
+
+
+async def learn_and_predict(flags: argparse.Namespace) -> int:
+    async with connection.aio_channel(flags) as channel:
+        models = model_service_pb2_grpc.ModelServiceStub(channel)
+        learning = learning_service_pb2_grpc.LearningServiceStub(channel)
+        if model.is_wanted(flags):
+            await ensure_model(models, flags)
+        following = asyncio.create_task(follow(learning, flags))
+        try:
+            totals = await learn(learning, flags)
+        finally:
+            following.cancel()
+        request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
+        now = await with_retries_async(lambda: models.GetModel(request, timeout=30), flags.patience)
+        print(f"{flags.model} is at {model.sentence(now)}")
+        if flags.predict:
+            print((await predict(learning, now.label_names, flags)).text())
+    return program.code_of(totals)
+
+
+def main() -> int:
+    flags = job.learning_flags(__doc__)
+    flags.add_argument("--predict", type=argparse.FileType("rb"), metavar="FILE", help="examples to predict afterwards")
+    return asyncio.run(learn_and_predict(flags.parse_args()))
+
+
+if __name__ == "__main__":
+    program.run(main)

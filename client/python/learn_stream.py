@@ -1,0 +1,157 @@
+"""A learn stream that outlives its connections, for programs with threads: nothing is lost, nothing is learned twice.
+
+    with LearnStream(stub, "models/spam", "mail-reader") as stream:
+        stream.send(columns)
+        summary = stream.end_pass()
+        stream.finish()
+"""
+
+import threading
+from typing import Callable, Iterator, Optional
+
+import grpc
+
+from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2
+from retry import Backoff, is_transient
+from window import ProtocolError, Totals, Window
+
+Request = learning_service_pb2.LearnStreamRequest
+
+
+class LearnStream:
+    """One thread may send; a thread of its own reads the answers, gRPC's sends what this one hands it.
+
+    Every method raises what ended the stream: grpc.RpcError, errors.StatusError, window.ProtocolError.
+    """
+
+    def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
+                 patience: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+        """Opens the stream, and waits until the server has said where this producer stands.
+
+        window: examples that may be unanswered; patience: seconds without progress after which it gives up.
+        """
+        self._stub, self._on_reconnect = stub, on_reconnect
+        self._backoff = Backoff(patience)
+        self._window = Window(model, producer, window)
+        self._changed = threading.Condition()
+        self._connection = 0
+        self._call: Optional[grpc.Call] = None
+        self._finishing = False
+        self._cancelled = threading.Event()
+        self._ended: Optional[BaseException] = None
+        self._reader = threading.Thread(target=self._run, daemon=True)
+        self._reader.start()
+        self._wait_until(self._window.ready)
+        self.next_offset, self.passes = self._window.next_offset, self._window.passes
+
+    def __enter__(self) -> "LearnStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+
+    @property
+    def totals(self) -> Totals:
+        return self._window.totals
+
+    def send(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
+        """Sends rows with their labels; waits as long as too much is unanswered."""
+        self._wait_until(self._window.has_room)
+        with self._changed:
+            self._window.add(columns, end_of_pass)
+            self._changed.notify_all()
+
+    def end_pass(self) -> model_pb2.PassSummary:
+        """Marks the end of a pass over the data, and waits until all is answered."""
+        self.send(None, self._window.passes + 1)
+        self._wait_until(self._window.empty)
+        return self._window.last_pass
+
+    def finish(self) -> Totals:
+        """Waits until everything sent is answered, and ends the stream."""
+        self._wait_until(self._window.empty)
+        with self._changed:
+            self._finishing = True
+            self._changed.notify_all()
+        self._reader.join()
+        return self.totals
+
+    def cancel(self) -> None:
+        """Ends the stream as it is. What was not answered may have been learned; sent again, it counts once."""
+        self._cancelled.set()
+        with self._changed:
+            self._connection += 1
+            if self._call is not None:
+                self._call.cancel()
+            self._changed.notify_all()
+        self._reader.join()
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended is not None or condition())
+            if self._ended is not None:
+                raise self._ended
+
+    # ---- The reader's thread ----
+
+    def _run(self) -> None:
+        try:
+            while not self._cancelled.is_set():
+                try:
+                    return self._connect()
+                except grpc.RpcError as error:
+                    self._reconnect_or_raise(error)
+        except BaseException as error:  # whoever waits must hear of it, whatever it is
+            with self._changed:
+                self._ended = error
+                self._changed.notify_all()
+
+    def _reconnect_or_raise(self, error: grpc.RpcError) -> None:
+        wait = self._backoff.next_wait()
+        if wait is None or not is_transient(error):
+            raise error
+        self._on_reconnect(error)
+        self._cancelled.wait(wait)
+
+    def _connect(self) -> None:
+        """One connection, from its first message until it ends well or raises grpc.RpcError."""
+        with self._changed:
+            self._connection += 1
+            self._call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
+            call = self._call
+        try:
+            for response in call:
+                self._take(response)
+            if not self._finishing:
+                raise ProtocolError("the server ended the stream before everything was sent")
+        finally:
+            with self._changed:
+                self._connection += 1
+                self._changed.notify_all()
+            call.cancel()
+
+    def _take(self, response: learning_service_pb2.LearnStreamResponse) -> None:
+        with self._changed:
+            if response.HasField("opened"):
+                self._window.opened(response.opened)
+            for result in response.results:
+                if self._window.answered(result):
+                    self._backoff.progress()
+            self._changed.notify_all()
+
+    # ---- gRPC's thread ----
+
+    def _requests(self, connection: int, opening: Request) -> Iterator[Request]:
+        """What goes over this connection. Returns, which ends the stream well, once finish() was called."""
+        yield opening
+        while (request := self._next(connection)) is not None:
+            yield request
+
+    def _next(self, connection: int) -> Optional[Request]:
+        with self._changed:
+            while self._connection == connection:
+                request = self._window.next_to_send()
+                if request is not None or self._finishing:
+                    return request
+                self._changed.wait()
+            return None

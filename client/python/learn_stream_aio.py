@@ -1,0 +1,152 @@
+"""A learn stream that outlives its connections, for asyncio: nothing is lost, nothing is learned twice.
+
+    async with LearnStream(stub, "models/spam", "mail-reader") as stream:
+        await stream.send(columns)
+        summary = await stream.end_pass()
+        await stream.finish()
+"""
+
+import asyncio
+from typing import AsyncIterator, Callable, Optional
+
+import grpc
+
+from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2
+from retry import Backoff, is_transient
+from window import ProtocolError, Totals, Window
+
+Request = learning_service_pb2.LearnStreamRequest
+
+
+class LearnStream:
+    """One task may send; a task of its own reads the answers.
+
+    Every method raises what ended the stream: grpc.RpcError, errors.StatusError, window.ProtocolError.
+    """
+
+    def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
+                 patience: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+        """window: examples that may be unanswered; patience: seconds without progress after which it gives up."""
+        self._stub, self._on_reconnect = stub, on_reconnect
+        self._backoff = Backoff(patience)
+        self._window = Window(model, producer, window)
+        self._changed = asyncio.Condition()
+        self._connection = 0
+        self._finishing = False
+        self._ended: Optional[BaseException] = None
+        self._reader: Optional[asyncio.Task[None]] = None
+        self.next_offset = self.passes = 0
+
+    async def __aenter__(self) -> "LearnStream":
+        """Opens the stream, and waits until the server has said where this producer stands."""
+        self._reader = asyncio.create_task(self._run())
+        try:
+            await self._wait_until(self._window.ready)
+        except BaseException:
+            await self.cancel()
+            raise
+        self.next_offset, self.passes = self._window.next_offset, self._window.passes
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cancel()
+
+    @property
+    def totals(self) -> Totals:
+        return self._window.totals
+
+    async def send(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
+        """Sends rows with their labels; waits as long as too much is unanswered."""
+        await self._wait_until(self._window.has_room)
+        async with self._changed:
+            self._window.add(columns, end_of_pass)
+            self._changed.notify_all()
+
+    async def end_pass(self) -> model_pb2.PassSummary:
+        """Marks the end of a pass over the data, and waits until all is answered."""
+        await self.send(None, self._window.passes + 1)
+        await self._wait_until(self._window.empty)
+        return self._window.last_pass
+
+    async def finish(self) -> Totals:
+        """Waits until everything sent is answered, and ends the stream."""
+        await self._wait_until(self._window.empty)
+        async with self._changed:
+            self._finishing = True
+            self._changed.notify_all()
+        await self._reader
+        return self.totals
+
+    async def cancel(self) -> None:
+        """Ends the stream as it is. What was not answered may have been learned; sent again, it counts once."""
+        self._reader.cancel()
+        await asyncio.wait([self._reader])
+
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._ended is not None or condition())
+            if self._ended is not None:
+                raise self._ended
+
+    # ---- The reader's task ----
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    return await self._connect()
+                except grpc.RpcError as error:
+                    await self._reconnect_or_raise(error)
+        except Exception as error:  # whoever waits must hear of it, whatever it is
+            async with self._changed:
+                self._ended = error
+                self._changed.notify_all()
+
+    async def _reconnect_or_raise(self, error: grpc.RpcError) -> None:
+        wait = self._backoff.next_wait()
+        if wait is None or not is_transient(error):
+            raise error
+        self._on_reconnect(error)
+        await asyncio.sleep(wait)
+
+    async def _connect(self) -> None:
+        """One connection, from its first message until it ends well or raises grpc.RpcError."""
+        self._connection += 1
+        call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
+        try:
+            async for response in call:
+                await self._take(response)
+            if not self._finishing:
+                raise ProtocolError("the server ended the stream before everything was sent")
+        finally:
+            # The task that sends may outlive a call that broke; it must not take what is for the next one.
+            self._connection += 1
+            call.cancel()
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _take(self, response: learning_service_pb2.LearnStreamResponse) -> None:
+        async with self._changed:
+            if response.HasField("opened"):
+                self._window.opened(response.opened)
+            for result in response.results:
+                if self._window.answered(result):
+                    self._backoff.progress()
+            self._changed.notify_all()
+
+    # ---- gRPC's task ----
+
+    async def _requests(self, connection: int, opening: Request) -> AsyncIterator[Request]:
+        """What goes over this connection. Returns, which ends the stream well, once finish() was called."""
+        yield opening
+        while (request := await self._next(connection)) is not None:
+            yield request
+
+    async def _next(self, connection: int) -> Optional[Request]:
+        async with self._changed:
+            while self._connection == connection:
+                request = self._window.next_to_send()
+                if request is not None or self._finishing:
+                    return request
+                await self._changed.wait()
+            return None

@@ -1,0 +1,39 @@
+"""Making sure that there is the model to learn."""
+
+import argparse
+import uuid
+
+from perceptron.v1 import model_pb2, model_service_pb2
+
+
+def add_settings(flags: argparse.ArgumentParser) -> None:
+    space = flags.add_mutually_exclusive_group()
+    space.add_argument("--named", action="store_true", help="create the model if there is none: a weight for each name")
+    space.add_argument("--dimension", type=int, metavar="D", help="create the model if there is none: vectors of this dimension")
+    flags.add_argument("--labels", type=lambda text: text.split(","), default=[], metavar="NEGATIVE,POSITIVE", help="its labels' names")
+
+
+def is_wanted(flags: argparse.Namespace) -> bool:
+    return flags.named or flags.dimension is not None
+
+
+def create_request(flags: argparse.Namespace) -> model_service_pb2.CreateModelRequest:
+    """With a name of its own, so that it can be sent again after an answer got lost."""
+    settings = model_pb2.Model(label_names=flags.labels)
+    if flags.named:
+        settings.feature_space.named.SetInParent()
+    else:
+        settings.feature_space.dense.dimension = flags.dimension
+    return model_service_pb2.CreateModelRequest(model_id=flags.model, model=settings, request_id=str(uuid.uuid4()))
+
+
+def sentence(model: model_pb2.Model) -> str:
+    """How it stands, in a line."""
+    report = model.report
+    state = model_pb2.ConvergenceState.Name(report.state).removeprefix("CONVERGENCE_STATE_").lower()
+    return f"revision {model.revision}: {report.examples} examples, {report.mistakes} mistakes, {report.updates} updates, {state}"
+
+
+def pass_sentence(summary: model_pb2.PassSummary) -> str:
+    return (f"pass {summary.number}: {summary.examples} examples, {summary.mistakes} mistakes, {summary.updates} updates"
+            + (", converged" if summary.converged else ""))

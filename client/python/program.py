@@ -1,0 +1,66 @@
+"""What the example programs share: what they read, how they fail, and exit codes.
+
+0 done; 1 failed; 2 wrong usage; 3 done, but the server refused examples; 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from typing import BinaryIO, Callable, Iterator, Optional
+
+import grpc
+
+import errors
+import formats
+import window
+from connection import complain
+
+REFUSED = 3
+
+
+def add_input(flags: argparse.ArgumentParser) -> None:
+    flags.add_argument("model", help="the model's name")
+    flags.add_argument("file", type=argparse.FileType("rb"), help="examples; - is standard input")
+    flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
+    flags.add_argument("--index-base", type=int, choices=[0, 1], default=1, help="svmlight: the first feature's number (default: 1)")
+    flags.add_argument("--batch", type=positive, default=256, metavar="N", help="examples a message (default: 256)")
+
+
+def positive(text: str) -> int:
+    if (number := int(text)) <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def rows_of(flags: argparse.Namespace, file: Optional[BinaryIO] = None) -> Iterator[formats.Row]:
+    parse = formats.parse_text if flags.format == "text" else formats.svmlight_parser(flags.index_base)
+    return formats.read_rows(file or flags.file, parse)
+
+
+def reconnecting(error: grpc.RpcError) -> None:
+    complain(f"the server is away, trying again: {errors.describe(error)}")
+
+
+def code_of(totals: window.Totals) -> int:
+    if totals.refused:
+        complain(f"{totals.refused} examples were refused; the first was {totals.first_refusal}")
+        return REFUSED
+    return 0
+
+
+def run(main: Callable[[], int]) -> None:
+    """Exits with what main() returns, or says what was wrong."""
+    try:
+        code = main()
+    except grpc.RpcError as error:
+        complain(errors.describe(error))
+        code = 1
+    except (errors.StatusError, formats.BadLine, window.ProtocolError, OSError) as error:
+        complain(str(error))
+        code = 1
+    except KeyboardInterrupt:
+        complain("interrupted; what was answered is learned, and the same command goes on from there")
+        sys.stdout.flush()
+        # At once: a thread that waits for more to read would hold up an orderly end.
+        os._exit(130)
+    sys.exit(code)

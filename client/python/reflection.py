@@ -1,0 +1,114 @@
+"""What a server says of its own services: descriptors by grpc.reflection.v1alpha, without any proto file at hand.
+
+The reflection service's own few messages are declared here, field for field as it is published.
+"""
+
+from typing import Iterator
+
+import grpc
+from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, message_factory
+
+PACKAGE = "grpc.reflection.v1alpha"
+STRING, BYTES, INT32, MESSAGE = (descriptor_pb2.FieldDescriptorProto.Type.Value(f"TYPE_{name}") for name in ("STRING", "BYTES", "INT32", "MESSAGE"))
+# message: (field, number, type, of which message, repeated)
+MESSAGES = {
+    "ServerReflectionRequest": [("file_by_filename", 3, STRING, "", False), ("file_containing_symbol", 4, STRING, "", False),
+                                ("list_services", 7, STRING, "", False)],
+    "ServerReflectionResponse": [("file_descriptor_response", 4, MESSAGE, "FileDescriptorResponse", False),
+                                 ("list_services_response", 6, MESSAGE, "ListServiceResponse", False),
+                                 ("error_response", 7, MESSAGE, "ErrorResponse", False)],
+    "FileDescriptorResponse": [("file_descriptor_proto", 1, BYTES, "", True)],
+    "ListServiceResponse": [("service", 1, MESSAGE, "ServiceResponse", True)],
+    "ServiceResponse": [("name", 1, STRING, "", False)],
+    "ErrorResponse": [("error_code", 1, INT32, "", False), ("error_message", 2, STRING, "", False)],
+}
+
+
+class NotDescribed(Exception):
+    """The server does not know what was asked for."""
+
+
+def _reflection_pool() -> descriptor_pool.DescriptorPool:
+    file = descriptor_pb2.FileDescriptorProto(name="reflection.proto", package=PACKAGE, syntax="proto3")
+    for name, fields in MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, number, kind, of, repeated in fields:
+            # In the requests and answers one of the fields is set, the empty string too.
+            alternative = name.startswith("ServerReflection")
+            if alternative and not message.oneof_decl:
+                message.oneof_decl.add(name="message")
+            message.field.add(name=field, number=number, type=kind, type_name=f".{PACKAGE}.{of}" if of else None,
+                              label=3 if repeated else 1, oneof_index=0 if alternative else None)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+def message_class(described: descriptor.Descriptor) -> type:
+    if hasattr(message_factory, "GetMessageClass"):  # protobuf 4.22 and later
+        return message_factory.GetMessageClass(described)
+    return message_factory.MessageFactory(described.file.pool).GetPrototype(described)
+
+
+class ServerDescriptors:
+    """Services and messages by their full names, fetched when they are first asked for."""
+
+    def __init__(self, channel: grpc.Channel):
+        reflection = _reflection_pool()
+        self._request = message_class(reflection.FindMessageTypeByName(f"{PACKAGE}.ServerReflectionRequest"))
+        answer = message_class(reflection.FindMessageTypeByName(f"{PACKAGE}.ServerReflectionResponse"))
+        self._ask_stream = channel.stream_stream(f"/{PACKAGE}.ServerReflection/ServerReflectionInfo",
+                                                 request_serializer=self._request.SerializeToString, response_deserializer=answer.FromString)
+        self._pool = descriptor_pool.DescriptorPool()
+        self._files: set[str] = set()
+
+    def services(self) -> list[str]:
+        return [service.name for service in self._ask(list_services="*").list_services_response.service]
+
+    def service(self, name: str) -> descriptor.ServiceDescriptor:
+        self._fetch(file_containing_symbol=name)
+        return self._found(self._pool.FindServiceByName, name)
+
+    def message(self, name: str) -> descriptor.Descriptor:
+        self._fetch(file_containing_symbol=name)
+        return self._found(self._pool.FindMessageTypeByName, name)
+
+    def FindMessageTypeByName(self, name: str) -> descriptor.Descriptor:  # as json_format asks a descriptor pool
+        try:
+            return self.message(name)
+        except NotDescribed as error:
+            raise KeyError(str(error)) from None
+
+    def _found(self, find, name: str):
+        try:
+            return find(name)
+        except KeyError:
+            raise NotDescribed(f"the server has no such thing as {name}") from None
+
+    def _ask(self, **question: str):
+        (answer,) = self._ask_stream(iter([self._request(**question)]), timeout=30)
+        if answer.HasField("error_response"):
+            raise NotDescribed(f"{answer.error_response.error_message} ({', '.join(question.values())})")
+        return answer
+
+    def _fetch(self, **question: str) -> None:
+        """Takes in the files of an answer, and before them those that they import."""
+        for data in self._ask(**question).file_descriptor_response.file_descriptor_proto:
+            file = descriptor_pb2.FileDescriptorProto.FromString(data)
+            if file.name in self._files:
+                continue
+            self._files.add(file.name)
+            for imported in file.dependency:
+                if imported not in self._files:
+                    self._fetch(file_by_filename=imported)
+            self._pool.AddSerializedFile(data)
+
+
+def signatures(service: descriptor.ServiceDescriptor) -> Iterator[str]:
+    """Each method as a proto file would have it."""
+    described = descriptor_pb2.ServiceDescriptorProto()
+    service.CopyToProto(described)
+    for method in described.method:
+        takes, answers = ("stream " * streaming + name.removeprefix(".") for streaming, name in
+                          ((method.client_streaming, method.input_type), (method.server_streaming, method.output_type)))
+        yield f"rpc {method.name}({takes}) returns ({answers})"

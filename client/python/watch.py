@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""Follows a model while it learns: a line whenever its report has changed, until it is interrupted or the model deleted.
+
+    watch.py spam --interval 0.5
+"""
+
+import argparse
+import time
+from typing import Iterator
+
+import grpc
+
+import connection
+import model
+import program
+from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_pb2
+from retry import Backoff, is_transient
+
+
+def parse_flags() -> argparse.Namespace:
+    flags = connection.parser(__doc__)
+    flags.add_argument("model", help="the model's name")
+    flags.add_argument("--interval", type=float, default=1, metavar="S", help="the shortest time between two lines, at least 0.05 (default: 1)")
+    flags.add_argument("--count", type=program.positive, metavar="N", help="end after so many lines")
+    return flags.parse_args()
+
+
+def watch(stub: learning_service_pb2_grpc.LearningServiceStub, request: learning_service_pb2.WatchModelRequest, backoff: Backoff) -> Iterator[model_pb2.Model]:
+    """The model as it changes, also while the server is started again."""
+    while True:
+        try:
+            for response in stub.WatchModel(request):
+                backoff.progress()
+                yield response.model
+        except grpc.RpcError as error:
+            wait = backoff.next_wait()
+            if wait is None or not is_transient(error):
+                raise
+            program.reconnecting(error)
+            time.sleep(wait)
+
+
+def main() -> int:
+    flags = parse_flags()
+    request = learning_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
+    request.min_interval.FromMilliseconds(int(1000 * flags.interval))
+    with connection.channel(flags) as channel:
+        stub = learning_service_pb2_grpc.LearningServiceStub(channel)
+        for number, now in enumerate(watch(stub, request, Backoff(flags.patience)), start=1):
+            print(model.sentence(now), flush=True)
+            if number == flags.count:
+                break
+    return 0
+
+
+if __name__ == "__main__":
+    program.run(main)

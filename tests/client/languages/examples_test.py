@@ -1,0 +1,284 @@
+"""The example clients in other languages against a real server: their figures are perceptronctl's, and a server that is killed
+in the middle of a stream, or a client that is, loses nothing and has nothing learned twice.
+
+    python3 examples_test.py LANGUAGE PERCEPTROND PERCEPTRONCTL      (LANGUAGE: python, asyncio or node)
+"""
+
+import json
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from processes import Server, wait_for
+
+LANGUAGE, PERCEPTROND, PERCEPTRONCTL = sys.argv[1:4]
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+PYTHON = ["/usr/bin/python3", "-B"]
+# What each language calls its programs. The one with asyncio follows the model and predicts in the same program.
+PROGRAMS = {
+    "python": {verb: [*PYTHON, ROOT / f"client/python/{verb}.py"] for verb in ("learn", "predict", "watch")},
+    "asyncio": {"learn": [*PYTHON, ROOT / "client/python/learn_async.py"]},
+    "node": {verb: ["node", ROOT / f"client/node/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
+}[LANGUAGE]
+# Real messages: the first 80 % to learn, the others to predict.
+MESSAGES = (ROOT / "deploy/data/sms_spam.tsv").read_bytes().splitlines(keepends=True)[1:]
+TRAIN, TEST = MESSAGES[:4459], MESSAGES[4459:]
+CREATE = ["--named", "--labels", "ham,spam"]
+
+
+def only_if(condition):
+    """A test of what not every language's programs do: there is none for the others."""
+    return lambda test: test if condition else None
+
+
+def float32(number):
+    return struct.unpack("f", struct.pack("f", float(number)))[0]
+
+
+class Client:
+    """One run of an example program, fed by hand. A context manager."""
+
+    def __init__(self, server, *arguments):
+        command = [str(word) for word in (*PROGRAMS[arguments[0]], "--server", server.address, *arguments[1:])]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def feed(self, lines):
+        self.process.stdin.writelines(lines)
+        self.process.stdin.flush()
+
+    def finish(self, seconds=60):
+        """(exit code, standard output, standard error), after the end of its input."""
+        out, error = self.process.communicate(timeout=seconds)
+        return self.process.returncode, out.decode(), error.decode()
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+
+
+class ExamplesTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.server = self.enterContext(Server(PERCEPTROND, self.directory / "store", self.directory / "log"))
+
+    def ctl(self, *arguments, expect=0):
+        done = subprocess.run([PERCEPTRONCTL, "--server", self.server.address, *map(str, arguments)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stdout
+
+    def file(self, name, lines):
+        path = self.directory / name
+        path.write_bytes(b"".join(lines))
+        return path
+
+    def run_client(self, *arguments, expect=0):
+        with Client(self.server, *arguments) as client:
+            code, out, error = client.finish()
+        self.assertEqual(code, expect, error)
+        return out, error
+
+    def restart_server(self, how=signal.SIGKILL):
+        self.server.process.send_signal(how)
+        self.server.process.wait()
+        self.server = self.enterContext(Server(PERCEPTROND, self.directory / "store", self.directory / "log", address=self.server.address))
+
+    def model(self, name):
+        return json.loads(self.ctl("get", name, "--weights", "-o", "json"))
+
+    def examples(self, name):
+        return int(self.model(name)["report"].get("examples", 0))
+
+    def reference(self, lines, *flags):
+        """The model that perceptronctl makes of the same lines, in one go."""
+        self.ctl("create", "reference", *CREATE)
+        self.ctl("learn", "reference", self.file("reference.tsv", lines), "--format", "text", *flags)
+        return self.model("reference")
+
+    def assert_same_model(self, model, reference):
+        """To the bit, and with the same history."""
+        self.assertEqual(model["weights"], reference["weights"])
+        self.assertEqual(model["revision"], reference["revision"])
+        for count in ("examples", "mistakes", "updates"):
+            self.assertEqual(model["report"][count], reference["report"][count], count)
+
+    # ---- The main job ----
+
+    def learn_all(self, *more):
+        train = self.file("train.tsv", TRAIN)
+        return self.run_client("learn", "spam", train, *CREATE, "--producer", "train", "--passes", 2, *more)
+
+    def test_what_is_learned_is_what_perceptronctl_learns_to_the_bit(self):
+        reference = self.reference(TRAIN, "--passes", 2)
+        out, _ = self.learn_all()
+        self.assert_same_model(self.model("spam"), reference)
+        self.assertIn("pass 1: 4459 examples, 201 mistakes, 201 updates\n", out)
+        self.assertIn(f"spam is at revision {reference['revision']}: 8918 examples, ", out)
+
+    def error_by_perceptronctl(self, name):
+        test = self.file("test.tsv", TEST)
+        return re.search(r"(\d+ predicted at revision \d+)\n(wrong: \d+ of \d+ \([\d.]+%\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
+
+    @only_if("predict" in PROGRAMS)
+    def test_what_is_predicted_is_what_perceptronctl_predicts_to_the_bit(self):
+        self.reference(TRAIN)
+        test = self.file("test.tsv", TEST)
+        out, _ = self.run_client("predict", "reference", test, "--scores")
+        *rows, predicted, wrong = out.splitlines()
+        self.assertEqual([predicted, wrong], list(self.error_by_perceptronctl("reference").groups()))
+        expected = [json.loads(line) for line in self.ctl("predict", "reference", test, "--format", "text", "-o", "json").splitlines()]
+        self.assertEqual([float32(row.split("\t")[1]) for row in rows], [float32(answer["scores"][0]) for answer in expected])
+        self.assertEqual([row.split("\t")[0] for row in rows], [{-1: "ham", 1: "spam"}[answer["labels"][0]] for answer in expected])
+
+    @only_if(LANGUAGE == "asyncio")
+    def test_one_loop_learns_follows_the_model_and_predicts(self):
+        out, _ = self.learn_all("--predict", self.file("test.tsv", TEST))
+        for said in self.error_by_perceptronctl("spam").groups():
+            self.assertIn(said + "\n", out)
+        self.assertIn("  revision 0: 0 examples", out)
+
+    def test_vectors_from_an_svmlight_file_are_learned_as_perceptronctl_learns_them(self):
+        rows = self.file("rows.svm", [b"+1 1:1 3:0.1 # a comment\n", b"-1 2:0.7\r\n", b"\n", b"-1 1:-1e-3 2:0.25 3:4\n", b"+1 3:0.3\n"])
+        self.ctl("create", "reference", "--dimension", 3)
+        self.ctl("learn", "reference", rows, "--format", "svmlight", "--index-base", 1, "--passes", 4)
+        self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 3, "--producer", "rows", "--passes", 4)
+        self.assert_same_model(self.model("rows"), self.model("reference"))
+
+    # ---- Where the server is ----
+
+    def test_a_server_on_a_unix_socket_is_reached(self):
+        address = f"unix:{self.directory / 'socket'}"
+        with Server(PERCEPTROND, self.directory / "other", self.directory / "other.log", address=address) as self.server:
+            self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train")
+            self.assertEqual(self.examples("spam"), 50)
+
+    def test_a_server_with_tls_is_spoken_to_if_its_certifier_is_trusted_and_not_otherwise(self):
+        for who in ("server", "other"):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={who}",
+                            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.directory / f"{who}.key", "-out", self.directory / f"{who}.pem"],
+                           check=True, capture_output=True)
+        flags = ["--tls-cert", self.directory / "server.pem", "--tls-key", self.directory / "server.key"]
+        with Server(PERCEPTROND, self.directory / "tls", self.directory / "tls.log", flags) as self.server:
+            job = ["learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train", "--patience", "0.3"]
+            out, _ = self.run_client(*job[:-1], "60", "--tls-ca", self.directory / "server.pem")
+            self.assertIn("50 examples", out)
+            for distrustful in ([], ["--tls-ca", self.directory / "other.pem"]):
+                _, error = self.run_client(*job, *distrustful, expect=1)
+                self.assertIn("UNAVAILABLE", error)
+
+    # ---- What breaks ----
+
+    def test_a_server_killed_in_the_middle_of_a_stream_loses_nothing_and_learns_nothing_twice(self):
+        lines, step = TRAIN[:2500], 500
+        # Three times it dies at once, and once it ends as it is asked to.
+        kills = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL]
+        reference = self.reference(lines)
+        with Client(self.server, "learn", "spam", "-", *CREATE, "--producer", "pipe", "--batch", 20, "--window", 200) as client:
+            for i, how in enumerate(kills):
+                client.feed(lines[i * step:(i + 1) * step])
+                # Killed while the others of these are under way.
+                wait_for("some of them", lambda: self.is_created("spam") and self.examples("spam") > i * step)
+                self.restart_server(how)
+            client.feed(lines[len(kills) * step:])
+            code, out, error = client.finish()
+        self.assertEqual(code, 0, error)
+        self.assertGreaterEqual(error.count("the server is away, trying again: UNAVAILABLE"), len(kills))
+        self.assert_same_model(self.model("spam"), reference)
+        self.assertIn(f"pass 1: {len(lines)} examples", out)
+
+    def is_created(self, name):
+        return subprocess.run([PERCEPTRONCTL, "--server", self.server.address, "get", name], capture_output=True).returncode == 0
+
+    def test_a_client_killed_or_interrupted_in_the_middle_goes_on_where_it_was(self):
+        lines = TRAIN[:1200]
+        train = self.file("train.tsv", lines)
+        reference = self.reference(lines, "--passes", 2)
+        job = [*CREATE, "--producer", "train", "--batch", 20, "--window", 100]
+        said = []
+        for how, learned in ((signal.SIGKILL, 400), (signal.SIGINT, 800)):
+            with Client(self.server, "learn", "spam", "-", *job) as client:
+                client.feed(lines[:learned])
+                wait_for("examples before the end", lambda: self.is_created("spam") and self.examples("spam") > learned - 200)
+                client.process.send_signal(how)
+                # Before its input ends, which would be the end of the pass.
+                client.process.wait(timeout=60)
+                said.append(client.finish())
+        self.assertEqual([code for code, _, _ in said], [-signal.SIGKILL, 130])
+        self.assertRegex(said[1][2], r"learn\S*: interrupted; what was answered is learned, and the same command goes on from there\n$")
+        self.assertLess(self.examples("spam"), len(lines))
+        out, _ = self.run_client("learn", "spam", train, *job, "--passes", 2)
+        self.assert_same_model(self.model("spam"), reference)
+        self.assertIn("pass 1: 1200 examples", out)
+        # Once more: there is nothing left to learn.
+        self.run_client("learn", "spam", train, *job, "--passes", 2)
+        self.assert_same_model(self.model("spam"), reference)
+
+    @only_if("watch" in PROGRAMS)
+    def test_a_model_is_followed_while_the_server_is_killed_and_started_again(self):
+        self.ctl("create", "rows", "--dimension", 1)
+        learn = lambda lines: self.ctl("learn", "rows", self.file("rows.svm", lines), "--format", "svmlight", "--index-base", 1)
+        with Client(self.server, "watch", "rows", "--interval", "0.05") as client:
+            said = lambda: client.process.stdout.readline().decode()
+            self.assertEqual(said(), "revision 0: 0 examples, 0 mistakes, 0 updates, learning\n")
+            learn([b"+1 1:1\n"])
+            self.assertRegex(said(), "^revision 1: 1 examples")
+            self.restart_server()
+            learn([b"-1 1:1\n"])
+            while not re.search("^revision 2: 2 examples", line := said()):
+                self.assertRegex(line, "^revision 1: 1 examples")
+            self.ctl("delete", "rows")
+            code, _, error = client.finish()
+        self.assertEqual(code, 1)
+        self.assertIn("trying again: UNAVAILABLE", error)
+        self.assertIn("NOT_FOUND (MODEL_NOT_FOUND)", error)
+
+    # ---- What is wrong is named ----
+
+    def test_a_model_that_is_not_there_is_named_with_its_reason(self):
+        _, error = self.run_client("learn", "nothing", self.file("train.tsv", TRAIN[:10]), "--producer", "train", expect=1)
+        self.assertRegex(error, r'^learn\S*: NOT_FOUND \(MODEL_NOT_FOUND\): there is no model "models/nothing"')
+
+    def test_a_line_that_is_no_example_is_named_by_its_file_and_number(self):
+        rows = self.file("train.tsv", [b"ham\tgood\n", b"no tab\n"])
+        _, error = self.run_client("learn", "spam", rows, *CREATE, "--producer", "train", expect=1)
+        self.assertRegex(error, r"train.tsv:2: no tab: expected a label, a tab and a text\n")
+
+    def test_examples_that_the_server_refuses_are_counted_and_the_others_learned(self):
+        rows = self.file("rows.svm", [b"+1 1:1\n", b"-1 3:1\n", b"-1 1:-1\n"])
+        _, error = self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 2, "--producer", "rows", expect=3)
+        self.assertIn("1 examples were refused; the first was example 1: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
+        self.assertEqual(self.examples("rows"), 2)
+
+    def test_a_server_that_stays_away_is_waited_for_only_so_long(self):
+        self.server.kill()
+        _, error = self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:10]), "--producer", "train", "--patience", "0.3", expect=1)
+        self.assertRegex(error, r"(?m)^learn\S*: the server is away, trying again: UNAVAILABLE.*(\n.*)*^learn\S*: UNAVAILABLE")
+
+    def test_wrong_usage_is_told_from_failing(self):
+        for wrong in (["--no-such-flag"], ["spam"], ["spam", "/nowhere/train.tsv", "--producer", "train"],
+                      ["spam", self.file("train.tsv", TRAIN[:1]), "--producer", "train", "--batch", "0"]):
+            with self.subTest(arguments=wrong):
+                out, error = self.run_client("learn", *wrong, expect=2)
+                self.assertNotEqual(error, "")
+                self.assertNotIn("Traceback", error)
+
+    def test_help_says_what_the_program_does_and_takes(self):
+        for verb, command in PROGRAMS.items():
+            out = subprocess.run([*map(str, command), "--help"], check=True, capture_output=True, text=True).stdout
+            self.assertIn("--server", out)
+            self.assertIn(f"{verb}", out)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,81 @@
+"""A client that knows no proto but what the server's reflection tells it finds, describes and calls every kind of method.
+
+    python3 generic_test.py PERCEPTROND
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from processes import Server
+
+PYTHON = ["/usr/bin/python3", "-B"]
+GENERIC = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "client/python/generic.py"
+# Nothing that was generated is to be found.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+LEARNING = "perceptron.v1.LearningService"
+MODELS = "perceptron.v1.ModelService"
+
+
+class GenericTest(unittest.TestCase):
+    def setUp(self):
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.server = self.enterContext(Server(sys.argv[1], directory / "store", directory / "log"))
+
+    def run_generic(self, *arguments, expect=0):
+        done = subprocess.run([*PYTHON, GENERIC, "--server", self.server.address, *arguments], env=ENVIRONMENT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stderr if expect else done.stdout
+
+    def call(self, method, *requests):
+        return [json.loads(line) for line in self.run_generic("call", method, *map(json.dumps, requests)).splitlines()]
+
+    def test_there_are_no_modules_of_the_protos_for_it_to_use(self):
+        for name in ("perceptron.v1.model_pb2", "google.rpc.status_pb2"):
+            self.assertNotEqual(subprocess.run([*PYTHON, "-c", f"import {name}"], env=ENVIRONMENT, capture_output=True).returncode, 0)
+
+    def test_services_methods_and_fields_are_found(self):
+        services = self.run_generic("list").splitlines()
+        self.assertLessEqual({MODELS, LEARNING, "perceptron.v1.AnalysisService", "grpc.health.v1.Health"}, set(services))
+        self.assertIn("rpc LearnStream(stream perceptron.v1.LearnStreamRequest) returns (stream perceptron.v1.LearnStreamResponse)\n",
+                      self.run_generic("describe", LEARNING))
+        self.assertEqual(self.run_generic("describe", "perceptron.v1.SparseFeatures"), "repeated fixed32 indices = 1\nrepeated float values = 2\n")
+
+    def test_every_kind_of_method_can_be_called(self):
+        (model,) = self.call(f"{MODELS}/CreateModel", {"modelId": "m", "model": {"featureSpace": {"dense": {"dimension": 2}}}})
+        self.assertEqual(model["name"], "models/m")
+        rows = [{"dense": {"values": [1, 2]}, "label": 1}, {"dense": {"values": [1, -2]}, "label": -1}]
+        answers = self.call(f"{LEARNING}/LearnStream", {"model": "models/m", "producer": {"id": "p"}}, {"examples": rows})
+        self.assertEqual(answers[0]["opened"]["modelUid"], model["uid"])
+        # Both messages' results may share an answer.
+        learned = [result for answer in answers for result in answer["results"]][1]
+        self.assertEqual((learned["examples"], learned["updates"]), ("2", "1"))
+        # After one update by +(1, 2), with an offset of 1: s = 1 + x1 + 2 x2.
+        scores = [answer["scores"] for answer in self.call(f"{LEARNING}/PredictStream", {"model": "models/m", "examples": rows[:1]}, {"examples": rows[1:]})]
+        self.assertEqual(scores, [[6.0], [-2.0]])
+        (listed,) = self.call(f"{MODELS}/ListModels")
+        self.assertEqual(listed["models"][0]["revision"], "1")
+        self.assertEqual(self.call(f"{MODELS}/DeleteModel", {"name": "models/m"}), [{}])
+
+    def test_details_of_refused_rows_are_told_whatever_their_type(self):
+        self.call(f"{MODELS}/CreateModel", {"modelId": "m", "model": {"featureSpace": {"dense": {"dimension": 2}}}})
+        (answer,) = self.call(f"{LEARNING}/LearnStream", {"model": "models/m", "examples": [{"dense": {"values": [1]}, "label": 1}]})
+        details = {detail["@type"].rpartition(".")[2]: detail for detail in answer["results"][0]["errors"][0]["status"]["details"]}
+        self.assertEqual(details["ErrorInfo"]["reason"], "WRONG_DIMENSION")
+        self.assertEqual(details["BadRequest"]["fieldViolations"][0]["field"], "examples[0].dense.values")
+
+    def test_what_goes_wrong_is_named(self):
+        error = self.run_generic("call", f"{MODELS}/GetModel", '{"name": "models/none"}', expect=1)
+        self.assertIn("generic.py: NOT_FOUND: there is no model", error)
+        self.assertIn('"reason": "MODEL_NOT_FOUND"', error)
+        self.assertIn("has no method Get; it has:", self.run_generic("call", f"{MODELS}/Get", expect=1))
+        self.assertIn("nam", self.run_generic("call", f"{MODELS}/GetModel", '{"nam": ""}', expect=1))
+        self.assertIn("No.Such", self.run_generic("describe", "No.Such", expect=1))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
