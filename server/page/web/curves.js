@@ -46,10 +46,10 @@ export function drop(chart) {
 
 // A line without axes, from 0 at the bottom.
 export function sparkline(canvas) {
-  const hidden = {display: false, type: 'linear'};
+  const hidden = {display: false, type: 'linear', bounds: 'data'};
   return start(canvas, {
     type: 'line',
-    data: {datasets: [{data: [], colourName: 'first', borderWidth: 1.6, pointRadius: 0}]},
+    data: {datasets: [{data: [], colourName: 'first', borderWidth: 1.6, borderJoinStyle: 'round', pointRadius: 0}]},
     options: {
       maintainAspectRatio: false,
       parsing: false,
@@ -90,7 +90,7 @@ export const X_AXES = {
 };
 
 function xAxis(kind, logarithmic) {
-  const ticks = {maxRotation: 0, autoSkipPadding: 16};
+  const ticks = {maxRotation: 0, autoSkipPadding: 16, includeBounds: false};
   const axis = {
     type: logarithmic && kind !== 'time' ? 'logarithmic' : 'linear',
     title: {display: true, text: X_AXES[kind]},
@@ -102,9 +102,19 @@ function xAxis(kind, logarithmic) {
     axis.afterBuildTicks = timeTicks;
     ticks.callback = function(value) { return timeText(value, this.step); };
   } else {
+    if (axis.type === 'linear') axis.min = 0;
     ticks.callback = (value) => (axis.type === 'linear' || Number.isInteger(Math.log10(value)) ? shortCount(value) : '');
   }
   return axis;
+}
+
+// Of the lines that are there, in their order, dashed as they are.
+function dashedLabels(chart) {
+  const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+  const lines = chart.data.datasets;
+  return labels.filter((label) => lines[label.datasetIndex].data.some((point) => Number.isFinite(point.y)))
+      .map((label) => ({...label, lineDash: lines[label.datasetIndex].borderDash, lineWidth: 2}))
+      .sort((a, b) => a.datasetIndex - b.datasetIndex);
 }
 
 // A picture of several lines with axes. `lines`: name, colour, dash, of each; `y`: title, format of a number, logarithmic or not.
@@ -112,9 +122,10 @@ export function curve(canvas, {lines, y}) {
   return start(canvas, {
     type: 'line',
     data: {
-      datasets: lines.map((line) => ({
-        label: line.name, colourName: line.colour, borderDash: line.dash ?? [], data: [], borderWidth: 2, pointRadius: 0,
-        pointHitRadius: 8, stepped: line.stepped ?? false,
+      // Later ones lie above: where lines coincide the dashes of one show on the other.
+      datasets: lines.map((line, i) => ({
+        label: line.name, colourName: line.colour, borderDash: line.dash ?? [], data: [], borderWidth: 2, borderJoinStyle: 'round',
+        pointRadius: 0, pointHitRadius: 8, order: -i,
       })),
     },
     options: {
@@ -127,7 +138,10 @@ export function curve(canvas, {lines, y}) {
             ticks: {callback: (value) => y.tick(value), maxTicksLimit: 6}},
       },
       plugins: {
-        legend: {display: lines.length > 1, align: 'start', labels: {usePointStyle: true, pointStyle: 'line', boxWidth: 28}},
+        legend: {display: lines.length > 1, align: 'start', labels: {
+          usePointStyle: true, pointStyle: 'line', pointStyleWidth: 32,
+          generateLabels: dashedLabels,
+        }},
         tooltip: {
           callbacks: {
             title: (items) => (items.length === 0 ? '' : items[0].raw.words),

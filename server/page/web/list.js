@@ -6,7 +6,7 @@ import {drop, sparkline} from './curves.js';
 const PAGE_SIZE = 25;
 const FIRST_POINTS = 48;
 const MOST_POINTS = 160;
-const INTERVAL = 2000;
+const INTERVAL = 1000;
 
 const parameters = new URLSearchParams(location.search);
 const search = parameters.get('search') ?? '';
@@ -54,8 +54,12 @@ function addPoints(row, history) {
   if (news.length === 0) return;
   row.points = thin(row.points.concat(news));
   row.chart ??= sparkline(row.canvas);
-  row.chart.data.datasets[0].data = row.points;
-  row.chart.data.datasets[0].pointRadius = row.points.length === 1 ? 3 : 0;
+  row.canvas.parentElement.classList.add('drawn');
+  // Of a handful of examples a share says little.
+  const early = Math.min(100, row.points.at(-1).x / 10);
+  const drawn = row.points.filter((point) => point.x >= early);
+  row.chart.data.datasets[0].data = drawn;
+  row.chart.data.datasets[0].pointRadius = drawn.length === 1 ? 3 : 0;
   row.chart.update();
 }
 
@@ -118,6 +122,14 @@ function showPages(next) {
   document.getElementById('pages').hidden = pageToken === '' && next === '';
 }
 
+// Of those not in memory only what is stored is known.
+function unloaded(entries) {
+  const absent = entries.filter((entry) => !entry.inMemory).length;
+  if (absent === 0) return '';
+  const who = absent === entries.length ? 'None of these is' : `${absent} of these ${absent === 1 ? 'is' : 'are'} not`;
+  return `${who} in memory: state and course show once a model is used, or its page is opened.`;
+}
+
 // A search may have to be gone on with: one answer looks at 10,000 models.
 async function readPage() {
   const entries = [];
@@ -146,5 +158,6 @@ keepLooking(async () => {
   showServer(server);
   showModels(entries);
   setText(document.getElementById('summary'), summary(entries.length, server, next !== '' || pageToken !== ''));
+  setText(document.getElementById('unloaded'), unloaded(entries));
   showPages(next);
 }, search === '' ? INTERVAL : 2 * INTERVAL);

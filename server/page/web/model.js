@@ -62,6 +62,9 @@ function forgetPoints() {
 
 // ---- Curves ----
 
+// Of a handful of examples a share says little and would press everything else into the ground.
+const isEarly = (point) => point.examples < Math.min(100, points.at(-1).examples / 10);
+
 const PICTURES = [
   {
     title: 'Mistakes and updates',
@@ -75,16 +78,16 @@ const PICTURES = [
   },
   {
     title: 'Error over the latest 1000 examples',
-    y: {title: 'mistakes, % of the examples', tick: (v) => `${Number(v.toPrecision(3))} %`, value: (v) => `${v.toFixed(2)} %`},
-    lines: [{name: 'error', colour: 'first', of: (p) => (p.error === undefined ? undefined : 100 * p.error)}],
-    says: (p) => (p.error === undefined ? 'not known yet' : `now ${percent(p.error)}`),
+    y: {title: 'mistakes, % of examples', tick: (v) => `${Number(v.toPrecision(3))} %`, value: (v) => `${v.toFixed(2)} %`},
+    lines: [{name: 'error', colour: 'first', of: (p) => (p.error === undefined || isEarly(p) ? undefined : 100 * p.error)}],
+    says: (p) => (p.error === undefined ? 'not known now: the window begins anew when the model is loaded' : `now ${percent(p.error)}`),
   },
   {
     title: 'Margin: ceiling and floor',
-    y: {title: 'margin, in units of the features', tick: figure, value: figure},
+    y: {title: 'margin, features’ unit', tick: figure, value: figure},
     lines: [
-      {name: 'no separator has more', colour: 'first', of: (p) => p.ceiling},
-      {name: 'some weights have it', colour: 'second', dash: [7, 3], of: (p) => p.floor},
+      {name: 'ceiling: no separator has more', colour: 'first', of: (p) => p.ceiling},
+      {name: 'floor: some have it', colour: 'second', dash: [7, 3], of: (p) => p.floor},
     ],
     // Ceilings fall by orders of magnitude.
     logarithmicWhenWide: true,
@@ -93,8 +96,8 @@ const PICTURES = [
             .filter(Boolean).join(', ')),
   },
   {
-    title: 'Norm of the weights',
-    y: {title: '‖θ‖, the offset’s weight included', tick: figure, value: figure},
+    title: 'Norm of the weights, the offset’s included',
+    y: {title: '‖θ‖, features’ unit', tick: figure, value: figure},
     lines: [{name: 'norm', colour: 'first', of: (p) => p.norm}],
     says: (p) => (p.norm === undefined ? 'not known' : `now ${figure(p.norm)}`),
   },
@@ -138,6 +141,8 @@ function drawCurves() {
     });
     const said = picture.says(points.at(-1));
     setText(picture.caption, said);
+    picture.canvas.parentElement.hidden = !series.flat().some((point) => Number.isFinite(point.y));
+    if (picture.canvas.parentElement.hidden) continue;
     redraw(picture.chart, series, {
       kind, logarithmic, logarithmicY: picture.logarithmicWhenWide === true && isWide(series),
       label: `${picture.title} over ${X_AXES[kind]}, ${points.length} points: ${said}`,
@@ -191,7 +196,8 @@ function showTiles(answer) {
     ['Updates', count(report.updates), 'Changes to the weights'],
     ['Right in a row', count(report.streak), 'Since the latest update'],
     ['Error so far', percent(report.progressiveError), 'Mistakes an example, since the beginning'],
-    [`Error, latest ${count(report.windowExamples)}`, percent(report.windowError), 'Mistakes an example, over the latest 1000 at the most'],
+    [`Error, latest ${report.windowExamples === '0' ? '1,000' : count(report.windowExamples)}`, percent(report.windowError),
+     'Mistakes an example, over the latest 1000 at the most; the window begins anew when the model is loaded'],
   ]);
 }
 
@@ -212,7 +218,7 @@ function showBound(report) {
              'that the convergence theorem speaks of.';
   if (bound !== undefined) {
     meter.value = Math.min(1, updates / bound);
-    text = `${count(updates)} of at most ${count(Math.floor(bound))} (${percent(updates / bound)})` +
+    text = `${count(updates)} of at most ${count(Math.round(bound))} (${percent(updates / bound)})` +
            (updates > bound ? ': more, so the data has changed since it was certified.' : '.');
   }
   if (boundInUse !== undefined) text += ` Of the room that the theorem leaves at the present norm, ${percent(boundInUse)} is in use.`;
@@ -305,7 +311,7 @@ function showFeatures(answer) {
     note = features.firstRevision === features.lastRevision ? `Of revision ${count(features.firstRevision)}.`
       : `Looked through while it learned, from revision ${count(features.firstRevision)} to ${count(features.lastRevision)}.`;
   }
-  setText(part('features-note'), note);
+  setText(part('features-note'), note.charAt(0).toUpperCase() + note.slice(1));
   part('features').replaceChildren(...lists.map((list) => featureTable(model, list, model.learner.classes !== undefined)));
 }
 
@@ -332,6 +338,8 @@ function show(answer) {
   showSettings(model);
   showFeatures(answer);
   part('content').hidden = false;
+  // Nothing to draw of a model that has judged nothing.
+  part('curves-title').parentElement.hidden = points.every((point) => point.examples === 0);
   drawCurves();
 }
 

@@ -11,7 +11,8 @@ export const percent = (ratio) => (ratio === undefined ? '–' : (100 * ratio).t
 export const figure = (value) => {
   if (value === undefined) return '–';
   const size = Math.abs(value);
-  return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
+  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
+  return text.replaceAll('-', '−');
 };
 export const bytes = (value) => {
   let size = Number(value ?? 0);
@@ -132,7 +133,8 @@ export function keepLooking(look, interval) {
     } catch (error) {
       ++failures;
       const since = last === null ? '' : ` since ${clock(last)}`;
-      report(error instanceof ApiError ? `refused${since}: ${error.message}` : `no answer${since}; trying again`, true);
+      if (!(error instanceof ApiError || error instanceof TypeError || error.name === 'TimeoutError')) console.error(error);
+      report(error instanceof ApiError ? (error.status === 404 ? 'not there' : `refused${since}: ${error.message}`) : `no answer${since}; trying again`, true);
     }
     looking = false;
     if (!document.hidden) timer = setTimeout(again, interval * Math.min(2 ** failures, 16));
