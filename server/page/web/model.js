@@ -86,13 +86,13 @@ const PICTURES = [
     title: 'Margin: ceiling and floor',
     y: {title: 'margin, features’ unit', tick: figure, value: figure},
     lines: [
-      {name: 'ceiling: no separator has more', colour: 'first', of: (p) => p.ceiling},
-      {name: 'floor: some have it', colour: 'second', dash: [7, 3], of: (p) => p.floor},
+      {name: 'ceiling', colour: 'first', of: (p) => p.ceiling},
+      {name: 'floor', colour: 'second', dash: [7, 3], of: (p) => p.floor},
     ],
     // Ceilings fall by orders of magnitude.
     logarithmicWhenWide: true,
     says: (p) => (p.ceiling === undefined && p.floor === undefined ? 'not known, or the theorem does not apply'
-      : [p.ceiling === undefined ? '' : `now at most ${figure(p.ceiling)}`, p.floor === undefined ? '' : `at least ${figure(p.floor)}`]
+      : [p.ceiling === undefined ? '' : `no separator has more than ${figure(p.ceiling)}`, p.floor === undefined ? '' : `some weights have ${figure(p.floor)}`]
             .filter(Boolean).join(', ')),
   },
   {
