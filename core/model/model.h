@@ -190,7 +190,7 @@ class Model {
   // The weights it answers with that are furthest from 0, the furthest first, of equals the one
   // with the lower index; of several classes one list a class, by number, empty for one that has
   // not come up; empty if it answers with no weights (Form). Looks through them a stretch at a
-  // time, and an update waits for one stretch at the most, some 0.1 ms, so that what is listed may
+  // time, and an update waits for one stretch at the most, some 0.2 ms, so that what is listed may
   // be of several revisions: from WeightList::revision of the first to the one returned.
   // O(weights), and takes memory for `limit` of them a class.
   struct Heaviest {

@@ -50,8 +50,8 @@ void State(const v1::Model& model, Lines& lines) {
 
 void Counts(const v1::ConvergenceReport& report, Lines& lines) {
   lines.push_back(absl::StrCat(report.examples(), " examples seen, ", report.mistakes(),
-                  " mistakes, ", DescribeUpdates(report.updates(), report.mistakes()), "; ",
-                  report.streak(), " right in a row"));
+                               " mistakes, ", DescribeUpdates(report.updates(), report.mistakes()),
+                               "; ", report.streak(), " right in a row"));
   // Protobuf's maps have no order of their own.
   for (const auto& [reason, count] :
        std::map<std::string, uint64_t>(report.rejected().begin(), report.rejected().end())) {
@@ -99,7 +99,7 @@ void Margins(const v1::Model& model, Lines& lines) {
   }
   if (report.has_bound_in_use()) {
     lines.push_back(absl::StrCat(Percent(report.bound_in_use()),
-                    " of the convergence theorem's room is in use"));
+                                 " of the convergence theorem's room is in use"));
   }
   if (report.has_margin_floor()) {
     const bool analyzed =

@@ -26,7 +26,7 @@ constexpr uint64_t kMostPoints = 64;
 constexpr uint64_t kMostFeatures = 100;
 // Headers on disk, a few µs each.
 constexpr size_t kMostSearched = 10'000;
-// Some 0.2 s of a processor.
+// Some 0.3 s of a processor.
 constexpr size_t kMostWeights = size_t{1} << 26;
 // Of several classes: more lists than anybody reads.
 constexpr size_t kMostClasses = 1000;
