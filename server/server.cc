@@ -230,8 +230,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     Store& store = *parts->store;
     HttpHandler page;
     if (options.status_page) {
-      parts->page =
-          std::make_unique<StatusPage>(store, [&drain = parts->drain] { return drain.draining(); });
+      parts->page = std::make_unique<StatusPage>(
+          store, [&drain = parts->drain] { return drain.draining(); },
+          IsLoopback(options.metrics_address));
       page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
     }
     absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(

@@ -21,6 +21,7 @@ HttpRequest Read(const mg_connection* connection) {
   HttpRequest request;
   request.method = info.request_method;
   request.path = info.local_uri == nullptr ? "" : info.local_uri;
+  request.host = Header(connection, "Host");
   request.accept_encoding = Header(connection, "Accept-Encoding");
   request.if_none_match = Header(connection, "If-None-Match");
   if (info.query_string == nullptr) return request;

@@ -16,6 +16,7 @@ struct HttpRequest {
   // Names and values, decoded, in their order.
   std::vector<std::pair<std::string, std::string>> query;
   // The headers that the page goes by; empty where there is none.
+  std::string host;
   std::string accept_encoding;
   std::string if_none_match;
 };

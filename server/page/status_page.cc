@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "google/rpc/status.pb.h"
 #include "server/page/embedded.h"
+#include "server/page/host_header.h"
 #include "server/page/json.h"
 #include "server/status.h"
 
@@ -93,13 +94,19 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
 
 }  // namespace
 
-StatusPage::StatusPage(Store& store, std::function<bool()> draining)
-    : models_(store, std::move(draining)) {
+StatusPage::StatusPage(Store& store, std::function<bool()> draining, bool loopback)
+    : loopback_(loopback), models_(store, std::move(draining)) {
   for (const EmbeddedFile& file : EmbeddedFiles())
     files_.emplace(file.name, MakeStaticContent(TypeOf(file.name), file.bytes));
 }
 
 HttpAnswer StatusPage::Answer(const HttpRequest& request) {
+  if (loopback_ && !IsAddressOrLocalhost(request.host)) {
+    return Text(
+        request, 403,
+        "This address is for this machine: ask for 127.0.0.1 or localhost. A proxy must send "
+        "that as Host.");
+  }
   if (request.method == "GET" || request.method == "HEAD") return Get(request);
   HttpAnswer answer = Text(request, 405, "This page is read by GET; it changes nothing.");
   answer.headers.emplace_back("Allow", "GET, HEAD");

@@ -17,7 +17,8 @@ namespace perceptrond {
 //   /                  the list of models        /models/{model}       one model
 //   /api/models        what the list shows       /api/models/{model}   what a model's page shows
 //   /assets/{file}     the page's own files
-// 404 for what is not there, 405 for other methods, 503 while kMostAtOnce answers from the models
+// 403 for a Host that is a name, where only this machine can reach the page; 404 for what is not
+// there, 405 for other methods, 503 while kMostAtOnce answers from the models
 // are being made. docs/status_page.md says what the JSON holds.
 //
 // Thread contract: any number of threads at once.
@@ -27,8 +28,8 @@ class StatusPage {
   // scrapes.
   static constexpr int kMostAtOnce = 8;
 
-  // As ModelAnswers.
-  StatusPage(Store& store, std::function<bool()> draining);
+  // `loopback`: only this machine can reach it. The rest as ModelAnswers.
+  StatusPage(Store& store, std::function<bool()> draining, bool loopback);
 
   HttpAnswer Answer(const HttpRequest& request);
 
@@ -38,6 +39,7 @@ class StatusPage {
   HttpAnswer Api(const HttpRequest& request, absl::string_view path);
   HttpAnswer Page(const HttpRequest& request, const std::string& file, int status) const;
 
+  const bool loopback_;
   ModelAnswers models_;
   // By name.
   std::map<std::string, StaticContent, std::less<>> files_;

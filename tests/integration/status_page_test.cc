@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/integration/fixture.h"
+#include "tests/integration/slow_model.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -39,6 +40,11 @@ TEST_F(StatusPageServerTest, IsServedBesideTheMetrics) {
   EXPECT_THAT(Ask("/metrics", "-I"), HasSubstr("text/plain; version=0.0.4"));
 }
 
+TEST_F(StatusPageServerTest, ANameThatLeadsToTheLoopbackIsNotAnswered) {
+  EXPECT_THAT(Ask("/api/models", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(Ask("/metrics", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 200"));
+}
+
 TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
   for (const char* path :
        {"/assets/../../etc/passwd", "/assets/%2e%2e/%2e%2e/etc/passwd", "/models/%00",
@@ -49,18 +55,8 @@ TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
 }
 
 TEST_F(StatusPageServerTest, AnswersWhileTheServerStops) {
-  // A map that makes a prediction of many rows take a while.
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(1);
-  v1::FeatureMap::Fourier& fourier =
-      *settings.mutable_feature_space()->mutable_map()->mutable_fourier();
-  fourier.set_dimension(1'000'000);
-  fourier.set_gamma(1);
-  Create("slow", settings);
-  v1::PredictRequest request;
-  request.set_model("models/slow");
-  request.mutable_columns()->set_dense_width(1);
-  for (int i = 0; i < 40; ++i) request.mutable_columns()->add_values(static_cast<float>(i));
+  Create("slow", SlowSettings());
+  const v1::PredictRequest request = SlowPrediction("models/slow");
   std::thread caller([&] {
     v1::PredictResponse response;
     EXPECT_TRUE(Predict(request, &response).ok());

@@ -57,7 +57,8 @@ class StatusPageTest : public ::testing::Test {
     store_.reset();
     store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_),
                                      Store::Options());
-    page_ = std::make_unique<StatusPage>(*store_, [this] { return draining_(); });
+    page_ = std::make_unique<StatusPage>(
+        *store_, [this] { return draining_(); }, /*loopback=*/true);
   }
   void Create(v1::Model settings) {
     ASSERT_OK(store_->Create(std::move(settings), "", false).status());
@@ -159,6 +160,28 @@ TEST_F(StatusPageTest, OnlyReadingIsAllowed) {
   head.method = "HEAD";
   head.path = "/";
   EXPECT_EQ(page_->Answer(head).status, 200);
+}
+
+// A site whose name leads to 127.0.0.1 would be of one origin with the page.
+TEST_F(StatusPageTest, OnTheLoopbackNoOtherNameIsAnswered) {
+  StatusPage elsewhere(*store_, draining_, /*loopback=*/false);
+  HttpRequest request;
+  request.method = "GET";
+  for (const char* path : {"/", "/api/models", "/assets/page.css"}) {
+    request.path = path;
+    for (const char* host :
+         {"evil.example", "evil.example:7601", "127.0.0.1.evil.example",
+          "localhost.evil.example:7601", "[evil]:1", "[", "127.1.evil", ":7601"}) {
+      request.host = host;
+      EXPECT_EQ(page_->Answer(request).status, 403) << host;
+      EXPECT_EQ(elsewhere.Answer(request).status, 200) << host;
+    }
+    for (const char* host :
+         {"", "127.0.0.1", "127.0.0.1:7601", "localhost:1", "LocalHost", "[::1]:7601", "[::1]"}) {
+      request.host = host;
+      EXPECT_EQ(page_->Answer(request).status, 200) << host;
+    }
+  }
 }
 
 TEST_F(StatusPageTest, ABrowserThatHasAFileIsToldSoAndOneThatTakesGzipGetsIt) {
