@@ -191,7 +191,7 @@ function showTiles(answer) {
   const {report} = answer.model;
   showPairs(part('tiles'), [
     ['Examples', count(report.examples), 'Judged for learning'],
-    ['Examples a second', showRate(answer), 'Over the latest seconds'],
+    ['Examples / s', showRate(answer), 'Over the latest seconds'],
     ['Mistakes', count(report.mistakes), 'Of these, on the wrong side when they came'],
     ['Updates', count(report.updates), 'Changes to the weights'],
     ['Right in a row', count(report.streak), 'Since the latest update'],
