@@ -35,6 +35,8 @@ function makeRow(id) {
     latest: cell('number', 'Error, latest 1000'),
     canvas,
     points: [],
+    // It has the curve from its beginning, and is brought up to date by the present alone.
+    whole: false,
   };
   const name = make('td', {role: 'cell'}, row.link, row.description);
   const course = make('td', {className: 'course', role: 'cell'}, make('div', {className: 'spark'}, canvas));
@@ -75,6 +77,7 @@ function showRow(row, entry) {
   setText(row.lifetime, percent(report.progressiveError));
   setText(row.latest, percent(report.windowError));
   addPoints(row, model.history);
+  row.whole = entry.inMemory;
   row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: it is not in memory, or judged nothing'
     : `error over the latest 1000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
 }
@@ -114,7 +117,7 @@ function showPages(next) {
     const query = new URLSearchParams();
     if (search !== '') query.set('search', search);
     if (token) query.set('page_token', token);
-    element.href = './' + (query.size > 0 ? `?${query}` : '');
+    element.href = './' + (query.toString() === '' ? '' : `?${query}`);
     return element;
   };
   link('first', '').hidden = pageToken === '';
@@ -131,12 +134,12 @@ function unloaded(entries) {
 }
 
 // A search may have to be gone on with: one answer looks at 10,000 models.
-async function readPage() {
+async function readPage(points) {
   const entries = [];
   let token = pageToken;
   while (true) {
     const answer = await ask('api/models', {
-      search, page_token: token, page_size: PAGE_SIZE - entries.length, points: known ? 1 : FIRST_POINTS,
+      search, page_token: token, page_size: PAGE_SIZE - entries.length, points,
     });
     entries.push(...answer.models);
     token = answer.nextPageToken;
@@ -145,16 +148,11 @@ async function readPage() {
 }
 
 keepLooking(async () => {
-  const {entries, next, server} = await readPage();
+  let page = await readPage(known ? 1 : FIRST_POINTS);
   // A model that has come up, or came into memory, brings its whole curve.
-  const unknown = entries.some((entry) => entry.inMemory && (rows.get(entry.model.uid)?.points.length ?? 0) === 0 &&
-                                          Number(entry.model.report.examples) > 0);
-  if (known && unknown) {
-    known = false;
-    const whole = await readPage();
-    entries.splice(0, entries.length, ...whole.entries);
-  }
+  if (known && page.entries.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) page = await readPage(FIRST_POINTS);
   known = true;
+  const {entries, next, server} = page;
   showServer(server);
   showModels(entries);
   setText(document.getElementById('summary'), summary(entries.length, server, next !== '' || pageToken !== ''));

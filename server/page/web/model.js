@@ -159,7 +159,7 @@ function showNumbers() {
   const place = part('numbers').querySelector('.scroll');
   const at = place.scrollTop;
   place.replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...head.map((text) => make('th', {scope: 'col', className: 'number'}, text)))),
-                             make('tbody', {}, ...points.toReversed().map(row))));
+                             make('tbody', {}, ...[...points].reverse().map(row))));
   place.scrollTop = at;
 }
 
@@ -293,7 +293,7 @@ function featureTable(model, list, several) {
     bar.style.width = `${(100 * Math.abs(value) / heaviest).toFixed(1)}%`;
     return make('tr', {}, make('td', {dir: 'auto'}, featureName(model, weights, i)),
                 make('td', {className: 'number'}, figure(value)), make('td', {}, pushes(model, several, value)),
-                make('td', {ariaHidden: 'true'}, make('div', {className: value > 0 ? 'bar' : 'bar minus'}, bar)));
+                make('td', {'aria-hidden': 'true'}, make('div', {className: value > 0 ? 'bar' : 'bar minus'}, bar)));
   });
   const caption = make('caption', {}, `${several ? `${className}: ` : ''}offset ${figure(weights.offset)}`);
   const head = make('tr', {}, ...['Feature', 'Weight', several ? 'Speaks' : 'Speaks for', ''].map(

@@ -57,7 +57,7 @@ const STATES = {
 };
 
 function badge(sign, text, tone, title) {
-  return make('span', {className: `badge ${tone}`, title}, make('span', {ariaHidden: 'true'}, sign + ' '), text);
+  return make('span', {className: `badge ${tone}`, title}, make('span', {'aria-hidden': 'true'}, sign + ' '), text);
 }
 
 // The state in words, each with a sign and a colour of its own.
@@ -120,6 +120,8 @@ export function keepLooking(look, interval) {
   const report = (text, lost) => {
     setText(live, text);
     live.classList.toggle('lost', lost);
+    // The clock is not read out every second.
+    live.setAttribute('aria-live', lost ? 'polite' : 'off');
   };
   const again = async () => {
     clearTimeout(timer);
