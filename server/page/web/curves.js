@@ -89,6 +89,12 @@ export const X_AXES = {
   time: 'time',
 };
 
+// The axis ends where the data end, which may be too close to the last round number for both to be read.
+function roomyTicks(scale) {
+  const at = scale.ticks.map((tick) => tick.value);
+  if (at.length > 2 && at[at.length - 1] - at[at.length - 2] < 0.75 * (at[1] - at[0])) scale.ticks.pop();
+}
+
 function xAxis(kind, logarithmic) {
   const ticks = {maxRotation: 0, autoSkipPadding: 16, includeBounds: false};
   const axis = {
@@ -102,7 +108,10 @@ function xAxis(kind, logarithmic) {
     axis.afterBuildTicks = timeTicks;
     ticks.callback = function(value) { return timeText(value, this.step); };
   } else {
-    if (axis.type === 'linear') axis.min = 0;
+    if (axis.type === 'linear') {
+      axis.min = 0;
+      axis.afterBuildTicks = roomyTicks;
+    }
     ticks.callback = (value) => (axis.type === 'linear' || Number.isInteger(Math.log10(value)) ? shortCount(value) : '');
   }
   return axis;
