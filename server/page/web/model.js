@@ -68,7 +68,7 @@ const isEarly = (point) => point.examples < Math.min(100, points.at(-1).examples
 const PICTURES = [
   {
     title: 'Mistakes and updates',
-    y: {title: 'since the beginning', tick: shortCount, value: count},
+    y: {title: 'count, since the beginning', tick: shortCount, value: count},
     lines: [
       {name: 'updates', colour: 'first', of: (p) => p.revision},
       {name: 'mistakes', colour: 'second', dash: [7, 3], of: (p) => p.mistakes},
