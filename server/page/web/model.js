@@ -23,6 +23,9 @@ let knownRevision = 0;
 let featuresAt = 0;
 let lastAnswer = null;
 let rate = null;
+// Whoever opens the page wants its curves: the model is loaded, if it has to be; and again when the server was away. After that looking
+// on does not keep it in memory.
+let wantsLoading = true;
 
 document.title = `${id} · perceptrond`;
 setText(part('name'), id);
@@ -347,15 +350,15 @@ async function look() {
   const wantsFeatures = performance.now() - featuresAt >= FEATURES_INTERVAL || featuresAt === 0;
   let answer;
   try {
-    // Whoever opens the page wants its curves: the first time the model is loaded, if it has to be. After that looking on does not
-    // keep it in memory.
-    answer = await ask(path, {load: uid === '', after_revision: knownRevision, features: wantsFeatures ? FEATURES : 0});
+    answer = await ask(path, {load: wantsLoading, after_revision: knownRevision, features: wantsFeatures ? FEATURES : 0});
   } catch (error) {
+    if (!(error instanceof ApiError)) wantsLoading = true;
     if (error instanceof ApiError && error.status === 404) {
       showTrouble(uid === '' ? `There is no model named “${id}”.` : 'The model was deleted. What stands here is what was last seen.');
     }
     throw error;
   }
+  wantsLoading = false;
   const {model} = answer;
   const anew = uid !== '' && (uid !== model.uid || Number(model.revision) < knownRevision);
   uid = model.uid;

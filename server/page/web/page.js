@@ -139,7 +139,7 @@ export function keepLooking(look, interval) {
       report(error instanceof ApiError ? (error.status === 404 ? 'not there' : `refused${since}: ${error.message}`) : `no answer${since}; trying again`, true);
     }
     looking = false;
-    if (!document.hidden) timer = setTimeout(again, interval * Math.min(2 ** failures, 16));
+    if (!document.hidden) timer = setTimeout(again, interval * Math.min(1 + failures, 15));
   };
   document.addEventListener('visibilitychange', again);
   again();
