@@ -1,6 +1,6 @@
 // A model's page. The first answer brings its whole curve, later ones what came since.
 
-import {ApiError, ask, bytes, count, figure, idOf, keepLooking, make, moment, percent, printable, setText, shortCount, showBadges,
+import {ApiError, NoAnswer, ask, bytes, count, figure, idOf, keepLooking, make, moment, percent, printable, setText, shortCount, showBadges,
         showServer} from './page.js';
 import {X_AXES, curve, redraw} from './curves.js';
 
@@ -352,7 +352,7 @@ async function look() {
   try {
     answer = await ask(path, {load: wantsLoading, after_revision: knownRevision, features: wantsFeatures ? FEATURES : 0});
   } catch (error) {
-    if (!(error instanceof ApiError)) wantsLoading = true;
+    if (error instanceof NoAnswer) wantsLoading = true;
     if (error instanceof ApiError && error.status === 404) {
       showTrouble(uid === '' ? `There is no model named “${id}”.` : 'The model was deleted. What stands here is what was last seen.');
     }

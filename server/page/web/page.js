@@ -79,6 +79,7 @@ export function showBadges(place, answer) {
   place.replaceChildren(...badges);
 }
 
+// The server refuses, in its own words.
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -86,20 +87,26 @@ export class ApiError extends Error {
   }
 }
 
-// What stands at a path, as an object; an ApiError with the server's own words if it refuses.
+// Nobody answers, or the answer breaks off.
+export class NoAnswer extends Error {}
+
+async function read(url) {
+  try {
+    const response = await fetch(url, {cache: 'no-store', signal: AbortSignal.timeout(15000)});
+    return {status: response.status, ok: response.ok, text: await response.text()};
+  } catch (error) {
+    throw new NoAnswer(error.message);
+  }
+}
+
+// What stands at a path, as an object; ApiError, NoAnswer.
 export async function ask(path, parameters = {}) {
   const url = new URL(path, document.baseURI);
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  const response = await fetch(url, {cache: 'no-store', signal: AbortSignal.timeout(15000)});
-  if (response.ok) return response.json();
-  const text = await response.text();
-  let message = text.trim();
-  try {
-    message = JSON.parse(text).message ?? message;
-  } catch {
-    // Plain words.
-  }
-  throw new ApiError(response.status, message);
+  const {status, ok, text} = await read(url);
+  if (ok) return JSON.parse(text);
+  // Errors are JSON, but for those that are a line of text.
+  throw new ApiError(status, text.startsWith('{') ? JSON.parse(text).message : text.trim());
 }
 
 export function showServer(server) {
@@ -107,6 +114,13 @@ export function showServer(server) {
                  `${bytes(server.memoryBytes)} of ${bytes(server.memoryBudgetBytes)}`, `version ${server.version}`];
   if (server.draining) words.push('stopping');
   setText(document.getElementById('server'), words.join(' · '));
+}
+
+function complaint(error, since) {
+  if (error instanceof NoAnswer) return `no answer${since}; trying again`;
+  if (error instanceof ApiError) return error.status === 404 ? 'not there' : `refused${since}: ${error.message}`;
+  console.error(error);
+  return `the page itself failed: ${error.message}`;
 }
 
 // Calls `look` now and again every so many milliseconds while the page is seen, one at a time; after a failure less often. Says
@@ -135,8 +149,7 @@ export function keepLooking(look, interval) {
     } catch (error) {
       ++failures;
       const since = last === null ? '' : ` since ${clock(last)}`;
-      if (!(error instanceof ApiError || error instanceof TypeError || error.name === 'TimeoutError')) console.error(error);
-      report(error instanceof ApiError ? (error.status === 404 ? 'not there' : `refused${since}: ${error.message}`) : `no answer${since}; trying again`, true);
+      report(complaint(error, since), true);
     }
     looking = false;
     if (!document.hidden) timer = setTimeout(again, interval * Math.min(1 + failures, 15));
