@@ -302,6 +302,9 @@ FlagList::FlagList(Options* o) {
   Number("metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
          "How many models get metrics of their own; each has about 30 series. The rest are\n"
          "counted in perceptrond_models_not_exported.");
+  Choice("status-page", &o->status_page, {{"on", true}, {"off", false}},
+         "Whether the metrics' address also serves a page with the models and their curves, at /.\n"
+         "Whoever reaches it may read names, descriptions, curves and the heaviest features.");
   Time("drain-timeout", &o->drain_timeout, absl::ZeroDuration(), absl::Hours(1),
        "How long a stopping server lets calls finish before it cancels them. What was\n"
        "acknowledged is durable either way.");

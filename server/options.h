@@ -32,6 +32,8 @@ struct Options {
   // Empty: no endpoint.
   std::string metrics_address = "127.0.0.1:7601";
   uint64_t metrics_max_models = 1000;
+  // Beside the metrics; none where there are none.
+  bool status_page = true;
   absl::Duration drain_timeout = absl::Seconds(30);
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;

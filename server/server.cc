@@ -24,6 +24,7 @@
 #include "server/metrics/rpc_metrics.h"
 #include "server/model_name.h"
 #include "server/model_service.h"
+#include "server/page/status_page.h"
 #include "server/tls_files.h"
 #include "server/unix_socket.h"
 
@@ -158,6 +159,8 @@ struct Server::Parts {
   std::unique_ptr<InferenceService> inference;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
+  // Null: there is none.
+  std::unique_ptr<StatusPage> page;
   std::unique_ptr<Metrics> metrics;
   bool stopped = false;
 
@@ -231,11 +234,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
+    HttpHandler page;
+    if (options.status_page) {
+      parts->page = std::make_unique<StatusPage>(
+          store, [&drain = parts->drain] { return drain.draining(); },
+          IsLoopback(options.metrics_address));
+      page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
+    }
     absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
         options.metrics_address, options.metrics_max_models,
         {[&store](size_t limit) { return CollectModels(store, limit); },
-         [&store, &options = parts->options] { return CollectServer(store, options); },
-         &parts->rpc});
+         [&store, &options = parts->options] { return CollectServer(store, options); }, &parts->rpc,
+         std::move(page)});
     if (!metrics.ok()) return metrics.status();
     parts->metrics = *std::move(metrics);
   }
@@ -272,6 +282,7 @@ void Server::Shutdown() {
     parts_->grpc->Wait();
   }
   parts_->metrics.reset();
+  parts_->page.reset();
   parts_->grpc.reset();
   parts_->analysis.reset();
   // Nobody holds a model any more; what was submitted is written before the store goes.

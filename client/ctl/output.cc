@@ -149,7 +149,6 @@ std::string ToJson(const google::protobuf::Message& message, bool pretty) {
   return json;
 }
 
-std::string Percent(double ratio) { return absl::StrFormat("%.2f%%", 100 * ratio); }
 std::string Shortest(float value) { return ShortestOf(value); }
 std::string Shortest(double value) { return ShortestOf(value); }
 

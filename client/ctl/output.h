@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "core/words/figures.h"
 
 namespace perceptrond::client {
 
@@ -37,8 +38,6 @@ int PrintUsageError(std::string_view message);
 // are there; `optional` fields and messages that are absent are not.
 std::string ToJson(const google::protobuf::Message& message, bool pretty);
 
-// "12.34%" of a ratio.
-std::string Percent(double ratio);
 // The shortest decimal that reads back as the same number.
 std::string Shortest(float value);
 std::string Shortest(double value);

@@ -57,12 +57,6 @@ std::string ProgressLine(const Progress& progress, size_t columns) {
   return Bar(fraction, std::clamp(room, kShortestBar, kLongestBar)) + text;
 }
 
-std::string Grouped(uint64_t count) {
-  std::string text = std::to_string(count);
-  for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
-  return text;
-}
-
 std::string Rate(uint64_t count, absl::Duration elapsed) {
   const double rate = static_cast<double>(count) / absl::ToDoubleSeconds(elapsed);
   return std::isfinite(rate)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/words/figures.h"
 
 namespace perceptrond::client {
 
@@ -36,8 +37,6 @@ struct Progress {
 // do not fit into so many columns are left out, the last first. Without a fraction: no bar.
 std::string ProgressLine(const Progress& progress, size_t columns);
 
-// "54,000".
-std::string Grouped(uint64_t count);
 // "105,564/s"; nothing can be said of no time.
 std::string Rate(uint64_t count, absl::Duration elapsed);
 

@@ -24,6 +24,8 @@ class Multiclass {
   virtual void Answers(const Row& row, uint64_t age, std::span<double> scores) const = 0;
   // The hypothesis behind that score, of a number below classes().
   virtual Hypothesis ClassHypothesis(size_t number, uint64_t age) const = 0;
+  // One weight of it, in float64. O(1).
+  virtual double ClassWeight(size_t number, uint32_t index, uint64_t age) const = 0;
   // The weights that a class learns with. The view holds until the next change.
   virtual std::span<const float> ClassWeights(size_t number) const = 0;
 

@@ -79,6 +79,11 @@ Hypothesis MulticlassAveragedPerceptron::ClassHypothesis(size_t number, uint64_t
   return average;
 }
 
+double MulticlassAveragedPerceptron::ClassWeight(size_t number, uint32_t index,
+                                                 uint64_t age) const {
+  return weights(number).weights[index] - Share(age) * late_[number].weights[index];
+}
+
 void MulticlassAveragedPerceptron::Grow(size_t size) {
   MulticlassPerceptron::Grow(size);
   for (LinearWeights& late : late_) late.weights.resize(this->size());

@@ -29,6 +29,7 @@ class MulticlassAveragedPerceptron final : public MulticlassPerceptron {
   void Update(const Row& row, const Target& target, const Judgement& judgement) override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis ClassHypothesis(size_t number, uint64_t age) const override;
+  double ClassWeight(size_t number, uint32_t index, uint64_t age) const override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   size_t most_arrays() const override { return 2 * max_classes(); }

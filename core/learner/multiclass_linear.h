@@ -43,6 +43,9 @@ class MulticlassLinear : public Learner, public Multiclass {
   bool HasClass(int32_t label) const final;
   void Answers(const Row& row, uint64_t age, std::span<double> scores) const final;
   Hypothesis ClassHypothesis(size_t number, uint64_t age) const override;
+  double ClassWeight(size_t number, uint32_t index, uint64_t /*age*/) const override {
+    return weights_[number].weights[index];
+  }
   std::span<const float> ClassWeights(size_t number) const final {
     return weights_[number].weights;
   }

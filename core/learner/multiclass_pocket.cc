@@ -75,6 +75,10 @@ Hypothesis MulticlassPocket::ClassHypothesis(size_t number, uint64_t age) const 
   return {best.weights, best.offset_weight * offset_value()};
 }
 
+double MulticlassPocket::ClassWeight(size_t number, uint32_t index, uint64_t age) const {
+  return Best(number, age).weights[index];
+}
+
 void MulticlassPocket::Grow(size_t size) {
   MulticlassPerceptron::Grow(size);
   for (LinearWeights& one : pocket_) one.weights.resize(this->size());

@@ -196,8 +196,8 @@ std::vector<std::string> Model::LabelNames() const {
   return names;
 }
 
-Curves Model::MakeCurves() const {
-  const std::optional<AnswerStamp> components = StampComponents(true);
+Curves Model::MakeCurves(bool load_components) const {
+  const std::optional<AnswerStamp> components = StampComponents(load_components);
   ReaderMutexLock lock(&mutex_);
   return ledger_.MakeCurves(learner_->augmented_squared_norm(), MakeTheoremContext(components));
 }

@@ -185,7 +185,21 @@ class Model {
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The present ones: classes may have come up since it was created.
   std::vector<std::string> LabelNames() const ABSL_LOCKS_EXCLUDED(mutex_);
-  Curves MakeCurves() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // `load_components` as of MakeReport.
+  Curves MakeCurves(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The weights it answers with that are furthest from 0, the furthest first, of equals the one
+  // with the lower index; of several classes one list a class, by number, empty for one that has
+  // not come up; empty if it answers with no weights (Form). Looks through them a stretch at a
+  // time, and an update waits for one stretch at the most, some 0.2 ms, so that what is listed may
+  // be of several revisions: from WeightList::revision of the first to the one returned.
+  // O(weights), and takes memory for `limit` of them a class.
+  struct Heaviest {
+    std::vector<WeightList> lists;
+    uint64_t last_revision = 0;
+  };
+  Heaviest FindHeaviest(size_t limit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many weights an answer has, of all classes together. O(1).
+  size_t weights() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
   size_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names, and of what is retained the part beyond 64 MiB.
@@ -295,6 +309,13 @@ class Model {
   // What the learner's answers go by besides the weights: see Learner::Answer.
   uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   WeightList ListWeights(const Hypothesis& hypothesis) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Of a class, or of a model of two labels, whose number is 0. See FindHeaviest.
+  WeightList HeaviestOf(size_t number, size_t limit, uint64_t& last_revision) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the answer makes of it.
+  double WeightOf(size_t number, uint32_t index, uint64_t age) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  double OffsetOf(size_t number, uint64_t age) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // How many scores a row may ask for; 0: of two labels.
   size_t classes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Whether a row's label and the names of new classes are the model's.

@@ -326,14 +326,54 @@ absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, s
   if (!headers.ok()) return JournalError(headers.status(), "");
   std::vector<ModelSummary> page;
   for (const storage::ModelHeader& header : *headers) {
-    absl::StatusOr<ModelSummary> summary = Summarize(header, /*load_components=*/false);
-    if (!summary.ok()) return JournalError(summary.status(), header.model().name());
-    // As large as the model, and of no use to whoever looks at many.
-    if (summary->settings.learner().has_starting_weights())
-      summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
+    absl::StatusOr<ModelSummary> summary = SummarizeForList(header);
+    if (!summary.ok()) return summary.status();
     page.push_back(*std::move(summary));
   }
   return page;
+}
+
+absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit, size_t most_read,
+                                           const std::function<bool(const v1::Model&)>& wanted) {
+  constexpr size_t kHeadersAtOnce = 256;
+  Found found;
+  std::string last(after);
+  for (size_t read = 0; read < most_read && found.models.size() < limit;) {
+    const size_t asked = std::min(kHeadersAtOnce, most_read - read);
+    absl::StatusOr<std::vector<storage::ModelHeader>> headers = journal_->List(last, asked);
+    if (!headers.ok()) return JournalError(headers.status(), "");
+    read += headers->size();
+    for (const storage::ModelHeader& header : *headers) {
+      if (found.models.size() == limit) break;
+      last = header.model().name();
+      if (!wanted(header.model())) continue;
+      absl::StatusOr<ModelSummary> summary = SummarizeForList(header);
+      if (!summary.ok()) return summary.status();
+      found.models.push_back(*std::move(summary));
+    }
+    if (headers->empty()) return found;
+    const bool at_end = headers->size() < asked && last == headers->back().model().name();
+    if (at_end) return found;
+  }
+  absl::StatusOr<std::vector<storage::ModelHeader>> behind = journal_->List(last, 1);
+  if (!behind.ok()) return JournalError(behind.status(), "");
+  if (!behind->empty()) found.next = last;
+  return found;
+}
+
+absl::StatusOr<ModelSummary> Store::Look(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  return SummarizeForList(*header);
+}
+
+absl::StatusOr<ModelSummary> Store::SummarizeForList(const storage::ModelHeader& header) {
+  absl::StatusOr<ModelSummary> summary = Summarize(header, /*load_components=*/false);
+  if (!summary.ok()) return JournalError(summary.status(), header.model().name());
+  // As large as the model, and of no use to whoever looks at many.
+  if (summary->settings.learner().has_starting_weights())
+    summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
+  return summary;
 }
 
 absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header,

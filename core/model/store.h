@@ -101,6 +101,21 @@ class Store {
   // empty. Loads none.
   absl::StatusOr<std::vector<ModelSummary>> List(absl::string_view after, size_t limit);
 
+  // What List says of one model. Loads nothing, and is no use of the model. NOT_FOUND.
+  absl::StatusOr<ModelSummary> Look(absl::string_view name);
+  // The model if it is in memory, else null. No use of the model.
+  std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the models behind `after`, in the order of their names, those that are `wanted` by their
+  // settings, as List gives them: until there are `limit` of them, or `most_read` models were
+  // looked at. Loads none. O(models looked at).
+  struct Found {
+    std::vector<ModelSummary> models;
+    // The last one looked at, to go on behind; empty: there is none behind it.
+    std::string next;
+  };
+  absl::StatusOr<Found> Search(absl::string_view after, size_t limit, size_t most_read,
+                               const std::function<bool(const ::perceptron::v1::Model&)>& wanted);
+
   // How many models there are. O(models) the first time, then O(1).
   absl::StatusOr<uint64_t> Count();
 
@@ -132,9 +147,9 @@ class Store {
   // Closes and takes out whatever is in memory under the name of a model that was deleted.
   void Forget(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The model if it is in memory.
-  std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header, bool load_components);
+  // As List gives it.
+  absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header);
   void SaveSamples() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommitFailure(Model& model, const absl::Status& why);
   void OnCommit(const std::shared_ptr<Model>& model);

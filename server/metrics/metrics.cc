@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/metrics/model_families.h"
+#include "server/metrics/page_handler.h"
 #include "server/metrics/process_stats.h"
 #include "server/metrics/rpc_families.h"
 #include "server/metrics/server_families.h"
@@ -125,13 +126,24 @@ int AnswerHead(mg_connection* connection) {
   return 200;
 }
 
-// What civetweb says while it starts on this thread: the reason of a failure, which it tells in no
-// other way.
-thread_local std::string* complaints = nullptr;
+// While civetweb starts on this thread: what it says, the reason of a failure, which it tells in no
+// other way; and the handler for its context, which it hands out in no other way.
+struct Starting {
+  std::string complaints;
+  const HttpHandler* page = nullptr;
+};
+thread_local Starting* starting = nullptr;
 
 int Complain(const mg_connection*, const char* message) {
-  if (complaints != nullptr) absl::StrAppend(complaints, complaints->empty() ? "" : "; ", message);
+  if (starting == nullptr) return 1;
+  std::string& said = starting->complaints;
+  absl::StrAppend(&said, said.empty() ? "" : "; ", message);
   return 1;
+}
+
+void AddPage(const mg_context* context) {
+  if (starting != nullptr && *starting->page != nullptr)
+    HandleAllPaths(const_cast<mg_context*>(context), *starting->page);
 }
 
 }  // namespace
@@ -140,8 +152,9 @@ class Metrics::Endpoint {
  public:
   // Throws what civetweb throws if it cannot listen.
   Endpoint(const std::string& address, const CivetCallbacks& callbacks,
-           std::shared_ptr<Collector> collector)
-      : collector_(std::move(collector)),
+           std::shared_ptr<Collector> collector, std::unique_ptr<const HttpHandler> page)
+      : page_(std::move(page)),
+        collector_(std::move(collector)),
         exposer_({"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
                   kRequestTimeoutMs, "enable_keep_alive", "no"},
                  &callbacks) {
@@ -151,6 +164,8 @@ class Metrics::Endpoint {
   int port() const { return exposer_.GetListeningPorts().at(0); }
 
  private:
+  // Outlives the exposer, whose threads call it.
+  const std::unique_ptr<const HttpHandler> page_;
   const std::shared_ptr<Collector> collector_;
   prometheus::Exposer exposer_;
 };
@@ -161,16 +176,21 @@ absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& addre
   CivetCallbacks callbacks;
   callbacks.log_message = Complain;
   callbacks.begin_request = AnswerHead;
-  std::string reason;
-  complaints = &reason;
+  callbacks.init_context = AddPage;
+  auto page = std::make_unique<const HttpHandler>(std::move(sources.page));
+  Starting start;
+  start.page = page.get();
+  starting = &start;
+  std::string& reason = start.complaints;
   std::unique_ptr<Endpoint> endpoint;
   try {
     endpoint = std::make_unique<Endpoint>(
-        address, callbacks, std::make_shared<Collector>(max_models, std::move(sources)));
+        address, callbacks, std::make_shared<Collector>(max_models, std::move(sources)),
+        std::move(page));
   } catch (const std::exception& error) {
     if (reason.empty()) reason = error.what();
   }
-  complaints = nullptr;
+  starting = nullptr;
   if (endpoint == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen for metrics on ", address, ": ", reason));

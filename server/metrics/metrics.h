@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "server/metrics/model_metrics.h"
 #include "server/metrics/rpc_metrics.h"
+#include "server/page/http.h"
 
 namespace perceptrond {
 
@@ -27,6 +28,8 @@ class Metrics {
     std::function<ServerStats()> server;
     // Must outlive the endpoint.
     const RpcMetrics* rpc = nullptr;
+    // Answers every path but /metrics; empty: they are 404.
+    HttpHandler page = nullptr;
   };
 
   // Listens on `address`, "HOST:PORT" with HOST an IPv4 address, an IPv6 address in brackets, or a

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/integration/fixture.h"
+#include "tests/integration/slow_model.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -61,18 +62,8 @@ TEST_F(ServerProcessTest, ReflectionNamesTheServices) {
 }
 
 TEST_F(ServerProcessTest, AUnaryCallThatWasTakenIsAnsweredBeforeTheServerGoes) {
-  // A map that makes a prediction of many rows take a while.
-  v1::Model settings;
-  settings.mutable_feature_space()->mutable_dense()->set_dimension(1);
-  v1::FeatureMap::Fourier& fourier =
-      *settings.mutable_feature_space()->mutable_map()->mutable_fourier();
-  fourier.set_dimension(1'000'000);
-  fourier.set_gamma(1);
-  Create("slow", settings);
-  v1::PredictRequest request;
-  request.set_model("models/slow");
-  request.mutable_columns()->set_dense_width(1);
-  for (int i = 0; i < 40; ++i) request.mutable_columns()->add_values(static_cast<float>(i));
+  Create("slow", SlowSettings());
+  const v1::PredictRequest request = SlowPrediction("models/slow");
   v1::PredictResponse response;
   grpc::Status status;
   std::thread caller([&] { status = Predict(request, &response); });

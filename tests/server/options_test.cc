@@ -73,6 +73,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.snapshot_bytes, 4194304u);
   EXPECT_EQ(options.metrics_address, "127.0.0.1:7601");
   EXPECT_EQ(options.metrics_max_models, 1000u);
+  EXPECT_TRUE(options.status_page);
   EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
   EXPECT_EQ(options.log_level, LogLevel::kInfo);
   EXPECT_EQ(options.log_format, LogFormat::kText);
@@ -108,6 +109,8 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "[::]:9",
                                 "--metrics-max-models",
                                 "0",
+                                "--status-page",
+                                "off",
                                 "--drain-timeout",
                                 "0",
                                 "--log-level",
@@ -133,6 +136,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.snapshot_bytes, 65536u);
   EXPECT_EQ(options.metrics_address, "[::]:9");
   EXPECT_EQ(options.metrics_max_models, 0u);
+  EXPECT_FALSE(options.status_page);
   EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
   EXPECT_EQ(options.log_level, LogLevel::kTrace);
   EXPECT_EQ(options.log_format, LogFormat::kJson);
@@ -256,6 +260,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or off"},
         RangeCase{
             "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
+        RangeCase{"status-page", {"on", "off"}, {"", "yes", "1"}, "expected one of on, off"},
         RangeCase{"drain-timeout", {"0", "1h"}, {"", "-1s", "2h", "soon"}, "from 0 to 1h"},
         RangeCase{"log-level",
                   {"trace", "debug", "info", "warning", "error"},

@@ -1,0 +1,171 @@
+#include "server/page/model_answers.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "core/words/convergence.h"
+#include "server/build_info.h"
+#include "server/convert.h"
+#include "server/model_name.h"
+#include "server/page_token.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+namespace page = ::perceptron::page::v1;
+
+constexpr uint64_t kLargestPage = 100;
+constexpr uint64_t kMostPoints = 64;
+constexpr uint64_t kMostFeatures = 100;
+// Headers on disk, a few µs each.
+constexpr size_t kMostSearched = 10'000;
+// Some 0.3 s of a processor.
+constexpr size_t kMostWeights = size_t{1} << 26;
+// Of several classes: more lists than anybody reads.
+constexpr size_t kMostClasses = 1000;
+
+std::function<bool(const v1::Model&)> Matches(const std::string& search) {
+  return [sought = absl::AsciiStrToLower(search)](const v1::Model& model) {
+    if (sought.empty()) return true;
+    const absl::string_view id = absl::StripPrefix(model.name(), kModelCollection);
+    return absl::StrContains(absl::AsciiStrToLower(id), sought) ||
+           absl::StrContains(absl::AsciiStrToLower(model.description()), sought);
+  };
+}
+
+// So many of the points, spread evenly, the first and the last among them.
+void Thin(size_t points, Curves& curves) {
+  std::vector<HistoryPoint>& all = curves.points;
+  if (all.size() <= points) return;
+  std::vector<HistoryPoint> kept;
+  for (size_t i = 0; i + 1 < points; ++i) kept.push_back(all[i * (all.size() - 1) / (points - 1)]);
+  if (points > 0) kept.push_back(all.back());
+  all = std::move(kept);
+}
+
+// The present is told also where it came at that revision: with more examples than before.
+void DropUpTo(uint64_t revision, Curves& curves) {
+  std::vector<HistoryPoint>& all = curves.points;
+  const auto last = std::prev(all.end());
+  all.erase(all.begin(), std::find_if(all.begin(), last, [revision](const HistoryPoint& point) {
+              return point.revision > revision;
+            }));
+}
+
+}  // namespace
+
+void ModelAnswers::Describe(page::ServerStatus& server) {
+  const absl::Time now = absl::Now();
+  server.mutable_time()->set_seconds(absl::ToUnixSeconds(now));
+  server.mutable_time()->set_nanos(static_cast<int32_t>(
+      absl::ToInt64Nanoseconds(now - absl::FromUnixSeconds(absl::ToUnixSeconds(now)))));
+  server.set_version(GetBuildInfo().version);
+  server.set_revision(GetBuildInfo().revision);
+  const Store::Stats stats = store_.stats();
+  server.set_models(store_.Count().value_or(0));
+  server.set_models_in_memory(stats.models_in_memory);
+  server.set_memory_bytes(stats.memory_bytes);
+  server.set_memory_budget_bytes(store_.memory_budget());
+  server.set_draining(draining_());
+}
+
+absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) {
+  const std::string list = absl::StrCat("status page, ", absl::AsciiStrToLower(query.search));
+  const absl::StatusOr<std::string> after = ReadPageToken(list, query.page_token);
+  if (!after.ok()) return after.status();
+  absl::StatusOr<Store::Found> found =
+      store_.Search(*after, std::clamp<uint64_t>(query.page_size, 1, kLargestPage), kMostSearched,
+                    Matches(query.search));
+  if (!found.ok()) return found.status();
+  page::ModelList answer;
+  for (const ModelSummary& summary : found->models) {
+    page::ModelList::Entry& entry = *answer.add_models();
+    *entry.mutable_model() = ToProto(summary);
+    entry.set_in_memory(summary.in_memory);
+    entry.set_convergence(ConvergenceWord(entry.model().report().state()));
+    const std::shared_ptr<Model> model = store_.Peek(summary.settings.name());
+    if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
+    Curves curves = model->MakeCurves(/*load_components=*/false);
+    Thin(std::min(query.points, kMostPoints), curves);
+    ToProto(curves, *entry.mutable_model());
+  }
+  if (!found->next.empty()) answer.set_next_page_token(MakePageToken(list, found->next));
+  Describe(*answer.mutable_server());
+  return answer;
+}
+
+absl::Status ModelAnswers::Exists(const std::string& id) {
+  const std::string name = absl::StrCat(kModelCollection, id);
+  if (absl::Status status = CheckModelName(name, "model"); !status.ok()) return status;
+  return store_.Look(name).status();
+}
+
+absl::Status ModelAnswers::Load(const std::string& name) {
+  if (store_.Peek(name) != nullptr) return absl::OkStatus();
+  MutexLock turn(&load_turn_);
+  return store_.Acquire(name).status();
+}
+
+absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& query) {
+  const std::string name = absl::StrCat(kModelCollection, query.id);
+  if (absl::Status status = CheckModelName(name, "model"); !status.ok()) return status;
+  if (query.load) {
+    if (absl::Status status = Load(name); !status.ok()) return status;
+  }
+  const absl::StatusOr<ModelSummary> summary = store_.Look(name);
+  if (!summary.ok()) return summary.status();
+  page::ModelDetail answer;
+  v1::Model& told = *answer.mutable_model();
+  told = ToProto(*summary);
+  answer.set_in_memory(summary->in_memory);
+  const std::shared_ptr<Model> model = store_.Peek(name);
+  if (model != nullptr && model->uid() == told.uid()) {
+    Curves curves = model->MakeCurves(/*load_components=*/false);
+    DropUpTo(query.after_revision, curves);
+    ToProto(curves, told);
+    if (query.features > 0) {
+      DescribeWeights(*model, std::min(query.features, kMostFeatures),
+                      *answer.mutable_heaviest_features());
+    }
+  }
+  answer.set_convergence(ConvergenceWord(told.report().state()));
+  for (const std::string& line : ReportInWords(told)) answer.add_report(line);
+  Describe(*answer.mutable_server());
+  return answer;
+}
+
+void ModelAnswers::DescribeWeights(const Model& model, size_t limit,
+                                   page::HeaviestFeatures& features) {
+  if (model.weights() > kMostWeights) {
+    features.set_absent("it has more weights than are looked through for a page");
+    return;
+  }
+  MutexLock turn(&weights_turn_);
+  const Model::Heaviest heaviest = model.FindHeaviest(limit);
+  if (heaviest.lists.empty()) {
+    features.set_absent(model.settings().several_classes()
+                            ? "no class has come up yet"
+                            : "its rule answers by votes or by a kernel, not by weights");
+    return;
+  }
+  const std::vector<std::string> names = model.LabelNames();
+  features.set_first_revision(static_cast<int64_t>(heaviest.lists.front().revision));
+  features.set_last_revision(static_cast<int64_t>(heaviest.last_revision));
+  for (size_t number = 0; number < std::min(heaviest.lists.size(), kMostClasses); ++number) {
+    const WeightList& weights = heaviest.lists[number];
+    page::HeaviestFeatures::List& list = *features.add_lists();
+    list.set_class_number(static_cast<uint32_t>(number));
+    if (model.settings().several_classes() && number < names.size())
+      list.set_class_name(names[number]);
+    ToProto(weights, *list.mutable_weights());
+  }
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,184 @@
+// Curves, drawn by Chart.js. Colours are the style sheet's, also when the reader changes the scheme; lines differ in their dashes,
+// too. A canvas says nothing to a screen reader: each has a label with what it shows, and the numbers stand beside it as text.
+
+import {shortCount} from './page.js';
+
+const Chart = globalThis.Chart;
+Chart.defaults.animation = false;
+Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const drawn = new Set();
+
+function paint(chart) {
+  for (const line of chart.data.datasets) {
+    line.borderColor = colour(line.colourName);
+    line.pointBackgroundColor = line.borderColor;
+  }
+  for (const scale of Object.values(chart.options.scales)) {
+    if (scale.display === false) continue;
+    scale.grid.color = colour('grid');
+    scale.grid.borderColor = colour('soft');
+    scale.ticks.color = colour('soft');
+    scale.title.color = colour('soft');
+  }
+  chart.options.plugins.legend.labels.color = colour('text');
+}
+
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  for (const chart of drawn) {
+    paint(chart);
+    chart.update();
+  }
+});
+
+function start(canvas, config) {
+  const chart = new Chart(canvas, config);
+  paint(chart);
+  drawn.add(chart);
+  return chart;
+}
+
+export function drop(chart) {
+  drawn.delete(chart);
+  chart.destroy();
+}
+
+// A line without axes, from 0 at the bottom.
+export function sparkline(canvas) {
+  const hidden = {display: false, type: 'linear', bounds: 'data'};
+  return start(canvas, {
+    type: 'line',
+    data: {datasets: [{data: [], colourName: 'first', borderWidth: 1.6, borderJoinStyle: 'round', pointRadius: 0}]},
+    options: {
+      maintainAspectRatio: false,
+      parsing: false,
+      events: [],
+      layout: {padding: 2},
+      scales: {x: {...hidden}, y: {...hidden, min: 0}},
+      plugins: {legend: {display: false}, tooltip: {enabled: false}},
+    },
+  });
+}
+
+const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
+const STEPS = [1, 2, 5, 10, 30].map((n) => n * SECOND).concat([1, 2, 5, 10, 30].map((n) => n * MINUTE),
+                                                            [1, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14, 30, 90, 365].map((n) => n * DAY));
+
+// Ticks at round moments of the reader's own time.
+function timeTicks(scale) {
+  const room = Math.max(2, Math.floor(scale.width / 90));
+  const step = STEPS.find((s) => (scale.max - scale.min) / s <= room) ?? STEPS.at(-1);
+  const zone = new Date(scale.min).getTimezoneOffset() * MINUTE;
+  scale.ticks = [];
+  for (let t = Math.ceil((scale.min - zone) / step) * step + zone; t <= scale.max; t += step) scale.ticks.push({value: t});
+  scale.step = step;
+}
+
+function timeText(value, step) {
+  const date = new Date(value);
+  if (step >= DAY) return date.toLocaleDateString('en-GB', {day: 'numeric', month: 'short'});
+  const time = {hour: '2-digit', minute: '2-digit'};
+  if (step < MINUTE) time.second = '2-digit';
+  return date.toLocaleTimeString('en-GB', time);
+}
+
+export const X_AXES = {
+  examples: 'examples judged',
+  revision: 'updates made',
+  time: 'time',
+};
+
+// The axis ends where the data end, which may be too close to the last round number for both to be read.
+function roomyTicks(scale) {
+  const at = scale.ticks.map((tick) => tick.value);
+  if (at.length > 2 && at[at.length - 1] - at[at.length - 2] < 0.75 * (at[1] - at[0])) scale.ticks.pop();
+}
+
+function xAxis(kind, logarithmic) {
+  const ticks = {maxRotation: 0, autoSkipPadding: 16, includeBounds: false};
+  const axis = {
+    type: logarithmic && kind !== 'time' ? 'logarithmic' : 'linear',
+    title: {display: true, text: X_AXES[kind]},
+    grid: {},
+    ticks,
+    bounds: 'data',
+  };
+  if (kind === 'time') {
+    axis.afterBuildTicks = timeTicks;
+    ticks.callback = function(value) { return timeText(value, this.step); };
+  } else {
+    if (axis.type === 'linear') {
+      axis.min = 0;
+      axis.afterBuildTicks = roomyTicks;
+    }
+    ticks.callback = (value) => (axis.type === 'linear' || Number.isInteger(Math.log10(value)) ? shortCount(value) : '');
+  }
+  return axis;
+}
+
+// Of the lines that are there, in their order, dashed as they are.
+function dashedLabels(chart) {
+  const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+  const lines = chart.data.datasets;
+  return labels.filter((label) => lines[label.datasetIndex].data.some((point) => Number.isFinite(point.y)))
+      .map((label) => ({...label, lineDash: lines[label.datasetIndex].borderDash, lineWidth: 2}))
+      .sort((a, b) => a.datasetIndex - b.datasetIndex);
+}
+
+// A picture of several lines with axes. `lines`: name, colour, dash, of each; `y`: title, format of a number, logarithmic or not.
+export function curve(canvas, {lines, y}) {
+  return start(canvas, {
+    type: 'line',
+    data: {
+      // Later ones lie above: where lines coincide the dashes of one show on the other.
+      datasets: lines.map((line, i) => ({
+        label: line.name, colourName: line.colour, borderDash: line.dash ?? [], data: [], borderWidth: 2, borderJoinStyle: 'round',
+        pointRadius: 0, pointHitRadius: 8, order: -i,
+      })),
+    },
+    options: {
+      maintainAspectRatio: false,
+      parsing: false,
+      interaction: {mode: 'index', intersect: false},
+      scales: {
+        x: xAxis('examples', false),
+        y: {type: 'linear', beginAtZero: true, title: {display: true, text: y.title}, grid: {},
+            ticks: {callback: (value) => y.tick(value), maxTicksLimit: 6}},
+      },
+      plugins: {
+        legend: {display: lines.length > 1, align: 'start', labels: {
+          usePointStyle: true, pointStyle: 'line', pointStyleWidth: 32,
+          generateLabels: dashedLabels,
+        }},
+        tooltip: {
+          callbacks: {
+            title: (items) => (items.length === 0 ? '' : items[0].raw.words),
+            label: (item) => `${item.dataset.label}: ${y.value(item.raw.y)}`,
+          },
+        },
+      },
+    },
+  });
+}
+
+// Gives a picture other points: for each line a list of {x, y, words}; and says in its label what it shows.
+export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, label}) {
+  const scales = chart.options.scales;
+  if (chart.axisKey !== `${kind} ${logarithmic} ${logarithmicY}`) {
+    chart.axisKey = `${kind} ${logarithmic} ${logarithmicY}`;
+    scales.x = xAxis(kind, logarithmic);
+    scales.y.type = logarithmicY ? 'logarithmic' : 'linear';
+    scales.y.beginAtZero = !logarithmicY;
+    paint(chart);
+  }
+  const positive = (point) => !logarithmic || kind === 'time' || point.x > 0;
+  series.forEach((points, i) => {
+    // One point is no line: it is shown as such.
+    const known = points.filter((point) => Number.isFinite(point.y) && positive(point));
+    chart.data.datasets[i].data = points.filter(positive);
+    chart.data.datasets[i].pointRadius = known.length === 1 ? 4 : 0;
+  });
+  chart.update();
+  chart.canvas.setAttribute('aria-label', label);
+}

@@ -1,0 +1,161 @@
+// The list of models: a page of it, kept as it is now. Curves come with the first answer; later ones bring the present alone.
+
+import {ask, count, idOf, keepLooking, make, percent, printable, setText, showBadges, showServer} from './page.js';
+import {drop, sparkline} from './curves.js';
+
+const PAGE_SIZE = 25;
+const FIRST_POINTS = 48;
+const MOST_POINTS = 160;
+const INTERVAL = 1000;
+
+const parameters = new URLSearchParams(location.search);
+const search = parameters.get('search') ?? '';
+const pageToken = parameters.get('page_token') ?? '';
+const table = document.getElementById('models');
+const rows = new Map();
+let known = false;
+
+document.getElementById('search').value = search;
+
+function makeRow(id) {
+  const cell = (className, label) => {
+    const td = make('td', {className, role: 'cell'});
+    td.dataset.label = label;
+    return td;
+  };
+  const canvas = make('canvas', {role: 'img'});
+  const row = {
+    link: make('a', {className: 'name', href: `models/${encodeURIComponent(id)}`}, id),
+    description: make('div', {className: 'description', dir: 'auto'}),
+    state: cell('state', 'State'),
+    examples: cell('number', 'Examples'),
+    mistakes: cell('number', 'Mistakes'),
+    updates: cell('number', 'Updates'),
+    lifetime: cell('number', 'Error so far'),
+    latest: cell('number', 'Error, latest 1000'),
+    canvas,
+    points: [],
+    // It has the curve from its beginning, and is brought up to date by the present alone.
+    whole: false,
+  };
+  const name = make('td', {role: 'cell'}, row.link, row.description);
+  const course = make('td', {className: 'course', role: 'cell'}, make('div', {className: 'spark'}, canvas));
+  row.element = make('tr', {role: 'row'}, name, row.state, row.examples, row.mistakes, row.updates, row.lifetime, row.latest, course);
+  return row;
+}
+
+// Every second point goes when there are too many; the first and the last stay.
+function thin(points) {
+  return points.length <= MOST_POINTS ? points : points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
+}
+
+function addPoints(row, history) {
+  const news = history.filter((point) => point.windowError !== undefined)
+                   .map((point) => ({x: Number(point.examples), y: point.windowError}))
+                   .filter((point) => row.points.length === 0 || point.x > row.points.at(-1).x);
+  if (news.length === 0) return;
+  row.points = thin(row.points.concat(news));
+  row.chart ??= sparkline(row.canvas);
+  row.canvas.parentElement.classList.add('drawn');
+  // Of a handful of examples a share says little.
+  const early = Math.min(100, row.points.at(-1).x / 10);
+  const drawn = row.points.filter((point) => point.x >= early);
+  row.chart.data.datasets[0].data = drawn;
+  row.chart.data.datasets[0].pointRadius = drawn.length === 1 ? 3 : 0;
+  row.chart.update();
+}
+
+function showRow(row, entry) {
+  const {model} = entry;
+  const {report} = model;
+  setText(row.description, printable(model.description));
+  row.description.hidden = model.description === '';
+  showBadges(row.state, entry);
+  setText(row.examples, count(report.examples));
+  setText(row.mistakes, count(report.mistakes));
+  setText(row.updates, count(report.updates));
+  setText(row.lifetime, percent(report.progressiveError));
+  setText(row.latest, percent(report.windowError));
+  addPoints(row, model.history);
+  row.whole = entry.inMemory;
+  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: it is not in memory, or judged nothing'
+    : `error over the latest 1000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
+}
+
+function forget(uid) {
+  const row = rows.get(uid);
+  if (row.chart) drop(row.chart);
+  row.element.remove();
+  rows.delete(uid);
+}
+
+function showModels(entries) {
+  const present = new Set(entries.map((entry) => entry.model.uid));
+  for (const uid of [...rows.keys()].filter((uid) => !present.has(uid))) forget(uid);
+  const body = table.tBodies[0];
+  entries.forEach((entry, i) => {
+    const {uid} = entry.model;
+    if (!rows.has(uid)) rows.set(uid, makeRow(idOf(entry.model)));
+    const row = rows.get(uid);
+    if (body.rows[i] !== row.element) body.insertBefore(row.element, body.rows[i] ?? null);
+    showRow(row, entry);
+  });
+  table.hidden = entries.length === 0;
+}
+
+function summary(found, server, more) {
+  if (found > 0 && search === '') return '';
+  if (found > 0) return `${more ? 'The first ' : ''}${count(found)} with “${search}” in name or description:`;
+  if (search !== '') return `No model has “${search}” in its name or description.`;
+  if (pageToken !== '') return 'There are no more models.';
+  return server.models === '0' ? 'There are no models yet. “perceptronctl create NAME --named” makes one.' : '';
+}
+
+function showPages(next) {
+  const link = (id, token) => {
+    const element = document.getElementById(id);
+    const query = new URLSearchParams();
+    if (search !== '') query.set('search', search);
+    if (token) query.set('page_token', token);
+    element.href = './' + (query.toString() === '' ? '' : `?${query}`);
+    return element;
+  };
+  link('first', '').hidden = pageToken === '';
+  link('next', next).hidden = next === '';
+  document.getElementById('pages').hidden = pageToken === '' && next === '';
+}
+
+// Of those not in memory only what is stored is known.
+function unloaded(entries) {
+  const absent = entries.filter((entry) => !entry.inMemory).length;
+  if (absent === 0) return '';
+  const who = absent === entries.length ? 'None of these is' : `${absent} of these ${absent === 1 ? 'is' : 'are'} not`;
+  return `${who} in memory: state and course show once a model is used, or its page is opened.`;
+}
+
+// A search may have to be gone on with: one answer looks at 10,000 models.
+async function readPage(points) {
+  const entries = [];
+  let token = pageToken;
+  while (true) {
+    const answer = await ask('api/models', {
+      search, page_token: token, page_size: PAGE_SIZE - entries.length, points,
+    });
+    entries.push(...answer.models);
+    token = answer.nextPageToken;
+    if (token === '' || entries.length >= PAGE_SIZE) return {entries, next: token, server: answer.server};
+  }
+}
+
+keepLooking(async () => {
+  let page = await readPage(known ? 1 : FIRST_POINTS);
+  // A model that has come up, or came into memory, brings its whole curve.
+  if (known && page.entries.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) page = await readPage(FIRST_POINTS);
+  known = true;
+  const {entries, next, server} = page;
+  showServer(server);
+  showModels(entries);
+  setText(document.getElementById('summary'), summary(entries.length, server, next !== '' || pageToken !== ''));
+  setText(document.getElementById('unloaded'), unloaded(entries));
+  showPages(next);
+}, search === '' ? INTERVAL : 2 * INTERVAL);

@@ -1,0 +1,160 @@
+// What both pages share: asking the server, again and again; words for numbers and states; and putting text into the page,
+// always as text.
+
+const grouped = new Intl.NumberFormat('en-GB');
+const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFractionDigits: 1});
+
+// 64-bit numbers come as strings.
+export const count = (value) => grouped.format(Number(value ?? 0));
+export const shortCount = (value) => (Math.abs(value) < 10000 ? grouped.format(value) : compact.format(value));
+export const percent = (ratio) => (ratio === undefined ? '–' : (100 * ratio).toFixed(2) + ' %');
+export const figure = (value) => {
+  if (value === undefined) return '–';
+  const size = Math.abs(value);
+  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
+  return text.replaceAll('-', '−');
+};
+export const bytes = (value) => {
+  let size = Number(value ?? 0);
+  for (const unit of ['B', 'KiB', 'MiB', 'GiB']) {
+    if (size < 1024) return `${Number(size.toPrecision(3))} ${unit}`;
+    size /= 1024;
+  }
+  return `${Number(size.toPrecision(3))} TiB`;
+};
+export const clock = (date) => date.toLocaleTimeString('en-GB');
+export const moment = (date) => date.toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
+
+// Names may hold anything: what would not be seen, or would turn the rest around, is written out.
+export const printable = (text) =>
+  text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g,
+               (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+
+// An element with text or children; attributes are set as properties where they are such.
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+// Leaves alone what is the same: what a reader has selected stays selected.
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export const idOf = (model) => model.name.replace(/^models\//, '');
+
+const STATES = {
+  learning: ['●', 'calm'],
+  converged: ['✓', 'good'],
+  drifting: ['▲', 'warn'],
+  refuted: ['✕', 'bad'],
+  'not separable': ['✕', 'bad'],
+};
+
+function badge(sign, text, tone, title) {
+  return make('span', {className: `badge ${tone}`, title}, make('span', {'aria-hidden': 'true'}, sign + ' '), text);
+}
+
+// The state in words, each with a sign and a colour of its own.
+export function showBadges(place, answer) {
+  const state = answer.convergence;
+  const key = [state, answer.inMemory, answer.model.state, answer.model.report.examples === '0'].join();
+  if (place.dataset.key === key) return;
+  place.dataset.key = key;
+  const badges = [];
+  if (!answer.inMemory) {
+    badges.push(badge('○', 'not in memory', 'mute', 'It is loaded when it is next used; then its state is known.'));
+  } else if (state === 'learning' && answer.model.report.examples === '0') {
+    badges.push(badge('○', 'no examples yet', 'mute', 'It has judged nothing so far.'));
+  } else if (state in STATES) {
+    badges.push(badge(STATES[state][0], state, STATES[state][1], ''));
+  }
+  if (answer.model.state === 'MODEL_STATE_FROZEN')
+    badges.push(badge('❙❙', 'frozen', 'mute', 'It predicts, and does not learn.'));
+  place.replaceChildren(...badges);
+}
+
+// The server refuses, in its own words.
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+// Nobody answers, or the answer breaks off.
+export class NoAnswer extends Error {}
+
+async function read(url) {
+  try {
+    const response = await fetch(url, {cache: 'no-store', signal: AbortSignal.timeout(15000)});
+    return {status: response.status, ok: response.ok, text: await response.text()};
+  } catch (error) {
+    throw new NoAnswer(error.message);
+  }
+}
+
+// What stands at a path, as an object; ApiError, NoAnswer.
+export async function ask(path, parameters = {}) {
+  const url = new URL(path, document.baseURI);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  const {status, ok, text} = await read(url);
+  if (ok) return JSON.parse(text);
+  // Errors are JSON, but for those that are a line of text.
+  throw new ApiError(status, text.startsWith('{') ? JSON.parse(text).message : text.trim());
+}
+
+export function showServer(server) {
+  const words = [`${count(server.models)} ${server.models === '1' ? 'model' : 'models'}`, `${count(server.modelsInMemory)} in memory`,
+                 `${bytes(server.memoryBytes)} of ${bytes(server.memoryBudgetBytes)}`, `version ${server.version}`];
+  if (server.draining) words.push('stopping');
+  setText(document.getElementById('server'), words.join(' · '));
+}
+
+function complaint(error, since) {
+  if (error instanceof NoAnswer) return `no answer${since}; trying again`;
+  if (error instanceof ApiError) return error.status === 404 ? 'not there' : `refused${since}: ${error.message}`;
+  console.error(error);
+  return `the page itself failed: ${error.message}`;
+}
+
+// Calls `look` now and again every so many milliseconds while the page is seen, one at a time; after a failure less often. Says
+// in the header when it last succeeded, or since when there was no answer.
+export function keepLooking(look, interval) {
+  const live = document.getElementById('live');
+  let last = null;
+  let failures = 0;
+  let timer = null;
+  let looking = false;
+  const report = (text, lost) => {
+    setText(live, text);
+    live.classList.toggle('lost', lost);
+    // The clock is not read out every second.
+    live.setAttribute('aria-live', lost ? 'polite' : 'off');
+  };
+  const again = async () => {
+    clearTimeout(timer);
+    if (looking || document.hidden) return;
+    looking = true;
+    try {
+      await look();
+      last = new Date();
+      failures = 0;
+      report(`live · ${clock(last)}`, false);
+    } catch (error) {
+      ++failures;
+      const since = last === null ? '' : ` since ${clock(last)}`;
+      report(complaint(error, since), true);
+    }
+    looking = false;
+    if (!document.hidden) timer = setTimeout(again, interval * Math.min(1 + failures, 15));
+  };
+  document.addEventListener('visibilitychange', again);
+  again();
+  return again;
+}

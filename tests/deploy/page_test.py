@@ -1,0 +1,352 @@
+"""The status page in a real Chromium, of a real server under load: what it shows, that it follows without being loaded again, that
+it obeys no text, asks no other server, and can be read on a phone, in the dark and by its words alone.
+
+    python3 tests/deploy/page_test.py build/bin/perceptrond build/bin/perceptronctl [DIRECTORY FOR SCREENSHOTS]
+"""
+
+import base64
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+from selenium import webdriver
+from selenium.common.exceptions import JavascriptException, NoSuchElementException, StaleElementReferenceException
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from processes import Server, wait_for
+
+PHONE, DESKTOP = 390, 1280
+DIMENSION = 8
+SCRIPT = "<script>document.title='owned'</script>"
+IMAGE = "<img src=x onerror=document.title='owned'>"
+DEADLINE = 20
+
+
+class Browser:
+    """Chromium without a window. Keeps what it was told and what it asked for."""
+
+    def __init__(self, profile):
+        options = Options()
+        options.binary_location = "/usr/bin/chromium"
+        for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                     "--disable-background-networking", "--disable-component-update", "--disable-sync", f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        self.driver.set_page_load_timeout(DEADLINE)
+        self.asked = set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.driver.quit()
+
+    def open(self, url):
+        self.driver.get(url)
+        # Gone if the page is loaded again.
+        self.driver.execute_script("window.opened = true")
+        self.until("it is live", lambda: "live" in self.text("#live"))
+
+    def still_open(self):
+        return self.driver.execute_script("return window.opened === true")
+
+    def script(self, code, *arguments):
+        return self.driver.execute_script(code, *arguments)
+
+    def text(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector).text
+
+    def texts(self, selector):
+        return self.script("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
+
+    def until(self, what, condition):
+        """Looked at once a frame, which leaves the processor to the page. It is drawn anew while it is read: an element that is gone
+        is looked for again."""
+
+        def look():
+            try:
+                value = condition()
+                if not value:
+                    self.driver.execute_async_script("requestAnimationFrame(arguments[0])")
+                return value
+            except (JavascriptException, NoSuchElementException, StaleElementReferenceException):
+                # The page was left meanwhile.
+                return False
+
+        return wait_for(what, look, DEADLINE)
+
+    def look(self, width, dark):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                    {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+
+    def picture(self):
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": {
+            "x": 0, "y": 0, "scale": 1, "width": self.script("return innerWidth"),
+            "height": self.script("return document.documentElement.scrollHeight")}})
+        return base64.b64decode(shot["data"])
+
+    def complaints(self):
+        """Errors and warnings since the last time: of scripts, of the network, of the policy."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def origins(self):
+        """Whom it has asked anything so far."""
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                parts = urllib.parse.urlsplit(message["params"]["request"]["url"])
+                self.asked.add(f"{parts.scheme}://{parts.netloc}")
+        # The browser's own first tab is none of the page's, and stays within the browser.
+        self.asked = {origin for origin in self.asked if not origin.startswith(("chrome:", "chrome-untrusted:", "data:"))}
+        return self.asked
+
+
+class Load:
+    def __init__(self, ctl, server, directory):
+        self.ctl, self.server, self.directory = ctl, server, pathlib.Path(directory)
+        self.random = random.Random(5)
+        self.separator = [self.random.gauss(0, 1) for _ in range(DIMENSION)]
+
+    def command(self, *arguments):
+        return [self.ctl, "--server", self.server.address, *map(str, arguments)]
+
+    def call(self, *arguments, text=None):
+        done = subprocess.run(self.command(*arguments), input=text, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"perceptronctl {arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def rows(self, count, flipped=False):
+        lines = []
+        while len(lines) < count:
+            x = [self.random.uniform(-1, 1) for _ in range(DIMENSION)]
+            score = sum(a * b for a, b in zip(self.separator, x))
+            if abs(score) > 0.3:
+                lines.append(("+1" if (score > 0) != flipped else "-1") + "".join(f" {i}:{v:.4f}" for i, v in enumerate(x)) + "\n")
+        return "".join(lines)
+
+    def learn(self, model, text, *flags):
+        return self.call("learn", model, "-", "--format", "svmlight", "--index-base", 0, *flags, text=text)
+
+    def stream(self, model):
+        """A producer that goes on for as long as its standard input does."""
+        command = self.command("learn", model, "-", "--format", "svmlight", "--index-base", 0, "--batch", 5, "--unnumbered")
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+class PageTest:
+    def __init__(self, browser, load, shots):
+        self.browser, self.load, self.shots = browser, load, shots
+        self.origin = f"http://{load.server.metrics}"
+        self.seen = 0
+
+    # ---- What is on the page ----
+
+    def row(self, model):
+        """The list's cells by their labels, and the state."""
+        cells = self.browser.script("""
+            const link = [...document.querySelectorAll('#models .name')].find((a) => a.textContent === arguments[0]);
+            return link && Object.fromEntries([...link.closest('tr').cells].map((td) => [td.dataset.label ?? '', td.textContent]))""",
+                                    model)
+        return cells or {}
+
+    def state(self, model):
+        return self.row(model).get("State", "")
+
+    def expect_state(self, model, state):
+        self.browser.until(f"{model} is shown {state}", lambda: state in self.state(model))
+
+    def tile(self, name):
+        values = self.browser.script("""return Object.fromEntries([...document.querySelectorAll('#tiles > div')]
+            .map((div) => [div.children[0].textContent, div.children[1].textContent]))""")
+        return values.get(name, "")
+
+    def number(self, name):
+        digits = self.tile(name).replace(",", "")
+        return int(digits) if digits.isdigit() else -1
+
+    def points(self):
+        """How many points each curve says that it has, and whether something is drawn."""
+        said = self.browser.script("""return [...document.querySelectorAll('#curves canvas')].filter((c) => c.offsetWidth > 0).map((c) => {
+            const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {willReadFrequently: true});
+            copy.drawImage(c, 0, 0);
+            const ink = copy.getImageData(0, 0, c.width, c.height).data.some((value) => value !== 0);
+            return [c.getAttribute('aria-label') ?? '', ink]})""")
+        return [int(match[1]) if ink and (match := re.search(r"(\d+) points", label)) else 0 for label, ink in said]
+
+    # ---- What is checked everywhere ----
+
+    def show(self, name):
+        """In each scheme and width: nothing sticks out, text is readable; and a picture of it, if pictures are wanted."""
+        for width in (PHONE, DESKTOP):
+            for dark in (False, True):
+                self.browser.look(width, dark)
+                self.browser.until(f"{name} fits into {width}", lambda: self.browser.script(
+                    "return document.documentElement.scrollWidth <= innerWidth"))
+                paper, text = self.browser.script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
+                brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (paper, text)]
+                assert (brightness[0] < brightness[1]) == dark, f"{name}: {text} on {paper} in the {'dark' if dark else 'light'}"
+                if self.shots:
+                    scheme = "dark" if dark else "light"
+                    (self.shots / f"{name}-{width}-{scheme}.png").write_bytes(self.browser.picture())
+        self.browser.look(DESKTOP, False)
+
+    def check_quiet(self):
+        complaints = self.browser.complaints()
+        assert not complaints, f"the browser complains: {complaints}"
+        assert self.browser.origins() <= {self.origin}, f"it asked {self.browser.asked}, and should ask {self.origin} alone"
+        assert self.browser.driver.title.find("owned") < 0, "a text of a model's was run"
+
+    # ---- The tests, in the order of a server's life ----
+
+    def the_list_follows_without_being_loaded_again(self):
+        self.browser.open(self.origin + "/")
+        assert "There are no models yet" in self.browser.text("#summary")
+        self.load.call("create", "curve", "--dimension", DIMENSION, "--description", f"{SCRIPT}<b>bold</b>")
+        self.load.call("create", "drifter", "--dimension", DIMENSION)
+        self.expect_state("curve", "no examples yet")
+        rows = self.load.rows(300)
+        self.load.learn("curve", rows, "--passes", 1)
+        self.expect_state("curve", "learning")
+        self.browser.until("300 examples are shown", lambda: self.row("curve")["Examples"] == "300")
+        self.load.learn("curve", rows, "--until-converged")
+        self.load.learn("drifter", self.load.rows(3000) + self.load.rows(200, flipped=True))
+        self.expect_state("curve", "converged")
+        self.expect_state("drifter", "drifting")
+        self.load.call("freeze", "drifter")
+        self.expect_state("drifter", "frozen")
+        assert self.browser.texts("#models .description")[0] == f"{SCRIPT}<b>bold</b>", "markup is shown as it was written"
+        self.load.call("delete", "drifter")
+        self.browser.until("the deleted model is gone", lambda: not self.row("drifter"))
+        assert self.browser.still_open()
+        self.check_quiet()
+
+    def the_models_page_says_what_the_command_line_says(self):
+        self.browser.driver.find_element(By.LINK_TEXT, "curve").send_keys(Keys.ENTER)
+        self.browser.until("the model's page is there", lambda: self.browser.text("h1") == "curve" and self.browser.texts("#words li"))
+        told = self.load.call("get", "curve").split("convergence:\n")[1]
+        assert self.browser.texts("#words li") == [line.strip() for line in told.splitlines()], "the report's words"
+        assert self.browser.text("#badges").endswith("converged")
+        bound = re.search(r"needs more than (\d+) updates", told)[1]
+        assert f"of at most {int(bound):,}" in self.browser.text("#bound"), self.browser.text("#bound")
+        weights = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]
+        heaviest = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
+        assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in heaviest]
+        assert min(self.points()) > 5, f"curves are there when the page is opened: {self.points()}"
+        self.check_quiet()
+
+    def curves_grow_while_a_stream_learns(self):
+        self.browser.open(self.origin + "/models/curve")
+        before, points = self.number("Examples"), self.points()
+        with self.load.stream("curve") as producer:
+            for flipped in (True, False):
+                producer.stdin.write(self.load.rows(300, flipped))
+                producer.stdin.flush()
+                reached = self.number("Examples")
+                self.browser.until("examples come in", lambda: self.number("Examples") > reached)
+            self.browser.until("all are shown", lambda: self.number("Examples") == before + 600)
+            self.browser.until("curves have grown", lambda: all(new > old for new, old in zip(self.points(), points)))
+            producer.stdin.close()
+        for axis in ("revision", "time"):
+            self.browser.driver.find_element(By.CSS_SELECTOR, f"[value={axis}]").click()
+            assert min(self.points()) > 0, f"nothing is drawn over {axis}"
+        self.browser.driver.find_element(By.CSS_SELECTOR, "#numbers summary").click()
+        self.browser.until("the numbers are there", lambda: len(self.browser.texts("#numbers tbody tr")) >= max(points))
+        assert self.browser.still_open()
+        self.show("model")
+        self.check_quiet()
+
+    def names_are_text(self):
+        self.load.call("create", "markup", "--named", "--labels", f"<i>no</i>,{IMAGE}")
+        self.load.call("learn", "markup", "-", "--format", "vw", text=f"1 | {SCRIPT} a\u202eb\n-1 | free <b>x</b>\n")
+        self.browser.open(self.origin + "/models/markup")
+        names = self.browser.texts("#features tbody td:first-child")
+        assert SCRIPT in names and "<b>x</b>" in names and "a\\u202eb" in names, names
+        labels = self.browser.texts("#features tbody td:nth-child(3)")
+        assert set(labels) == {"<i>no</i>", IMAGE}, labels
+        assert self.browser.script("return document.querySelectorAll('main img, main script, main b, main i').length") == 0
+        self.check_quiet()
+
+    def many_models_are_paged_and_searched(self):
+        for i in range(26):
+            self.load.call("create", f"many{i:02}" + ("-long-name" * 9 if i == 3 else ""), "--hash-bits", 10, "--description",
+                           "the needle" if i == 25 else "hay " * 60 if i == 4 else "")
+        self.browser.open(self.origin + "/")
+        self.browser.until("a page is full", lambda: len(self.browser.texts("#models .name")) == 25)
+        self.show("list")
+        self.browser.driver.find_element(By.ID, "next").click()
+        self.browser.until("the next page has the rest", lambda: self.browser.texts("#models .name")[-2:] == ["many25", "markup"])
+        assert len(self.browser.texts("#models .name")) == 3
+        field = self.browser.driver.find_element(By.ID, "search")
+        field.send_keys("NEEDLE", Keys.ENTER)
+        self.browser.until("the search finds it", lambda: self.browser.texts("#models .name") == ["many25"])
+        self.browser.open(self.origin + "/?search=%3Cb%3Enothing")
+        assert "<b>nothing" in self.browser.text("#summary")
+        self.check_quiet()
+
+    def curves_outlive_the_server(self, restart):
+        self.browser.open(self.origin + "/models/curve")
+        points, updates = self.points(), self.number("Updates")
+        self.load.server.kill()
+        self.browser.until("it says that nobody answers", lambda: "no answer" in self.browser.text("#live"))
+        self.load.server = restart()
+        self.browser.until("it is live again", lambda: "live" in self.browser.text("#live"))
+        assert self.browser.still_open()
+        self.browser.until("the model is loaded again", lambda: self.browser.text("#badges") not in ("", "not in memory"))
+        # That nobody answered is what it complains of.
+        assert all("ERR_CONNECTION" in message for message in self.browser.complaints())
+        self.browser.open(self.origin + "/models/curve")
+        assert self.number("Updates") == updates
+        drawn = self.points()
+        assert min(drawn) > 5 and max(drawn) >= updates and points, f"{drawn} after {updates} updates"
+        self.check_quiet()
+
+    def no_text_can_become_a_script(self):
+        """Were a text ever put in as markup, the policy would not run it."""
+        self.browser.script("document.body.insertAdjacentHTML('beforeend', arguments[0])", IMAGE + '<p style="color: red" id="inline"></p>')
+        self.browser.script("document.body.append(Object.assign(document.createElement('script'), {textContent: \"document.title = 'owned'\"}))")
+        self.browser.until("the policy is told of", lambda: any("Content Security Policy" in text for text in self.browser.complaints()))
+        assert "owned" not in self.browser.driver.title
+        assert self.browser.script("return document.getElementById('inline').style.color") == ""
+
+
+def main():
+    perceptrond, ctl = sys.argv[1:3]
+    shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+    if shots:
+        shots.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        place = pathlib.Path(scratch)
+
+        def start(metrics="127.0.0.1:0"):
+            return Server(perceptrond, place / "data", place / "log", metrics=metrics)
+
+        with start() as first, Browser(place / "profile") as browser:
+            test = PageTest(browser, Load(ctl, first, scratch), shots)
+            browser.look(DESKTOP, False)
+            try:
+                test.the_list_follows_without_being_loaded_again()
+                test.the_models_page_says_what_the_command_line_says()
+                test.curves_grow_while_a_stream_learns()
+                test.names_are_text()
+                test.many_models_are_paged_and_searched()
+                test.curves_outlive_the_server(lambda: start(first.metrics))
+                test.no_text_can_become_a_script()
+            finally:
+                test.load.server.kill()
+    print("the page shows what it should, and nothing else")
+
+
+if __name__ == "__main__":
+    main()

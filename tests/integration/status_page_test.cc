@@ -1,0 +1,89 @@
+// The status page of the real server, over its real HTTP: beside the metrics, while it stops, and
+// not at all where it is switched off.
+#include <thread>
+
+#include "tests/integration/fixture.h"
+#include "tests/integration/slow_model.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class StatusPageServerTest : public ServerTest {
+ protected:
+  explicit StatusPageServerTest(std::vector<std::string> flags = {})
+      : ServerTest(std::move(flags)) {}
+  // Status line, headers and body.
+  std::string Ask(const std::string& path, const std::string& options = "") {
+    return RunCommand("curl -si " + options +
+                      " 'http://127.0.0.1:" + std::to_string(server_.metrics_port()) + path + "'")
+        .out;
+  }
+};
+
+TEST_F(StatusPageServerTest, IsServedBesideTheMetrics) {
+  CreateDense("a", 1);
+  EXPECT_THAT(Ask("/"), ::testing::AllOf(HasSubstr("HTTP/1.1 200"), HasSubstr("<!doctype html>")));
+  EXPECT_THAT(Ask("/api/models?search=A&page_size=3"), HasSubstr("\"name\":\"models/a\""));
+  EXPECT_THAT(Ask("/api/models?search=%61&page_size=3"), HasSubstr("\"name\":\"models/a\""));
+  EXPECT_THAT(Ask("/api/models?search=b"), Not(HasSubstr("models/a")));
+  EXPECT_THAT(Ask("/api/models/a"), HasSubstr("\"report\":[\"learning\""));
+  EXPECT_THAT(Ask("/models/b"), HasSubstr("HTTP/1.1 404"));
+  EXPECT_THAT(Ask("/", "-X POST -d x"),
+              ::testing::AllOf(HasSubstr("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));
+  const std::string head = Ask("/assets/page.css", "-I");
+  EXPECT_THAT(head, ::testing::AllOf(HasSubstr("HTTP/1.1 200"), Not(HasSubstr("color-scheme"))));
+  // What was there before still is.
+  EXPECT_THAT(Ask("/metrics"), HasSubstr("perceptrond_models 1"));
+  EXPECT_THAT(Ask("/metrics", "-I"), HasSubstr("text/plain; version=0.0.4"));
+}
+
+TEST_F(StatusPageServerTest, ANameThatLeadsToTheLoopbackIsNotAnswered) {
+  EXPECT_THAT(Ask("/api/models", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(Ask("/metrics", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 200"));
+}
+
+TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
+  for (const char* path :
+       {"/assets/../../etc/passwd", "/assets/%2e%2e/%2e%2e/etc/passwd", "/models/%00",
+        "/assets//etc/passwd", "/api/models/..%2f..%2fetc%2fpasswd"}) {
+    EXPECT_THAT(Ask(path, "--path-as-is"), Not(HasSubstr("root:"))) << path;
+    EXPECT_THAT(Ask(path, "--path-as-is"), Not(HasSubstr("HTTP/1.1 5"))) << path;
+  }
+}
+
+TEST_F(StatusPageServerTest, AnswersWhileTheServerStops) {
+  Create("slow", SlowSettings());
+  const v1::PredictRequest request = SlowPrediction("models/slow");
+  std::thread caller([&] {
+    v1::PredictResponse response;
+    EXPECT_TRUE(Predict(request, &response).ok());
+  });
+  while (StartedCalls(server_.metrics_port(), "Predict") == 0) std::this_thread::yield();
+  EXPECT_THAT(Ask("/api/models"), HasSubstr("\"draining\":false"));
+  server_.Signal(SIGTERM);
+  // Ends with the server at the latest: then nobody answers.
+  std::string answer;
+  do {
+    answer = Ask("/api/models");
+  } while (answer.find("\"draining\":false") != std::string::npos);
+  EXPECT_THAT(answer, HasSubstr("\"draining\":true"));
+  caller.join();
+  EXPECT_EQ(server_.Wait(), 0);
+}
+
+class NoStatusPage : public StatusPageServerTest {
+ protected:
+  NoStatusPage() : StatusPageServerTest({"--status-page", "off"}) {}
+};
+
+TEST_F(NoStatusPage, LeavesTheMetricsAlone) {
+  for (const char* path : {"/", "/api/models", "/assets/page.css", "/models/a"})
+    EXPECT_THAT(Ask(path), HasSubstr("HTTP/1.1 404")) << path;
+  EXPECT_THAT(Ask("/metrics"), HasSubstr("perceptrond_models 0"));
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
