@@ -105,8 +105,8 @@ void Margins(const v1::Model& model, Lines& lines) {
     const bool analyzed =
         report.analysis().current() && report.margin_floor() == report.analysis().margin_lower();
     lines.push_back(absl::StrFormat(
-        "%s, with margin %g",
-        analyzed ? "some weights are right on all data seen" : "a whole pass was right",
+        "%s margin %g",
+        analyzed ? "some weights are right on all data seen, with" : "the last right pass had",
         report.margin_floor()));
   }
   if (report.has_update_bound()) {
