@@ -31,6 +31,7 @@ std::string ExitCodes() {
 
 void AddGlobals(CLI::App* app, Globals* globals) {
   app->add_option("--server", globals->server, "The server: HOST, HOST:PORT or unix:PATH")
+      ->type_name("ADDRESS")
       ->envname("PERCEPTROND_SERVER")
       ->capture_default_str();
   app->add_option("-o,--output", globals->output, "text for people, json for programs")
@@ -81,8 +82,8 @@ std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action) {
                    "  perceptronctl predict iris iris.svm --index-base 1\n"
                    "\n",
                    ExitCodes(),
-                   "\n"
-                   "Options above work before and after the subcommand. See also: perceptronctl "
+                   "\n\n"
+                   "These options work before and after the subcommand. See also: perceptronctl "
                    "SUBCOMMAND --help"));
   AddCommands(app.get(), globals, action);
   return app;

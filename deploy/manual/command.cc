@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <utility>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace perceptrond::manual {
 namespace {
@@ -49,7 +48,7 @@ std::string PlainType(const std::string& type) {
 
 // What stands between `open` and `close` in CLI11's description of a value, as in
 // "TEXT:{text,json}".
-std::string Between(const std::string& text, absl::string_view open, char close) {
+std::string Between(const std::string& text, const std::string& open, char close) {
   const size_t from = text.find(open);
   if (from == std::string::npos) return "";
   const size_t start = from + open.size();
@@ -58,7 +57,8 @@ std::string Between(const std::string& text, absl::string_view open, char close)
 
 std::string PlainNumber(absl::string_view text) {
   double number = 0;
-  if (!absl::SimpleAtod(text, &number) || number != static_cast<double>(static_cast<int64_t>(number)))
+  if (!absl::SimpleAtod(text, &number) ||
+      number != static_cast<double>(static_cast<int64_t>(number)))
     return std::string(text);
   return absl::StrCat(static_cast<int64_t>(number));
 }
@@ -105,19 +105,30 @@ std::string Conditions(const CLI::Option& option, const Value& value) {
   std::vector<std::string> sentences;
   const std::string& text = option.get_description();
   if (value.choices.size() > kMostChoicesInForm)
-    sentences.push_back(absl::StrCat("One of ", absl::StrJoin(value.choices, ", ")));
+    sentences.push_back(absl::StrCat("one of ", absl::StrJoin(value.choices, ", ")));
   const std::string full = option.get_type_name();
   const std::vector<std::string> range = absl::StrSplit(Between(full, " in [", ']'), " - ");
   if (range.size() == 2) {
     const std::string stated = absl::StrCat(PlainNumber(range[0]), " to ", PlainNumber(range[1]));
-    if (!absl::StrContains(text, stated)) sentences.push_back("From " + stated);
+    if (!absl::StrContains(text, stated)) sentences.push_back("from " + stated);
   }
-  if (absl::StrContains(full, "NONNEGATIVE")) sentences.emplace_back("At least 0");
+  if (absl::StrContains(full, "NONNEGATIVE")) sentences.emplace_back("at least 0");
   if (!option.get_default_str().empty())
-    sentences.push_back(absl::StrCat("Default ", option.get_default_str()));
-  if (!option.get_needs().empty()) sentences.push_back("Only with " + Names(option.get_needs()));
-  if (!option.get_excludes().empty()) sentences.push_back("Not with " + Names(option.get_excludes()));
-  return sentences.empty() ? "" : absl::StrJoin(sentences, "; ");
+    sentences.push_back(absl::StrCat("default ", option.get_default_str()));
+  if (!option.get_needs().empty()) sentences.push_back("only with " + Names(option.get_needs()));
+  if (!option.get_excludes().empty())
+    sentences.push_back("not with " + Names(option.get_excludes()));
+  std::string all = absl::StrJoin(sentences, "; ");
+  if (!all.empty()) all.front() = absl::ascii_toupper(all.front());
+  return all;
+}
+
+// On one line, with its full stop.
+std::string Sentence(const std::string& text) {
+  std::string sentence =
+      absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+  if (!sentence.empty() && sentence.back() != '.') sentence += '.';
+  return sentence;
 }
 
 Option ReadOption(const CLI::Option& from) {
@@ -125,19 +136,20 @@ Option ReadOption(const CLI::Option& from) {
   for (const std::string& name : from.get_snames()) option.names.push_back("-" + name);
   for (const std::string& name : from.get_lnames()) option.names.push_back("--" + name);
   option.value = ReadValue(from);
-  option.text = std::string(absl::StripAsciiWhitespace(from.get_description()));
+  option.text = Sentence(from.get_description());
   if (const std::string more = Conditions(from, option.value); !more.empty())
-    absl::StrAppend(&option.text, "\n", more);
+    absl::StrAppend(&option.text, " ", more, ".");
   option.variable = from.get_envname();
-  option.repeatable = from.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll &&
-                      from.get_type_size() != 0 && !from.get_allow_extra_args();
+  // The server's config file: CLI11 opens it before it looks at the environment.
+  if (option.variable.empty()) option.variable = Between(from.get_option_text(), "(Env:", ')');
+  option.repeatable = from.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   return option;
 }
 
 Argument ReadArgument(const CLI::Option& from) {
   Argument argument;
   argument.name = from.get_name(true);
-  argument.text = from.get_description();
+  argument.text = Sentence(from.get_description());
   argument.required = from.get_required();
   argument.repeatable = from.get_expected_max() > 1;
   argument.value.form = argument.name;

@@ -29,7 +29,7 @@ struct Option {
   // With their dashes, short ones first.
   std::vector<std::string> names;
   Value value;
-  // Sentences; the paragraph behind the last line break states unit, range and default.
+  // Sentences: what it does, its unit, range and default.
   std::string text;
   // The environment's variable for it, or empty.
   std::string variable;
