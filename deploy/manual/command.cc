@@ -137,6 +137,9 @@ Option ReadOption(const CLI::Option& from) {
   for (const std::string& name : from.get_lnames()) option.names.push_back("--" + name);
   option.value = ReadValue(from);
   option.text = Sentence(from.get_description());
+  for (const std::string& name : from.get_lnames()) {
+    if (from.check_fname(name)) absl::StrAppend(&option.text, " --", name, " is the opposite.");
+  }
   if (const std::string more = Conditions(from, option.value); !more.empty())
     absl::StrAppend(&option.text, " ", more, ".");
   option.variable = from.get_envname();

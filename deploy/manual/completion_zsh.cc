@@ -82,7 +82,7 @@ std::string ZshTables(const Command& program) {
                     "\n    ;;\n");
   }
   return absl::StrCat("  local -a subcommands\n  subcommands=(", names,
-                      "\n  )\n  _arguments -C :", AllSpecs(program, program),
+                      "\n  )\n  _arguments -C -A '-*' :", AllSpecs(program, program),
                       " \\\n    '1:subcommand:->subcommand' \\\n    '*:: :->rest' && return\n",
                       "  if [[ $state = subcommand ]]; then\n"
                       "    _describe -t commands subcommand subcommands\n"
