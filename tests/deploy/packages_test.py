@@ -16,6 +16,7 @@ import sys
 import tempfile
 import unittest
 
+from debs import make_packages, newer, run
 from deployed import ROOT, unit
 from processes import Server
 
@@ -25,24 +26,12 @@ UNIT = "usr/lib/systemd/system/perceptrond.service"
 SETTINGS = "etc/default/perceptrond"
 
 
-def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, **options)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def make_packages(directory):
-    """{name: path}. gzip, for the sake of time."""
-    run("cpack", "--config", BUILD / "CPackConfig.cmake", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip", "-B", directory)
-    return {path.name.split("_")[0]: path for path in directory.glob("*.deb")}
-
-
 class Packages:
     """Made and unpacked, once."""
 
     def __init__(self, directory):
-        self.debs = make_packages(directory / "made")
+        # gzip, for the sake of time.
+        self.debs = make_packages(BUILD, directory / "made", "gzip")
         # All in one tree, as they would be on a machine.
         self.root = directory / "root"
         self.control = {name: directory / "control" / name for name in self.debs}
@@ -186,18 +175,6 @@ class DpkgTest(unittest.TestCase):
         return run("fakeroot", "dpkg", f"--root={self.root}", "--force-script-chrootless", "--force-depends", "--force-confold", "--log=/dev/null",
                    *arguments)
 
-    def newer(self, name):
-        """The next version, with other settings."""
-        tree = self.scratch / "newer"
-        run("dpkg-deb", "-R", PACKAGES.debs[name], tree)
-        control = tree / "DEBIAN/control"
-        control.write_text(re.sub(r"(?m)^Version: .*", "Version: 99.0", control.read_text()))
-        with open(tree / SETTINGS, "a") as settings:
-            settings.write("# And something new.\n")
-        deb = self.scratch / "newer.deb"
-        run("dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, deb)
-        return deb
-
     def present(self, *paths):
         return [os.path.lexists(self.root / path) for path in paths]
 
@@ -212,7 +189,7 @@ class DpkgTest(unittest.TestCase):
         (self.root / "var/lib/perceptrond").symlink_to("private/perceptrond")
         (self.root / SETTINGS).write_text("PERCEPTROND_MEMORY_BUDGET=4GiB\n")
 
-        self.dpkg("-i", self.newer(SERVER))
+        self.dpkg("-i", newer(PACKAGES.debs[SERVER], self.scratch, SETTINGS))
         self.assertEqual((self.root / SETTINGS).read_text(), "PERCEPTROND_MEMORY_BUDGET=4GiB\n")
         self.assertEqual(self.present(data, enabled), [True] * 2)
 
@@ -229,7 +206,7 @@ class DpkgTest(unittest.TestCase):
         enabled = "etc/systemd/system/multi-user.target.wants/perceptrond.service"
         self.dpkg("-i", PACKAGES.debs[SERVER])
         (self.root / enabled).unlink()
-        self.dpkg("-i", self.newer(SERVER))
+        self.dpkg("-i", newer(PACKAGES.debs[SERVER], self.scratch, SETTINGS))
         self.assertEqual(self.present(enabled), [False])
 
 
