@@ -47,15 +47,27 @@ class Machine:
         with open(self.log, "wb") as log:
             self.nspawn = subprocess.Popen(["systemd-nspawn", "--quiet", "-D", self.root, "--boot", "--register=no", "--keep-unit",
                                             "--private-network", "--console=pipe"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        children = pathlib.Path(f"/proc/{self.nspawn.pid}/task/{self.nspawn.pid}/children")
-        self.first = wait_for("the machine has a first process", lambda: children.read_text().split() or self.failed())[0]
-        wait_for("systemd is up", lambda: self.try_("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+        try:
+            self.first = wait_for("the machine has a first process", self.find_first)
+            wait_for("systemd is up", lambda: self.try_("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+        except AssertionError:
+            self.end()
+            raise
         return self
 
-    def failed(self):
+    def find_first(self):
+        """Not one of those that prepare it."""
         assert self.nspawn.poll() is None, self.log.read_text()
+        for child in pathlib.Path(f"/proc/{self.nspawn.pid}/task/{self.nspawn.pid}/children").read_text().split():
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{child}/comm").read_text() == "systemd\n":
+                    return child
+        return None
 
     def __exit__(self, *_):
+        self.end()
+
+    def end(self):
         # It powers off; a second signal would not let it.
         self.nspawn.terminate()
         try:
