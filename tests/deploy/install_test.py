@@ -199,6 +199,33 @@ def build_a_client(machine):
     say("a program built against the library has learned too")
 
 
+def serve_with_tls(machine):
+    """As docs/install.md says, with a key that only root can read."""
+    said = (ROOT / "docs/install.md").read_text().split("`systemctl edit perceptrond`, and\n\n")[1].split("\n\n")[0]
+    settings = "".join(line.strip() + "\n" for line in said.splitlines())
+    certificate, key = (pathlib.Path(machine.root) / path[1:] for path in re.findall(r"LoadCredential=\S+:(\S+)", settings))
+    for path in (certificate, key):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+        "-keyout", key, "-out", certificate)
+    key.chmod(0o600)
+    dropped = pathlib.Path(machine.root) / f"etc/systemd/system/{SERVER}.service.d/override.conf"
+    dropped.parent.mkdir()
+    dropped.write_text(settings)
+    machine("systemctl", "daemon-reload")
+    machine("systemctl", "restart", SERVER)
+    trusted = "/" + str(certificate.relative_to(machine.root))
+    # Nobody in there knows the name localhost.
+    ask = ("perceptronctl", "--tls-server-name", "localhost", "--tls-ca", trusted, "health")
+    wait_for("it serves with TLS", lambda: machine.try_(*ask).returncode == 0)
+    assert machine.try_("perceptronctl", "--timeout", "1", "health").returncode != 0, "without TLS too"
+    shutil.rmtree(dropped.parent)
+    machine("systemctl", "daemon-reload")
+    machine("systemctl", "restart", SERVER)
+    machine.serving()
+    say("it serves with a key that only root can read")
+
+
 def remove_and_purge(machine, predictions):
     root = pathlib.Path(machine.root)
     machine.apt("remove", SERVER)
@@ -233,6 +260,7 @@ def main():
             install(machine)
             predictions = learn(machine)
             configure_and_upgrade(machine, predictions)
+            serve_with_tls(machine)
             build_a_client(machine)
             remove_and_purge(machine, predictions)
     say("passed")
