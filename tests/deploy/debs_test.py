@@ -1,7 +1,7 @@
 """The Debian packages: what is in them, what they depend on, and that dpkg installs, upgrades, removes and purges them, in a
 directory of its own; the programs in them run, and a program is built against the library in them.
 
-    python3 packages_test.py BUILD CXX      # BUILD: a build directory with everything made; needs dpkg-dev, fakeroot, pkg-config
+    python3 debs_test.py BUILD CXX      # BUILD: a build directory with everything made; needs dpkg-dev, fakeroot, pkg-config
 
 tests/deploy/install_test.py does it on a Debian of its own, with apt and systemd.
 """
