@@ -21,7 +21,8 @@ COPY proto proto
 COPY core core
 COPY client client
 COPY server server
-RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPERCEPTROND_TESTS=OFF -DPERCEPTROND_REVISION="$REVISION" \
+RUN cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPERCEPTROND_TESTS=OFF -DPERCEPTROND_MANUAL=OFF \
+      -DPERCEPTROND_REVISION="$REVISION" \
  && cmake --build build --target perceptrond perceptronctl -j "${JOBS:-$(nproc)}" \
  && install -D -t /programs build/bin/perceptrond build/bin/perceptronctl
 

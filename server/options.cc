@@ -2,42 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "server/build_info.h"
+#include "server/command_line.h"
 #include "server/config_file.h"
 #include "server/option_flags.h"
 
 namespace perceptrond {
 namespace {
-
-void AddFlag(const Flag& flag, CLI::App* app) {
-  const std::string name = "--" + flag.name;
-  const auto set = [flag, name](const CLI::results_t& values) {
-    const std::string given = absl::StrJoin(values, ",");
-    // No name of a file or a host needs them, and the config file could not hold them.
-    const bool control =
-        absl::c_any_of(given, [](unsigned char c) { return absl::ascii_iscntrl(c); });
-    const std::string wrong = control ? "it holds a control character" : flag.set(values);
-    if (!wrong.empty()) {
-      throw CLI::ValidationError(
-          name, absl::StrCat("\"", absl::Utf8SafeCEscape(given), "\" is not valid; ", wrong));
-    }
-    return true;
-  };
-  CLI::Option* option = app->add_option(name, set, flag.help + "\n");
-  const std::string variable = EnvironmentName(flag.name);
-  option->option_text(absl::StrCat(flag.form, " (Env:", variable, ")"))->envname(variable);
-  if (flag.repeatable) option->take_all();
-}
 
 // "--flag=" means an empty value; CLI11 would take the argument behind it. The environment's config
 // file is named first, where no flag names another.
@@ -79,30 +54,8 @@ ParseResult Exit(int code, std::string out, const std::string& err = "") {
 
 ParseResult ParseOptions(const std::vector<std::string>& args) {
   ParseResult result;
-  const std::vector<Flag> flags = MakeFlags(&result.options);
-  CLI::App app(
-      "perceptrond: a gRPC server that holds perceptrons and learns online from streamed "
-      "examples.\n"
-      "Each flag may also stand in the environment or in a config file; a flag wins over the\n"
-      "environment, the environment over the file.\n",
-      "perceptrond");
-  std::set<std::string> keys;
-  for (const Flag& flag : flags) {
-    AddFlag(flag, &app);
-    keys.insert(flag.name);
-  }
-  app.get_formatter()->column_width(6);
-  app.config_formatter(std::make_shared<ConfigFile>(std::move(keys)));
-  // The variable is read by Normalized: CLI11 opens the file before it looks at the environment.
-  app.set_config("--config", "",
-                 "Read settings from this file: lines of flag = value, without the dashes; see\n"
-                 "--print-config.\n")
-      ->option_text(absl::StrCat("FILE (Env:", EnvironmentName("config"), ")"));
-  bool print_config = false;
-  app.add_flag("--print-config", print_config,
-               "Print the settings in effect in a config file's form, and exit.\n")
-      ->configurable(false);
-  app.set_version_flag("--version", VersionLine(), "Print the version and exit.\n");
+  CommandLine line(&result.options);
+  CLI::App& app = *line.app();
 
   // CLI11 reads its arguments from the back.
   std::vector<std::string> reversed = Normalized(args);
@@ -122,7 +75,7 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   if (const std::string wrong = CheckTogether(result.options); !wrong.empty()) {
     return Exit(2, "", wrong);
   }
-  if (print_config) return Exit(0, ConfigText(result.options));
+  if (line.print_config()) return Exit(0, ConfigText(result.options));
   return result;
 }
 

@@ -16,13 +16,26 @@ class Validator;
 
 namespace perceptrond::client {
 
-// Exit codes; the footer of --help explains them.
+// Exit codes; the footer of --help and the manual explain them.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitRefused = 3;
 inline constexpr int kExitTimeout = 4;
 inline constexpr int kExitInterrupted = 130;
+
+struct ExitCode {
+  int code;
+  const char* meaning;
+};
+inline constexpr ExitCode kExitCodes[] = {
+    {kExitOk, "all went well"},
+    {kExitFailed, "the server said no or could not be reached"},
+    {kExitUsage, "wrong usage or unreadable input"},
+    {kExitRefused, "the server refused some examples"},
+    {kExitTimeout, "no answer within --timeout"},
+    {kExitInterrupted, "interrupted (Ctrl-C)"},
+};
 
 struct Globals {
   std::string server = "127.0.0.1:7600";

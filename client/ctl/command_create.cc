@@ -109,9 +109,10 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       ->capture_default_str();
   command->add_option("--description", options->description, "For people; at most 1024 bytes")
       ->check(Utf8());
-  command->add_option(
-      "--start-weights", options->start_weights,
-      "A JSON file: perceptron.v1.Weights, or a model from 'get --weights -o json'");
+  command
+      ->add_option("--start-weights", options->start_weights,
+                   "A JSON file: perceptron.v1.Weights, or a model from 'get --weights -o json'")
+      ->type_name("FILE");
   command
       ->add_option("--request-id", options->request_id,
                    "Repeating a creation with the same id returns the same model")

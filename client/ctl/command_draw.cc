@@ -60,6 +60,7 @@ void AddDraw(CLI::App* app, const Globals* globals, Action* action) {
                       "Files with examples to draw, by default those that the model retains; - is "
                       "standard input");
   command->add_option("-o,--output", options->file, "The file to write; by default standard output")
+      ->type_name("FILE")
       ->check(CheckFileName);
   command
       ->add_option("--what", options->what,

@@ -38,12 +38,12 @@ CLI::Option* Add(CLI::App* command, const std::string& flag, std::vector<T>* to,
 
 CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector<std::string>* to,
                          const std::string& help) {
-  return Add(command, flag, to, help);
+  return Add(command, flag, to, help)->type_name("TEXT,...");
 }
 
 CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector<double>* to,
                          const std::string& help) {
-  return Add(command, flag, to, help)->type_name("FLOAT");
+  return Add(command, flag, to, help)->type_name("NUMBER,...");
 }
 
 }  // namespace perceptrond::client

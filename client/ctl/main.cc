@@ -2,9 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/application.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
@@ -42,59 +44,11 @@ int CheckWritten(int code) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app(
-      "Manages the perceptrons of a perceptrond server: creates them, teaches them from files, "
-      "asks them.",
-      "perceptronctl");
   Globals globals;
   Action action;
-  app.set_version_flag("--version", "perceptronctl " PERCEPTROND_VERSION);
-  app.require_subcommand(1);
+  const std::unique_ptr<CLI::App> application = MakeApplication(&globals, &action);
+  CLI::App& app = *application;
   app.failure_message(Explain);
-  // Global options may also follow the subcommand.
-  app.fallthrough();
-  app.add_option("--server", globals.server, "The server: HOST, HOST:PORT or unix:PATH")
-      ->envname("PERCEPTROND_SERVER")
-      ->capture_default_str();
-  app.add_option("-o,--output", globals.output, "text for people, json for programs")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  app.add_option("--timeout", globals.timeout_seconds,
-                 "Seconds that a call may take (default 30). learn and predict end after so many "
-                 "seconds in which the server owed an answer and none came, reconnecting included "
-                 "(default 60); waiting for input does not count. watch has no limit")
-      ->check(CLI::Range(0.001, 1e6));
-  globals.tls_flags.AddTo(&app);
-  app.footer(
-      "A first model:\n"
-      "  perceptronctl create iris --dimension 4\n"
-      "  perceptronctl learn iris iris.svm --index-base 1 --passes 3\n"
-      "  perceptronctl predict iris iris.svm --index-base 1\n"
-      "\n"
-      "Exit codes: 0 all went well; 1 the server said no or could not be reached; 2 wrong usage "
-      "or\n"
-      "unreadable input; 3 the server refused some examples; 4 no answer within --timeout;\n"
-      "130 interrupted (Ctrl-C).\n"
-      "Options above work before and after the subcommand. See also: perceptronctl SUBCOMMAND "
-      "--help");
-
-  AddCreate(&app, &globals, &action);
-  AddList(&app, &globals, &action);
-  AddGet(&app, &globals, &action);
-  AddUpdate(&app, &globals, &action);
-  AddDelete(&app, &globals, &action);
-  AddFreeze(&app, &globals, &action);
-  AddUnfreeze(&app, &globals, &action);
-  AddLearn(&app, &globals, &action);
-  AddPredict(&app, &globals, &action);
-  AddExplain(&app, &globals, &action);
-  AddDraw(&app, &globals, &action);
-  AddWatch(&app, &globals, &action);
-  AddAnalyze(&app, &globals, &action);
-  AddExamples(&app, &globals, &action);
-  AddBench(&app, &globals, &action);
-  AddHealth(&app, &globals, &action);
-
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

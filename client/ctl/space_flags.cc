@@ -61,6 +61,7 @@ void SpaceFlags::AddTo(CLI::App* command) {
   auto* compose = AddListFlag(command, "--compose", &components_,
                               "The answers of other models to the example, as or,nand: 1 for +1, "
                               "else 0; or:sign gives +1 or -1, or:score the score")
+                      ->type_name("MODEL,...")
                       ->check(Utf8());
   dimension->excludes(bits)->excludes(named)->excludes(compose);
   bits->excludes(named)->excludes(compose);

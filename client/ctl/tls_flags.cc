@@ -32,11 +32,14 @@ void TlsFlags::AddTo(CLI::App* app) {
       ->envname("PERCEPTRONCTL_TLS");
   app->add_option("--tls-ca", ca_,
                   "PEM certificates of the authorities to trust (default: the system's)")
+      ->type_name("FILE")
       ->envname("PERCEPTRONCTL_TLS_CA");
   app->add_option("--tls-cert", certificate_,
                   "PEM certificate of this client, for servers that ask for one; with --tls-key")
+      ->type_name("FILE")
       ->envname("PERCEPTRONCTL_TLS_CERT");
   app->add_option("--tls-key", key_, "PEM private key of this client; with --tls-cert")
+      ->type_name("FILE")
       ->envname("PERCEPTRONCTL_TLS_KEY");
   app->add_option("--tls-server-name", server_name_,
                   "The name that the server's certificate bears, where --server has another")

@@ -5,7 +5,7 @@ set -eu
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
-"$1" --install "$2" --prefix "$work/prefix" --component client >/dev/null
+"$1" --install "$2" --prefix "$work/prefix" --component development >/dev/null
 "$1" -S "$3" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$4" >/dev/null
 "$1" --build "$work/build"
 

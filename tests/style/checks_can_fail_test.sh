@@ -9,7 +9,7 @@ clang=$2
 tree=$(mktemp -d "${TMPDIR:-/tmp}/perceptrond-style.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
 cp "$here/../../.clang-format" "$tree"
-for layer in core/sync core/vector core/features core/learner core/convergence core/journal core/model server client tests deploy build; do
+for layer in core/sync core/vector core/features core/learner core/convergence core/journal core/model server client tests deploy/manual build; do
   mkdir -p "$tree/$layer"
 done
 cp "$here/../../core/sync/mutex.h" "$tree/core/sync/"
@@ -58,6 +58,8 @@ includes server/b.cc '"client/client.h"'
 includes server/b.cc '<prometheus/counter.h>'
 includes server/b.cc '<spdlog/spdlog.h>'
 includes client/b.cc '"core/learner/learner.h"'
+includes deploy/manual/b.cc '"core/learner/learner.h"'
+includes server/b.cc '"deploy/manual/command.h"'
 includes client/b.cc '"core/model/model.h"'
 includes client/b.cc '"server/server.h"'
 includes client/b.cc '"perceptron/storage/v1/journal.pb.h"'

@@ -1,0 +1,26 @@
+# Completion of @PROGRAM@ in fish. Made from the program's own options.
+@MODELS@
+# Whether the cursor is behind this subcommand ("": before any), and behind so many arguments of it: at SUBCOMMAND [-eq|-ge N].
+function __@PROGRAM@_at
+    set -l words (commandline -opc)
+    set -l subcommand ''
+    set -l place 0
+    set -l left 0
+    for word in $words[2..-1]
+        if test $left -gt 0
+            set left (math $left - 1)
+        else if string match -q -- '--*=*' $word
+            continue
+        else if string match -q -- '-*' $word
+            set left (__@PROGRAM@_count "$subcommand:$word")
+        else if test -z "$subcommand"
+            set subcommand $word
+        else
+            set place (math $place + 1)
+        end
+    end
+    test "$subcommand" = "$argv[1]"; or return 1
+    test (count $argv) -eq 1; or test $place $argv[2] $argv[3]
+end
+
+@TABLES@

@@ -1,0 +1,34 @@
+#include "deploy/manual/service_settings.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/config_file.h"
+#include "server/option_flags.h"
+#include "server/options.h"
+
+namespace perceptrond::manual {
+namespace {
+
+// A config file's value as a variable holds it: "[\"a\", \"b\"]" is a,b.
+std::string PlainValue(const std::string& value) {
+  return absl::StrReplaceAll(value, {{"[", ""}, {"]", ""}, {"\"", ""}, {"'", ""}, {" ", ""}});
+}
+
+}  // namespace
+
+std::string ServiceSettings() {
+  std::string text =
+      "# Settings of the service perceptrond: variables, each standing for a flag; perceptrond(1) "
+      "has them too.\n"
+      "# Behind a change: systemctl restart perceptrond\n"
+      "# The models are in /var/lib/perceptrond. TLS files: see docs/install.md.\n";
+  Options options;
+  for (const Flag& flag : MakeFlags(&options)) {
+    if (flag.name == "data-dir") continue;
+    absl::StrAppend(&text, "\n# ", absl::StrReplaceAll(flag.help, {{"\n", "\n# "}}), "\n#",
+                    EnvironmentName(flag.name), "=", PlainValue(flag.get()), "\n");
+  }
+  return text;
+}
+
+}  // namespace perceptrond::manual
