@@ -108,9 +108,10 @@ absl::Status CheckAddress(const std::string& address) {
 // A connection that says nothing holds a thread until its time is over, and a scrape waits for a
 // thread: up to kThreads silent ones delay nobody, N times as many delay a scrape by N times the
 // time-out. Prometheus waits 10 s by default. A thread that waits costs its stack's first pages and
-// a buffer of 16 KB. The time-out also bounds how long an answer may take to send: it cannot be
-// much shorter.
-constexpr const char* kThreads = "128";
+// a buffer for the largest request. The time-out also bounds how long an answer may take to send:
+// it cannot be much shorter.
+constexpr const char* kThreads = "40";
+constexpr const char* kMostRequestBytes = "8192";
 constexpr const char* kRequestTimeoutMs = "2000";
 
 // Answers HEAD, which prometheus-cpp does not know: for load balancers that ask so whether anybody
@@ -155,9 +156,10 @@ class Metrics::Endpoint {
            std::shared_ptr<Collector> collector, std::unique_ptr<const HttpHandler> page)
       : page_(std::move(page)),
         collector_(std::move(collector)),
-        exposer_({"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
-                  kRequestTimeoutMs, "enable_keep_alive", "no"},
-                 &callbacks) {
+        exposer_(
+            {"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
+             kRequestTimeoutMs, "max_request_size", kMostRequestBytes, "enable_keep_alive", "no"},
+            &callbacks) {
     exposer_.RegisterCollectable(collector_);
   }
 
