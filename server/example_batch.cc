@@ -241,9 +241,9 @@ Finding ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings&
   if (example.has_dense()) {
     const auto& values = example.dense().values();
     if (static_cast<uint32_t>(values.size()) != settings.example_space.size) {
-      return {
-          Fault::kWrongDimension, "dense.values",
-          absl::StrCat(values.size(), " values for a model of dimension ", settings.example_space.size)};
+      return {Fault::kWrongDimension, "dense.values",
+              absl::StrCat(values.size(), " values for a model of dimension ",
+                           settings.example_space.size)};
     }
     for (int i = 0; i < values.size(); ++i) indices_.push_back(static_cast<uint32_t>(i));
     values_.insert(values_.end(), values.begin(), values.end());

@@ -86,7 +86,7 @@ class OperateTest(unittest.TestCase):
 
     def test_every_flag_that_is_named_exists(self):
         known = subprocess.run([sys.argv[1], "--help"], check=True, capture_output=True, text=True).stdout
-        for command in ("create", "learn", "health", "get", "analyze"):
+        for command in ("create", "learn", "health", "get", "analyze", "bench"):
             known += subprocess.run([sys.argv[2], command, "--help-all"], capture_output=True, text=True).stdout
             known += subprocess.run([sys.argv[2], command, "--help"], capture_output=True, text=True).stdout
         known += subprocess.run([sys.argv[2], "--help"], capture_output=True, text=True).stdout

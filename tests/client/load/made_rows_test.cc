@@ -87,8 +87,7 @@ TEST(MadeRows, StreamsThatShareAModelDoNotDisturbEachOthersMistakes) {
   Perceptron perceptron;
   const auto round = [&] { return perceptron.Round(first) + perceptron.Round(second); };
   for (int i = 0; i < 20; ++i) round();
-  for (int i = 0; i < 3; ++i)
-    EXPECT_NEAR(round(), 0.1 * 2 * kRound, 2);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(round(), 0.1 * 2 * kRound, 2);
 }
 
 TEST(MadeRows, TheShareToBeRefusedHasALabelThatIsNone) {
