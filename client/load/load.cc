@@ -12,6 +12,14 @@
 namespace perceptrond::client {
 namespace {
 
+template <typename Stream>
+absl::Status SendMessage(Stream& stream, MadeRows& rows, size_t count, uint64_t tag) {
+  for (size_t i = 0; i < count; ++i) {
+    if (absl::Status status = stream.Push(rows.Next(), tag); !status.ok()) return status;
+  }
+  return stream.Flush();
+}
+
 class LearnLoad final : public Load {
  public:
   LearnLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
@@ -45,10 +53,7 @@ class LearnLoad final : public Load {
     return absl::OkStatus();
   }
   absl::Status Send(uint64_t tag) override {
-    for (size_t i = 0; i < options_.rows_per_message; ++i) {
-      if (absl::Status status = stream_->Push(rows_.Next(), tag); !status.ok()) return status;
-    }
-    return stream_->Flush();
+    return SendMessage(*stream_, rows_, options_.rows_per_message, tag);
   }
   absl::Status Finish() override { return stream_->Finish().status(); }
   void BreakOff() override { stream_->Cancel(); }
@@ -82,10 +87,7 @@ class PredictLoad final : public Load {
     return absl::OkStatus();
   }
   absl::Status Send(uint64_t tag) override {
-    for (size_t i = 0; i < options_.rows_per_message; ++i) {
-      if (absl::Status status = stream_->Push(rows_.Next(), tag); !status.ok()) return status;
-    }
-    return stream_->Flush();
+    return SendMessage(*stream_, rows_, options_.rows_per_message, tag);
   }
   absl::Status Finish() override { return stream_->Finish(); }
   void BreakOff() override { stream_->Cancel(); }
