@@ -18,6 +18,9 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   rocksdb::Options db;
   db.create_if_missing = true;
   db.write_buffer_size = options.write_buffer_bytes;
+  // Of a model that is updated each table holds a snapshot and the records behind it, of which the
+  // next makes all obsolete: two are one too many.
+  db.level0_file_num_compaction_trigger = 2;
   db.max_total_wal_size = 4 * options.write_buffer_bytes;
   // Space that is set aside for a log counts as taken, and a log that grows needs no more syncing.
   db.allow_fallocate = false;

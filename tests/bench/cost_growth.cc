@@ -77,7 +77,7 @@ void FitLinear(GrowthCurve& curve) {
   const double b = (s0 * r1 - s1 * r0) / (s0 * s2 - s1 * s1);
   const double a = (r0 - b * s1) / s0;
   for (const GrowthPoint& point : curve.points) curve.law_rates.push_back(1 / (a + b * point.x));
-  curve.law = absl::StrFormat("%.0f ns + %.1f ns/feature", 1e9 * a, 1e9 * b);
+  curve.law = absl::StrFormat("%.0f + %.1f f ns", 1e9 * a, 1e9 * b);
 }
 
 void FitConstant(GrowthCurve& curve) {
