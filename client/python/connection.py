@@ -7,16 +7,18 @@ import sys
 
 import grpc
 
+import flag_types
+
 # gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
 CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 
 
 def parser(description: str) -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--server", default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
+    flags.add_argument("--server", type=flag_types.utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="speak TLS, and trust servers certified by these (PEM)")
-    flags.add_argument("--patience", type=float, default=60, metavar="S", help="seconds to wait for a server that is away (default: 60)")
+    flags.add_argument("--patience", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that is away (default: 60)")
     return flags
 
 

@@ -11,29 +11,26 @@ from typing import BinaryIO, Callable, Iterator, Optional
 import grpc
 
 import errors
+import flag_types
 import formats
 import window
 from connection import complain
+from labels import Labels
 
 REFUSED = 3
 
 
 def add_input(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("model", help="the model's name")
+    flags.add_argument("model", type=flag_types.utf8, help="the model's name")
     flags.add_argument("file", type=argparse.FileType("rb"), help="examples; - is standard input")
     flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
-    flags.add_argument("--index-base", type=int, choices=[0, 1], default=1, help="svmlight: the first feature's number (default: 1)")
-    flags.add_argument("--batch", type=positive, default=256, metavar="N", help="examples a message (default: 256)")
+    flags.add_argument("--index-base", type=flag_types.whole(0, 1), default=1, metavar="N", help="svmlight: the first feature's number, 0 or 1 (default: 1)")
+    flags.add_argument("--batch", type=flag_types.whole(1, 65536), default=256, metavar="N", help="examples a message (default: 256)")
 
 
-def positive(text: str) -> int:
-    if (number := int(text)) <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
-
-
-def rows_of(flags: argparse.Namespace, file: Optional[BinaryIO] = None) -> Iterator[formats.Row]:
-    parse = formats.parse_text if flags.format == "text" else formats.svmlight_parser(flags.index_base)
+def rows_of(flags: argparse.Namespace, labels: Labels, *, labels_required: bool, file: Optional[BinaryIO] = None) -> Iterator[formats.Row]:
+    text = flags.format == "text"
+    parse = formats.text_parser(labels, labels_required) if text else formats.svmlight_parser(flags.index_base, labels, labels_required)
     return formats.read_rows(file or flags.file, parse)
 
 
