@@ -3,7 +3,7 @@ import { batches, pack } from './lib/columns.mjs';
 import { Labels } from './lib/labels.mjs';
 import { LearnStream } from './lib/learn_stream.mjs';
 import { ensureModel, passSentence, sentence, settings } from './lib/model.mjs';
-import { UsageError, batchOf, common, complain, connect, input, parse, reconnecting, rowsOf, run, whole } from './lib/program.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, input, parse, reconnecting, rowsOf, run, whole } from './lib/program.mjs';
 import { LearningService, ModelService } from './lib/protos.mjs';
 import { unary } from './lib/retry.mjs';
 
@@ -78,4 +78,4 @@ async function main() {
   return 3;
 }
 
-run(main);
+run(main, GOES_ON);

@@ -95,4 +95,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        exit_code = main()
+    except KeyboardInterrupt:
+        connection.complain("interrupted")
+        exit_code = 130
+    connection.leave(exit_code)

@@ -139,4 +139,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    program.run(main)
+    program.run(main, program.GOES_ON)

@@ -4,8 +4,6 @@
 """
 
 import argparse
-import os
-import sys
 from typing import BinaryIO, Callable, Iterator, Optional
 
 import grpc
@@ -14,10 +12,12 @@ import errors
 import flag_types
 import formats
 import window
-from connection import complain
+from connection import complain, leave
 from labels import Labels
 
 REFUSED = 3
+# What a learner says besides when it is interrupted.
+GOES_ON = "; what was answered is learned, and the same command goes on from there"
 
 
 def add_input(flags: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def code_of(totals: window.Totals) -> int:
     return 0
 
 
-def run(main: Callable[[], int]) -> None:
+def run(main: Callable[[], int], when_interrupted: str = "") -> None:
     """Exits with what main() returns, or says what was wrong."""
     try:
         code = main()
@@ -56,8 +56,6 @@ def run(main: Callable[[], int]) -> None:
         complain(str(error))
         code = 1
     except KeyboardInterrupt:
-        complain("interrupted; what was answered is learned, and the same command goes on from there")
-        sys.stdout.flush()
-        # At once: a thread that waits for more to read would hold up an orderly end.
-        os._exit(130)
-    sys.exit(code)
+        complain(f"interrupted{when_interrupted}")
+        code = 130
+    leave(code)

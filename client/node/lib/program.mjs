@@ -85,10 +85,13 @@ export function reconnecting(error) {
   complain(`the server is away, trying again: ${describe(error)}`);
 }
 
+/** What a learner says besides when it is interrupted. */
+export const GOES_ON = '; what was answered is learned, and the same command goes on from there';
+
 /** Exits with what main() returns, or says what was wrong. */
-export async function run(main) {
+export async function run(main, whenInterrupted = '') {
   process.on('SIGINT', () => {
-    complain('interrupted; what was answered is learned, and the same command goes on from there');
+    complain(`interrupted${whenInterrupted}`);
     process.exit(130);
   });
   try {

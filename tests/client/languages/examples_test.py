@@ -285,6 +285,16 @@ class ExamplesTest(unittest.TestCase):
         self.assert_same_model(self.model("spam"), reference)
 
     @only_if("watch" in PROGRAMS)
+    def test_what_learns_nothing_does_not_speak_of_learning_when_it_is_interrupted(self):
+        self.ctl("create", "rows", "--dimension", 1)
+        with Client(self.server, "watch", "rows") as client:
+            client.process.stdout.readline()
+            client.process.send_signal(signal.SIGINT)
+            code, _, error = client.finish()
+        self.assertEqual(code, 130)
+        self.assertRegex(error, r"^watch\S*: interrupted\n$")
+
+    @only_if("watch" in PROGRAMS)
     def test_a_model_is_followed_while_the_server_is_killed_and_started_again(self):
         self.ctl("create", "rows", "--dimension", 1)
         learn = lambda lines: self.ctl("learn", "rows", self.file("rows.svm", lines), "--format", "svmlight", "--index-base", 1)

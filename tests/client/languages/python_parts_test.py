@@ -5,6 +5,9 @@
 
 import argparse
 import io
+import os
+import subprocess
+import sys
 import unittest
 from unittest import mock
 
@@ -308,6 +311,43 @@ class FlagTypesTest(unittest.TestCase):
         interval = flag_types.seconds(0.05)
         self.assertEqual([interval(text) for text in ("0.05", "315576000000")], [0.05, 315576000000])
         self.assert_refused(interval, "0.04", "-1", "315576000001", "1e300", "nan", "inf", "-inf", "x", "")
+
+
+class LeaveTest(unittest.TestCase):
+    # A thread holds a lock for good, as gRPC's do for a moment; what wants it, as a channel does, is collected at the end only.
+    LOCKED = """
+import threading, connection
+
+def hold(lock, held):
+    lock.acquire()
+    held.set()
+    threading.Event().wait()
+
+class Channel:
+    def __init__(self):
+        self.itself, self.lock, held = self, threading.Lock(), threading.Event()
+        threading.Thread(target=hold, args=(self.lock, held), daemon=True).start()
+        held.wait()
+
+    def __del__(self):
+        self.lock.acquire()
+
+Channel()
+print("said")
+"""
+
+    def test_a_program_ends_though_a_thread_holds_what_the_end_would_wait_for(self):
+        done = subprocess.run([sys.executable, "-B", "-c", self.LOCKED + "connection.leave(3)"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "said\n", ""))
+
+    def test_nobody_reading_is_no_traceback(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        with open(writer, "wb") as nobody:
+            done = subprocess.run([sys.executable, "-B", "-c", "import connection; print('x'); connection.leave(0)"], env=buffered, stdout=nobody,
+                                  stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (1, b""))
 
 
 class ErrorsTest(unittest.TestCase):
