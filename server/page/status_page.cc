@@ -1,8 +1,11 @@
 #include "server/page/status_page.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +23,10 @@ constexpr char kJsonType[] = "application/json; charset=utf-8";
 constexpr char kTextType[] = "text/plain; charset=utf-8";
 constexpr char kListPage[] = "index.html";
 constexpr char kModelPage[] = "model.html";
+// Not even one that could be decoded, perhaps: the page's script is spared it.
+constexpr char kNoName[] =
+    "This is no model's name: it has letters, digits, '_', '-' and '.', the first a letter or "
+    "digit. The models are at /.";
 
 std::string TypeOf(absl::string_view file) {
   if (absl::EndsWith(file, ".html")) return "text/html; charset=utf-8";
@@ -68,10 +75,16 @@ std::string Parameter(const HttpRequest& request, absl::string_view name) {
   return "";
 }
 
-// What is no number counts as not given.
+// The nearest to it that there is; what is no whole number counts as not given.
 uint64_t Number(const HttpRequest& request, absl::string_view name, uint64_t otherwise) {
+  const std::string text = Parameter(request, name);
+  absl::string_view digits = text;
+  const bool negative = absl::ConsumePrefix(&digits, "-");
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit))
+    return otherwise;
+  if (negative) return 0;
   uint64_t number;
-  return absl::SimpleAtoi(Parameter(request, name), &number) ? number : otherwise;
+  return absl::SimpleAtoi(digits, &number) ? number : std::numeric_limits<uint64_t>::max();
 }
 
 ModelListQuery ListQuery(const HttpRequest& request) {
@@ -123,9 +136,10 @@ HttpAnswer StatusPage::Get(const HttpRequest& request) {
   } else if (absl::ConsumePrefix(&path, "/api/")) {
     return Api(request, path);
   } else if (absl::ConsumePrefix(&path, "/models/")) {
+    const int status = HttpStatus(models_.Exists(std::string(path)).code());
+    if (status == 400) return Text(request, status, kNoName);
     // A page that says so, where there is no such model.
-    const absl::Status status = models_.Exists(std::string(path));
-    return Page(request, kModelPage, HttpStatus(status.code()) == 404 ? 404 : 200);
+    return Page(request, kModelPage, status == 404 ? 404 : 200);
   }
   return Text(request, 404, "There is nothing here. The models are at /, the metrics at /metrics.");
 }

@@ -17,9 +17,9 @@ namespace perceptrond {
 //   /                  the list of models        /models/{model}       one model
 //   /api/models        what the list shows       /api/models/{model}   what a model's page shows
 //   /assets/{file}     the page's own files
-// 403 for a Host that is a name, where only this machine can reach the page; 404 for what is not
-// there, 405 for other methods, 503 while kMostAtOnce answers from the models
-// are being made. docs/status_page.md says what the JSON holds.
+// 400 for a name that no model can have; 403 for a Host that is a name, where only this machine can
+// reach the page; 404 for what is not there, 405 for other methods, 503 while kMostAtOnce answers
+// from the models are being made. docs/status_page.md says what the JSON holds.
 //
 // Thread contract: any number of threads at once.
 class StatusPage {
