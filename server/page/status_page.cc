@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "google/rpc/status.pb.h"
+#include "server/page/content.h"
 #include "server/page/embedded.h"
 #include "server/page/host_header.h"
 #include "server/page/json.h"
@@ -20,7 +21,6 @@ namespace perceptrond {
 namespace {
 
 constexpr char kJsonType[] = "application/json; charset=utf-8";
-constexpr char kTextType[] = "text/plain; charset=utf-8";
 constexpr char kListPage[] = "index.html";
 constexpr char kModelPage[] = "model.html";
 // Not even one that could be decoded, perhaps: the page's script is spared it.
@@ -28,16 +28,8 @@ constexpr char kNoName[] =
     "This is no model's name: it has letters, digits, '_', '-' and '.', the first a letter or "
     "digit. The models are at /.";
 
-std::string TypeOf(absl::string_view file) {
-  if (absl::EndsWith(file, ".html")) return "text/html; charset=utf-8";
-  if (absl::EndsWith(file, ".css")) return "text/css; charset=utf-8";
-  if (absl::EndsWith(file, ".js")) return "text/javascript; charset=utf-8";
-  if (absl::EndsWith(file, ".svg")) return "image/svg+xml";
-  return kTextType;
-}
-
 HttpAnswer Text(const HttpRequest& request, int status, absl::string_view text) {
-  return AnswerFresh(request, status, kTextType, absl::StrCat(text, "\n"));
+  return AnswerFresh(request, status, TypeOf("answer.txt"), absl::StrCat(text, "\n"));
 }
 
 int HttpStatus(absl::StatusCode code) {
@@ -110,7 +102,7 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
 StatusPage::StatusPage(Store& store, std::function<bool()> draining, bool loopback)
     : loopback_(loopback), models_(store, std::move(draining)) {
   for (const EmbeddedFile& file : EmbeddedFiles())
-    files_.emplace(file.name, MakeStaticContent(TypeOf(file.name), file.bytes));
+    files_.emplace(file.name, file);
 }
 
 HttpAnswer StatusPage::Answer(const HttpRequest& request) {
@@ -145,8 +137,9 @@ HttpAnswer StatusPage::Get(const HttpRequest& request) {
 }
 
 HttpAnswer StatusPage::Page(const HttpRequest& request, const std::string& file, int status) const {
-  const StaticContent& content = files_.find(file)->second;
-  if (status != 200) return AnswerFresh(request, status, content.type, content.plain);
+  const EmbeddedFile& content = files_.find(file)->second;
+  if (status != 200)
+    return AnswerFresh(request, status, TypeOf(file), std::string(content.plain));
   return AnswerStatic(request, content);
 }
 

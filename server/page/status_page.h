@@ -6,8 +6,9 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "core/model/store.h"
-#include "server/page/content.h"
+#include "server/page/embedded.h"
 #include "server/page/http.h"
 #include "server/page/model_answers.h"
 
@@ -42,7 +43,7 @@ class StatusPage {
   const bool loopback_;
   ModelAnswers models_;
   // By name.
-  std::map<std::string, StaticContent, std::less<>> files_;
+  std::map<absl::string_view, EmbeddedFile> files_;
   std::atomic<int> under_way_ = 0;
 };
 
