@@ -108,6 +108,7 @@ absl::Status PredictTensors(Store& store, const Model& model,
   status = Predictor(store).Predict(model, examples, prediction);
   if (status.ok() && prediction.errors_size() > 0)
     status = FromProto(prediction.errors(0).status());
+  if (status.ok()) return batch.CheckWidth(model.settings().example_space, examples.columns());
   return batch.InTensors(status);
 }
 

@@ -114,6 +114,15 @@ absl::Status InferenceBatch::ReadDense(v1::ExampleColumns& columns) const {
   return features.AppendFloats(*columns.mutable_values());
 }
 
+absl::Status InferenceBatch::CheckWidth(const FeatureSpace& space,
+                                        const v1::ExampleColumns& columns) const {
+  const uint32_t width = columns.dense_width();
+  if (columns.values_size() > 0 || width == 0 || width == space.size) return absl::OkStatus();
+  return tensor(Role::kFeatures)
+      ->Invalid("WRONG_DIMENSION",
+                absl::StrCat("rows of ", width, " values for a model of dimension ", space.size));
+}
+
 absl::Status InferenceBatch::ReadRowEnds(
     google::protobuf::RepeatedField<uint32_t>& row_ends) const {
   const InferenceTensor& ends = *tensor(Role::kRowEnds);

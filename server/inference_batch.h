@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/features/feature_space.h"
 #include "inference/inference_service.pb.h"
 #include "perceptron/v1/example.pb.h"
 #include "server/inference_tensor.h"
@@ -28,6 +29,11 @@ class InferenceBatch {
   // the reasons. O(elements), of names O(elements x log elements).
   absl::Status Read(const ::inference::ModelInferRequest& request,
                     ::perceptron::v1::ExampleColumns& columns);
+
+  // Whether dense rows are as wide as the model's examples where there are none, so that Predict,
+  // which looks at each row, found nothing wrong with them. WRONG_DIMENSION.
+  absl::Status CheckWidth(const FeatureSpace& space,
+                          const ::perceptron::v1::ExampleColumns& columns) const;
 
   // An error that Predict answered to these columns with, said of the tensors they came from.
   // Others are left as they are.

@@ -300,7 +300,7 @@ FlagList::FlagList(Options* o) {
       "Where to serve Prometheus metrics over HTTP, at /metrics; off or empty: nowhere.\n"
       "Whoever reaches it may read every model's name and counts.");
   Number("metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
-         "How many models get metrics of their own; each has about 30 series. The rest are\n"
+         "How many models get metrics of their own; each has 30 to 40 series. The rest are\n"
          "counted in perceptrond_models_not_exported.");
   Choice("status-page", &o->status_page, {{"on", true}, {"off", false}},
          "Whether the metrics' address also serves a page with the models and their curves, at /.\n"

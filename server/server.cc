@@ -66,6 +66,10 @@ Store::Options StoreOptions(const Options& options) {
         "updates could not be written; the model goes back to its last durable state",
         {{"model", model}, {"error", why.message()}});
   };
+  store.on_damage = [](const std::string& model, const absl::Status& why) {
+    Log(LogLevel::kError, "a model is damaged and cannot be loaded; the others go on",
+        {{"model", model}, {"error", why.message()}});
+  };
   store.on_snapshot_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,
         "a snapshot could not be written; the journal keeps growing until one can",

@@ -86,13 +86,15 @@ std::pair<Range, bool> RangeFor(const Panel& panel, std::vector<double> known) {
   return {range, false};
 }
 
-// The figures that follow on each other as lines; one that stands alone is a line of one point.
+// The figures that follow on each other as lines; one that stands alone is a line of one point,
+// also where the model has judged more examples at that revision and stands as it did.
 std::vector<Polyline> LinesOf(const Series& series, const std::vector<CurvePoint>& points) {
   std::vector<Polyline> lines(1);
   for (const CurvePoint& point : points) {
     const std::optional<double> value = series.figure(point);
     if (value.has_value()) {
-      lines.back().push_back({point.revision, *value});
+      const Point at{point.revision, *value};
+      if (lines.back().empty() || lines.back().back() != at) lines.back().push_back(at);
     } else if (!lines.back().empty()) {
       lines.emplace_back();
     }

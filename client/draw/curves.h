@@ -21,7 +21,8 @@ struct CurvePoint {
 struct CurvesPicture {
   std::string title;
   std::string subtitle;
-  // By ascending revisions.
+  // By ascending revisions. The last two may have the same: the model right after its last update,
+  // and now, after more examples; what changed meanwhile is a line straight up or down.
   std::vector<CurvePoint> points;
   // The revisions on a logarithmic scale; that of 0 is left out then.
   bool logarithmic = false;

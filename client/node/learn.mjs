@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { batches, pack } from './lib/columns.mjs';
+import { Labels } from './lib/labels.mjs';
 import { LearnStream } from './lib/learn_stream.mjs';
 import { ensureModel, passSentence, sentence, settings } from './lib/model.mjs';
-import { UsageError, common, complain, connect, input, parse, reconnecting, rowsOf, run, whole } from './lib/program.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, input, parse, reconnecting, rowsOf, run, whole } from './lib/program.mjs';
 import { LearningService, ModelService } from './lib/protos.mjs';
 import { unary } from './lib/retry.mjs';
 
@@ -55,23 +56,26 @@ async function learn(stream, passes, batch, untilConverged) {
 async function main() {
   const { flags, positionals: [id, file] } = parse(USAGE, ['MODEL', 'FILE'], OPTIONS);
   if (!flags.producer) throw new UsageError('--producer is required: what this sequence of examples is called');
-  const [batch, window, most] = [whole('batch', flags.batch), whole('window', flags.window),
+  const [batch, window, most] = [batchOf(flags), whole('window', flags.window),
     flags['until-converged'] ? MOST_UNTIL_CONVERGED : whole('passes', flags.passes)];
-  const readFile = rowsOf(file, flags);
+  const readFile = rowsOf(file, flags, { labelsRequired: true });
   const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
   await ensureModel(models, id, flags);
   const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, patience: flags.patience, onReconnect: reconnecting });
+  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.patience);
   let totals;
   try {
-    totals = await learn(stream, passesLeft(readFile, most, stream.nextOffset, stream.passes), batch, flags['until-converged']);
+    // Read once the stream is open, so that a server which is away has been waited for.
+    const labels = new Labels(await getModel());
+    totals = await learn(stream, passesLeft(() => readFile(labels), most, stream.nextOffset, stream.passes), batch, flags['until-converged']);
   } catch (error) {
     await stream.cancel();
     throw error;
   }
-  console.log(`${id} is at ${sentence(await unary(models, 'getModel', { name: `models/${id}` }, flags.patience))}`);
+  console.log(`${id} is at ${sentence(await getModel())}`);
   if (totals.refused === 0) return 0;
   complain(`${totals.refused} examples were refused; the first was ${totals.firstRefusal}`);
   return 3;
 }
 
-run(main);
+run(main, GOES_ON);

@@ -1,43 +1,37 @@
 #!/usr/bin/env node
 import { batches, pack } from './lib/columns.mjs';
-import { common, connect, input, parse, rowsOf, run, whole } from './lib/program.mjs';
+import { Labels } from './lib/labels.mjs';
+import { batchOf, common, connect, input, parse, rowsOf, run } from './lib/program.mjs';
 import { LearningService, ModelService } from './lib/protos.mjs';
 import { unary } from './lib/retry.mjs';
 
-const USAGE = `Predicts a file of examples, and says how many are wrong.
+const USAGE = `Predicts a file of examples and, where they have labels, says how many are wrong.
 
     predict.mjs spam test.tsv
     predict.mjs spam test.tsv --scores      also prints each label and score, tab-separated`;
 
 const OPTIONS = { ...common, ...input, scores: { type: 'boolean', default: false, help: 'print the label and the score of every example' } };
 
-/** A label's name, or -1 and +1 themselves where the model has no names; that of -1 comes first. */
-function nameOf(label, [negative, positive]) {
-  return (label < 0 ? negative : positive) ?? label;
-}
-
-function shown(label) {
-  return label === 1 ? '+1' : String(label);
-}
-
 async function main() {
   const { flags, positionals: [id, file] } = parse(USAGE, ['MODEL', 'FILE'], OPTIONS);
-  const batch = whole('batch', flags.batch);
-  const readFile = rowsOf(file, flags);
+  const batch = batchOf(flags);
+  const readFile = rowsOf(file, flags, { labelsRequired: false });
   const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
-  const { labelNames } = await unary(models, 'getModel', { name: `models/${id}` }, flags.patience);
-  let [examples, wrong, revision] = [0, 0, 0];
-  for await (const rows of batches(readFile(), batch)) {
+  const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.patience));
+  let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
+  for await (const rows of batches(readFile(labels), batch)) {
     // Never from an older state than the answer before.
     const request = { model: `models/${id}`, columns: pack(rows), minRevision: revision };
     const answer = await unary(learning, 'predict', request, flags.patience);
     revision = answer.revision;
     examples += rows.length;
     rows.forEach(({ label }, i) => {
-      const predicted = nameOf(answer.labels[i], labelNames);
-      if (predicted !== label) wrong += 1;
+      if (label !== undefined) {
+        labelled += 1;
+        if (labels.number(label) !== answer.labels[i]) wrong += 1;
+      }
       // Nine digits tell every float32 from its neighbours.
-      if (flags.scores) console.log(`${shown(predicted)}\t${Number(answer.scores[i].toPrecision(9))}`);
+      if (flags.scores) console.log(`${labels.name(answer.labels[i])}\t${Number(answer.scores[i].toPrecision(9))}`);
     });
   }
   if (examples === 0) {
@@ -45,7 +39,7 @@ async function main() {
     return 0;
   }
   console.log(`${examples} predicted at revision ${revision}`);
-  console.log(`wrong: ${wrong} of ${examples} (${(100 * wrong / examples).toFixed(2)}%)`);
+  if (labelled > 0) console.log(`wrong: ${wrong} of ${labelled} (${(100 * wrong / labelled).toFixed(2)}%)`);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { sentence } from './lib/model.mjs';
-import { common, connect, number, parse, reconnecting, run, whole } from './lib/program.mjs';
+import { common, connect, parse, reconnecting, run, seconds, whole } from './lib/program.mjs';
 import { LearningService } from './lib/protos.mjs';
 import { Backoff, withRetries } from './lib/retry.mjs';
 
@@ -16,9 +16,9 @@ const OPTIONS = {
 
 async function main() {
   const { flags, positionals: [id] } = parse(USAGE, ['MODEL'], OPTIONS);
-  const milliseconds = Math.round(1000 * number('interval', flags.interval, 0.05));
+  const milliseconds = Math.round(1000 * seconds('interval', flags.interval, 0.05));
   const minInterval = { seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 };
-  let left = flags.count ? whole('count', flags.count) : Infinity;
+  let left = flags.count === undefined ? Infinity : whole('count', flags.count);
   const stub = connect(LearningService, flags);
   const backoff = new Backoff(flags.patience);
   await withRetries(backoff, async () => {

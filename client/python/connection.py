@@ -4,8 +4,11 @@ import argparse
 import os
 import pathlib
 import sys
+from typing import NoReturn
 
 import grpc
+
+import flag_types
 
 # gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
 CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
@@ -13,10 +16,10 @@ CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconn
 
 def parser(description: str) -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--server", default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
+    flags.add_argument("--server", type=flag_types.utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="speak TLS, and trust servers certified by these (PEM)")
-    flags.add_argument("--patience", type=float, default=60, metavar="S", help="seconds to wait for a server that is away (default: 60)")
+    flags.add_argument("--patience", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that is away (default: 60)")
     return flags
 
 
@@ -38,3 +41,15 @@ def aio_channel(flags: argparse.Namespace) -> grpc.aio.Channel:
 
 def complain(text: str) -> None:
     print(f"{pathlib.Path(sys.argv[0]).name}: {text}", file=sys.stderr, flush=True)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process at once. In an orderly end Python stops gRPC's threads wherever they are, and where one of them holds the
+    lock of a channel that is collected only then, it waits for that for ever."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        # Whoever read this is gone.
+        code = code or 1
+    os._exit(code)

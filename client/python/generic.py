@@ -17,6 +17,7 @@ import grpc
 from google.protobuf import descriptor_pb2, json_format, message
 
 import connection
+import flag_types
 import reflection
 
 
@@ -25,10 +26,10 @@ def parse_flags() -> argparse.Namespace:
     verbs = flags.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="the server's services")
     describe = verbs.add_parser("describe", help="a service's methods, or a message's fields")
-    describe.add_argument("name", help="the full name")
+    describe.add_argument("name", type=flag_types.utf8, help="the full name")
     call = verbs.add_parser("call", help="call a method")
-    call.add_argument("method", help="SERVICE/METHOD")
-    call.add_argument("requests", nargs="*", default=["{}"], metavar="JSON", help="the request; several for a stream of them (default: {})")
+    call.add_argument("method", type=flag_types.utf8, help="SERVICE/METHOD")
+    call.add_argument("requests", type=flag_types.utf8, nargs="*", default=["{}"], metavar="JSON", help="the request; several for a stream of them (default: {})")
     return flags.parse_args()
 
 
@@ -94,4 +95,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        exit_code = main()
+    except KeyboardInterrupt:
+        connection.complain("interrupted")
+        exit_code = 130
+    connection.leave(exit_code)

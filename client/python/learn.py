@@ -16,8 +16,9 @@ import job
 import model
 import program
 from columns import batches, pack
+from labels import Labels
 from learn_stream import LearnStream
-from perceptron.v1 import learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from perceptron.v1 import learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc
 from retry import with_retries
 from window import Totals
 
@@ -31,10 +32,18 @@ def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.
             raise
 
 
-def learn(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> Totals:
+def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> model_pb2.Model:
+    request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
+    return with_retries(lambda: stub.GetModel(request, timeout=30), flags.patience)
+
+
+def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
+    stub, models = learning_service_pb2_grpc.LearningServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
     with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
                      on_reconnect=program.reconnecting) as stream:
-        for rows in job.passes_left(flags, stream.next_offset, stream.passes):
+        # Read once the stream is open, so that a server which is away has been waited for.
+        labels = Labels(get_model(models, flags))
+        for rows in job.passes_left(flags, labels, stream.next_offset, stream.passes):
             for part in batches(rows, flags.batch):
                 stream.send(pack(part))
             summary = stream.end_pass()
@@ -50,12 +59,11 @@ def main() -> int:
         models = model_service_pb2_grpc.ModelServiceStub(channel)
         if model.is_wanted(flags):
             ensure_model(models, flags)
-        totals = learn(learning_service_pb2_grpc.LearningServiceStub(channel), flags)
-        request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
-        now = with_retries(lambda: models.GetModel(request, timeout=30), flags.patience)
+        totals = learn(channel, flags)
+        now = get_model(models, flags)
     print(f"{flags.model} is at {model.sentence(now)}")
     return program.code_of(totals)
 
 
 if __name__ == "__main__":
-    program.run(main)
+    program.run(main, program.GOES_ON)

@@ -17,8 +17,10 @@ import model
 import program
 from columns import batches, pack
 from formats import Row
+from labels import Labels
 from learn_stream_aio import LearnStream
-from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from perceptron.v1 import (example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2,
+                           model_service_pb2_grpc)
 from predict import Summary
 from retry import Backoff, is_transient, with_retries_async
 from window import Totals
@@ -33,6 +35,11 @@ async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: arg
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise
+
+
+async def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> model_pb2.Model:
+    request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
+    return await with_retries_async(lambda: stub.GetModel(request, timeout=30), flags.patience)
 
 
 async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
@@ -63,10 +70,12 @@ async def in_thread(call: Callable[[], Result]) -> Result:
     return await done
 
 
-async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> Totals:
+async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> Totals:
     async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
                            on_reconnect=program.reconnecting) as stream:
-        for rows in job.passes_left(flags, stream.next_offset, stream.passes):
+        # Read once the stream is open, so that a server which is away has been waited for.
+        labels = Labels(await get_model(models, flags))
+        for rows in job.passes_left(flags, labels, stream.next_offset, stream.passes):
             async for columns in packed(rows, flags.batch):
                 await stream.send(columns)
             summary = await stream.end_pass()
@@ -92,9 +101,9 @@ async def follow(stub: learning_service_pb2_grpc.LearningServiceStub, flags: arg
             await asyncio.sleep(wait)
 
 
-async def predict(stub: learning_service_pb2_grpc.LearningServiceStub, labels: list[str], flags: argparse.Namespace) -> Summary:
+async def predict(stub: learning_service_pb2_grpc.LearningServiceStub, labels: Labels, flags: argparse.Namespace) -> Summary:
     """All messages at once: each is answered by itself."""
-    parts = list(batches(program.rows_of(flags, flags.predict), flags.batch))
+    parts = list(batches(program.rows_of(flags, labels, labels_required=False, file=flags.predict), flags.batch))
     requests = [learning_service_pb2.PredictRequest(model=f"models/{flags.model}", columns=pack(part)) for part in parts]
     answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.patience) for request in requests))
     summary = Summary(labels)
@@ -113,14 +122,13 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
             await ensure_model(models, flags)
         following = asyncio.create_task(follow(learning, flags))
         try:
-            totals = await learn(learning, flags)
+            totals = await learn(learning, models, flags)
         finally:
             following.cancel()
-        request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
-        now = await with_retries_async(lambda: models.GetModel(request, timeout=30), flags.patience)
+        now = await get_model(models, flags)
         print(f"{flags.model} is at {model.sentence(now)}")
         if flags.predict:
-            print((await predict(learning, now.label_names, flags)).text())
+            print((await predict(learning, Labels(now), flags)).text())
     return program.code_of(totals)
 
 
@@ -131,4 +139,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    program.run(main)
+    program.run(main, program.GOES_ON)

@@ -3,14 +3,15 @@
 import argparse
 import uuid
 
+import flag_types
 from perceptron.v1 import model_pb2, model_service_pb2
 
 
 def add_settings(flags: argparse.ArgumentParser) -> None:
     space = flags.add_mutually_exclusive_group()
     space.add_argument("--named", action="store_true", help="create the model if there is none: a weight for each name")
-    space.add_argument("--dimension", type=int, metavar="D", help="create the model if there is none: vectors of this dimension")
-    flags.add_argument("--labels", type=lambda text: text.split(","), default=[], metavar="NEGATIVE,POSITIVE", help="its labels' names")
+    space.add_argument("--dimension", type=flag_types.whole(1, flag_types.MOST_UINT32), metavar="D", help="create the model if there is none: vectors of this dimension")
+    flags.add_argument("--labels", type=flag_types.utf8_list, default=[], metavar="NEGATIVE,POSITIVE", help="its labels' names")
 
 
 def is_wanted(flags: argparse.Namespace) -> bool:

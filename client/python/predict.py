@@ -6,12 +6,12 @@
 """
 
 import argparse
-from typing import Sequence
 
 import connection
 import program
 from columns import batches, pack
 from formats import Row
+from labels import Labels
 from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from retry import with_retries
 
@@ -24,22 +24,23 @@ def parse_flags() -> argparse.Namespace:
 
 
 class Summary:
-    """Counts what is wrong. A label is -1, +1, or the model's name for one of them, that of -1 first."""
+    """Counts what is wrong of what has a label."""
 
-    def __init__(self, label_names: Sequence[str]):
-        self._numbers = dict(zip(label_names, (-1, +1)))
-        self._names = {number: name for name, number in self._numbers.items()}
-        self.examples = self.wrong = self.revision = 0
+    def __init__(self, labels: Labels):
+        self._labels = labels
+        self.examples = self.labelled = self.wrong = self.revision = 0
 
     def add(self, row: Row, label: int) -> None:
         self.examples += 1
-        self.wrong += self._numbers.get(row.label, row.label) != label
-
-    def name(self, label: int) -> str:
-        return self._names.get(label, f"{label:+d}")
+        if row.label is not None:
+            self.labelled += 1
+            self.wrong += self._labels.number(row.label) != label
 
     def text(self) -> str:
-        return f"{self.examples} predicted at revision {self.revision}\nwrong: {self.wrong} of {self.examples} ({self.wrong / self.examples:.2%})"
+        if not self.examples:
+            return "nothing to predict: there are no examples in the file"
+        text = f"{self.examples} predicted at revision {self.revision}"
+        return f"{text}\nwrong: {self.wrong} of {self.labelled} ({self.wrong / self.labelled:.2%})" if self.labelled else text
 
 
 def main() -> int:
@@ -49,8 +50,9 @@ def main() -> int:
         models = model_service_pb2_grpc.ModelServiceStub(channel)
         learning = learning_service_pb2_grpc.LearningServiceStub(channel)
         model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.patience)
-        summary = Summary(model.label_names)
-        for rows in batches(program.rows_of(flags), flags.batch):
+        labels = Labels(model)
+        summary = Summary(labels)
+        for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
             # Never from an older state than the answer before.
             request = learning_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
             answer = with_retries(lambda: learning.Predict(request, timeout=30), flags.patience)
@@ -59,8 +61,8 @@ def main() -> int:
                 summary.add(row, label)
                 if flags.scores:
                     # Nine digits tell every float32 from its neighbours.
-                    print(f"{summary.name(label)}\t{score:.9g}")
-    print(summary.text() if summary.examples else "nothing to predict: there are no examples in the file")
+                    print(f"{labels.name(label)}\t{score:.9g}")
+    print(summary.text())
     return 0
 
 

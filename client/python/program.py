@@ -4,36 +4,33 @@
 """
 
 import argparse
-import os
-import sys
 from typing import BinaryIO, Callable, Iterator, Optional
 
 import grpc
 
 import errors
+import flag_types
 import formats
 import window
-from connection import complain
+from connection import complain, leave
+from labels import Labels
 
 REFUSED = 3
+# What a learner says besides when it is interrupted.
+GOES_ON = "; what was answered is learned, and the same command goes on from there"
 
 
 def add_input(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("model", help="the model's name")
+    flags.add_argument("model", type=flag_types.utf8, help="the model's name")
     flags.add_argument("file", type=argparse.FileType("rb"), help="examples; - is standard input")
     flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
-    flags.add_argument("--index-base", type=int, choices=[0, 1], default=1, help="svmlight: the first feature's number (default: 1)")
-    flags.add_argument("--batch", type=positive, default=256, metavar="N", help="examples a message (default: 256)")
+    flags.add_argument("--index-base", type=flag_types.whole(0, 1), default=1, metavar="N", help="svmlight: the first feature's number, 0 or 1 (default: 1)")
+    flags.add_argument("--batch", type=flag_types.whole(1, 65536), default=256, metavar="N", help="examples a message (default: 256)")
 
 
-def positive(text: str) -> int:
-    if (number := int(text)) <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
-
-
-def rows_of(flags: argparse.Namespace, file: Optional[BinaryIO] = None) -> Iterator[formats.Row]:
-    parse = formats.parse_text if flags.format == "text" else formats.svmlight_parser(flags.index_base)
+def rows_of(flags: argparse.Namespace, labels: Labels, *, labels_required: bool, file: Optional[BinaryIO] = None) -> Iterator[formats.Row]:
+    text = flags.format == "text"
+    parse = formats.text_parser(labels, labels_required) if text else formats.svmlight_parser(flags.index_base, labels, labels_required)
     return formats.read_rows(file or flags.file, parse)
 
 
@@ -48,7 +45,7 @@ def code_of(totals: window.Totals) -> int:
     return 0
 
 
-def run(main: Callable[[], int]) -> None:
+def run(main: Callable[[], int], when_interrupted: str = "") -> None:
     """Exits with what main() returns, or says what was wrong."""
     try:
         code = main()
@@ -59,8 +56,6 @@ def run(main: Callable[[], int]) -> None:
         complain(str(error))
         code = 1
     except KeyboardInterrupt:
-        complain("interrupted; what was answered is learned, and the same command goes on from there")
-        sys.stdout.flush()
-        # At once: a thread that waits for more to read would hold up an orderly end.
-        os._exit(130)
-    sys.exit(code)
+        complain(f"interrupted{when_interrupted}")
+        code = 130
+    leave(code)

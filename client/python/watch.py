@@ -11,6 +11,7 @@ from typing import Iterator
 import grpc
 
 import connection
+import flag_types
 import model
 import program
 from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_pb2
@@ -19,9 +20,9 @@ from retry import Backoff, is_transient
 
 def parse_flags() -> argparse.Namespace:
     flags = connection.parser(__doc__)
-    flags.add_argument("model", help="the model's name")
-    flags.add_argument("--interval", type=float, default=1, metavar="S", help="the shortest time between two lines, at least 0.05 (default: 1)")
-    flags.add_argument("--count", type=program.positive, metavar="N", help="end after so many lines")
+    flags.add_argument("model", type=flag_types.utf8, help="the model's name")
+    flags.add_argument("--interval", type=flag_types.seconds(0.05), default=1, metavar="S", help="the shortest time between two lines, at least 0.05 (default: 1)")
+    flags.add_argument("--count", type=flag_types.whole(), metavar="N", help="end after so many lines")
     return flags.parse_args()
 
 

@@ -64,6 +64,11 @@ absl::Status JournalError(absl::Status status, absl::string_view model) {
                      absl::StrCat("model \"", model, "\" exists already"),
                      {{"model", std::string(model)}});
   }
+  if (absl::IsDataLoss(status) && !model.empty()) {
+    return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_CORRUPT",
+                     absl::StrCat("model \"", model, "\" is damaged: ", status.message()),
+                     {{"model", std::string(model)}});
+  }
   return WithReason(std::move(status),
                     absl::IsDataLoss(status) ? "JOURNAL_CORRUPT" : "JOURNAL_UNAVAILABLE");
 }

@@ -38,7 +38,8 @@ absl::Status ModelFrozen(absl::string_view name);
 // NOT_FOUND, MODEL_NOT_FOUND.
 absl::Status ModelNotFound(absl::string_view name);
 
-// What the journal says, with the reason that its code stands for.
+// What the journal says, with the reason that its code stands for; of damage the model's name, too.
+// `model`: empty if it is about no one model.
 absl::Status JournalError(absl::Status status, absl::string_view model);
 
 }  // namespace perceptrond

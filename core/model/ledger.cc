@@ -210,8 +210,9 @@ Curves Ledger::MakeCurves(double squared_norm, TheoremContext context) {
   AddSample(context);
   Curves curves{history_.points(), progress_.MakeReport(squared_norm, context)};
   const HistoryPoint present = PointOf(curves.report);
-  // More examples, and a floor perhaps, than when the update was made.
-  if (!curves.points.empty() && curves.points.back().revision == present.revision)
+  // What the update made stays: answers that were right since lie between it and the present.
+  if (!curves.points.empty() && curves.points.back().revision == present.revision &&
+      curves.points.back().examples == present.examples)
     curves.points.pop_back();
   curves.points.push_back(present);
   return curves;

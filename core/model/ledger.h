@@ -51,7 +51,8 @@ struct ProducerStanding {
 
 // A model's curves and its report, of one moment.
 struct Curves {
-  // By ascending revisions; the last is the present state, which the report is too.
+  // By ascending revisions. The last is the present state, which the report is too: where examples
+  // were judged since the last update it is behind that one's own point, of the same revision.
   std::vector<HistoryPoint> points;
   Report report;
 };

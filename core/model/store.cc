@@ -242,11 +242,9 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
     slots_.emplace(name, Slot{nullptr, 0, lru_.begin()});
   }
   absl::StatusOr<std::shared_ptr<Model>> model = Load(name);
+  if (!model.ok()) return LoadFailed(std::string(name), JournalError(model.status(), name));
   MutexLock lock(&mutex_);
-  if (!model.ok()) {
-    Remove(std::string(name));
-    return JournalError(model.status(), name);
-  }
+  damaged_.erase(std::string(name));
   Slot& slot = slots_[name];
   slot.model = *model;
   slot.bytes = (*model)->memory_bytes();
@@ -254,6 +252,19 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
   ++stats_.loads;
   Evict();
   return model;
+}
+
+absl::Status Store::LoadFailed(const std::string& name, const absl::Status& why) {
+  constexpr size_t kMostDamaged = 1000;
+  bool tell = false;
+  {
+    MutexLock lock(&mutex_);
+    Remove(name);
+    if (absl::IsDataLoss(why) && damaged_.size() < kMostDamaged)
+      tell = damaged_.insert(name).second;
+  }
+  if (tell && options_.on_damage != nullptr) options_.on_damage(name, why);
+  return why;
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {

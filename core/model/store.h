@@ -57,6 +57,9 @@ class Store {
     uint64_t snapshot_bytes = 4 << 20;
     // Told of each model whose updates could not be written, from any thread: for the log.
     std::function<void(const std::string& name, const absl::Status& why)> on_write_failure;
+    // Told of each model that is damaged in the journal, when it is first asked for: until it has
+    // been loaded again, once.
+    std::function<void(const std::string& name, const absl::Status& why)> on_damage;
     // Told of each model that could not be snapshot; its records stay, and it is tried again.
     std::function<void(const std::string& name, const absl::Status& why)> on_snapshot_failure;
   };
@@ -140,6 +143,9 @@ class Store {
   absl::Status DeleteModel(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(headers_mutex_);
   void AddToCount(int difference) ABSL_LOCKS_EXCLUDED(count_mutex_);
   absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name);
+  // Takes its place back. Returns why.
+  absl::Status LoadFailed(const std::string& name, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets go of models that nobody holds until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whoever is loading the model has it, or failed.
@@ -171,6 +177,8 @@ class Store {
   Stats stats_ ABSL_GUARDED_BY(mutex_);
   // Models whose last write failed: what it may have left behind goes before they are loaded.
   absl::flat_hash_set<uint64_t> doubtful_ ABSL_GUARDED_BY(mutex_);
+  // Names of models that on_damage was told of; of more than 1000 it is told no more.
+  absl::flat_hash_set<std::string> damaged_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Snapshotter> snapshotter_;

@@ -20,7 +20,9 @@ HttpRequest Read(const mg_connection* connection) {
   const mg_request_info& info = *mg_get_request_info(connection);
   HttpRequest request;
   request.method = info.request_method;
-  request.path = info.local_uri == nullptr ? "" : info.local_uri;
+  // Not local_uri, which is made fit to be a file's name: a model's may end with a dot. No path
+  // here becomes a file's.
+  request.path = info.local_uri_raw == nullptr ? "" : info.local_uri_raw;
   request.host = Header(connection, "Host");
   request.accept_encoding = Header(connection, "Accept-Encoding");
   request.if_none_match = Header(connection, "If-None-Match");

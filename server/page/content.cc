@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/features/hashing.h"
 
 namespace perceptrond {
 namespace {
@@ -20,12 +19,13 @@ constexpr char kPolicy[] =
 // Below this packing gains nothing.
 constexpr size_t kWorthPacking = 1024;
 
-std::string Pack(absl::string_view bytes, int level) {
+std::string Pack(absl::string_view bytes) {
+  constexpr int kFast = 1;
   namespace io = google::protobuf::io;
   std::string packed;
   io::StringOutputStream out(&packed);
   io::GzipOutputStream::Options options;
-  options.compression_level = level;
+  options.compression_level = kFast;
   io::GzipOutputStream gzip(&out, options);
   void* place = nullptr;
   int room = 0;
@@ -58,35 +58,34 @@ HttpAnswer Begin(int status, absl::string_view type, absl::string_view caching) 
 
 }  // namespace
 
-StaticContent MakeStaticContent(std::string type, absl::string_view bytes) {
-  constexpr int kBest = 9;
-  StaticContent content{std::move(type), std::string(bytes), Pack(bytes, kBest), ""};
-  if (content.packed.size() >= bytes.size()) content.packed.clear();
-  // Weak: packed or not, it is the same file.
-  content.etag = absl::StrCat(
-      "W/\"", absl::Hex(HashBytes(bytes.data(), bytes.size(), 0), absl::kZeroPad16), "\"");
-  return content;
+std::string TypeOf(absl::string_view file) {
+  if (absl::EndsWith(file, ".html")) return "text/html; charset=utf-8";
+  if (absl::EndsWith(file, ".css")) return "text/css; charset=utf-8";
+  if (absl::EndsWith(file, ".js")) return "text/javascript; charset=utf-8";
+  if (absl::EndsWith(file, ".svg")) return "image/svg+xml";
+  return "text/plain; charset=utf-8";
 }
 
-HttpAnswer AnswerStatic(const HttpRequest& request, const StaticContent& content) {
-  HttpAnswer answer = Begin(200, content.type, "no-cache");
-  answer.headers.emplace_back("ETag", content.etag);
-  if (absl::StrContains(request.if_none_match, content.etag)) {
+HttpAnswer AnswerStatic(const HttpRequest& request, const EmbeddedFile& file) {
+  HttpAnswer answer = Begin(200, TypeOf(file.name), "no-cache");
+  // Weak: packed or not, it is the same file.
+  const std::string etag = absl::StrCat("W/\"", file.digest, "\"");
+  answer.headers.emplace_back("ETag", etag);
+  if (absl::StrContains(request.if_none_match, etag)) {
     answer.status = 304;
     return answer;
   }
-  const bool packed = !content.packed.empty() && TakesGzip(request);
+  const bool packed = file.packed.size() < file.plain.size() && TakesGzip(request);
   if (packed) answer.headers.emplace_back("Content-Encoding", "gzip");
-  answer.body = packed ? content.packed : content.plain;
+  answer.body = std::string(packed ? file.packed : file.plain);
   return answer;
 }
 
 HttpAnswer AnswerFresh(const HttpRequest& request, int status, std::string type, std::string body) {
-  constexpr int kFast = 1;
   HttpAnswer answer = Begin(status, type, "no-store");
   answer.body = std::move(body);
   if (answer.body.size() < kWorthPacking || !TakesGzip(request)) return answer;
-  std::string packed = Pack(answer.body, kFast);
+  std::string packed = Pack(answer.body);
   if (packed.empty() || packed.size() >= answer.body.size()) return answer;
   answer.headers.emplace_back("Content-Encoding", "gzip");
   answer.body = std::move(packed);

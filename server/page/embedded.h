@@ -10,9 +10,14 @@ namespace perceptrond {
 struct EmbeddedFile {
   // "page.css".
   absl::string_view name;
-  absl::string_view bytes;
+  absl::string_view plain;
+  // The same by gzip.
+  absl::string_view packed;
+  // SHA-256 of the plain bytes, in hexadecimal digits.
+  absl::string_view digest;
 };
 
+// For as long as the program runs.
 std::span<const EmbeddedFile> EmbeddedFiles();
 
 }  // namespace perceptrond

@@ -1,13 +1,17 @@
 #include "server/page/status_page.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "google/rpc/status.pb.h"
+#include "server/page/content.h"
 #include "server/page/embedded.h"
 #include "server/page/host_header.h"
 #include "server/page/json.h"
@@ -17,20 +21,15 @@ namespace perceptrond {
 namespace {
 
 constexpr char kJsonType[] = "application/json; charset=utf-8";
-constexpr char kTextType[] = "text/plain; charset=utf-8";
 constexpr char kListPage[] = "index.html";
 constexpr char kModelPage[] = "model.html";
-
-std::string TypeOf(absl::string_view file) {
-  if (absl::EndsWith(file, ".html")) return "text/html; charset=utf-8";
-  if (absl::EndsWith(file, ".css")) return "text/css; charset=utf-8";
-  if (absl::EndsWith(file, ".js")) return "text/javascript; charset=utf-8";
-  if (absl::EndsWith(file, ".svg")) return "image/svg+xml";
-  return kTextType;
-}
+// Not even one that could be decoded, perhaps: the page's script is spared it.
+constexpr char kNoName[] =
+    "This is no model's name: it has letters, digits, '_', '-' and '.', the first a letter or "
+    "digit. The models are at /.";
 
 HttpAnswer Text(const HttpRequest& request, int status, absl::string_view text) {
-  return AnswerFresh(request, status, kTextType, absl::StrCat(text, "\n"));
+  return AnswerFresh(request, status, TypeOf("answer.txt"), absl::StrCat(text, "\n"));
 }
 
 int HttpStatus(absl::StatusCode code) {
@@ -68,10 +67,16 @@ std::string Parameter(const HttpRequest& request, absl::string_view name) {
   return "";
 }
 
-// What is no number counts as not given.
+// The nearest to it that there is; what is no whole number counts as not given.
 uint64_t Number(const HttpRequest& request, absl::string_view name, uint64_t otherwise) {
+  const std::string text = Parameter(request, name);
+  absl::string_view digits = text;
+  const bool negative = absl::ConsumePrefix(&digits, "-");
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit))
+    return otherwise;
+  if (negative) return 0;
   uint64_t number;
-  return absl::SimpleAtoi(Parameter(request, name), &number) ? number : otherwise;
+  return absl::SimpleAtoi(digits, &number) ? number : std::numeric_limits<uint64_t>::max();
 }
 
 ModelListQuery ListQuery(const HttpRequest& request) {
@@ -97,7 +102,7 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
 StatusPage::StatusPage(Store& store, std::function<bool()> draining, bool loopback)
     : loopback_(loopback), models_(store, std::move(draining)) {
   for (const EmbeddedFile& file : EmbeddedFiles())
-    files_.emplace(file.name, MakeStaticContent(TypeOf(file.name), file.bytes));
+    files_.emplace(file.name, file);
 }
 
 HttpAnswer StatusPage::Answer(const HttpRequest& request) {
@@ -123,16 +128,18 @@ HttpAnswer StatusPage::Get(const HttpRequest& request) {
   } else if (absl::ConsumePrefix(&path, "/api/")) {
     return Api(request, path);
   } else if (absl::ConsumePrefix(&path, "/models/")) {
+    const int status = HttpStatus(models_.Exists(std::string(path)).code());
+    if (status == 400) return Text(request, status, kNoName);
     // A page that says so, where there is no such model.
-    const absl::Status status = models_.Exists(std::string(path));
-    return Page(request, kModelPage, HttpStatus(status.code()) == 404 ? 404 : 200);
+    return Page(request, kModelPage, status == 404 ? 404 : 200);
   }
   return Text(request, 404, "There is nothing here. The models are at /, the metrics at /metrics.");
 }
 
 HttpAnswer StatusPage::Page(const HttpRequest& request, const std::string& file, int status) const {
-  const StaticContent& content = files_.find(file)->second;
-  if (status != 200) return AnswerFresh(request, status, content.type, content.plain);
+  const EmbeddedFile& content = files_.find(file)->second;
+  if (status != 200)
+    return AnswerFresh(request, status, TypeOf(file), std::string(content.plain));
   return AnswerStatic(request, content);
 }
 

@@ -6,8 +6,9 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "core/model/store.h"
-#include "server/page/content.h"
+#include "server/page/embedded.h"
 #include "server/page/http.h"
 #include "server/page/model_answers.h"
 
@@ -17,9 +18,9 @@ namespace perceptrond {
 //   /                  the list of models        /models/{model}       one model
 //   /api/models        what the list shows       /api/models/{model}   what a model's page shows
 //   /assets/{file}     the page's own files
-// 403 for a Host that is a name, where only this machine can reach the page; 404 for what is not
-// there, 405 for other methods, 503 while kMostAtOnce answers from the models
-// are being made. docs/status_page.md says what the JSON holds.
+// 400 for a name that no model can have; 403 for a Host that is a name, where only this machine can
+// reach the page; 404 for what is not there, 405 for other methods, 503 while kMostAtOnce answers
+// from the models are being made. docs/status_page.md says what the JSON holds.
 //
 // Thread contract: any number of threads at once.
 class StatusPage {
@@ -42,7 +43,7 @@ class StatusPage {
   const bool loopback_;
   ModelAnswers models_;
   // By name.
-  std::map<std::string, StaticContent, std::less<>> files_;
+  std::map<absl::string_view, EmbeddedFile> files_;
   std::atomic<int> under_way_ = 0;
 };
 

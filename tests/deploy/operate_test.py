@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -94,13 +95,87 @@ class OperateTest(unittest.TestCase):
         for flag in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", DOCUMENT)) - others:
             self.assertRegex(known, rf"{flag}\b")
 
-    def test_a_copy_of_a_stopped_servers_directory_is_a_backup(self):
+    def stop(self, server):
+        server.process.terminate()
+        self.assertEqual(server.process.wait(), 0)
+
+    def said(self, heading):
+        """The lines to type of a section, in a tree of the test's own; what systemctl is told is written down."""
+        section = DOCUMENT.split(f"## {heading}\n")[1].split("\n## ")[0]
+        lines = [line[4:] for line in section.splitlines() if line.startswith("    ") and "perceptronctl" not in line]
+        for place in ("/var/lib/", "/backup/"):
+            lines = [line.replace(place, f"{self.directory}{place}") for line in lines]
+        return lines
+
+    def type(self, lines):
+        tools = self.directory / "bin"
+        tools.mkdir(exist_ok=True)
+        (tools / "systemctl").write_text(f'#!/bin/sh\necho "$1 $2" >> {self.directory}/systemctl.log\n')
+        (tools / "systemctl").chmod(0o755)
+        return subprocess.run(["bash", "-c", "\n".join(lines)], env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, capture_output=True,
+                              text=True)
+
+    def test_what_is_said_of_backups_brings_the_models_back(self):
+        """Where systemd has the data: in private/, with a link to it."""
+        (self.directory / "var/lib/private").mkdir(parents=True)
+        (self.directory / "backup").mkdir()
+        store = self.directory / "var/lib/private/perceptrond"
+        (self.directory / "var/lib/perceptrond").symlink_to("private/perceptrond")
+        self.server = self.start("var/lib/private/perceptrond")
         self.teach()
         before = self.state(self.server)
-        self.server.process.terminate()
-        self.assertEqual(self.server.process.wait(), 0)
-        subprocess.run(["cp", "-a", self.directory / "store", self.directory / "backup"], check=True)
-        self.assertEqual(self.state(self.start("backup")), before)
+        self.stop(self.server)
+        copying, copy, start, origin, *restoring = self.said("Backup")
+        done = self.type([copying, copy, start])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.directory / "systemctl.log").read_text(), "stop perceptrond\nstart perceptrond\n")
+        # A day later: what was learned since is not in the copy.
+        later = self.start("var/lib/private/perceptrond")
+        self.ctl(later, "delete", "m")
+        self.ctl(later, "create", "other", "--dimension", 3)
+        self.stop(later)
+        files = sorted(path.name for path in store.iterdir())
+        (backup,) = (self.directory / "backup").iterdir()
+        copied = sorted(path.name for path in backup.iterdir())
+        self.assertIn("File exists", self.type([copying, copy, start]).stderr)
+        self.assertEqual(sorted(path.name for path in backup.iterdir()), copied)
+        # No backup of that name: nothing is touched.
+        self.assertNotEqual(self.type([origin.replace("2026-11-22", "never"), *restoring]).returncode, 0)
+        self.assertEqual(sorted(path.name for path in store.iterdir()), files)
+        done = self.type([origin.replace("2026-11-22", backup.name), *restoring])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.directory / "var/lib/perceptrond").is_symlink())
+        restored = self.start("var/lib/private/perceptrond")
+        self.assertEqual(self.state(restored), before)
+        self.assertNotIn("other", self.ctl(restored, "list"))
+
+    def test_series_are_as_many_as_is_said(self):
+        """Of a server that was asked nothing, and of a model more."""
+        server, fewest, most = map(int, re.search(r"about (\d+) series.*?each model that learns (\d+) to (\d+)", DOCUMENT, re.DOTALL).groups())
+
+        def series():
+            get(f"http://{self.server.metrics}/metrics")
+            page = get(f"http://{self.server.metrics}/metrics")
+            return sum(not line.startswith("#") for line in page.splitlines())
+
+        empty = series()
+        self.assertAlmostEqual(empty, server, delta=server / 10)
+        self.teach()
+        taught = series() - empty
+        self.assertGreaterEqual(taught, fewest)
+        self.assertLessEqual(taught, most)
+
+    def test_a_name_takes_the_memory_that_is_said(self):
+        bytes_a_name = int(re.search(r"some (\d+) bytes\s+a\s+name", DOCUMENT)[1])
+        names = 30000
+        (self.directory / "names.vw").write_text("".join(
+            ("1 |" if row % 2 == 0 else "-1 |") + "".join(f" word{row * 100 + i:06}" for i in range(100)) + "\n" for row in range(names // 100)))
+        self.ctl(self.server, "create", "words", "--named", "--retain-updates", 0)
+        self.ctl(self.server, "learn", "words", self.directory / "names.vw")
+        page = get(f"http://{self.server.metrics}/metrics")
+        taken = float(re.search(r'^perceptrond_model_memory_bytes\{[^}]*"words"[^}]*\} (\S+)', page, re.MULTILINE)[1])
+        self.assertEqual(len(json.loads(self.ctl(self.server, "get", "words", "--weights", "-o", "json"))["weights"]["names"]), names)
+        self.assertAlmostEqual(taken / names, bytes_a_name, delta=bytes_a_name / 5)
 
     def test_one_model_goes_to_another_server_by_its_weights(self):
         self.teach()

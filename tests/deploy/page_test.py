@@ -145,6 +145,15 @@ class Load:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
+def at(line, x):
+    """The height of a drawn line at x."""
+    known = [(point["x"], point["y"]) for point in line if point["y"] is not None]
+    for (left, low), (right, high) in zip(known, known[1:]):
+        if left <= x <= right:
+            return low if left == right else low + (high - low) * (x - left) / (right - left)
+    raise AssertionError(f"nothing is drawn at {x}: from {known[:1]} to {known[-1:]}")
+
+
 class PageTest:
     def __init__(self, browser, load, shots):
         self.browser, self.load, self.shots = browser, load, shots
@@ -185,6 +194,17 @@ class PageTest:
             return [c.getAttribute('aria-label') ?? '', ink]})""")
         return [int(match[1]) if ink and (match := re.search(r"(\d+) points", label)) else 0 for label, ink in said]
 
+    def lines(self):
+        """What is drawn, by the lines' names."""
+        return self.browser.script("""return Object.fromEntries([...document.querySelectorAll('#curves canvas')].filter((c) => c.offsetWidth > 0)
+            .flatMap((c) => Chart.getChart(c).data.datasets.map((line) => [line.label, line.data])))""")
+
+    def course(self, model):
+        """What is drawn of it in the list."""
+        return self.browser.script("""
+            const link = [...document.querySelectorAll('#models .name')].find((a) => a.textContent === arguments[0]);
+            return Chart.getChart(link.closest('tr').querySelector('canvas'))?.data.datasets[0].data ?? []""", model)
+
     # ---- What is checked everywhere ----
 
     def show(self, name):
@@ -193,7 +213,7 @@ class PageTest:
             for dark in (False, True):
                 self.browser.look(width, dark)
                 self.browser.until(f"{name} fits into {width}", lambda: self.browser.script(
-                    "return document.documentElement.scrollWidth <= innerWidth"))
+                    "return document.documentElement.scrollWidth <= arguments[0] && innerWidth <= arguments[0]", width))
                 paper, text = self.browser.script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
                 brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (paper, text)]
                 assert (brightness[0] < brightness[1]) == dark, f"{name}: {text} on {paper} in the {'dark' if dark else 'light'}"
@@ -265,6 +285,107 @@ class PageTest:
         self.browser.until("the numbers are there", lambda: len(self.browser.texts("#numbers tbody tr")) >= max(points))
         assert self.browser.still_open()
         self.show("model")
+        self.check_quiet()
+
+    def curves_stand_still_while_the_model_is_right(self):
+        """Of a few updates each has its point; of many the last is none of those held."""
+        for model, contradictions in (("few", 150), ("more", 1501)):
+            self.load.call("create", model, "--dimension", 1)
+            self.load.learn(model, "+1 0:1\n-1 0:1\n" * (contradictions // 2) + "+1 0:1\n" * 6000)
+            told = json.loads(self.load.call("get", model, "--history", "-o", "json"))
+            report, (before, present) = told["report"], told["history"][-2:]
+            assert int(report["streak"]) > 5900, report
+            assert (before["revision"] == present["revision"]) == (model == "few"), (before, present)
+            updated = int(report["examples"]) - int(report["streak"])
+            middle = (updated + int(report["examples"])) // 2
+            self.browser.open(self.origin + "/")
+            self.browser.until("its course is drawn", lambda: self.course(model))
+            assert at(self.course(model), updated + 1000) == at(self.course(model), middle) == 0
+            self.browser.open(f"{self.origin}/models/{model}")
+            self.browser.until("curves are drawn", lambda: "norm" in self.lines())
+            lines = self.lines()
+            for name, value in (("norm", report["weightNorm"]), ("mistakes", int(report["mistakes"])), ("updates", int(report["updates"]))):
+                for x in (updated, updated + 1, middle):
+                    assert at(lines[name], x) == value, f"{model}: {name} is {at(lines[name], x)} at {x}, not {value}"
+            assert at(lines["error"], updated + 1000) == at(lines["error"], middle) == 0
+            assert at(lines["error"], updated - 10) > 50
+            if model == "more":
+                self.show("streak")
+            for axis in ("revision", "time"):
+                self.browser.driver.find_element(By.CSS_SELECTOR, f"[value={axis}]").click()
+                assert min(self.points()) > 0, f"nothing is drawn over {axis}"
+        # A mistake ends the run: what lay before it stays as it was.
+        self.load.learn("few", "-1 0:1\n")
+        self.browser.open(f"{self.origin}/models/few")
+        self.browser.until("the mistake is drawn", lambda: "norm" in self.lines() and self.number("Right in a row") == 0)
+        told = json.loads(self.load.call("get", "few", "--history", "-o", "json"))
+        last, before = int(told["report"]["examples"]), told["history"][-2]
+        lines = self.lines()
+        for x in (int(before["examples"]) + 1000, last // 2, last - 1):
+            assert at(lines["error"], x) == 0, x
+            assert at(lines["norm"], x) == before["weightNorm"], x
+        assert at(lines["error"], last) > 0
+        self.browser.open(self.origin + "/")
+        for model in ("few", "more"):
+            self.load.call("delete", model)
+        self.check_quiet()
+
+    def names_that_differ_look_different(self):
+        long = "n" * 600
+        unseen = ["zero\u200bwidth", "so\u00adft", "jo\u2060in", "line\u2028end", " lead", "trail ", "two  blanks", "thin\u2009blank", "fill\u3164er",
+                  "tag\U000e0041", "a\u202eb", "no\u00a0break"]
+        plain = ["zerowidth", "soft", "join", "lineend", "lead", "trail", "two blanks", "thin blank", "filler", "tag", "ab", "no break",
+                 "zero\\u200bwidth", "\\ zero", "two\\u0020 blanks", long]
+        for model, names in (("unseen", unseen), ("plain", plain)):
+            self.load.call("create", model, "--named")
+            self.load.call("learn", model, "-", "--format", "jsonl", text=json.dumps({"named": {"names": names}, "label": 1}) + "\n")
+        shown = {}
+        for model, names in (("unseen", unseen), ("plain", plain)):
+            known = json.loads(self.load.call("get", model, "--weights", "-o", "json"))["weights"]["names"]
+            assert sorted(known) == sorted(names), known
+            self.browser.open(f"{self.origin}/models/{model}")
+            self.browser.until("features are there", lambda: len(self.browser.texts("#features tbody tr")) == len(names))
+            shown[model] = self.browser.texts("#features tbody td:first-child")
+            seen = self.browser.script("return [...document.querySelectorAll('#features tbody td:first-child')].map((e) => e.innerText)")
+            assert seen == shown[model], "what is there is what is seen"
+        assert len(set(shown["unseen"] + shown["plain"])) == len(unseen) + len(plain), shown
+        assert all(name.isascii() and re.search(r"\\u", name) for name in shown["unseen"]), shown["unseen"]
+        assert {"zerowidth", "two blanks", "\\ zero", "zero\\\\u200bwidth", long} <= set(shown["plain"]), shown["plain"]
+        self.long_names_are_folded(long)
+        self.show("names")
+        self.browser.open(self.origin + "/")
+        for model in ("unseen", "plain"):
+            self.load.call("delete", model)
+        self.check_quiet()
+
+    def long_names_are_folded(self, name):
+        for width in (PHONE, DESKTOP):
+            self.browser.look(width, False)
+            button = next(one for one in self.browser.driver.find_elements(By.CSS_SELECTOR, "#features button") if one.text.startswith(name[:20]))
+            folded = button.size["height"]
+            assert folded < 100, f"{folded} pixels of one name"
+            button.send_keys(Keys.ENTER)
+            assert button.get_attribute("aria-expanded") == "true" and button.size["height"] > folded
+            button.click()
+            assert button.size["height"] == folded
+        self.browser.look(DESKTOP, False)
+
+    def of_many_classes_those_are_shown_that_are_sought(self):
+        self.load.call("create", "classes", "--named", "--classes", 300, "--new-classes", "named")
+        self.load.call("learn", "classes", "-", "--format", "csv", "--label-column", "y", text="y,word,other\n" + "".join(
+            f"{i:03}th,{i + 1},{300 - i}\n" for i in range(300)))
+        self.browser.open(self.origin + "/models/classes")
+        self.browser.until("classes are there", lambda: len(self.browser.texts("#features table")) == 12)
+        assert re.match(r"The first 12 of \d{2,3} classes$", self.browser.text("#classes-note")), self.browser.text("#classes-note")
+        assert self.browser.script("return document.documentElement.scrollHeight") < 6000
+        field = self.browser.driver.find_element(By.ID, "class-search")
+        field.send_keys("123TH")
+        self.browser.until("the class is found", lambda: len(self.browser.texts("#features table")) == 1)
+        assert self.browser.text("#features caption").startswith("123th: ")
+        assert self.browser.text("#classes-note") == "1 class with “123th”"
+        self.show("classes")
+        self.browser.open(self.origin + "/")
+        self.load.call("delete", "classes")
         self.check_quiet()
 
     def names_are_text(self):
@@ -339,7 +460,10 @@ def main():
                 test.the_list_follows_without_being_loaded_again()
                 test.the_models_page_says_what_the_command_line_says()
                 test.curves_grow_while_a_stream_learns()
+                test.curves_stand_still_while_the_model_is_right()
+                test.of_many_classes_those_are_shown_that_are_sought()
                 test.names_are_text()
+                test.names_that_differ_look_different()
                 test.many_models_are_paged_and_searched()
                 test.curves_outlive_the_server(lambda: start(first.metrics))
                 test.no_text_can_become_a_script()

@@ -108,10 +108,14 @@ TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
 TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
   LearnAnd();
   const v1::Model model = Json<v1::Model>("get and --history");
-  ASSERT_EQ(model.history_size(), 18);
+  // The last update as it was made, and the pass without a mistake that came behind it.
+  ASSERT_EQ(model.history_size(), 19);
   EXPECT_EQ(model.history(17).revision(), 18);
-  EXPECT_GT(model.history(17).margin_floor(), 0);
-  EXPECT_FALSE(model.history(0).has_margin_floor());
+  EXPECT_EQ(model.history(18).revision(), 18);
+  EXPECT_EQ(model.history(18).examples() - model.history(17).examples(), model.report().streak());
+  EXPECT_GT(model.history(18).margin_floor(), 0);
+  EXPECT_FALSE(model.history(17).has_margin_floor());
+  EXPECT_EQ(model.history(17).weight_norm(), model.history(18).weight_norm());
   EXPECT_THAT(Ctl("get and --history").out, HasSubstr("CEILING"));
   EXPECT_EQ(Ctl("get and --history --weights").exit_code, 2);
 }

@@ -410,6 +410,34 @@ TEST_F(InferenceInputTest, NoRowsAreAnsweredByNoRows) {
               ElementsAre("label INT32 [0]", "score FP32 [0]", "distance FP32 [0]"));
 }
 
+TEST_F(InferenceInputTest, TheWidthOfNoRowsIsTheModelsToo) {
+  v1::Model hashed;
+  hashed.mutable_feature_space()->mutable_hashed()->set_bits(4);
+  Create("slots", hashed);
+  const struct {
+    const char* model;
+    int64_t width;
+    std::string refusal;
+  } cases[] = {{"plane", 7, "3 WRONG_DIMENSION inputs[0]"},
+               {"plane", 1, "3 WRONG_DIMENSION inputs[0]"},
+               {"plane", 0, "3 WRONG_DIMENSION inputs[0]"},
+               {"slots", 7, "3 WRONG_DIMENSION inputs[0]"},
+               {"words", 7, "3 MALFORMED_COLUMNS inputs[0]"}};
+  for (const auto& one : cases) {
+    for (const int64_t rows : {0, 1}) {
+      oip::ModelInferRequest request;
+      request.set_model_name(one.model);
+      AddFloats(request, "features", {rows, one.width},
+                std::vector<float>(static_cast<size_t>(rows * one.width), 1));
+      EXPECT_EQ(Refusal(request), one.refusal) << one.model << " [" << rows << "," << one.width;
+    }
+  }
+  oip::ModelInferRequest slots;
+  slots.set_model_name("slots");
+  AddTensor(slots, "features", "FP32", {0, 16});
+  EXPECT_EQ(Output(Answer(slots), "score").shape(0), 0);
+}
+
 TEST_F(InferenceInputTest, TheMessageNamesTheTensorTheElementAndWhatToDo) {
   oip::ModelInferRequest request;
   request.set_model_name("words");

@@ -54,6 +54,32 @@ TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
   }
 }
 
+// A browser's script could not even decode some of these.
+TEST_F(StatusPageServerTest, WhatIsNoModelsNameIsToldSoInWords) {
+  CreateDense("m", 1);
+  for (const char* path : {"/models/%E0%A4%A", "/models/100%", "/models/m%", "/models/%zz",
+                           "/models/%C3%28", "/models/m%2Fn", "/models/a%20b", "/models/"}) {
+    EXPECT_THAT(Ask(path),
+                ::testing::AllOf(HasSubstr("HTTP/1.1 400"), HasSubstr("Content-Type: text/plain"),
+                                 HasSubstr("no model's name"), Not(HasSubstr("<script"))))
+        << path;
+  }
+  EXPECT_THAT(Ask("/models/%6D"), HasSubstr("HTTP/1.1 200"));
+}
+
+TEST_F(StatusPageServerTest, ANameMayEndWithDots) {
+  CreateDense("a", 1);
+  EXPECT_THAT(Ask("/models/a."), HasSubstr("HTTP/1.1 404"));
+  CreateDense("a.", 2);
+  CreateDense("a..b", 3);
+  for (const char* path : {"/api/models/a.", "/api/models/a%2e"})
+    EXPECT_THAT(Ask(path), HasSubstr("\"name\":\"models/a.\"")) << path;
+  EXPECT_THAT(Ask("/models/a."), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(Ask("/api/models/a..b"), HasSubstr("\"dimension\":3"));
+  EXPECT_THAT(Ask("/api/models/a"), HasSubstr("\"dimension\":1"));
+  EXPECT_THAT(Ask("/metrics"), HasSubstr("perceptrond_models 3"));
+}
+
 TEST_F(StatusPageServerTest, AnswersWhileTheServerStops) {
   Create("slow", SlowSettings());
   const v1::PredictRequest request = SlowPrediction("models/slow");

@@ -5,7 +5,7 @@ function byBytes(a, b) {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** ExampleColumns of all rows; their features all by name, or all by index. */
+/** ExampleColumns of all rows; their features all by name, or all by index. Labels are left out unless all rows have one. */
 export function pack(rows) {
   const columns = { rowEnds: [], indices: [], values: [], labels: [], featureNames: [], labelNames: [] };
   const byName = rows.some(({ features }) => typeof features.keys().next().value === 'string');
@@ -14,6 +14,8 @@ export function pack(rows) {
   for (const { features } of rows) {
     const indexed = [...features].map(([feature, value]) => [byName ? place.get(feature) : feature, value]);
     for (const [index, value] of indexed.sort(([a], [b]) => a - b)) {
+      // protobufjs would send it as another one.
+      if (index >>> 0 !== index) throw new RangeError(`index ${index} is none of 0 to 2^32 - 1`);
       columns.indices.push(index);
       columns.values.push(value);
     }
@@ -24,6 +26,7 @@ export function pack(rows) {
 }
 
 function packLabels(labels, columns) {
+  if (labels.some((label) => label === undefined)) return;
   if (labels.every((label) => typeof label === 'number')) {
     columns.labels = labels;
     return;

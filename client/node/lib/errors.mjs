@@ -14,6 +14,9 @@ export class StatusError extends Error {
 /** The server answered what its contract rules out, or serves another model by now. */
 export class ProtocolError extends Error {}
 
+/** A line that is no example; the message says where and why. */
+export class BadLine extends Error {}
+
 /** Whether it came from gRPC: it has a code and, of a server's own errors, details. */
 export function isCallError(error) {
   return typeof error.code === 'number' && error.metadata instanceof grpc.Metadata;

@@ -13,9 +13,10 @@ export const settings = {
 
 /** Creates the model if the flags say what it should be and there is none. */
 export async function ensureModel(stub, id, flags) {
-  if (flags.named && flags.dimension) throw new UsageError('--named or --dimension, not both');
-  if (!flags.named && !flags.dimension) return;
-  const featureSpace = flags.named ? { named: {} } : { dense: { dimension: whole('dimension', flags.dimension) } };
+  const dimension = flags.dimension === undefined ? undefined : whole('dimension', flags.dimension, 1, 2 ** 32 - 1);
+  if (flags.named && dimension) throw new UsageError('--named or --dimension, not both');
+  if (!flags.named && !dimension) return;
+  const featureSpace = flags.named ? { named: {} } : { dense: { dimension } };
   const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
   try {
     // With a name of its own the request can be sent again after an answer got lost.

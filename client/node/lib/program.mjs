@@ -6,8 +6,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import grpc from '@grpc/grpc-js';
-import { ProtocolError, StatusError, describe, isCallError } from './errors.mjs';
-import { BadLine, parseText, readRows, svmlightParser } from './formats.mjs';
+import { BadLine, ProtocolError, StatusError, describe, isCallError } from './errors.mjs';
+import { readRows, svmlightParser, textParser } from './formats.mjs';
 
 const name = path.basename(process.argv[1]);
 
@@ -36,22 +36,29 @@ export function parse(usage, argumentNames, options) {
     process.exit(0);
   }
   if (positionals.length !== argumentNames.length) throw new UsageError(`expected ${argumentNames.join(' and ')}; --help says more`);
-  values.patience = number('patience', values.patience, 0);
+  values.patience = seconds('patience', values.patience, 0);
   return { flags: values, positionals };
 }
 
-/** A flag's number, which is at least so much. */
-export function number(flag, text, least) {
-  const value = Number(text);
-  if (text.trim() === '' || !(value >= least)) throw new UsageError(`--${flag} ${text}: expected a number of at least ${least}`);
+/** A flag's number. Bounds keep it within what the wire holds: protobufjs would send what is beyond as another number. */
+function number(flag, text, least, most, isRight, expected) {
+  const value = text.trim() === '' ? NaN : Number(text);
+  if (!(value >= least && value <= most && isRight(value))) throw new UsageError(`--${flag} ${text}: expected ${expected} from ${least} to ${most}`);
   return value;
 }
 
-/** A whole one. */
-export function whole(flag, text, least = 1) {
-  const value = number(flag, text, least);
-  if (!Number.isSafeInteger(value)) throw new UsageError(`--${flag} ${text}: expected a whole number`);
-  return value;
+export function whole(flag, text, least = 1, most = 1_000_000_000) {
+  return number(flag, text, least, most, Number.isInteger, 'a whole number');
+}
+
+/** At most what a google.protobuf.Duration holds: 10,000 years. */
+export function seconds(flag, text, least) {
+  return number(flag, text, least, 315_576_000_000, Number.isFinite, 'seconds,');
+}
+
+/** Examples a message: the server takes no more. */
+export function batchOf(flags) {
+  return whole('batch', flags.batch, 1, 65536);
 }
 
 /** A client of this service. */
@@ -61,12 +68,13 @@ export function connect(Service, flags) {
   return new Service(flags.server, credentials, { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1000 });
 }
 
-/** A function that reads the file from its start; "-" is standard input, once. */
-export function rowsOf(file, flags) {
+/** A function that reads the file from its start, by what its labels mean (Labels); "-" is standard input, once. */
+export function rowsOf(file, flags, { labelsRequired }) {
   if (!['text', 'svmlight'].includes(flags.format)) throw new UsageError(`--format ${flags.format}: expected text or svmlight`);
-  const parseLine = flags.format === 'text' ? parseText : svmlightParser(whole('index-base', flags['index-base'], 0));
+  const indexBase = whole('index-base', flags['index-base'], 0, 1);
+  const parser = (labels) => (flags.format === 'text' ? textParser(labels, labelsRequired) : svmlightParser(indexBase, labels, labelsRequired));
   if (file !== '-' && !fs.existsSync(file)) throw new UsageError(`${file}: there is no such file`);
-  return () => readRows(file === '-' ? process.stdin : fs.createReadStream(file), file, parseLine);
+  return (labels) => readRows(file === '-' ? process.stdin : fs.createReadStream(file), file, parser(labels));
 }
 
 export function complain(text) {
@@ -77,10 +85,13 @@ export function reconnecting(error) {
   complain(`the server is away, trying again: ${describe(error)}`);
 }
 
+/** What a learner says besides when it is interrupted. */
+export const GOES_ON = '; what was answered is learned, and the same command goes on from there';
+
 /** Exits with what main() returns, or says what was wrong. */
-export async function run(main) {
+export async function run(main, whenInterrupted = '') {
   process.on('SIGINT', () => {
-    complain('interrupted; what was answered is learned, and the same command goes on from there');
+    complain(`interrupted${whenInterrupted}`);
     process.exit(130);
   });
   try {

@@ -140,7 +140,8 @@ export function curve(canvas, {lines, y}) {
     options: {
       maintainAspectRatio: false,
       parsing: false,
-      interaction: {mode: 'index', intersect: false},
+      // Lines have points of their own.
+      interaction: {mode: 'nearest', axis: 'x', intersect: false},
       scales: {
         x: xAxis('examples', false),
         y: {type: 'linear', beginAtZero: true, title: {display: true, text: y.title}, grid: {},
@@ -152,6 +153,8 @@ export function curve(canvas, {lines, y}) {
           generateLabels: dashedLabels,
         }},
         tooltip: {
+          // Of points that lie above each other the latest.
+          filter: (item, i, items) => !items.slice(i + 1).some((later) => later.datasetIndex === item.datasetIndex),
           callbacks: {
             title: (items) => (items.length === 0 ? '' : items[0].raw.words),
             label: (item) => `${item.dataset.label}: ${y.value(item.raw.y)}`,
@@ -174,10 +177,10 @@ export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, 
   }
   const positive = (point) => !logarithmic || kind === 'time' || point.x > 0;
   series.forEach((points, i) => {
-    // One point is no line: it is shown as such.
+    // One point is no line, nor are several in one place: it is shown as such.
     const known = points.filter((point) => Number.isFinite(point.y) && positive(point));
     chart.data.datasets[i].data = points.filter(positive);
-    chart.data.datasets[i].pointRadius = known.length === 1 ? 4 : 0;
+    chart.data.datasets[i].pointRadius = known.length > 0 && known.every((point) => point.x === known[0].x && point.y === known[0].y) ? 4 : 0;
   });
   chart.update();
   chart.canvas.setAttribute('aria-label', label);

@@ -1,7 +1,9 @@
 // The list of models: a page of it, kept as it is now. Curves come with the first answer; later ones bring the present alone.
 
-import {ask, count, idOf, keepLooking, make, percent, printable, setText, showBadges, showServer} from './page.js';
+import {ask, count, idOf, keepLooking, make, percent, setText, showBadges, showServer} from './page.js';
 import {drop, sparkline} from './curves.js';
+import {printable} from './names.js';
+import {faultlessSince} from './streak.js';
 
 const PAGE_SIZE = 25;
 const FIRST_POINTS = 48;
@@ -49,10 +51,16 @@ function thin(points) {
   return points.length <= MOST_POINTS ? points : points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
 }
 
-function addPoints(row, history) {
-  const news = history.filter((point) => point.windowError !== undefined)
-                   .map((point) => ({x: Number(point.examples), y: point.windowError}))
-                   .filter((point) => row.points.length === 0 || point.x > row.points.at(-1).x);
+// The curve's points, among them the one since which there has been no mistake.
+function pointsOf({history, report}) {
+  const points = history.filter((point) => point.windowError !== undefined).map((point) => ({x: Number(point.examples), y: point.windowError}));
+  const since = faultlessSince(report);
+  if (since !== undefined && points.length > 0) points.push({x: since, y: 0});
+  return points.sort((a, b) => a.x - b.x);
+}
+
+function addPoints(row, model) {
+  const news = pointsOf(model).filter((point) => row.points.length === 0 || point.x > row.points.at(-1).x);
   if (news.length === 0) return;
   row.points = thin(row.points.concat(news));
   row.chart ??= sparkline(row.canvas);
@@ -76,7 +84,7 @@ function showRow(row, entry) {
   setText(row.updates, count(report.updates));
   setText(row.lifetime, percent(report.progressiveError));
   setText(row.latest, percent(report.windowError));
-  addPoints(row, model.history);
+  addPoints(row, model);
   row.whole = entry.inMemory;
   row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: it is not in memory, or judged nothing'
     : `error over the latest 1000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);

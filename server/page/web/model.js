@@ -1,17 +1,29 @@
 // A model's page. The first answer brings its whole curve, later ones what came since.
 
-import {ApiError, NoAnswer, ask, bytes, count, figure, idOf, keepLooking, make, moment, percent, printable, setText, shortCount, showBadges,
+import {ApiError, NoAnswer, ask, bytes, count, figure, idOf, keepLooking, make, moment, percent, setText, shortCount, showBadges,
         showServer} from './page.js';
 import {X_AXES, curve, redraw} from './curves.js';
+import {beginning, exactly, nameElement, printable} from './names.js';
+import {withStreaks} from './streak.js';
 
 const INTERVAL = 1000;
 const FEATURES_INTERVAL = 10000;
 const FEATURES = 20;
 const FEATURES_A_CLASS = 6;
+// Of more classes those that the reader asks for are shown.
+const CLASSES = 12;
 // More than the server holds, so that what was seen live stays until it is thinned.
 const MOST_POINTS = 1500;
 
-const id = decodeURIComponent(location.pathname.split('/').pop());
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const id = decoded(location.pathname.split('/').pop());
 const path = `../api/models/${encodeURIComponent(id)}`;
 const part = (name) => document.getElementById(name);
 
@@ -22,13 +34,15 @@ let points = [];
 let knownRevision = 0;
 let featuresAt = 0;
 let lastAnswer = null;
+// The latest answer that has features.
+let lastFeatures = null;
 let rate = null;
 // Whoever opens the page wants its curves: the model is loaded, if it has to be; and again when the server was away. After that looking
 // on does not keep it in memory.
 let wantsLoading = true;
 
 document.title = `${id} · perceptrond`;
-setText(part('name'), id);
+setText(part('name'), exactly(id));
 part('json').href = path;
 
 // ---- Points ----
@@ -118,7 +132,8 @@ function axis() {
   return {kind: form.get('x'), logarithmic: form.get('log') === 'on'};
 }
 
-const words = (p) => `example ${count(p.examples)}, update ${count(p.revision)}, ${moment(new Date(p.time))}`;
+const words = (p) => `example ${count(p.examples)}, update ${count(p.revision)}` +
+  (Number.isFinite(p.time) ? `, ${moment(new Date(p.time))}` : '');
 
 function isWide(series) {
   const values = series.flat().map((point) => point.y).filter((y) => Number.isFinite(y));
@@ -132,14 +147,21 @@ function boundSeries(bound) {
   return [points[0], present].map((p) => ({p, y: bound}));
 }
 
+// Of a line the points that it goes through; where a point of the model's own has no such figure there is a gap.
+function pointsOf(line, all) {
+  return all.filter((p) => Number.isFinite(p.time) || line.of(p) !== undefined).map((p) => ({p, y: line.of(p)}));
+}
+
 function drawCurves() {
-  if (points.length === 0) return;
+  if (points.length === 0 || lastAnswer === null) return;
   const {kind, logarithmic} = axis();
-  const bound = lastAnswer?.model.report.updateBound;
+  const {report} = lastAnswer.model;
+  // Over updates a streak takes no room, and when it began is not known.
+  const all = kind === 'examples' ? withStreaks(points, report) : points;
   for (const picture of PICTURES) {
     picture.chart ??= curve(picture.canvas, picture);
     const series = picture.lines.map((line) => {
-      const values = line.name === 'certified bound' ? boundSeries(bound) : points.map((p) => ({p, y: line.of(p)}));
+      const values = line.name === 'certified bound' ? boundSeries(report.updateBound) : pointsOf(line, all);
       return values.map(({p, y}) => ({x: p[kind], y: y ?? NaN, words: words(p)}));
     });
     const said = picture.says(points.at(-1));
@@ -238,7 +260,7 @@ function spaceInWords(space) {
 }
 
 function labelsInWords(model) {
-  const names = model.labelNames.map(printable);
+  const names = model.labelNames.map(beginning);
   const classes = model.learner.classes;
   if (classes === undefined) return names.length === 2 ? `−1 ${names[0]}, +1 ${names[1]}` : '−1 and +1';
   const shown = names.slice(0, 12).join(', ') + (names.length > 12 ? `, and ${names.length - 12} more` : '');
@@ -274,7 +296,7 @@ function showSettings(model) {
 // ---- Features ----
 
 function featureName(model, weights, i) {
-  if (weights.names.length > 0) return printable(weights.names[i]);
+  if (weights.names.length > 0) return weights.names[i];
   const index = weights.indices[i];
   const input = model.featureSpace.composition?.inputs[index];
   if (input !== undefined) return input.model.replace(/^models\//, '');
@@ -283,22 +305,35 @@ function featureName(model, weights, i) {
 
 function pushes(model, several, value) {
   if (several) return value > 0 ? 'for' : 'against';
-  return value > 0 ? printable(model.labelNames[1] ?? '+1') : printable(model.labelNames[0] ?? '−1');
+  return value > 0 ? model.labelNames[1] ?? '+1' : model.labelNames[0] ?? '−1';
+}
+
+const nameOf = (list) => (list.className === '' ? `class ${list.classNumber}` : list.className);
+
+// All if they are few; else as many of those with what is sought in their names.
+function chosenClasses(lists) {
+  part('classes').hidden = lists.length <= CLASSES;
+  if (lists.length <= CLASSES) return lists;
+  const sought = part('class-search').value.trim().toLowerCase();
+  const found = lists.filter((list) => nameOf(list).toLowerCase().includes(sought));
+  const shown = found.length > CLASSES ? `The first ${CLASSES} of ${count(found.length)}` : count(found.length);
+  setText(part('classes-note'), `${shown} ${found.length === 1 ? 'class' : 'classes'}${sought === '' ? '' : ` with “${sought}”`}`);
+  return found.slice(0, CLASSES);
 }
 
 function featureTable(model, list, several) {
   const {weights} = list;
   const heaviest = Math.max(...weights.values.map(Math.abs));
-  const className = list.className === '' ? `class ${list.classNumber}` : printable(list.className);
+  const className = nameOf(list);
   const limit = several ? FEATURES_A_CLASS : FEATURES;
   const rows = weights.values.slice(0, limit).map((value, i) => {
     const bar = make('span');
     bar.style.width = `${(100 * Math.abs(value) / heaviest).toFixed(1)}%`;
-    return make('tr', {}, make('td', {dir: 'auto'}, featureName(model, weights, i)),
-                make('td', {className: 'number'}, figure(value)), make('td', {}, pushes(model, several, value)),
+    return make('tr', {}, make('td', {}, nameElement(featureName(model, weights, i))),
+                make('td', {className: 'number'}, figure(value)), make('td', {}, nameElement(pushes(model, several, value))),
                 make('td', {'aria-hidden': 'true'}, make('div', {className: value > 0 ? 'bar' : 'bar minus'}, bar)));
   });
-  const caption = make('caption', {}, `${several ? `${className}: ` : ''}offset ${figure(weights.offset)}`);
+  const caption = make('caption', {}, ...(several ? [nameElement(className), ': '] : []), `offset ${figure(weights.offset)}`);
   const head = make('tr', {}, ...['Feature', 'Weight', several ? 'Speaks' : 'Speaks for', ''].map(
                                   (text, i) => make(text === '' ? 'td' : 'th', text === '' ? {} : {scope: 'col', className: i === 1 ? 'number' : ''}, text)));
   return make('table', {}, caption, make('thead', {}, head), make('tbody', {}, ...rows));
@@ -307,6 +342,7 @@ function featureTable(model, list, several) {
 function showFeatures(answer) {
   const {heaviestFeatures: features, model} = answer;
   if (features === undefined) return;
+  lastFeatures = answer;
   const lists = features.lists.filter((list) => list.weights.values.length > 0);
   let note = features.absent;
   if (note === '' && lists.length === 0) note = 'All weights are zero.';
@@ -315,8 +351,10 @@ function showFeatures(answer) {
       : `Looked through while it learned, from revision ${count(features.firstRevision)} to ${count(features.lastRevision)}.`;
   }
   setText(part('features-note'), note.charAt(0).toUpperCase() + note.slice(1));
-  part('features').replaceChildren(...lists.map((list) => featureTable(model, list, model.learner.classes !== undefined)));
+  part('features').replaceChildren(...chosenClasses(lists).map((list) => featureTable(model, list, model.learner.classes !== undefined)));
 }
+
+part('class-search').addEventListener('input', () => showFeatures(lastFeatures));
 
 // ---- Looking ----
 
@@ -354,7 +392,7 @@ async function look() {
   } catch (error) {
     if (error instanceof NoAnswer) wantsLoading = true;
     if (error instanceof ApiError && error.status === 404) {
-      showTrouble(uid === '' ? `There is no model named “${id}”.` : 'The model was deleted. What stands here is what was last seen.');
+      showTrouble(uid === '' ? `There is no model named “${exactly(id)}”.` : 'The model was deleted. What stands here is what was last seen.');
     }
     throw error;
   }

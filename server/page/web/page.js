@@ -25,11 +25,6 @@ export const bytes = (value) => {
 export const clock = (date) => date.toLocaleTimeString('en-GB');
 export const moment = (date) => date.toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
 
-// Names may hold anything: what would not be seen, or would turn the rest around, is written out.
-export const printable = (text) =>
-  text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g,
-               (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
-
 // An element with text or children; attributes are set as properties where they are such.
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -356,6 +356,39 @@ TEST(CurvesPicture, WhatIsNotKnownIsAGapAndNeverZero) {
   EXPECT_EQ(OfClass(elements, "second-dot").size(), 2U);  // and the legend's
 }
 
+// More examples at the last revision: what they changed is a line straight up or down over it, what
+// they did not is no line.
+TEST(CurvesPicture, WhatCameBehindTheLastUpdateStandsOverIt) {
+  CurvesPicture picture;
+  for (int revision = 1; revision <= 3; ++revision) picture.points.push_back(At(revision));
+  for (CurvePoint& point : picture.points) point.window_error = 0.5;
+  picture.points.push_back(picture.points.back());
+  picture.points.back().examples = 5000;
+  picture.points.back().window_error = 0;
+  std::vector<Polyline> lines;
+  const std::vector<XmlElement> elements = Read(Draw(picture));
+  for (const XmlElement& path : OfClass(elements, "first")) {
+    for (const Polyline& line : Lines(path))
+      if (line.size() > 2) lines.push_back(line);
+  }
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].size(), 3U);
+  EXPECT_EQ(lines[1].size(), 3U);
+  ASSERT_EQ(lines[2].size(), 4U);
+  EXPECT_EQ(lines[2][2].x, lines[2][3].x);
+  EXPECT_LT(lines[2][2].y, lines[2][3].y);
+}
+
+TEST(CurvesPicture, OfAModelWithOneUpdateTheFiguresThatStandAreDots) {
+  CurvesPicture picture;
+  picture.points = {At(1), At(1)};
+  picture.points.back().examples = 5000;
+  const std::vector<XmlElement> elements = Read(Draw(picture));
+  EXPECT_THAT(OfClass(elements, "first"), ::testing::IsEmpty());
+  // Mistakes and norm, with the legend's.
+  EXPECT_EQ(OfClass(elements, "first-dot").size(), 4U);
+}
+
 TEST(CurvesPicture, TheLegendSaysOfWhichDataTheMarginsBoundsAre) {
   CurvesPicture picture;
   picture.points = {At(1), At(2)};

@@ -155,6 +155,66 @@ class ExamplesTest(unittest.TestCase):
         self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 3, "--producer", "rows", "--passes", 4)
         self.assert_same_model(self.model("rows"), self.model("reference"))
 
+    def assert_learns_and_predicts_as_perceptronctl(self, name, train, test, file_format, *create):
+        """A file of several classes' rows, and another; both to a model that is there already. Returns the last line of what was predicted."""
+        flags = ["--format", file_format]
+        by_us = [*flags, *(["--index-base", 1] if file_format == "svmlight" else [])]
+        for model in (name, f"{name}-reference"):
+            self.ctl("create", model, *create)
+        self.ctl("learn", f"{name}-reference", train, *by_us, "--passes", 3)
+        asyncio = "predict" not in PROGRAMS
+        out, _ = self.run_client("learn", name, train, *flags, "--producer", "train", "--passes", 3, *(["--predict", test] if asyncio else []))
+        for part in ("weightsByClass", "revision", "labelNames"):
+            self.assertEqual(self.model(name).get(part), self.model(f"{name}-reference").get(part))
+        if not asyncio:
+            out, _ = self.run_client("predict", name, test, *flags, "--scores")
+            shown = [line.split("\t")[:2] for line in self.ctl("predict", name, test, *by_us).splitlines()]
+            self.assertEqual([[label, float32(score)] for label, score in (line.split("\t") for line in out.splitlines() if "\t" in line)],
+                             [[label, float32(score)] for label, score in shown])
+        said = self.ctl("predict", name, test, *by_us, "--summary").splitlines()
+        expected = [line.partition(";")[0] for line in said if " predicted at revision " in line or line.startswith("wrong: ")]
+        self.assertEqual(out.splitlines()[-len(expected):], expected)
+        return expected[-1]
+
+    def test_classes_with_names_are_learned_and_predicted_by_them(self):
+        rows = [f"{colour}\t{words}\n".encode() for colour, words in (("red", "rose blood"), ("green", "grass tree"), ("blue", "sky sea"), ("red", "rose sea"))]
+        train = self.file("colours.tsv", rows * 3)
+        # The last two are called what they are not, and what the model does not know.
+        test = self.file("more.tsv", [*rows, b"2\tsky\n", b"green\tsky\n", b"pink\tgrass\n", b"no label\n"])
+        wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 3, "--labels", "red,green,blue")
+        self.assertEqual(wrong, "wrong: 1 of 6 (16.67%)")
+
+    def test_classes_that_come_up_by_name_are_learned_and_predicted_by_them(self):
+        rows = [b"red\trose\n", b"green\tgrass\n", b"blue\tsky\n"]
+        train = self.file("colours.tsv", rows * 3)
+        test = self.file("more.tsv", [*rows, b"pink\trose\n", b"red\tsky\n", b"rose\n"])
+        wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 9, "--new-classes", "named")
+        self.assertEqual(wrong, "wrong: 2 of 5 (40.00%)")
+
+    def test_numbered_classes_are_learned_and_predicted_by_their_numbers(self):
+        rows = [b"0 1:1\n", b"1 2:1\n", b"2 3:1\n", b"2 1:0.1 3:0.5\n"]
+        train = self.file("rows.svm", rows * 3)
+        test = self.file("more.svm", [*rows, b"1 3:1\n", b"0 3:1\n", b"3:1\n", b"7 1:1\n"])
+        for name, more in (("all", []), ("new", ["--new-classes", "numbered"])):
+            wrong = self.assert_learns_and_predicts_as_perceptronctl(name, train, test, "svmlight", "--dimension", 3, "--classes", 3, *more)
+            self.assertEqual(wrong, "wrong: 2 of 6 (33.33%)")
+
+    def test_files_without_labels_are_predicted_and_nothing_is_called_wrong(self):
+        rows = [b"+1 1:1\n", b"-1 2:1\n"]
+        said = self.assert_learns_and_predicts_as_perceptronctl("rows", self.file("rows.svm", rows), self.file("plain.svm", [b"1:1\n", b"3 2:1\n"]), "svmlight",
+                                                                "--dimension", 2)
+        self.assertRegex(said, r"^2 predicted at revision \d+$")
+        texts = self.file("plain.tsv", [b"no label here\n", b"none\teither, but a tab\n"])
+        said = self.assert_learns_and_predicts_as_perceptronctl("spam", self.file("train.tsv", TRAIN[:50]), texts, "text", *CREATE)
+        self.assertRegex(said, r"^2 predicted at revision \d+$")
+        self.assertEqual(self.predicted("rows", self.file("empty", [])), "nothing to predict: there are no examples in the file")
+
+    def predicted(self, name, test):
+        """The last line."""
+        asyncio = ["--producer", "again", "--predict", test]
+        out, _ = self.run_client("predict", name, test) if "predict" in PROGRAMS else self.run_client("learn", name, self.file("none", []), *asyncio)
+        return out.splitlines()[-1]
+
     # ---- Where the server is ----
 
     def test_a_server_on_a_unix_socket_is_reached(self):
@@ -225,6 +285,16 @@ class ExamplesTest(unittest.TestCase):
         self.assert_same_model(self.model("spam"), reference)
 
     @only_if("watch" in PROGRAMS)
+    def test_what_learns_nothing_does_not_speak_of_learning_when_it_is_interrupted(self):
+        self.ctl("create", "rows", "--dimension", 1)
+        with Client(self.server, "watch", "rows") as client:
+            client.process.stdout.readline()
+            client.process.send_signal(signal.SIGINT)
+            code, _, error = client.finish()
+        self.assertEqual(code, 130)
+        self.assertRegex(error, r"^watch\S*: interrupted\n$")
+
+    @only_if("watch" in PROGRAMS)
     def test_a_model_is_followed_while_the_server_is_killed_and_started_again(self):
         self.ctl("create", "rows", "--dimension", 1)
         learn = lambda lines: self.ctl("learn", "rows", self.file("rows.svm", lines), "--format", "svmlight", "--index-base", 1)
@@ -254,6 +324,24 @@ class ExamplesTest(unittest.TestCase):
         _, error = self.run_client("learn", "spam", rows, *CREATE, "--producer", "train", expect=1)
         self.assertRegex(error, r"train.tsv:2: no tab: expected a label, a tab and a text\n")
 
+    def test_an_index_that_the_wire_does_not_hold_or_that_occurs_twice_is_named_by_its_line_and_learned_as_no_other(self):
+        for wrong, said in ((b"-1 1:-1 4294967298:3\n", '"4294967298:3" is no feature: expected index:value'), (b"-1 2:1 3:1 2:3\n", "index 1 occurs twice")):
+            rows = self.file("rows.svm", [b"+1 1:1 2:-1\n", wrong])
+            job = ["rows", rows, "--format", "svmlight"]
+            _, error = self.run_client("learn", *job, "--dimension", 5, "--producer", "rows", expect=1)
+            self.assertIn(f"rows.svm:2: {said}", error)
+            self.assertIn(f"rows.svm:2: {said}", self.ctl_error("learn", *job, "--index-base", 1))
+            if "predict" in PROGRAMS:
+                _, error = self.run_client("predict", *job, expect=1)
+                self.assertIn(f"rows.svm:2: {said}", error)
+        # What perceptronctl learned of the first lines.
+        self.assertEqual(self.model("rows")["weights"]["indices"], [0, 1])
+
+    def ctl_error(self, *arguments):
+        done = subprocess.run([PERCEPTRONCTL, "--server", self.server.address, *map(str, arguments)], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
     def test_examples_that_the_server_refuses_are_counted_and_the_others_learned(self):
         rows = self.file("rows.svm", [b"+1 1:1\n", b"-1 3:1\n", b"-1 1:-1\n"])
         _, error = self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 2, "--producer", "rows", expect=3)
@@ -272,6 +360,40 @@ class ExamplesTest(unittest.TestCase):
                 out, error = self.run_client("learn", *wrong, expect=2)
                 self.assertNotEqual(error, "")
                 self.assertNotIn("Traceback", error)
+
+    def assert_wrong_usage(self, verb, *arguments, said):
+        with self.subTest(verb=verb, arguments=arguments):
+            out, error = self.run_client(verb, *arguments, expect=2)
+            self.assertEqual(out, "")
+            # One line of ours, after argparse's own on the usage.
+            self.assertRegex(error.splitlines()[-1], rf"^{verb}\S*: .*{said}")
+            self.assertNotRegex(error, r"Traceback|\n +at ")
+
+    def test_numbers_that_cannot_be_meant_are_wrong_usage_and_none_is_taken_for_another(self):
+        rows = self.file("rows.svm", [b"+1 1:1\n"])
+        job = ["rows", rows, "--format", "svmlight", "--producer", "rows"]
+        wrong = {"dimension": ["0", "-5", "4294967301", "99999999999", ""], "batch": ["65537"], "passes": ["1e300"], "window": ["0"], "index-base": ["2"], "patience": ["nan"]}
+        for flag, texts in wrong.items():
+            for text in texts:
+                self.assert_wrong_usage("learn", *job, f"--{flag}={text}", said=f"--{flag}.*expected")
+        if "watch" in PROGRAMS:
+            for flag, text in (("interval", "nan"), ("interval", "1e300"), ("interval", "0.01"), ("count", "")):
+                self.assert_wrong_usage("watch", "rows", f"--{flag}={text}", said=f"--{flag}.*expected")
+            self.assert_wrong_usage("predict", "rows", rows, "--batch=0", said="--batch.*expected")
+        self.assertFalse(self.is_created("rows"))
+
+    @only_if("watch" in PROGRAMS)
+    def test_the_longest_times_are_taken_as_they_are(self):
+        self.ctl("create", "rows", "--dimension", 1)
+        out, _ = self.run_client("watch", "rows", "--interval", 315576000000, "--patience", 315576000000, "--count", 1)
+        self.assertIn("revision 0: 0 examples", out)
+
+    @only_if(LANGUAGE != "node")  # where the command line's bytes are not to be had
+    def test_words_that_are_not_utf8_are_wrong_usage(self):
+        train = self.file("train.tsv", TRAIN[:1])
+        for arguments in (["\udcff", train, "--producer", "p"], ["m", train, "--producer", "\udcff"], ["m", train, "--producer", "p", "--named", "--labels", "\udcff,b"],
+                          ["m", train, "--producer", "p", "--server", "\udcff"]):
+            self.assert_wrong_usage("learn", *arguments, said="it is not UTF-8")
 
     def test_help_says_what_the_program_does_and_takes(self):
         for verb, command in PROGRAMS.items():

@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,29 @@ class GenericTest(unittest.TestCase):
         details = {detail["@type"].rpartition(".")[2]: detail for detail in answer["results"][0]["errors"][0]["status"]["details"]}
         self.assertEqual(details["ErrorInfo"]["reason"], "WRONG_DIMENSION")
         self.assertEqual(details["BadRequest"]["fieldViolations"][0]["field"], "examples[0].dense.values")
+
+    def test_it_ends_where_no_server_can_be_reached(self):
+        for _ in range(3):
+            runs = [subprocess.Popen([*PYTHON, GENERIC, "--server", "127.0.0.1:1", "list"], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+            for run in runs:
+                try:
+                    _, error = run.communicate(timeout=60)
+                finally:
+                    run.kill()
+                self.assertEqual(run.returncode, 1, error)
+                self.assertRegex(error, "^generic.py: UNAVAILABLE: .*\n$")
+
+    def test_a_call_that_is_interrupted_says_so(self):
+        self.call(f"{MODELS}/CreateModel", {"modelId": "m", "model": {"featureSpace": {"dense": {"dimension": 2}}}})
+        command = [*PYTHON, GENERIC, "--server", self.server.address, "call", f"{LEARNING}/WatchModel", '{"name": "models/m"}']
+        with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+            try:
+                self.assertEqual(json.loads(watching.stdout.readline())["model"]["name"], "models/m")
+                watching.send_signal(signal.SIGINT)
+                _, error = watching.communicate(timeout=60)
+            finally:
+                watching.kill()
+        self.assertEqual((watching.returncode, error), (130, "generic.py: interrupted\n"))
 
     def test_what_goes_wrong_is_named(self):
         error = self.run_generic("call", f"{MODELS}/GetModel", '{"name": "models/none"}', expect=1)

@@ -11,7 +11,9 @@ const load = (name) => import(new URL(name, lib));
 const { Window } = await load('window.mjs');
 const { Backoff, isTransient } = await load('retry.mjs');
 const { batches, pack } = await load('columns.mjs');
-const { parseText, readRows, svmlightParser } = await load('formats.mjs');
+const { readRows, svmlightParser, textParser } = await load('formats.mjs');
+const { Labels } = await load('labels.mjs');
+const { UsageError, seconds, whole } = await load('program.mjs');
 
 const result = (messageNumber, more = {}) =>
   ({ messageNumber, examples: 0, mistakes: 0, updates: 0, duplicates: 0, acknowledgedThrough: -1, errors: [], ...more });
@@ -162,12 +164,23 @@ describe('columns', () => {
     assert.deepEqual(packed.labels.map((label) => packed.labelNames[label]), ['x', 'y', 'x']);
   });
 
+  it('have no index that the wire does not hold', () => {
+    const row = (index) => ({ features: new Map([[index, 1]]), label: 1 });
+    assert.deepEqual(pack([row(2 ** 32 - 1)]).indices, [2 ** 32 - 1]);
+    for (const index of [2 ** 32, 2 ** 32 + 1, -1, 0.5, NaN]) assert.throws(() => pack([row(index)]), RangeError);
+  });
+
   it('hold every row once', async () => {
     const all = [];
     for await (const batch of batches('abcdefg', 3)) all.push(batch.join(''));
     assert.deepEqual(all, ['abc', 'def', 'g']);
   });
 });
+
+/** Those of a model; of several classes if there are settings for those. */
+function labels(labelNames = [], classes = null) {
+  return new Labels({ labelNames, learner: { classes } });
+}
 
 describe('formats', () => {
   const read = async (chunks, parse) => {
@@ -176,20 +189,106 @@ describe('formats', () => {
     return all;
   };
 
+  const text = (lines, required = true) => read([lines], textParser(labels(['ham', 'spam']), required));
+  const svmlight = (lines, required = true, indexBase = 1) => read([lines], svmlightParser(indexBase, labels(), required));
+
   it('take words of ASCII in lower case and bytes beyond, wherever the chunks of a file end', async () => {
     const bytes = Buffer.from("ham\tGo, GO! Ünder\u00a0don't 4u\r\n\nspam\t!");
     for (let cut = 0; cut <= bytes.length; ++cut) {
-      const [first, second] = await read([bytes.subarray(0, cut), bytes.subarray(cut)], parseText);
+      const [first, second] = await read([bytes.subarray(0, cut), bytes.subarray(cut)], textParser(labels(['ham', 'spam']), true));
       assert.deepEqual([...first.features].sort(), [['4u', 1], ["go", 2], ["Ünder\u00a0don't", 1]].sort());
-      assert.deepEqual([first.label, second.label, second.features.size], ['ham', 'spam', 0]);
+      assert.deepEqual([first.label, second.label, second.features.size], [-1, 1, 0]);
     }
   });
 
   it('name what is no row by its line', async () => {
-    for (const [text, said] of [['+1 1:x\n', /"1:x" is no feature/], ['+1 1:1\n\n2 1:1\n', /f:3: label "2" is neither/],
+    for (const [lines, said] of [['+1 1:x\n', /"1:x" is no feature/], ['+1 1:1\n\n2 1:1\n', /f:3: label "2" is neither/],
       ['+1 0:1\n', /--index-base 0/], ['+1 1:0x10\n', /is no feature/], ['+1 1:nan\n', /is no feature/]]) {
-      await assert.rejects(read([text], svmlightParser(1)), said);
+      await assert.rejects(svmlight(lines), said);
     }
-    await assert.rejects(read([Buffer.from([0x68, 0x09, 0xff, 0x0a])], parseText), /f:1: it is not UTF-8/);
+    await assert.rejects(text(Buffer.from('ham\t\xff\n', 'latin1')), /f:1: it is not UTF-8/);
+    await assert.rejects(text('eggs\tgood\n'), /f:1: label "eggs" is none of the model's: "ham", "spam", -1 or \+1$/);
+  });
+
+  it('take the greatest index of the wire, and none beyond for another', async () => {
+    for (const indexBase of [0, 1]) {
+      const packed = pack(await svmlight('+1 000000000001:2 4294967295:1\n', true, indexBase));
+      assert.deepEqual(packed.indices, [1 - indexBase, 4294967295 - indexBase]);
+    }
+    for (const beyond of ['4294967296', '4294967298', '18446744073709551617', '9'.repeat(5000)]) {
+      await assert.rejects(svmlight(`+1 1:1\n+1 ${beyond}:1\n`), new RegExp(`f:2: "${beyond.slice(0, 20)}.*" is no feature: expected index:value`));
+    }
+  });
+
+  it('take values that are finite as float32', async () => {
+    const [row] = await svmlight('+1 1:.5 2:5. 3:1e-400 4:3.4028235e38\n');
+    assert.deepEqual([...row.features.values()], [0.5, 5, 0, 3.4028235e38]);
+    for (const value of ['1e39', '-1e400', '1.2.3', '.', '', '1e', '1_0']) {
+      await assert.rejects(svmlight(`+1 1:${value}\n`), ({ message }) => message.includes(`f:1: "1:${value}" is no feature`), value);
+    }
+  });
+
+  it('refuse an index that occurs twice', async () => {
+    for (const line of ['-1 1:1 3:2 1:5\n', '-1 1:1 3:2 01:1\n']) await assert.rejects(svmlight(`+1 1:1\n${line}`), /f:2: index 0 occurs twice$/);
+  });
+
+  it('take lines without a label where none is required', async () => {
+    const plain = (all) => all.map(({ features, label }) => [Object.fromEntries(features), label]);
+    assert.deepEqual(plain(await text('good\nmore\tgood\n+1\tgood\n', false)), [[{ good: 1 }, undefined], [{ more: 1, good: 1 }, undefined], [{ good: 1 }, 1]]);
+    assert.deepEqual(plain(await svmlight('2:1\n3 2:1\n-1.0 2:1\n-1\n', false)), [[{ 1: 1 }, undefined], [{ 1: 1 }, undefined], [{ 1: 1 }, -1], [{}, -1]]);
+    await assert.rejects(svmlight('1 2:1\n2:1\n'), /f:2: no label before the first feature/);
+    const mixed = pack(await text('good\nham\tgood\n', false));
+    assert.deepEqual([mixed.rowEnds.length, mixed.labels, mixed.labelNames], [2, [], []]);
+  });
+});
+
+describe('labels', () => {
+  const refused = (made, label, said) => assert.throws(() => made.read(label), said, label);
+
+  it('of two go by their names before their numbers', () => {
+    assert.deepEqual(['-1', '+1', '1', '1.0', '-10e-1'].map((label) => labels().read(label)), [-1, 1, 1, 1, -1]);
+    assert.deepEqual(['ham', 'spam', '-1', '+1'].map((label) => labels(['ham', 'spam']).read(label)), [-1, 1, -1, 1]);
+    assert.deepEqual(['1', '2'].map((label) => labels(['1', '2']).read(label)), [-1, 1]);
+    refused(labels(['1', '2']), '-1', /label "-1" is none of the model's: "1", "2"$/);
+    for (const label of ['0', '2', 'one', '', '1 ', 'NaN', 'Infinity', '0x1', '1e400']) refused(labels(), label, { message: `label "${label}" is neither -1 nor +1` });
+  });
+
+  it('of several are classes', () => {
+    const colours = labels(['red', 'green', 'blue'], { maxClasses: 3 });
+    assert.deepEqual(['red', 'green', 'blue', '0', '2.0'].map((label) => colours.read(label)), [0, 1, 2, 0, 2]);
+    assert.deepEqual([0, 1, 2, -1].map((number) => colours.name(number)), ['red', 'green', 'blue', '-']);
+    refused(colours, 'pink', /label "pink" is none of the model's classes: its label names, or 0 to 2$/);
+    const numbered = labels([], { maxClasses: 3 });
+    assert.deepEqual(['0', '1', '2'].map((label) => numbered.name(numbered.read(label))), ['0', '1', '2']);
+    for (const label of ['3', '-1', '1.5', '1e400', 'red']) refused(numbered, label, /is none of the model's classes: 0 to 2$/);
+    refused(labels(['7', '8'], { maxClasses: 2 }), '0', /is none of the model's classes: its label names$/);
+  });
+
+  it('are names where classes come up by name, and have a number once the model knows them', () => {
+    const made = labels(['red'], { maxClasses: 9, newClasses: 'NEW_CLASSES_NAMED' });
+    assert.deepEqual(['red', 'new', '3'].map((label) => made.read(label)), ['red', 'new', '3']);
+    assert.deepEqual(['red', 'new', 4].map((label) => made.number(label)), [0, undefined, 4]);
+    assert.deepEqual([0, 4].map((number) => made.name(number)), ['red', '4']);
+    refused(made, '', /the label is empty/);
+  });
+
+  it('of two without names are answered with their sign', () => {
+    assert.deepEqual([labels(), labels(['ham', 'spam'])].flatMap((made) => [-1, 1].map((number) => made.name(number))), ['-1', '+1', 'ham', 'spam']);
+  });
+});
+
+describe('numbers of flags', () => {
+  it('are whole and within their bounds', () => {
+    const dimension = (text) => whole('dimension', text, 1, 2 ** 32 - 1);
+    assert.deepEqual(['1', '4294967295'].map(dimension), [1, 4294967295]);
+    for (const text of ['0', '-5', '4294967296', '4294967301', '18446744073709551621', '9'.repeat(5000), '1.5', 'NaN', 'x', '']) {
+      assert.throws(() => dimension(text), UsageError, text);
+    }
+  });
+
+  it('are seconds that a Duration holds', () => {
+    const interval = (text) => seconds('interval', text, 0.05);
+    assert.deepEqual(['0.05', '315576000000'].map(interval), [0.05, 315576000000]);
+    for (const text of ['0.04', '-1', '315576000001', '1e300', 'NaN', 'Infinity', 'x', '']) assert.throws(() => interval(text), UsageError, text);
   });
 });

@@ -3,7 +3,11 @@
     PYTHONPATH=client/python:STUBS python3 python_parts_test.py
 """
 
+import argparse
 import io
+import os
+import subprocess
+import sys
 import unittest
 from unittest import mock
 
@@ -11,11 +15,13 @@ import grpc
 
 import columns
 import errors
+import flag_types
 import formats
 import retry
 from formats import Row
 from google.rpc import error_details_pb2, status_pb2
-from perceptron.v1 import learning_service_pb2
+from labels import Labels
+from perceptron.v1 import learning_service_pb2, model_pb2
 from window import ProtocolError, Window
 
 Opened = learning_service_pb2.StreamOpened
@@ -198,17 +204,150 @@ class FormatsTest(unittest.TestCase):
         file.name = "f"
         return list(formats.read_rows(file, parse))
 
+    def text(self, lines, required=True):
+        return self.read(lines, formats.text_parser(labels("ham", "spam"), required))
+
+    def svmlight(self, lines, required=True, index_base=1):
+        return self.read(lines, formats.svmlight_parser(index_base, labels(), required))
+
     def test_words_are_ascii_in_lower_case_and_bytes_beyond(self):
-        (row,) = self.read("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode(), formats.parse_text)
-        self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, "ham"))
+        (row,) = self.text("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode())
+        self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, -1))
 
     def test_what_is_no_row_is_named_by_its_line(self):
         for text, said in ((b"+1 1:x\n", '"1:x" is no feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
                            (b"+1 1:0x10\n", "is no feature"), (b"+1 1:nan\n", "is no feature")):
             with self.subTest(text=text), self.assertRaisesRegex(formats.BadLine, said):
-                self.read(text, formats.svmlight_parser(1))
+                self.svmlight(text)
         with self.assertRaisesRegex(formats.BadLine, "f:1: .*utf-8"):
-            self.read(b"ham\t\xff\n", formats.parse_text)
+            self.text(b"ham\t\xff\n")
+        with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is none of the model\'s: "ham", "spam", -1 or \\+1$'):
+            self.text(b"eggs\tgood\n")
+
+    def test_the_greatest_index_is_that_of_the_wire_and_none_beyond_is_taken_for_another(self):
+        for index_base in (0, 1):
+            (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
+            self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
+        for beyond in ("4294967296", "4294967298", "18446744073709551617", "9" * 5000):
+            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(formats.BadLine, f'^f:2: "{beyond[:20]}.*" is no feature: expected index:value'):
+                self.svmlight(f"+1 1:1\n+1 {beyond}:1\n".encode())
+
+    def test_a_value_is_a_finite_float32(self):
+        (row,) = self.svmlight(b"+1 1:.5 2:5. 3:-1e-400 4:3.4028235e38\n")
+        self.assertEqual(list(row.features.values()), [0.5, 5, 0, 3.4028235e38])
+        for value in ("1e39", "-1e400", "1.2.3", ".", "", "1e", "1_0"):
+            with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is no feature'):
+                self.svmlight(f"+1 1:{value}\n".encode())
+
+    def test_an_index_that_occurs_twice_is_refused(self):
+        for line in (b"-1 1:1 3:2 1:5\n", b"-1 1:1 3:2 01:1\n"):
+            with self.assertRaisesRegex(formats.BadLine, "^f:2: index 0 occurs twice$"):
+                self.svmlight(b"+1 1:1\n" + line)
+
+    def test_a_line_without_a_label_is_a_row_where_none_is_required(self):
+        self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, None), Row({"more": 1, "good": 1}, None), Row({"good": 1}, 1)])
+        self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, None), Row({1: 1}, None), Row({1: 1}, -1), Row({}, -1)])
+        with self.assertRaisesRegex(formats.BadLine, "f:2: no label before the first feature"):
+            self.svmlight(b"1 2:1\n2:1\n")
+        mixed = columns.pack(self.text(b"good\nham\tgood\n", required=False))
+        self.assertEqual((len(mixed.row_ends), len(mixed.labels)), (2, 0))
+
+
+def labels(*names, **classes):
+    """Those of a model; of several classes if there are settings for those."""
+    model = model_pb2.Model(label_names=names)
+    if classes:
+        model.learner.classes.CopyFrom(model_pb2.Classes(**classes))
+    return Labels(model)
+
+
+class LabelsTest(unittest.TestCase):
+    def assert_refused(self, made, text, said):
+        with self.assertRaisesRegex(ValueError, said):
+            made.read(text)
+
+    def test_of_two_a_name_goes_before_a_number(self):
+        self.assertEqual([labels().read(text) for text in ("-1", "+1", "1", "1.0", "-10e-1")], [-1, 1, 1, 1, -1])
+        self.assertEqual([labels("ham", "spam").read(text) for text in ("ham", "spam", "-1", "+1")], [-1, 1, -1, 1])
+        self.assertEqual([labels("1", "2").read(text) for text in ("1", "2")], [-1, 1])
+        self.assert_refused(labels("1", "2"), "-1", 'label "-1" is none of the model\'s: "1", "2"$')
+        for text in ("0", "2", "one", "", "1 ", "nan", "inf", "1e400"):
+            self.assert_refused(labels(), text, f'^label "{text}" is neither -1 nor \\+1$')
+
+    def test_of_several_a_label_is_a_class(self):
+        colours = labels("red", "green", "blue", max_classes=3)
+        self.assertEqual([colours.read(text) for text in ("red", "green", "blue", "0", "2.0")], [0, 1, 2, 0, 2])
+        self.assertEqual([colours.name(number) for number in (0, 1, 2, -1)], ["red", "green", "blue", "-"])
+        self.assert_refused(colours, "pink", 'label "pink" is none of the model\'s classes: its label names, or 0 to 2$')
+        numbered = labels(max_classes=3)
+        self.assertEqual(([numbered.read(text) for text in ("0", "1", "2")], [numbered.name(number) for number in (0, 1, 2)]), ([0, 1, 2], ["0", "1", "2"]))
+        for text in ("3", "-1", "1.5", "1e400", "red"):
+            self.assert_refused(numbered, text, "is none of the model's classes: 0 to 2$")
+        self.assert_refused(labels("7", "8", max_classes=2), "0", "is none of the model's classes: its label names$")
+
+    def test_where_classes_come_up_by_name_a_label_is_one_and_has_a_number_once_the_model_knows_it(self):
+        made = labels("red", max_classes=9, new_classes=model_pb2.Classes.NEW_CLASSES_NAMED)
+        self.assertEqual([made.read(text) for text in ("red", "new", "3")], ["red", "new", "3"])
+        self.assertEqual([made.number(label) for label in ("red", "new", 4)], [0, None, 4])
+        self.assertEqual([made.name(number) for number in (0, 4)], ["red", "4"])
+        self.assert_refused(made, "", "the label is empty")
+
+    def test_of_two_an_answer_without_a_name_has_its_sign(self):
+        self.assertEqual([made.name(number) for made in (labels(), labels("ham", "spam")) for number in (-1, 1)], ["-1", "+1", "ham", "spam"])
+
+
+class FlagTypesTest(unittest.TestCase):
+    def assert_refused(self, kind, *texts):
+        for text in texts:
+            with self.subTest(text=text[:20]), self.assertRaisesRegex(argparse.ArgumentTypeError, "expected"):
+                kind(text)
+
+    def test_a_whole_number_is_within_its_bounds(self):
+        dimension = flag_types.whole(1, flag_types.MOST_UINT32)
+        self.assertEqual([dimension(text) for text in ("1", "4294967295")], [1, 4294967295])
+        self.assert_refused(dimension, "0", "-5", "4294967296", "4294967301", "18446744073709551621", "9" * 5000, "1.5", "1e3", "nan", "x", "")
+
+    def test_seconds_are_what_a_duration_holds(self):
+        interval = flag_types.seconds(0.05)
+        self.assertEqual([interval(text) for text in ("0.05", "315576000000")], [0.05, 315576000000])
+        self.assert_refused(interval, "0.04", "-1", "315576000001", "1e300", "nan", "inf", "-inf", "x", "")
+
+
+class LeaveTest(unittest.TestCase):
+    # A thread holds a lock for good, as gRPC's do for a moment; what wants it, as a channel does, is collected at the end only.
+    LOCKED = """
+import threading, connection
+
+def hold(lock, held):
+    lock.acquire()
+    held.set()
+    threading.Event().wait()
+
+class Channel:
+    def __init__(self):
+        self.itself, self.lock, held = self, threading.Lock(), threading.Event()
+        threading.Thread(target=hold, args=(self.lock, held), daemon=True).start()
+        held.wait()
+
+    def __del__(self):
+        self.lock.acquire()
+
+Channel()
+print("said")
+"""
+
+    def test_a_program_ends_though_a_thread_holds_what_the_end_would_wait_for(self):
+        done = subprocess.run([sys.executable, "-B", "-c", self.LOCKED + "connection.leave(3)"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "said\n", ""))
+
+    def test_nobody_reading_is_no_traceback(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        with open(writer, "wb") as nobody:
+            done = subprocess.run([sys.executable, "-B", "-c", "import connection; print('x'); connection.leave(0)"], env=buffered, stdout=nobody,
+                                  stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (1, b""))
 
 
 class ErrorsTest(unittest.TestCase):

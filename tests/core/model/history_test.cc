@@ -94,11 +94,45 @@ TEST(Curves, EndWithThePresentState) {
   const Report report = lone.model->MakeReport();
   // The floor came with a pass that changed nothing, after the last update.
   ASSERT_TRUE(report.margin_floor.has_value());
-  EXPECT_EQ(curves.points.size(), lone.model->revision());
+  EXPECT_EQ(curves.points.size(), lone.model->revision() + 1);
   EXPECT_EQ(curves.points.back().revision, lone.model->revision());
   EXPECT_EQ(curves.points.back().examples, 9U);
   EXPECT_EQ(curves.points.back().margin_floor, report.margin_floor);
   EXPECT_EQ(curves.report.counters.examples, 9U);
+}
+
+// Else a curve would climb to where it has long been.
+TEST(Curves, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
+  LoneModel lone(testing::DenseSettings("m", 2));
+  lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).batch());
+  const HistoryPoint updated = lone.model->MakeCurves().points.back();
+  const uint64_t revision = lone.model->revision();
+  ASSERT_GT(revision, 0U);
+  Columns right;
+  for (int i = 0; i < 2000; ++i) right.AddDense({2, 0}, 1);
+  lone.Learn(right.batch());
+  ASSERT_EQ(lone.model->revision(), revision);
+  const Curves curves = lone.model->MakeCurves();
+  ASSERT_EQ(curves.points.size(), revision + 1);
+  const HistoryPoint& own = curves.points[revision - 1];
+  const HistoryPoint& present = curves.points[revision];
+  EXPECT_EQ(own.revision, present.revision);
+  EXPECT_EQ(own.examples, present.examples - curves.report.counters.streak);
+  EXPECT_EQ(own.mistakes, present.mistakes);
+  EXPECT_EQ(own.weight_norm, present.weight_norm);
+  EXPECT_EQ(own.weight_norm, updated.weight_norm);
+  EXPECT_GT(own.window_error, 0);
+  EXPECT_EQ(present.window_error, 0);
+  EXPECT_EQ(present.examples, 2002U);
+}
+
+TEST(Curves, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
+  LoneModel lone(testing::DenseSettings("m", 2));
+  lone.Learn(Columns().AddDense({1, 0}, 1).batch());
+  const Curves curves = lone.model->MakeCurves();
+  ASSERT_EQ(curves.points.size(), 1U);
+  EXPECT_EQ(curves.points[0].revision, 1U);
+  EXPECT_EQ(curves.points[0].examples, 1U);
 }
 
 TEST(Curves, FiguresThatDoNotApplyAreAbsentAndNotZero) {

@@ -1,6 +1,8 @@
 // The store: names, etags, deletion, the memory budget, and its end.
+#include <atomic>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/support/recording_journal.h"
 #include "tests/support/textbook.h"
@@ -52,6 +54,45 @@ TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
     EXPECT_EQ(ReasonOf(status), "MODEL_EXISTS");
   }
   EXPECT_EQ(store_->Count().value(), 1U);
+}
+
+// Standings of one model are damaged for as long as it says so.
+class DamagedJournal final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) override {
+    if (model_id == damaged_id) return absl::DataLossError("block checksum mismatch");
+    return JournalDecorator::LoadStanding(model_id);
+  }
+  std::atomic<uint64_t> damaged_id = 0;
+};
+
+// Who is on call has the alert, which names no model, and the log.
+TEST_F(StoreTest, ADamagedModelIsNamedInTheErrorAndToldOfOnceUntilItCanBeLoaded) {
+  Create("a");
+  Create("b");
+  std::vector<std::string> told;
+  Store::Options options;
+  options.on_damage = [&told](const std::string& name, const absl::Status& why) {
+    told.push_back(absl::StrCat(name, ": ", why.message()));
+  };
+  auto damaged = std::make_unique<DamagedJournal>(journal_);
+  DamagedJournal& journal = *damaged;
+  store_ = std::make_unique<Store>(std::move(damaged), options);
+  journal.damaged_id = journal_->Find("a")->id();
+  const std::string message = "model \"a\" is damaged: block checksum mismatch";
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status status = store_->Acquire("a").status();
+    EXPECT_TRUE(absl::IsDataLoss(status));
+    EXPECT_EQ(ReasonOf(status), "JOURNAL_CORRUPT");
+    EXPECT_EQ(status.message(), message);
+  }
+  EXPECT_OK(store_->Acquire("b").status());
+  EXPECT_TRUE(absl::IsNotFound(store_->Acquire("c").status()));
+  EXPECT_EQ(told, std::vector<std::string>({"a: " + message}));
+  journal.damaged_id = 0;
+  EXPECT_OK(store_->Acquire("a").status());
+  EXPECT_EQ(told.size(), 1U);
 }
 
 TEST_F(StoreTest, OnlyValidatesWhenAsked) {

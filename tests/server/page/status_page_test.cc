@@ -118,9 +118,14 @@ TEST_F(StatusPageTest, EveryPathIsOfTheRightKindAndTellsBrowsersToTrustNothingEl
   } cases[] = {{"/", 200, "text/html; charset=utf-8"},
                {"/models/m", 200, "text/html; charset=utf-8"},
                {"/models/none", 404, "text/html; charset=utf-8"},
-               {"/models/", 200, "text/html; charset=utf-8"},
+               {"/models/", 400, "text/plain; charset=utf-8"},
+               {"/models/-", 400, "text/plain; charset=utf-8"},
+               {"/models/100%", 400, "text/plain; charset=utf-8"},
+               {"/models/\xE0\xA4%A", 400, "text/plain; charset=utf-8"},
                {"/assets/page.css", 200, "text/css; charset=utf-8"},
                {"/assets/list.js", 200, "text/javascript; charset=utf-8"},
+               {"/assets/names.js", 200, "text/javascript; charset=utf-8"},
+               {"/assets/streak.js", 200, "text/javascript; charset=utf-8"},
                {"/assets/chart.js", 200, "text/javascript; charset=utf-8"},
                {"/assets/icon.svg", 200, "image/svg+xml"},
                {"/assets/chart.js-licence.txt", 200, "text/plain; charset=utf-8"},
@@ -244,7 +249,16 @@ TEST_F(StatusPageTest, PagesHoldEveryModelOnceAndASearchThoseThatItIsOf) {
   EXPECT_THAT(Names(List({{"search", "models/"}})), IsEmpty());
   EXPECT_EQ(List({{"page_size", "100000"}}).models_size(), 50);
   EXPECT_EQ(List({{"page_size", "0"}}).models_size(), 1);
-  EXPECT_EQ(List({{"page_size", "many"}}).models_size(), 25);
+  for (const char* none : {"many", "", "-", "7.5", "0x10"})
+    EXPECT_EQ(List({{"page_size", none}}).models_size(), 25) << none;
+}
+
+TEST_F(StatusPageTest, ANumberOutOfItsRangeIsTheNearestInIt) {
+  for (int i = 0; i < 120; ++i) Create(DenseSettings(absl::StrCat("models/m", i), 2));
+  for (const char* below : {"0", "-1", "-99999999999999999999"})
+    EXPECT_EQ(List({{"page_size", below}}).models_size(), 1) << below;
+  for (const char* above : {"101", "18446744073709551615", "99999999999999999999"})
+    EXPECT_EQ(List({{"page_size", above}}).models_size(), 100) << above;
 }
 
 TEST_F(StatusPageTest, AnotherListsTokenIsRefusedWithWords) {
@@ -284,8 +298,9 @@ TEST_F(StatusPageTest, ACurveIsToldFromWhereItIsKnownAndAlwaysToThePresent) {
   LearnNoise("models/m", 100);
   const page::ModelDetail whole = Detail("m");
   const int64_t last = whole.model().revision();
+  const int present = whole.model().report().streak() > 0 ? 1 : 0;
   const page::ModelDetail rest = Detail("m", {{"after_revision", absl::StrCat(last - 5)}});
-  ASSERT_EQ(rest.model().history_size(), 5);
+  ASSERT_EQ(rest.model().history_size(), 5 + present);
   EXPECT_EQ(rest.model().history(0).revision(), last - 4);
   for (const int64_t known : {last, last + 100}) {
     const page::ModelDetail present = Detail("m", {{"after_revision", absl::StrCat(known)}});
@@ -293,6 +308,33 @@ TEST_F(StatusPageTest, ACurveIsToldFromWhereItIsKnownAndAlwaysToThePresent) {
     EXPECT_EQ(present.model().history(0).revision(), last);
     EXPECT_EQ(present.model().history(0).examples(), 100U);
   }
+}
+
+// The page draws from the one to the other; and nothing is told twice.
+TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThePresentBehindIt) {
+  Create(DenseSettings("models/m", 2));
+  LearnNoise("models/m", 50);
+  const int64_t last = Detail("m").model().revision();
+  for (int i = 0; Detail("m").model().report().streak() < 20; ++i) {
+    ASSERT_LT(i, 1000);
+    ASSERT_OK(
+        testing::Send(*store_, "models/m", "p", Columns().AddDense({1, 1}, 1).batch()).status);
+  }
+  const v1::Model now = Detail("m").model();
+  ASSERT_GE(now.history_size(), 2);
+  const v1::HistoryPoint& present = now.history(now.history_size() - 1);
+  const v1::HistoryPoint& updated = now.history(now.history_size() - 2);
+  EXPECT_GE(now.revision(), last);
+  EXPECT_EQ(updated.revision(), now.revision());
+  EXPECT_EQ(present.revision(), now.revision());
+  EXPECT_EQ(present.examples() - updated.examples(), now.report().streak());
+  EXPECT_EQ(updated.weight_norm(), present.weight_norm());
+  const page::ModelDetail rest =
+      Detail("m", {{"after_revision", absl::StrCat(now.revision() - 1)}});
+  EXPECT_EQ(rest.model().history_size(), 2);
+  const page::ModelDetail known = Detail("m", {{"after_revision", absl::StrCat(now.revision())}});
+  ASSERT_EQ(known.model().history_size(), 1);
+  EXPECT_EQ(known.model().history(0).examples(), present.examples());
 }
 
 TEST_F(StatusPageTest, CurvesOfAListAreThinnedFromTheFirstPointToThePresent) {
@@ -306,7 +348,7 @@ TEST_F(StatusPageTest, CurvesOfAListAreThinnedFromTheFirstPointToThePresent) {
     ASSERT_EQ(history.size(), points);
     EXPECT_EQ(history[points - 1].revision(), whole.model().revision());
     EXPECT_TRUE(points == 1 || history[0].revision() == whole.model().history(0).revision());
-    for (int i = 1; i < points; ++i) EXPECT_GT(history[i].revision(), history[i - 1].revision());
+    for (int i = 1; i < points; ++i) EXPECT_GT(history[i].examples(), history[i - 1].examples());
   }
   EXPECT_EQ(List({{"points", "0"}}).models(0).model().history_size(), 0);
   EXPECT_EQ(List({{"points", "1000"}}).models(0).model().history_size(), 64);
