@@ -31,8 +31,10 @@ namespace {
 // NAME_SERVICE_HOST, NAME_SERVICE_PORT[_PORTNAME]; and as links have it, with the service's URL or
 // a part of it: NAME_PORT, NAME_PORT_7600_TCP, NAME_PORT_7600_TCP_ADDR, ..._PORT and ..._PROTO.
 bool IsOfAService(absl::string_view name, absl::string_view value) {
-  if (absl::EndsWith(name, "_SERVICE_HOST") || absl::StrContains(name, "_SERVICE_PORT"))
+  if (absl::EndsWith(name, "_SERVICE_HOST") || absl::EndsWith(name, "_SERVICE_PORT") ||
+      absl::StrContains(name, "_SERVICE_PORT_")) {
     return true;
+  }
   if (!absl::StrContains(name, "_PORT")) return false;
   for (const absl::string_view protocol : {"tcp", "udp", "sctp"}) {
     const std::string part = absl::StrCat("_", absl::AsciiStrToUpper(protocol), "_");

@@ -58,9 +58,8 @@ void AddHealth(CLI::App* app, const Globals* globals, Action* action) {
                    "One service, as perceptron.v1.LearningService (default: the whole server)")
       ->check(Utf8());
   command->footer(
-      "Exits with 0 only if it is. Without --server and PERCEPTROND_SERVER it asks the first "
-      "address\n"
-      "of PERCEPTROND_ADDRESS, the server's own setting, if that is set. Example:\n"
+      "Exits with 0 only if it is. Without --server and PERCEPTROND_SERVER it asks the first\n"
+      "address of PERCEPTROND_ADDRESS, the server's own setting, if that is set. Example:\n"
       "  perceptronctl health --server db1:7600");
   const CLI::Option* const server = app->get_option("--server");
   command->callback([=] {
