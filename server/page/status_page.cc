@@ -101,8 +101,7 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
 
 StatusPage::StatusPage(Store& store, std::function<bool()> draining, bool loopback)
     : loopback_(loopback), models_(store, std::move(draining)) {
-  for (const EmbeddedFile& file : EmbeddedFiles())
-    files_.emplace(file.name, file);
+  for (const EmbeddedFile& file : EmbeddedFiles()) files_.emplace(file.name, file);
 }
 
 HttpAnswer StatusPage::Answer(const HttpRequest& request) {
@@ -138,8 +137,7 @@ HttpAnswer StatusPage::Get(const HttpRequest& request) {
 
 HttpAnswer StatusPage::Page(const HttpRequest& request, const std::string& file, int status) const {
   const EmbeddedFile& content = files_.find(file)->second;
-  if (status != 200)
-    return AnswerFresh(request, status, TypeOf(file), std::string(content.plain));
+  if (status != 200) return AnswerFresh(request, status, TypeOf(file), std::string(content.plain));
   return AnswerStatic(request, content);
 }
 
