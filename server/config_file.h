@@ -16,6 +16,11 @@ std::string EnvironmentName(const std::string& flag);
 // Its value; null if it is not set or empty.
 const char* Environment(const std::string& flag);
 
+// The variables that are set, begin with PERCEPTROND_ and are none of these; not those that are
+// another's: perceptronctl's, and what Kubernetes tells every container of a Service that is called
+// perceptrond or perceptrond-NAME. In the order of their names.
+std::vector<std::string> UnknownVariables(const std::set<std::string>& known);
+
 // CLI11 would let the file win over the environment, ignore keys it does not know, and take the
 // first of two values.
 class ConfigFile final : public CLI::ConfigBase {

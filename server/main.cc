@@ -26,6 +26,11 @@ int main(int argc, char** argv) {
   }
   const perceptrond::Options& options = parsed.options;
   perceptrond::InitLogging(options.log_level, options.log_format);
+  for (const std::string& name : parsed.unknown_variables) {
+    Log(LogLevel::kWarning,
+        "an environment variable is no setting and does nothing; see perceptrond --help",
+        {{"variable", name}});
+  }
 
   // Debian builds Abseil with its check for lock cycles, a global graph that every lock of ours and
   // of gRPC's enters. ThreadSanitizer looks for them in the tests.

@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -50,6 +52,23 @@ ParseResult Exit(int code, std::string out, const std::string& err = "") {
   return result;
 }
 
+std::vector<std::string> UnknownSettings(Options& options) {
+  std::set<std::string> known = {EnvironmentName("config")};
+  for (const Flag& flag : MakeFlags(&options)) known.insert(EnvironmentName(flag.name));
+  return UnknownVariables(known);
+}
+
+ParseResult Printed(ParseResult result) {
+  result.exit_code = 0;
+  result.out = ConfigText(result.options);
+  for (const std::string& name : result.unknown_variables) {
+    absl::StrAppend(&result.err, "perceptrond: the environment variable ",
+                    absl::Utf8SafeCEscape(name),
+                    " is no setting and does nothing; perceptrond --help lists those there are\n");
+  }
+  return result;
+}
+
 }  // namespace
 
 ParseResult ParseOptions(const std::vector<std::string>& args) {
@@ -75,8 +94,8 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   if (const std::string wrong = CheckTogether(result.options); !wrong.empty()) {
     return Exit(2, "", wrong);
   }
-  if (line.print_config()) return Exit(0, ConfigText(result.options));
-  return result;
+  result.unknown_variables = UnknownSettings(result.options);
+  return line.print_config() ? Printed(std::move(result)) : result;
 }
 
 std::string ConfigText(const Options& options) {

@@ -51,6 +51,10 @@ struct ParseResult {
   std::optional<int> exit_code;
   std::string out;
   std::string err;
+  // Variables of the environment that look like settings and are none: misspelt, or of another
+  // version. No error, since others may name variables likewise; to be told. --print-config tells
+  // them in `err`.
+  std::vector<std::string> unknown_variables;
 };
 
 // Parses the arguments (without the program's name) and the environment variables

@@ -1,6 +1,13 @@
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/ctl/command.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
@@ -22,6 +29,18 @@ const char* Name(Health health) {
   return "UNKNOWN";
 }
 
+// Where a server with this environment serves, as in a container that both are in: the first of its
+// addresses, of every one by the loopback. Nothing if the environment does not say.
+std::optional<std::string> AddressOfServerHere() {
+  const char* const variable = std::getenv("PERCEPTROND_ADDRESS");
+  if (variable == nullptr || *variable == '\0') return std::nullopt;
+  const std::vector<absl::string_view> all = absl::StrSplit(variable, ',');
+  absl::string_view address = absl::StripAsciiWhitespace(all.front());
+  if (absl::ConsumePrefix(&address, "0.0.0.0:")) return absl::StrCat("127.0.0.1:", address);
+  if (absl::ConsumePrefix(&address, "[::]:")) return absl::StrCat("[::1]:", address);
+  return std::string(address);
+}
+
 int Run(const Globals& globals, const std::string& service) {
   const absl::StatusOr<Health> health = globals.Connect().CheckHealth(service);
   if (!health.ok()) return PrintError("health", health.status());
@@ -38,8 +57,18 @@ void AddHealth(CLI::App* app, const Globals* globals, Action* action) {
       ->add_option("--service", *service,
                    "One service, as perceptron.v1.LearningService (default: the whole server)")
       ->check(Utf8());
-  command->footer("Exits with 0 only if it is. Example:\n  perceptronctl health --server db1:7600");
-  command->callback([=] { *action = [=] { return Run(*globals, *service); }; });
+  command->footer(
+      "Exits with 0 only if it is. Without --server and PERCEPTROND_SERVER it asks the first\n"
+      "address of PERCEPTROND_ADDRESS, the server's own setting, if that is set. Example:\n"
+      "  perceptronctl health --server db1:7600");
+  const CLI::Option* const server = app->get_option("--server");
+  command->callback([=] {
+    *action = [=] {
+      Globals asked = *globals;
+      if (server->count() == 0) asked.server = AddressOfServerHere().value_or(asked.server);
+      return Run(asked, *service);
+    };
+  });
 }
 
 }  // namespace perceptrond::client

@@ -88,7 +88,10 @@ class ServerDescriptors:
     def _ask(self, **question: str):
         (answer,) = self._ask_stream(iter([self._request(**question)]), timeout=30)
         if answer.HasField("error_response"):
-            raise NotDescribed(f"{answer.error_response.error_message} ({', '.join(question.values())})")
+            (what,) = question.values()
+            if what in self.services():
+                raise NotDescribed(f"the server lists {what} and does not describe it, so that it cannot be called without its proto file")
+            raise NotDescribed(f"{answer.error_response.error_message} ({what})")
         return answer
 
     def _fetch(self, **question: str) -> None:

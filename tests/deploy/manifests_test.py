@@ -148,6 +148,19 @@ class ComposeTest(unittest.TestCase):
                 else:
                     self.assertIn(source, compose()["volumes"], name)
 
+    def test_what_the_documents_say_to_ask_is_published(self):
+        """On the loopback, under the number that it has in the container, by compose and by what docker is told to run."""
+        ports = [image_environment()[name].rsplit(":", 1)[1] for name in ("PERCEPTROND_ADDRESS", "PERCEPTROND_METRICS_ADDRESS")]
+        published = [f"127.0.0.1:{port}:{port}" for port in ports]
+        self.assertEqual(compose()["services"]["perceptrond"]["ports"], published)
+        (run,) = re.findall(r"`docker run ([^`]*)`", (ROOT / "docs/operate.md").read_text())
+        self.assertEqual(re.findall(r"-p (\S+)", run), published)
+        reached = {port.split(":")[1] for service in compose()["services"].values() for port in service["ports"]}
+        for document in ("README.md", "docs/operate.md", "docs/runbook.md"):
+            asked = set(re.findall(r"http://127\.0\.0\.1:(\d+)", (ROOT / document).read_text()))
+            self.assertIn(ports[1], asked, document)
+            self.assertLessEqual(asked, reached, document)
+
     def test_nothing_is_served_to_other_machines(self):
         for name, service in compose()["services"].items():
             for port in service["ports"]:

@@ -149,6 +149,26 @@ class OperateTest(unittest.TestCase):
         self.assertEqual(self.state(restored), before)
         self.assertNotIn("other", self.ctl(restored, "list"))
 
+    def test_what_is_said_of_upgrades_names_what_the_new_server_does_not_know(self):
+        (tools := self.directory / "programs").mkdir()
+        (tools / "perceptrond").symlink_to(pathlib.Path(sys.argv[1]).resolve())
+        variables = self.directory / "variables"
+        (line,) = re.findall(r"`(\(set -a;[^`]*\))`", DOCUMENT)
+
+        def said(text):
+            variables.write_text(text)
+            return subprocess.run(["sh", "-c", line.replace("/etc/default/perceptrond", str(variables))], capture_output=True, text=True,
+                                  env={"PATH": f"{tools}:{os.environ['PATH']}"})
+
+        known = said('PERCEPTROND_MEMORY_BUDGET="2GiB"\n')
+        self.assertEqual((known.returncode, known.stderr), (0, ""))
+        self.assertIn('\nmemory-budget = "2GiB"\n', known.stdout)
+        unknown = said('PERCEPTROND_MEMORY_BUDGE="2GiB"\nPERCEPTROND_SERVICE_HOST=10.0.0.1\n')
+        self.assertEqual(unknown.returncode, 0)
+        self.assertRegex(unknown.stderr, r"^.*\bPERCEPTROND_MEMORY_BUDGE\b.*\n$")
+        out_of_range = said('PERCEPTROND_MEMORY_BUDGET="2B"\n')
+        self.assertEqual(out_of_range.returncode, 2)
+
     def test_series_are_as_many_as_is_said(self):
         """Of a server that was asked nothing, and of a model more."""
         server, fewest, most = map(int, re.search(r"about (\d+) series.*?each model that learns (\d+) to (\d+)", DOCUMENT, re.DOTALL).groups())

@@ -66,6 +66,22 @@ TEST_F(ConfigTest, PrintedSettingsAreAConfigFileThatGivesTheSameSettings) {
   EXPECT_EQ(again.out, printed.out);
 }
 
+TEST_F(ConfigTest, AVariableThatIsNoSettingIsNamedOnTheLogAndTheServerStarts) {
+  const Environment environment("PERCEPTROND_MEMORY_BUDGE", "4GiB");
+  // It gets as far as its address, which is taken.
+  ServerProcess first(dir_.path() + "/data");
+  const CommandResult second =
+      RunServer("--journal memory --metrics-address off --address " + first.address());
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(
+      second.out,
+      ::testing::ContainsRegex(
+          " warning an environment variable is no setting .*variable=PERCEPTROND_MEMORY_BUDGE"));
+  const CommandResult printed = RunServer("--print-config");
+  EXPECT_EQ(printed.exit_code, 0);
+  EXPECT_THAT(printed.out, ::testing::HasSubstr("PERCEPTROND_MEMORY_BUDGE is no setting"));
+}
+
 TEST_F(ConfigTest, AFileThatCannotBeReadOrUnderstoodExitsWithTwoAndSaysWhy) {
   const CommandResult unknown = RunServer("--config " + Write("no-such-key = 1\n"));
   EXPECT_EQ(unknown.exit_code, 2);

@@ -20,6 +20,28 @@ TEST_F(CtlTest, HealthFollowsTheServer) {
   EXPECT_THAT(gone.out, ::testing::HasSubstr(server_.address()));
 }
 
+TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
+  const auto health = [](const std::string& environment) {
+    return RunCommand("env -u PERCEPTROND_SERVER -u PERCEPTROND_ADDRESS " + environment + " " +
+                      PERCEPTRONCTL_BINARY + " health --timeout 1 2>&1");
+  };
+  const std::string port = server_.address().substr(server_.address().rfind(':'));
+  EXPECT_EQ(health("PERCEPTROND_ADDRESS=" + server_.address()).exit_code, 0);
+  EXPECT_EQ(health("PERCEPTROND_ADDRESS=0.0.0.0" + port).exit_code, 0);
+  EXPECT_EQ(health("PERCEPTROND_ADDRESS=0.0.0.0" + port + ",unix:/none").exit_code, 0);
+  // It listens on 127.0.0.1 only; what is asked of [::] is the other loopback address.
+  const CommandResult other = health("PERCEPTROND_ADDRESS='[::]" + port + "'");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.out, ::testing::HasSubstr("ipv6:%5B::1%5D" + port));
+  // Who names a server means that one.
+  EXPECT_EQ(
+      health("PERCEPTROND_ADDRESS=unix:/none PERCEPTROND_SERVER=" + server_.address()).exit_code,
+      0);
+  const CommandResult none = health("PERCEPTROND_ADDRESS=unix:/none");
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.out, ::testing::HasSubstr("unix:/none"));
+}
+
 TEST_F(CtlTest, ACrashInTheMiddleOfAFileLosesNothingAndRepeatsNothing) {
   Ctl("create m --dimension 3");
   std::string lines;

@@ -182,6 +182,41 @@ TEST_F(OptionsTest, AnEmptyVariableCountsAsUnset) {
   EXPECT_EQ(Good({}).metrics_address, "127.0.0.1:7601");
 }
 
+TEST_F(OptionsTest, AVariableThatIsNoSettingIsNamedAndNoError) {
+  SetEnvironment("PERCEPTROND_MEMORY_BUDGE", "4GiB");
+  SetEnvironment("PERCEPTROND_ADDRES", "127.0.0.1:1");
+  SetEnvironment("PERCEPTROND_PORT", "7600");
+  const ParseResult parsed = ParseOptions({"--journal=memory"});
+  EXPECT_FALSE(parsed.exit_code.has_value()) << parsed.err;
+  EXPECT_THAT(parsed.unknown_variables,
+              ElementsAre("PERCEPTROND_ADDRES", "PERCEPTROND_MEMORY_BUDGE", "PERCEPTROND_PORT"));
+  const ParseResult printed = ParseOptions({"--print-config"});
+  EXPECT_EQ(printed.exit_code, 0);
+  EXPECT_EQ(printed.out, ConfigText(Options()));
+  EXPECT_THAT(printed.err, AllOf(HasSubstr("PERCEPTROND_ADDRES is no setting"),
+                                 HasSubstr("PERCEPTROND_MEMORY_BUDGE is no setting")));
+}
+
+TEST_F(OptionsTest, VariablesOfKubernetesOfPerceptronctlAndEmptyOnesAreNotNamed) {
+  SetEnvironment("PERCEPTROND_SERVER", "db1:7600");
+  SetEnvironment("PERCEPTROND_CONFIG", File("a.toml", "log-level = debug\n"));
+  SetEnvironment("PERCEPTROND_LOG_LEVEL", "error");
+  SetEnvironment("PERCEPTROND_SOMETHING", "");
+  // As a pod gets them beside a Service "perceptrond" and one "perceptrond-metrics".
+  SetEnvironment("PERCEPTROND_SERVICE_HOST", "10.0.0.1");
+  SetEnvironment("PERCEPTROND_SERVICE_PORT", "7600");
+  SetEnvironment("PERCEPTROND_SERVICE_PORT_GRPC", "7600");
+  SetEnvironment("PERCEPTROND_PORT", "tcp://10.0.0.1:7600");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP", "tcp://10.0.0.1:7600");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP_PROTO", "tcp");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP_PORT", "7600");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP_ADDR", "10.0.0.1");
+  SetEnvironment("PERCEPTROND_METRICS_SERVICE_HOST", "10.0.0.2");
+  SetEnvironment("PERCEPTROND_METRICS_PORT_7601_TCP_ADDR", "10.0.0.2");
+  EXPECT_THAT(ParseOptions({}).unknown_variables, ::testing::IsEmpty());
+  EXPECT_EQ(ParseOptions({"--print-config"}).err, "");
+}
+
 TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
   EXPECT_EQ(Good({"--metrics-address="}).metrics_address, "");
   EXPECT_EQ(Good({"--metrics-address", ""}).metrics_address, "");

@@ -55,7 +55,9 @@ CommandResult RunCommand(const std::string& command, const std::string& input) {
 }
 
 CommandResult RunServer(const std::string& arguments) {
-  return RunCommand(std::string(PERCEPTROND_BINARY) + " " + arguments + " 2>&1");
+  // What names the tests' data is no setting of the server's, and it would say so.
+  return RunCommand("env -u PERCEPTROND_DATA " + std::string(PERCEPTROND_BINARY) + " " + arguments +
+                    " 2>&1");
 }
 
 std::string ReadAll(const std::string& path) {

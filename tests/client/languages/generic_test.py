@@ -20,6 +20,8 @@ GENERIC = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "client
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 LEARNING = "perceptron.v1.LearningService"
 MODELS = "perceptron.v1.ModelService"
+# gRPC's own, of which its C++ library has no descriptor.
+HEALTH = "grpc.health.v1.Health"
 
 
 class GenericTest(unittest.TestCase):
@@ -99,6 +101,13 @@ class GenericTest(unittest.TestCase):
         self.assertIn("has no method Get; it has:", self.run_generic("call", f"{MODELS}/Get", expect=1))
         self.assertIn("nam", self.run_generic("call", f"{MODELS}/GetModel", '{"nam": ""}', expect=1))
         self.assertIn("No.Such", self.run_generic("describe", "No.Such", expect=1))
+
+    def test_of_a_service_that_is_listed_and_not_described_it_says_so(self):
+        listed = [name for name in self.run_generic("list").splitlines() if name != HEALTH]
+        for name in listed:
+            self.assertIn("rpc ", self.run_generic("describe", name), name)
+        for arguments in (["describe", HEALTH], ["call", f"{HEALTH}/Check", "{}"]):
+            self.assertIn(f"lists {HEALTH} and does not describe it", self.run_generic(*arguments, expect=1))
 
 
 if __name__ == "__main__":
