@@ -4,6 +4,7 @@
 
 #include "client/ctl/bench_run.h"
 #include "client/ctl/command.h"
+#include "client/ctl/number_flag.h"
 
 namespace perceptrond::client {
 namespace {
@@ -33,17 +34,17 @@ void AddLoadFlags(CLI::App* command, BenchOptions* options) {
       ->add_option("--rate", options->rate,
                    "Examples a second, of all streams together (default: as many as the server "
                    "takes)")
-      ->check(CLI::PositiveNumber);
+      ->check(Between(0.001, 1e9));
   command->add_option("--batch", options->batch, "Examples in a message (default 100; of calls 1)")
       ->check(CLI::Range(1, 65536));
   command->add_option("--window", options->window, "Messages of a stream that may be unanswered")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   command->add_option("--seconds", options->seconds, "How long is counted")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(Between(0.1, 86400))
       ->capture_default_str();
   command->add_option("--warmup", options->warmup, "Seconds before that, which are not counted")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(Between(0, 3600))
       ->capture_default_str();
 }
 
@@ -59,12 +60,12 @@ void AddShapeFlags(CLI::App* command, BenchOptions* options) {
   command
       ->add_option("--mistakes", options->mistakes,
                    "Share of the examples that the model errs on for ever, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(Between(0, 1))
       ->capture_default_str();
   command
       ->add_option("--refused", options->refused,
                    "Share of the examples that the server has to refuse, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(Between(0, 1))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of the examples")->capture_default_str();
 }
