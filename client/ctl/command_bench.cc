@@ -59,7 +59,8 @@ void AddShapeFlags(CLI::App* command, BenchOptions* options) {
                     "Every coordinate has a value; --features is ignored");
   command
       ->add_option("--mistakes", options->mistakes,
-                   "Share of the examples that the model errs on for ever, 0 to 1")
+                   "Share of the examples that the model is to err on for ever, 0 to 1. What it "
+                   "came to is said: a small --size has not the room for it")
       ->check(Between(0, 1))
       ->capture_default_str();
   command
@@ -88,16 +89,30 @@ void AddBench(CLI::App* app, const Globals* globals, Action* action) {
       "answer,\n"
       "also if it could not be sent in time because the server was slow with those before: "
       "percentiles are\n"
-      "free of coordinated omission. Without --rate messages go out as fast as the window lets "
-      "them: that\n"
-      "shows what the server can take, and its latencies are those of a full window. Of a mixed "
+      "free of coordinated omission. What is overdue at the end is still sent, for as long again. "
+      "Without\n"
+      "--rate messages go out as fast as the window lets them: that shows what the server can "
+      "take, and its\n"
+      "latencies are those of a full window.\n"
+      "\n"
+      "Before the clock runs all examples are made, and each stream has had the answer to a first "
+      "message,\n"
+      "which is in no figure. Examples and messages that would take more than a quarter of this "
+      "machine's\n"
+      "memory are refused. Client and load share this machine: watch its processor too. Of a mixed "
       "load run\n"
-      "several at once on one NAME. Client and load share this machine: watch its processor too.\n"
-      "Ctrl-C ends a run early and says what was measured (exit code 130).\n"
-      "-o json: {\"work\":\"learn\",\"model\":...,\"streams\":\"1\",\"batch\":\"100\","
-      "\"seconds\":10,\"rate\":50000,\n"
-      "  \"examplesPerSecond\":50000,\"keptUp\":true,\"messages\":\"5000\",...,"
-      "\"latencyMicroseconds\":{\"p50\":210,...,\"max\":3100}}\n"
+      "several at once on one NAME.\n"
+      "\n"
+      "A server that restarts is waited for (--timeout), but not by streams that teach a NAME. "
+      "Ctrl-C ends a\n"
+      "run early and says what was measured (exit code 130); a second one ends it at once, and "
+      "leaves the\n"
+      "model that was made.\n"
+      "\n"
+      "-o json prints one object:\n"
+      "  {\"work\":\"learn\",\"model\":...,\"streams\":\"1\",\"batch\":\"100\",\"seconds\":10,\n"
+      "   \"rate\":50000,\"examplesPerSecond\":50000,\"keptUp\":true,...,\n"
+      "   \"latencyMicroseconds\":{\"p50\":210,...,\"max\":3100}}\n"
       "\n"
       "Examples:\n"
       "  perceptronctl bench                                        what one stream can learn\n"
