@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,25 +50,31 @@ class BenchRun {
  private:
   LoadOptions::Work Work() const;
   size_t Batch() const;
-  // The model there is, or one that is made.
+  // Which model, and the shape of its examples.
   Outcome FindModel();
-  Outcome MakeModel();
   Outcome ReadShape(const v1::Model& model);
-  void DeleteModel();
+  Outcome MakeLoads();
+  Outcome MakeModel();
   Outcome RunLoads();
-  LoadOptions Options(size_t stream) const;
+  // If it was made.
+  void DeleteModel();
+  LoadOptions Options() const;
+  std::vector<LoadTimes> Times() const;
   void DrawProgress() const;
   BenchReport MakeReport() const;
+  // Seconds so far since the warm-up.
+  double Counted() const;
 
   const Globals& globals_;
   const BenchOptions& options_;
   const Client client_;
   std::string model_;
-  bool made_ = false;
   MadeRowsOptions shape_;
+  // The clock's zero: not all streams are prepared yet.
   LoadClock::time_point start_;
+  // Absent: they run.
+  std::optional<LoadClock::time_point> ended_;
   std::vector<std::unique_ptr<Load>> loads_;
-  bool over_ = false;
 };
 
 }  // namespace perceptrond::client
