@@ -8,16 +8,10 @@
 #include "client/ctl/bench_streams.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/progress.h"
-#include "client/ctl/space_flags.h"
 #include "client/ctl/terminal.h"
-#include "client/load/reconnect.h"
-#include "client/names.h"
 
 namespace perceptrond::client {
 namespace {
-
-// Enough names for any load; a model that knows fewer learns them.
-constexpr uint32_t kNames = 1U << 20;
 
 LoadClock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<LoadClock::duration>(std::chrono::duration<double>(seconds));
@@ -27,14 +21,14 @@ LoadClock::duration Seconds(double seconds) {
 
 int BenchRun::Run() {
   CatchInterrupts();
-  Outcome outcome = FindModel();
+  Outcome outcome = model_.Find();
   // Whatever may fail on this side comes before the model.
   if (outcome.ok()) outcome = MakeLoads();
-  if (outcome.ok() && options_.name.empty()) outcome = MakeModel();
+  if (outcome.ok()) outcome = model_.Make();
   if (!outcome.ok()) return outcome.Report();
   outcome = RunLoads();
   WipeProgress();
-  DeleteModel();
+  model_.Delete();
   const BenchReport report = MakeReport();
   if (outcome.ok() || report.tally.messages > 0)
     Print(globals_.json() ? report.Json() + "\n" : report.Text());
@@ -42,77 +36,13 @@ int BenchRun::Run() {
   return outcome.Report();
 }
 
-LoadOptions::Work BenchRun::Work() const {
-  if (options_.work == "learn") return LoadOptions::Work::kLearn;
-  return options_.work == "predict" ? LoadOptions::Work::kPredict : LoadOptions::Work::kCall;
-}
-
-size_t BenchRun::Batch() const {
-  return options_.batch.value_or(Work() == LoadOptions::Work::kCall ? 1 : 100);
-}
-
-Outcome BenchRun::FindModel() {
-  shape_.kind = options_.dense ? RowKind::kDense : RowKind::kSparse;
-  shape_.size = options_.size;
-  shape_.features = options_.features;
-  shape_.labels = Work() == LoadOptions::Work::kLearn;
-  shape_.mistakes = options_.mistakes;
-  shape_.refused = options_.refused;
-  shape_.parts = static_cast<uint32_t>(options_.streams);
-  model_ = options_.name.empty() ? absl::StrCat("bench-", RandomId().substr(0, 12)) : options_.name;
-  if (options_.name.empty()) return {};
-  const absl::StatusOr<v1::Model> model = client_.GetModel(model_);
-  return model.ok() ? ReadShape(*model) : Failed("bench", model.status());
-}
-
-Outcome BenchRun::MakeModel() {
-  v1::Model model;
-  model.set_description("Made by perceptronctl bench, which deletes it at its end.");
-  model.mutable_feature_space()->mutable_dense()->set_dimension(options_.size);
-  // Examples have no coordinate in common, so that those which are mistakes disturb no others.
-  model.mutable_learner()->set_offset_value(0);
-  const absl::StatusOr<v1::Model> created = client_.CreateModel(model_, model);
-  return created.ok() ? Outcome() : Failed("bench", created.status());
-}
-
-Outcome BenchRun::ReadShape(const v1::Model& model) {
-  if (model.learner().has_classes() && shape_.labels) {
-    return WrongUsage("bench: its examples have two labels, and " + model_ +
-                      " tells several classes apart: --work predict asks such a model");
-  }
-  const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
-  if (space.has_dense()) {
-    shape_.size = space.dense().dimension();
-  } else if (space.has_hashed()) {
-    shape_.size = 1U << std::min<uint32_t>(space.hashed().bits(), 31);
-    shape_.kind = RowKind::kSparse;
-  } else {
-    shape_.size = kNames;
-    shape_.kind = RowKind::kNamed;
-  }
-  shape_.features = std::min(shape_.features, shape_.size);
-  return {};
-}
-
-void BenchRun::DeleteModel() {
-  if (!options_.name.empty()) return;
-  RetryPolicy retry;
-  retry.give_up_after = std::min(globals_.StreamTimeout(), absl::Seconds(3));
-  // Its name is nobody else's, so that it may be deleted twice.
-  const absl::Status status = CallWithRetry(Reconnecting(retry, client_.connection()), true,
-                                            [this] { return client_.DeleteModel(model_); });
-  if (status.ok() || absl::IsNotFound(status)) return;
-  Complain(absl::StrCat("the model ", model_, " is left behind (", std::string(status.message()),
-                        "): 'perceptronctl delete ", model_, "' removes it"));
-}
-
 LoadOptions BenchRun::Options() const {
   LoadOptions options;
-  options.work = Work();
-  options.model = model_;
+  options.work = options_.Work();
+  options.model = model_.name();
   options.rate =
-      options_.rate / static_cast<double>(options_.streams) / static_cast<double>(Batch());
-  options.rows_per_message = Batch();
+      options_.rate / static_cast<double>(options_.streams) / static_cast<double>(options_.Batch());
+  options.rows_per_message = options_.Batch();
   options.window = options_.window;
   options.numbered = options_.name.empty();
   options.retry = globals_.StreamRetry();
@@ -129,7 +59,7 @@ std::vector<LoadTimes> BenchRun::Times() const {
   for (size_t i = 0; i < loads_.size(); ++i) {
     times.start = start_;
     // Not all at once.
-    const double streams_rate = options_.rate / static_cast<double>(Batch());
+    const double streams_rate = options_.rate / static_cast<double>(options_.Batch());
     if (streams_rate > 0) times.start += Seconds(static_cast<double>(i) / streams_rate);
     all.push_back(times);
   }
@@ -138,9 +68,9 @@ std::vector<LoadTimes> BenchRun::Times() const {
 
 Outcome BenchRun::MakeLoads() {
   const LoadOptions options = Options();
-  const std::string too_much = TooMuchMemory(options, shape_, options_.streams);
+  const std::string too_much = TooMuchMemory(options, model_.shape(), options_.streams);
   if (!too_much.empty()) return WrongUsage("bench: " + too_much);
-  MadeRowsOptions rows = shape_;
+  MadeRowsOptions rows = model_.shape();
   for (size_t i = 0; i < options_.streams; ++i) {
     if (Interrupted()) return {kExitInterrupted, ""};
     rows.seed = options_.seed + static_cast<uint32_t>(i);
@@ -180,7 +110,7 @@ Outcome BenchRun::RunLoads() {
     }
   }
   if (failure.ok() || Interrupted()) return {};
-  return Failed(absl::StrCat("bench ", model_), failure);
+  return Failed(absl::StrCat("bench ", model_.name()), failure);
 }
 
 void BenchRun::DrawProgress() const {
@@ -200,9 +130,9 @@ void BenchRun::DrawProgress() const {
 BenchReport BenchRun::MakeReport() const {
   BenchReport report;
   report.work = options_.work;
-  report.model = model_;
+  report.model = model_.name();
   report.streams = options_.streams;
-  report.batch = Batch();
+  report.batch = options_.Batch();
   report.rate = options_.rate;
   report.mistakes_asked = options_.mistakes;
   for (const std::unique_ptr<Load>& load : loads_) report.tally.Add(load->tally());
