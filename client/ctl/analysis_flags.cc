@@ -2,15 +2,18 @@
 
 #include <CLI/CLI.hpp>
 
+#include "client/ctl/number_flag.h"
+
 namespace perceptrond::client {
 
 void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Option* needed) {
-  const auto add = [&](const char* name, auto& value, CLI::Range range, const char* help) {
+  const auto add = [&](const char* name, auto& value, const CLI::Validator& range,
+                       const char* help) {
     CLI::Option* const option =
         command->add_option("--" + prefix + name, value, help)->check(range)->capture_default_str();
     if (needed != nullptr) option->needs(needed);
   };
-  add("gap", gap_, CLI::Range(1e-12, 0.999),
+  add("gap", gap_, Between(1e-12, 0.999),
       "How far apart, relatively, the margin's two bounds may end");
   add("max-rounds", max_rounds_, CLI::Range(1U, 1'000'000U),
       "How often all examples are looked through at most");

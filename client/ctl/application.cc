@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/ctl/number_flag.h"
 
 namespace perceptrond::client {
 namespace {
@@ -41,7 +42,7 @@ void AddGlobals(CLI::App* app, Globals* globals) {
                   "Seconds that a call may take (default 30). learn and predict end after so many "
                   "seconds in which the server owed an answer and none came, reconnecting included "
                   "(default 60); waiting for input does not count. watch has no limit")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(Between(0.001, 1e6));
   globals->tls_flags.AddTo(app);
 }
 

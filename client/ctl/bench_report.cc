@@ -1,6 +1,6 @@
 #include "client/ctl/bench_report.h"
 
-#include <vector>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,6 +18,9 @@ struct Point {
 };
 constexpr Point kPoints[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}};
 
+// So far from what was asked for, mistakes want a word.
+constexpr double kMistakesNear = 0.01;
+
 std::string Time(absl::Duration time) {
   const double micros = absl::ToDoubleMicroseconds(time);
   if (micros < 1e3) return absl::StrFormat("%.0f us", micros);
@@ -32,30 +35,57 @@ std::string Latencies(const LatencyHistogram& latency) {
   return absl::StrCat(text, "max ", Time(latency.max()));
 }
 
+std::string Mistakes(const BenchReport& report) {
+  std::string text =
+      absl::StrCat("  ", Grouped(report.tally.mistakes), " mistakes, ",
+                   Percent(report.mistake_share()), " (asked for: ", Percent(report.mistakes_asked),
+                   "); ", Grouped(report.tally.updates), " updates\n");
+  if (std::abs(report.mistake_share() - report.mistakes_asked) > kMistakesNear) {
+    absl::StrAppend(
+        &text,
+        "  not the share that was asked for: the model was still learning (--warmup), or "
+        "its space is too small for the examples (--size)\n");
+  }
+  return text;
+}
+
+std::string Breaks(const BenchReport& report) {
+  std::string text =
+      absl::StrCat("  ", report.streams == 1 ? "the connection" : "streams' connections", " broke ",
+                   report.tally.breaks == 1 ? "once" : absl::StrCat(report.tally.breaks, " times"));
+  if (report.tally.lost > 0) {
+    absl::StrAppend(&text, "; what became of ", Grouped(report.tally.lost),
+                    " examples is not known, and they are in no figure");
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 double BenchReport::examples_per_second() const {
-  return seconds > 0 ? static_cast<double>(tally.examples + tally.refused) / seconds : 0;
+  return seconds > 0 ? static_cast<double>(answered()) / seconds : 0;
 }
 
-bool BenchReport::kept_up() const { return rate == 0 || examples_per_second() >= 0.99 * rate; }
+double BenchReport::mistake_share() const {
+  return tally.examples == 0
+             ? 0
+             : static_cast<double>(tally.mistakes) / static_cast<double>(tally.examples);
+}
+
+bool BenchReport::kept_up() const {
+  return static_cast<double>(answered() + tally.lost) >= 0.99 * rate * seconds;
+}
 
 std::string BenchReport::Text() const {
   std::string text =
       absl::StrFormat("%s %s: %s examples in %.1f s, %.0f/s", work, PrintableInLine(model),
-                      Grouped(tally.examples + tally.refused), seconds, examples_per_second());
+                      Grouped(answered()), seconds, examples_per_second());
   if (rate > 0) absl::StrAppendFormat(&text, " of the %.0f/s asked for", rate);
   absl::StrAppendFormat(&text, "; %d stream%s, %d a message\n", streams, streams == 1 ? "" : "s",
                         batch);
-  if (work == "learn") {
-    absl::StrAppend(&text, "  ", Grouped(tally.mistakes), " mistakes, ", Grouped(tally.updates),
-                    " updates\n");
-  }
+  if (work == "learn" && tally.examples > 0) absl::StrAppend(&text, Mistakes(*this));
   if (tally.refused > 0) absl::StrAppend(&text, "  ", Grouped(tally.refused), " refused\n");
-  if (tally.reconnects > 0) {
-    absl::StrAppend(&text, "  the connection broke ", tally.reconnects, " times; ",
-                    Grouped(tally.lost), " more examples are in no figure\n");
-  }
+  if (tally.breaks > 0) absl::StrAppend(&text, Breaks(*this));
   if (tally.messages == 0) return text + "  no answer in the time that is counted\n";
   absl::StrAppend(&text, "  latency of a message: ", Latencies(tally.latency), "\n");
   absl::StrAppend(&text, rate > 0
@@ -65,7 +95,7 @@ std::string BenchReport::Text() const {
   if (!kept_up()) {
     absl::StrAppend(
         &text,
-        "  not all that was due could be sent: the server, or this machine, is too slow "
+        "  not all that was due could be sent in time: the server, or this machine, is too slow "
         "for that rate\n");
   }
   return text;
@@ -91,8 +121,11 @@ std::string BenchReport::Json() const {
       .Integer("refused", static_cast<int64_t>(tally.refused))
       .Integer("mistakes", static_cast<int64_t>(tally.mistakes))
       .Integer("updates", static_cast<int64_t>(tally.updates))
-      .Integer("reconnects", static_cast<int64_t>(tally.reconnects))
+      .Integer("overdue", static_cast<int64_t>(tally.overdue))
+      .Integer("reconnects", static_cast<int64_t>(tally.breaks))
       .Integer("lostAnswers", static_cast<int64_t>(tally.lost));
+  if (work == "learn" && tally.examples > 0)
+    json.Number("mistakesAsked", mistakes_asked).Number("mistakeShare", mistake_share());
   if (tally.messages > 0) json.Raw("latencyMicroseconds", latency.str());
   return json.str();
 }

@@ -16,12 +16,17 @@ struct BenchReport {
   size_t batch = 1;
   // Examples a second that were to be sent; 0: as many as may be.
   double rate = 0;
-  // The time that is counted.
+  double mistakes_asked = 0;
+  // The time that is counted, and what it took beyond that to send what was overdue.
   double seconds = 0;
   LoadTally tally;
 
+  // Examples, learned from or refused.
+  uint64_t answered() const { return tally.examples + tally.refused; }
   double examples_per_second() const;
-  // With a rate: hardly anything of it was left out.
+  // Of the examples that were learned from; 0 of none.
+  double mistake_share() const;
+  // With a rate: hardly anything was missing from it.
   bool kept_up() const;
   std::string Text() const;
   // One object.

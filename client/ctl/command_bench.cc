@@ -4,6 +4,7 @@
 
 #include "client/ctl/bench_run.h"
 #include "client/ctl/command.h"
+#include "client/ctl/number_flag.h"
 
 namespace perceptrond::client {
 namespace {
@@ -33,17 +34,17 @@ void AddLoadFlags(CLI::App* command, BenchOptions* options) {
       ->add_option("--rate", options->rate,
                    "Examples a second, of all streams together (default: as many as the server "
                    "takes)")
-      ->check(CLI::PositiveNumber);
+      ->check(Between(0.001, 1e9));
   command->add_option("--batch", options->batch, "Examples in a message (default 100; of calls 1)")
       ->check(CLI::Range(1, 65536));
   command->add_option("--window", options->window, "Messages of a stream that may be unanswered")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   command->add_option("--seconds", options->seconds, "How long is counted")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(Between(0.1, 86400))
       ->capture_default_str();
   command->add_option("--warmup", options->warmup, "Seconds before that, which are not counted")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(Between(0, 3600))
       ->capture_default_str();
 }
 
@@ -58,13 +59,14 @@ void AddShapeFlags(CLI::App* command, BenchOptions* options) {
                     "Every coordinate has a value; --features is ignored");
   command
       ->add_option("--mistakes", options->mistakes,
-                   "Share of the examples that the model errs on for ever, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+                   "Share of the examples that the model is to err on for ever, 0 to 1. What it "
+                   "came to is said: a small --size has not the room for it")
+      ->check(Between(0, 1))
       ->capture_default_str();
   command
       ->add_option("--refused", options->refused,
                    "Share of the examples that the server has to refuse, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(Between(0, 1))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of the examples")->capture_default_str();
 }
@@ -87,16 +89,30 @@ void AddBench(CLI::App* app, const Globals* globals, Action* action) {
       "answer,\n"
       "also if it could not be sent in time because the server was slow with those before: "
       "percentiles are\n"
-      "free of coordinated omission. Without --rate messages go out as fast as the window lets "
-      "them: that\n"
-      "shows what the server can take, and its latencies are those of a full window. Of a mixed "
+      "free of coordinated omission. What is overdue at the end is still sent, for as long again. "
+      "Without\n"
+      "--rate messages go out as fast as the window lets them: that shows what the server can "
+      "take, and its\n"
+      "latencies are those of a full window.\n"
+      "\n"
+      "Before the clock runs all examples are made, and each stream has had the answer to a first "
+      "message,\n"
+      "which is in no figure. Examples and messages that would take more than a quarter of this "
+      "machine's\n"
+      "memory are refused. Client and load share this machine: watch its processor too. Of a mixed "
       "load run\n"
-      "several at once on one NAME. Client and load share this machine: watch its processor too.\n"
-      "Ctrl-C ends a run early and says what was measured (exit code 130).\n"
-      "-o json: {\"work\":\"learn\",\"model\":...,\"streams\":\"1\",\"batch\":\"100\","
-      "\"seconds\":10,\"rate\":50000,\n"
-      "  \"examplesPerSecond\":50000,\"keptUp\":true,\"messages\":\"5000\",...,"
-      "\"latencyMicroseconds\":{\"p50\":210,...,\"max\":3100}}\n"
+      "several at once on one NAME.\n"
+      "\n"
+      "A server that restarts is waited for (--timeout), but not by streams that teach a NAME. "
+      "Ctrl-C ends a\n"
+      "run early and says what was measured (exit code 130); a second one ends it at once, and "
+      "leaves the\n"
+      "model that was made.\n"
+      "\n"
+      "-o json prints one object:\n"
+      "  {\"work\":\"learn\",\"model\":...,\"streams\":\"1\",\"batch\":\"100\",\"seconds\":10,\n"
+      "   \"rate\":50000,\"examplesPerSecond\":50000,\"keptUp\":true,...,\n"
+      "   \"latencyMicroseconds\":{\"p50\":210,...,\"max\":3100}}\n"
       "\n"
       "Examples:\n"
       "  perceptronctl bench                                        what one stream can learn\n"

@@ -10,6 +10,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/convergence.h"
 #include "client/ctl/interrupt.h"
+#include "client/ctl/number_flag.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
@@ -87,7 +88,7 @@ void AddWatch(CLI::App* app, const Globals* globals, Action* action) {
   CLI::App* command = app->add_subcommand("watch", "Follow a model's convergence until Ctrl-C");
   command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
   command->add_option("--interval", options->interval, "Seconds between two looks, at least 0.05")
-      ->check(CLI::Range(0.05, 86400.0))
+      ->check(Between(0.05, 86400.0))
       ->capture_default_str();
   command->footer(
       "A picture redrawn on a terminal, lines elsewhere, JSON lines with -o json. Examples:\n"

@@ -6,7 +6,8 @@
 
 namespace perceptrond::client {
 
-// Takes over SIGINT and SIGTERM. Call once, before anything else of this file.
+// Takes over SIGINT, SIGTERM and, unless it is ignored, SIGHUP. Call once, before anything else of
+// this file.
 void CatchInterrupts();
 
 // True once a signal came. Threads: any.

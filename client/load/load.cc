@@ -3,125 +3,17 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <utility>
+#include <limits>
 
-#include "client/batch_builder.h"
-#include "client/learn_stream.h"
-#include "client/predict_stream.h"
+#include "client/load/call_load.h"
+#include "client/load/stream_loads.h"
 
 namespace perceptrond::client {
 namespace {
 
-template <typename Stream>
-absl::Status SendMessage(Stream& stream, MadeRows& rows, size_t count, uint64_t tag) {
-  for (size_t i = 0; i < count; ++i) {
-    if (absl::Status status = stream.Push(rows.Next(), tag); !status.ok()) return status;
-  }
-  return stream.Flush();
-}
-
-class LearnLoad final : public Load {
- public:
-  LearnLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
-      : Load(options, rows), client_(client) {}
-
- private:
-  absl::Status Open() override {
-    LearnOptions options;
-    options.numbered = options_.numbered;
-    options.rows_per_message = options_.rows_per_message;
-    options.window_messages = options_.window;
-    options.retry = options_.retry;
-    options.patience = options_.patience;
-    options.on_result = [this](const LearnAnswer& answer) {
-      LoadTally tally;
-      if (answer.lost) {
-        tally.lost = answer.tags.size();
-      } else {
-        tally.messages = 1;
-        tally.examples = answer.result.examples();
-        tally.mistakes = answer.result.mistakes();
-        tally.updates = answer.result.updates();
-        tally.refused = static_cast<uint64_t>(answer.result.errors_size());
-      }
-      Answered(answer.tags.front(), tally);
-    };
-    options.on_reconnect = [this](const absl::Status&) { Reconnected(); };
-    auto stream = LearnStream::Open(client_.connection(), options_.model, std::move(options));
-    if (!stream.ok()) return stream.status();
-    stream_ = *std::move(stream);
-    return absl::OkStatus();
-  }
-  absl::Status Send(uint64_t tag) override {
-    return SendMessage(*stream_, rows_, options_.rows_per_message, tag);
-  }
-  absl::Status Finish() override { return stream_->Finish().status(); }
-  void BreakOff() override { stream_->Cancel(); }
-
-  const Client client_;
-  std::unique_ptr<LearnStream> stream_;
-};
-
-class PredictLoad final : public Load {
- public:
-  PredictLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
-      : Load(options, rows), client_(client) {}
-
- private:
-  absl::Status Open() override {
-    PredictOptions options;
-    options.rows_per_message = options_.rows_per_message;
-    options.window_messages = options_.window;
-    options.retry = options_.retry;
-    options.patience = options_.patience;
-    options.on_answer = [this](const PredictAnswer& answer) {
-      LoadTally tally;
-      tally.messages = 1;
-      tally.refused = static_cast<uint64_t>(answer.response.errors_size());
-      tally.examples = answer.tags.size() - tally.refused;
-      Answered(answer.tags.front(), tally);
-    };
-    options.on_reconnect = [this](const absl::Status&) { Reconnected(); };
-    stream_ =
-        std::make_unique<PredictStream>(client_.connection(), options_.model, std::move(options));
-    return absl::OkStatus();
-  }
-  absl::Status Send(uint64_t tag) override {
-    return SendMessage(*stream_, rows_, options_.rows_per_message, tag);
-  }
-  absl::Status Finish() override { return stream_->Finish(); }
-  void BreakOff() override { stream_->Cancel(); }
-
-  const Client client_;
-  std::unique_ptr<PredictStream> stream_;
-};
-
-// One unary call after the other.
-class CallLoad final : public Load {
- public:
-  CallLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
-      : Load(options, rows), client_(client) {}
-
- private:
-  absl::Status Send(uint64_t tag) override {
-    BatchBuilder batch;
-    for (size_t i = 0; i < options_.rows_per_message; ++i) {
-      if (absl::Status status = batch.Add(rows_.Next()); !status.ok()) return status;
-    }
-    v1::ExampleColumns columns;
-    batch.Build(&columns);
-    const absl::StatusOr<v1::PredictResponse> answer =
-        client_.Predict(options_.model, std::move(columns));
-    if (!answer.ok()) return answer.status();
-    LoadTally tally;
-    tally.messages = 1;
-    tally.examples = options_.rows_per_message;
-    Answered(tag, tally);
-    return absl::OkStatus();
-  }
-
-  const Client client_;
-};
+// Of the message that Prepare() sends. The others' tags are their times, in nanoseconds behind
+// the start.
+constexpr uint64_t kFirst = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -132,7 +24,8 @@ void LoadTally::Add(const LoadTally& other) {
   mistakes += other.mistakes;
   updates += other.updates;
   lost += other.lost;
-  reconnects += other.reconnects;
+  overdue += other.overdue;
+  breaks += other.breaks;
   latency.Add(other.latency);
 }
 
@@ -140,18 +33,16 @@ std::unique_ptr<Load> Load::Make(const Client& client, const LoadOptions& option
                                  const MadeRowsOptions& rows) {
   switch (options.work) {
     case LoadOptions::Work::kLearn:
-      return std::make_unique<LearnLoad>(client, options, rows);
+      return MakeLearnLoad(client, options, rows);
     case LoadOptions::Work::kPredict:
-      return std::make_unique<PredictLoad>(client, options, rows);
+      return MakePredictLoad(client, options, rows);
     case LoadOptions::Work::kCall:
       break;
   }
-  return std::make_unique<CallLoad>(client, options, rows);
+  return MakeCallLoad(client, options, rows);
 }
 
-absl::Status Load::Run() {
-  // A wait would end up to 50 us late, which would count as the server's.
-  prctl(PR_SET_TIMERSLACK, 1);
+absl::Status Load::Prepare() {
   if (absl::Status status = Open(); !status.ok()) return status;
   bool cancelled = false;
   {
@@ -160,18 +51,43 @@ absl::Status Load::Run() {
     cancelled = cancelled_;
   }
   if (cancelled) BreakOff();
-  absl::Status status;
-  for (uint64_t message = 0; status.ok(); ++message) {
-    LoadClock::time_point due = std::max(LoadClock::now(), options_.start);
+  if (absl::Status status = Send(kFirst); !status.ok()) return status;
+  {
+    MonitorLock lock(&mutex_);
+    while (!prepared_ && !ended_) mutex_.Wait();
+    if (prepared_) return absl::OkStatus();
+  }
+  return Finish();
+}
+
+absl::Status Load::Run(const LoadTimes& times) {
+  // A wait would end up to 50 us late, which would count as the server's.
+  prctl(PR_SET_TIMERSLACK, 1);
+  {
+    MonitorLock lock(&mutex_);
+    times_ = times;
+  }
+  const absl::Status sent = SendAll(times);
+  const absl::Status finished = Finish();
+  return sent.ok() ? finished : sent;
+}
+
+absl::Status Load::SendAll(const LoadTimes& times) {
+  for (uint64_t message = 0;; ++message) {
+    const LoadClock::time_point now = LoadClock::now();
+    LoadClock::time_point due = std::max(now, times.start);
     if (options_.rate > 0) {
       const std::chrono::duration<double> offset(static_cast<double>(message) / options_.rate);
-      due = options_.start + std::chrono::duration_cast<LoadClock::duration>(offset);
+      due = times.start + std::chrono::duration_cast<LoadClock::duration>(offset);
     }
-    if (due >= options_.end || !WaitUntil(due)) break;
-    status = Send(TagOf(due));
+    if (due >= times.end || now >= times.give_up || !WaitUntil(due)) return absl::OkStatus();
+    const std::chrono::nanoseconds tag = due - times.start;
+    if (absl::Status status = Send(static_cast<uint64_t>(tag.count())); !status.ok()) return status;
+    if (options_.rate > 0 && LoadClock::now() >= times.end) {
+      MonitorLock lock(&mutex_);
+      tally_.overdue += options_.rows_per_message;
+    }
   }
-  const absl::Status finished = Finish();
-  return status.ok() ? finished : status;
 }
 
 bool Load::WaitUntil(LoadClock::time_point due) {
@@ -197,16 +113,17 @@ void Load::Cancel() {
   if (opened) BreakOff();
 }
 
-uint64_t Load::TagOf(LoadClock::time_point due) const {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(due - options_.start).count());
-}
-
 void Load::Answered(uint64_t tag, const LoadTally& answer) {
-  const LoadClock::time_point due = options_.start + std::chrono::nanoseconds(tag);
-  if (due < options_.counted_from || due >= options_.end) return;
   const LoadClock::time_point now = LoadClock::now();
   MonitorLock lock(&mutex_);
+  away_ = false;
+  if (tag == kFirst) {
+    prepared_ = true;
+    mutex_.NotifyAll();
+    return;
+  }
+  const LoadClock::time_point due = times_.start + std::chrono::nanoseconds(tag);
+  if (due < times_.counted_from || due >= times_.end) return;
   tally_.messages += answer.messages;
   tally_.examples += answer.examples;
   tally_.refused += answer.refused;
@@ -216,9 +133,21 @@ void Load::Answered(uint64_t tag, const LoadTally& answer) {
   if (answer.messages > 0) tally_.latency.Add(absl::FromChrono(now - due));
 }
 
-void Load::Reconnected() {
+void Load::Away() {
   MonitorLock lock(&mutex_);
-  ++tally_.reconnects;
+  if (!away_) ++tally_.breaks;
+  away_ = true;
+}
+
+void Load::Ended() {
+  MonitorLock lock(&mutex_);
+  ended_ = true;
+  mutex_.NotifyAll();
+}
+
+bool Load::stopped() const {
+  MonitorLock lock(&mutex_);
+  return stopped_;
 }
 
 LoadTally Load::tally() const {

@@ -8,12 +8,22 @@
 namespace perceptrond::client {
 namespace {
 
-// One round. Fewer of a dense kind, so that all of it takes some megabytes.
+// One round of all streams. Fewer of a dense kind, so that all of it takes some megabytes.
 constexpr size_t kRows = 4096;
+constexpr size_t kLeastRows = 64;
+constexpr size_t kLeastRowsOfAStream = 16;
 constexpr size_t kMostValues = size_t{1} << 21;
+// No weights tell more random examples apart than twice the dimensions (T. M. Cover, "Geometrical
+// and statistical properties of systems of linear inequalities", 1965), and near that number
+// learning takes long.
+constexpr size_t kDimensionsARow = 4;
 // Of the dimensions, one in so many belongs to the examples that are mistakes.
 constexpr uint32_t kShare = 16;
 constexpr int kNoSuchLabel = 7;
+
+size_t ValuesOf(const MadeRowsOptions& options) {
+  return options.kind == RowKind::kDense ? options.size : options.features;
+}
 
 // Exactly `share` of all `i` answer yes, evenly spread.
 bool IsOneOf(double share, size_t i) {
@@ -26,14 +36,30 @@ bool IsOneOf(double share, size_t i) {
 }  // namespace
 
 MadeRows::MadeRows(const MadeRowsOptions& options) : options_(options) {
-  const size_t values = options.kind == RowKind::kDense ? options.size : options.features;
-  const size_t rows = std::clamp<size_t>(kMostValues / std::max<size_t>(values, 1), 64, kRows);
+  const size_t rows = Count(options);
+  const size_t before = rows * options.part;
   std::mt19937 random(options.seed);
-  for (size_t i = 0; i < rows; ++i) {
+  rows_.reserve(rows);
+  for (size_t i = before; i < before + rows; ++i) {
     const bool turns = options.labels && IsOneOf(options.mistakes, i);
     rows_.push_back({Make(turns, random), turns});
     if (options.labels && IsOneOf(options.refused, i)) rows_.back().row.label = kNoSuchLabel;
   }
+}
+
+size_t MadeRows::Count(const MadeRowsOptions& options) {
+  const size_t held = kMostValues / std::max<size_t>(ValuesOf(options), 1);
+  const size_t learned = options.size / kDimensionsARow;
+  const size_t all = std::clamp(std::min(held, learned), kLeastRows, kRows);
+  return std::max(all / options.parts, kLeastRowsOfAStream);
+}
+
+size_t MadeRows::BytesOfOne(const MadeRowsOptions& options) {
+  size_t bytes = sizeof(float);
+  if (options.kind == RowKind::kSparse) bytes += sizeof(uint32_t);
+  // A name's end, and up to "f4294967295".
+  if (options.kind == RowKind::kNamed) bytes += sizeof(size_t) + sizeof("f4294967295");
+  return sizeof(Made) + ValuesOf(options) * bytes;
 }
 
 Row MadeRows::Make(bool turns, std::mt19937& random) {
@@ -41,6 +67,7 @@ Row MadeRows::Make(bool turns, std::mt19937& random) {
   row.kind = options_.kind;
   std::uniform_real_distribution<float> value(0.5F, 1.5F);
   if (options_.labels) row.label = random() % 2 == 0 ? 1 : -1;
+  row.values.reserve(ValuesOf(options_));
   if (options_.kind == RowKind::kDense) {
     // Of both signs, so that planes through the origin tell them apart.
     for (uint32_t i = 0; i < options_.size; ++i)

@@ -23,7 +23,8 @@ struct MadeRowsOptions {
   // that suffices, a model without an offset errs on all of them and on no others. Of a dense kind
   // each of them disturbs the rest.
   double mistakes = 0;
-  // Of streams that load one model at once: which this is. Each has its part of those features.
+  // Of streams that load one model at once: which this is. Each has its part of the examples and of
+  // those features.
   uint32_t part = 0;
   uint32_t parts = 1;
   // The share of examples whose label is one that no model of two labels has: the server refuses
@@ -32,13 +33,17 @@ struct MadeRowsOptions {
   uint32_t seed = 1;
 };
 
-// The same few thousand examples round and round. A model without mistakes on them has learned
-// them: there are far fewer than a sparse space has dimensions.
+// The same few thousand examples round and round; streams that load one model share that number,
+// but have at least 16 each. All together are at most a quarter of the dimensions, or 64, so that a
+// model can learn all but the mistakes.
 //
 // Threads: one at a time.
 class MadeRows {
  public:
   explicit MadeRows(const MadeRowsOptions& options);
+  // How many such examples there are, and the memory that one takes.
+  static size_t Count(const MadeRowsOptions& options);
+  static size_t BytesOfOne(const MadeRowsOptions& options);
   // Valid until the next call.
   const Row& Next();
 

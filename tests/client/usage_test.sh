@@ -53,6 +53,18 @@ expect 2 'class-weights: "x" is no number' create m --dimension 2 --class-weight
 expect 2 'classes.*not in range' create m --dimension 2 --classes 0
 expect 2 'classes.*not in range' create m --dimension 2 --classes 1
 expect 2 'what a feature can be' draw m --x-range -1e39 1
+# No number is none of a range either.
+for number in nan NaN inf -inf 0 1e400; do
+  expect 2 "rate: $number is no number from 0.001 to 1000000000" bench --rate="$number"
+done
+for number in nan inf; do
+  for flag in seconds warmup mistakes refused; do
+    expect 2 "$flag: $number is no number from" bench --"$flag" "$number"
+  done
+  expect 2 "timeout: $number is no number from" list --timeout "$number"
+  expect 2 "interval: $number is no number from" watch m --interval "$number"
+  expect 2 "gap: $number is no number from" analyze m --gap "$number"
+done
 # Neither gRPC nor a terminal gets bytes that are no text.
 expect 2 'no valid UTF-8: x\\xff' get "$(printf 'x\377')"
 expect 2 'no subcommand \\x1b' "$(printf '\033[31m')"

@@ -67,7 +67,8 @@ class PageTest(unittest.TestCase):
 
     def test_the_formatters_have_nothing_to_say(self):
         pages = sorted((MANUAL / "man").glob("*.1"))
-        for command in (["groff", "-mandoc", "-ww", "-z"], ["mandoc", "-Tlint", "-Wwarning"]):
+        groff = ["groff", "-mandoc", "-ww", "-z"]
+        for command in (groff, [*groff, "-Tutf8"], ["mandoc", "-Tlint", "-Wwarning"]):
             said = subprocess.run([*command, *pages], capture_output=True, text=True)
             self.assertEqual((said.returncode, said.stdout + said.stderr), (0, ""))
 

@@ -64,6 +64,29 @@ TEST(MadeRows, AreLearnedWithoutMistakesAfterSomeRounds) {
   while (perceptron.Round(rows) > 0) ASSERT_LT(++rounds, 20);
 }
 
+TEST(MadeRows, ASmallSpaceHasRoomToTellThemApart) {
+  MadeRowsOptions options;
+  options.size = 1000;
+  MadeRows rows(options);
+  Perceptron perceptron;
+  int rounds = 0;
+  while (perceptron.Round(rows) > 0) ASSERT_LT(++rounds, 20);
+}
+
+TEST(MadeRows, StreamsThatShareAModelShareTheNumberOfExamples) {
+  MadeRowsOptions options;
+  const size_t alone = MadeRows::Count(options);
+  for (const uint32_t parts : {2, 16, 256}) {
+    options.parts = parts;
+    EXPECT_EQ(MadeRows::Count(options) * parts, alone);
+  }
+  MadeRows rows(options);
+  std::set<const Row*> round;
+  while (round.insert(&rows.Next()).second) {
+  }
+  EXPECT_EQ(round.size(), alone / options.parts);
+}
+
 TEST(MadeRows, AsManyAsAskedForAreMistakesForEverAndNoOthers) {
   for (const double share : {0.01, 0.1}) {
     MadeRowsOptions options;

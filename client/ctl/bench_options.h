@@ -1,0 +1,39 @@
+// What `perceptronctl bench` is asked for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "client/load/load.h"
+
+namespace perceptrond::client {
+
+struct BenchOptions {
+  // Empty: a model made for the run, and deleted after it.
+  std::string name;
+  std::string work = "learn";
+  size_t streams = 1;
+  // Examples a second of all streams together; 0: as many as may be.
+  double rate = 0;
+  // Default 100, of calls 1.
+  std::optional<size_t> batch;
+  size_t window = 64;
+  double seconds = 10;
+  double warmup = 1;
+  uint32_t features = 75;
+  // Of the model made for the run.
+  uint32_t size = 1U << 20;
+  bool dense = false;
+  double mistakes = 0;
+  double refused = 0;
+  uint32_t seed = 1;
+
+  LoadOptions::Work Work() const {
+    if (work == "learn") return LoadOptions::Work::kLearn;
+    return work == "predict" ? LoadOptions::Work::kPredict : LoadOptions::Work::kCall;
+  }
+  size_t Batch() const { return batch.value_or(Work() == LoadOptions::Work::kCall ? 1 : 100); }
+};
+
+}  // namespace perceptrond::client
