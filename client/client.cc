@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "client/names.h"
+#include "client/reconnect.h"
 
 namespace perceptrond::client {
 
@@ -13,7 +14,9 @@ Client Client::Connect(const std::string& address, Options options) {
 }
 
 Client::Client(std::shared_ptr<Connection> connection, Options options)
-    : connection_(std::move(connection)), options_(std::move(options)) {}
+    : connection_(std::move(connection)), options_(std::move(options)) {
+  options_.retry = Reconnecting(std::move(options_.retry), connection_);
+}
 
 absl::Status Client::Call(bool repeatable, const Attempt& attempt) const {
   return CallWithRetry(options_.retry, repeatable, [&] {

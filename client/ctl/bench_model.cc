@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/space_flags.h"
-#include "client/load/reconnect.h"
 #include "client/names.h"
+#include "client/reconnect.h"
 
 namespace perceptrond::client {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "client/batch_builder.h"
-#include "client/load/reconnect.h"
+#include "client/reconnect.h"
 
 namespace perceptrond::client {
 namespace {
