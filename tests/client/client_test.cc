@@ -2,15 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
-
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client/names.h"
-#include "perceptron/v1/model_service.grpc.pb.h"
 #include "tests/client/fake_server.h"
-#include "tests/support/temp_dir.h"
 
 namespace perceptrond::client {
 namespace {
@@ -55,26 +48,6 @@ TEST(Client, NeverRepeatsLearningThatIsNot) {
   EXPECT_TRUE(absl::IsUnavailable(client.Learn("m", OneRow()).status()));
   EXPECT_TRUE(absl::IsUnavailable(client.Learn("m", OneRow(), Numbered{"", 7}).status()));
   EXPECT_EQ(calls, 2);
-}
-
-TEST(Client, FindsAServerThatWasAwayWhenItWasFirstAsked) {
-  const testing::TempDir dir;
-  const std::string address = absl::StrCat("unix:", dir.path(), "/server");
-  v1::ModelService::Service models;
-  std::unique_ptr<grpc::Server> server;
-  ClientOptions options;
-  options.retry.give_up_after = absl::Seconds(20);
-  options.retry.sleep = [&](absl::Duration rest) {
-    if (server == nullptr) {
-      grpc::ServerBuilder builder;
-      builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-      builder.RegisterService(&models);
-      server = builder.BuildAndStart();
-    }
-    absl::SleepFor(rest);
-  };
-  // It implements nothing, and says so.
-  EXPECT_TRUE(absl::IsUnimplemented(Client::Connect(address, options).GetModel("m").status()));
 }
 
 TEST(Client, SaysWhenAServerHasNoSuchService) {

@@ -1,6 +1,9 @@
 // What perceptronctl does while time passes: progress, Ctrl-C, timeouts, a server that comes and
 // goes.
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -211,6 +214,32 @@ TEST_F(CtlTest, WatchPrintsEachChangeAndEndsWellOnCtrlC) {
   ASSERT_GT(pid, 0);
   kill(pid, SIGINT);
   EXPECT_EQ(pclose(watch), 0);
+}
+
+// Returns once somebody has connected to the address, who finds that nobody is there.
+void TurnOneAway(const std::string& address) {
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  const int listening = socket(AF_INET, SOCK_STREAM, 0);
+  const int on = 1;
+  setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ASSERT_EQ(bind(listening, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+  ASSERT_EQ(listen(listening, 1), 0);
+  const int connection = accept(listening, nullptr, nullptr);
+  close(listening);
+  close(connection);
+}
+
+TEST_F(CtlTest, ACallFindsAServerThatComesBackWhileItTriesAgain) {
+  EXPECT_EQ(server_.Terminate(), 0);
+  CommandResult listed;
+  std::thread list([&] { listed = Ctl("list"); });
+  TurnOneAway(server_.address());
+  server_.Restart();
+  list.join();
+  EXPECT_EQ(listed.exit_code, 0) << listed.out;
 }
 
 TEST_F(CtlTest, AServerThatIsNotThereIsSaidSoWithoutALongWait) {
