@@ -222,12 +222,12 @@ void TurnOneAway(const std::string& address) {
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  const int listening = socket(AF_INET, SOCK_STREAM, 0);
+  const int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   ASSERT_EQ(bind(listening, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
   ASSERT_EQ(listen(listening, 1), 0);
-  const int connection = accept(listening, nullptr, nullptr);
+  const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
   close(listening);
   close(connection);
 }
