@@ -44,7 +44,7 @@ CommandLine::CommandLine(Options* options)
           "perceptrond: a gRPC server that holds perceptrons and learns online from streamed "
           "examples.\n"
           "Each flag may also stand in the environment or in a config file; a flag wins over the\n"
-          "environment, the environment over the file.\n",
+          "environment, the environment over the file. An empty variable counts as not set.\n",
           "perceptrond") {
   std::set<std::string> keys;
   for (const Flag& flag : MakeFlags(options)) {

@@ -295,10 +295,9 @@ FlagList::FlagList(Options* o) {
   Bytes("snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
         "A model's snapshot is taken when its journal since the last one exceeds this and\n"
         "twice the model's own size. Less means faster loading and more writing.");
-  MetricsAddress(
-      "metrics-address", &o->metrics_address,
-      "Where to serve Prometheus metrics over HTTP, at /metrics; off or empty: nowhere.\n"
-      "Whoever reaches it may read every model's name and counts.");
+  MetricsAddress("metrics-address", &o->metrics_address,
+                 "Where to serve Prometheus metrics over HTTP, at /metrics; off: nowhere.\n"
+                 "Whoever reaches it may read every model's name and counts.");
   Number("metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
          "How many models get metrics of their own; each has 30 to 40 series. The rest are\n"
          "counted in perceptrond_models_not_exported.");

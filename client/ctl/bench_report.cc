@@ -80,7 +80,7 @@ std::string BenchReport::Text() const {
   std::string text =
       absl::StrFormat("%s %s: %s examples in %.1f s, %.0f/s", work, PrintableInLine(model),
                       Grouped(answered()), seconds, examples_per_second());
-  if (rate > 0) absl::StrAppendFormat(&text, " of the %.0f/s asked for", rate);
+  if (rate > 0) absl::StrAppendFormat(&text, " of the %.6g/s asked for", rate);
   absl::StrAppendFormat(&text, "; %d stream%s, %d a message\n", streams, streams == 1 ? "" : "s",
                         batch);
   if (work == "learn" && tally.examples > 0) absl::StrAppend(&text, Mistakes(*this));

@@ -33,7 +33,8 @@ void AddLoadFlags(CLI::App* command, BenchOptions* options) {
   command
       ->add_option("--rate", options->rate,
                    "Examples a second, of all streams together (default: as many as the server "
-                   "takes)")
+                   "takes). A message is due for every --batch of them, the first "
+                   "at once")
       ->check(Between(0.001, 1e9));
   command->add_option("--batch", options->batch, "Examples in a message (default 100; of calls 1)")
       ->check(CLI::Range(1, 65536));

@@ -36,7 +36,8 @@ std::optional<std::string> AddressOfServerHere() {
   if (variable == nullptr || *variable == '\0') return std::nullopt;
   const std::vector<absl::string_view> all = absl::StrSplit(variable, ',');
   absl::string_view address = absl::StripAsciiWhitespace(all.front());
-  if (absl::ConsumePrefix(&address, "0.0.0.0:")) return absl::StrCat("127.0.0.1:", address);
+  if (absl::ConsumePrefix(&address, "0.0.0.0:") || absl::ConsumePrefix(&address, "*:"))
+    return absl::StrCat("127.0.0.1:", address);
   if (absl::ConsumePrefix(&address, "[::]:")) return absl::StrCat("[::1]:", address);
   return std::string(address);
 }

@@ -33,6 +33,25 @@ bool IsOneOf(double share, size_t i) {
   return count(i + 1) > count(i);
 }
 
+// `count` different numbers below `end`, ascending, each such set as likely as any.
+std::vector<uint32_t> SomeBelow(uint32_t end, uint32_t count, std::mt19937& random) {
+  using Below = std::uniform_int_distribution<uint32_t>;
+  // Of many, most that are drawn are there already: then each is looked at once (D. E. Knuth, "The
+  // Art of Computer Programming", volume 2, algorithm 3.4.2 S).
+  constexpr uint32_t kFew = 16;
+  if (count < end / kFew) {
+    std::set<uint32_t> drawn;
+    while (drawn.size() < count) drawn.insert(Below(0, end - 1)(random));
+    return {drawn.begin(), drawn.end()};
+  }
+  std::vector<uint32_t> chosen;
+  chosen.reserve(count);
+  for (uint32_t i = 0; chosen.size() < count; ++i) {
+    if (Below(0, end - i - 1)(random) < count - chosen.size()) chosen.push_back(i);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 MadeRows::MadeRows(const MadeRowsOptions& options) : options_(options) {
@@ -96,10 +115,7 @@ std::vector<uint32_t> MadeRows::Places(bool turns, std::mt19937& random) {
     own_ += options_.features;
     return places;
   }
-  std::uniform_int_distribution<uint32_t> any(0, shared - 1);
-  std::set<uint32_t> places;
-  while (places.size() < std::min(options_.features, shared)) places.insert(any(random));
-  return {places.begin(), places.end()};
+  return SomeBelow(shared, std::min(options_.features, shared), random);
 }
 
 const Row& MadeRows::Next() {

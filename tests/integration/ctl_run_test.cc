@@ -32,6 +32,7 @@ TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
   EXPECT_EQ(health("PERCEPTROND_ADDRESS=" + server_.address()).exit_code, 0);
   EXPECT_EQ(health("PERCEPTROND_ADDRESS=0.0.0.0" + port).exit_code, 0);
   EXPECT_EQ(health("PERCEPTROND_ADDRESS=0.0.0.0" + port + ",unix:/none").exit_code, 0);
+  EXPECT_EQ(health("PERCEPTROND_ADDRESS='*" + port + "'").exit_code, 0);
   // It listens on 127.0.0.1 only; what is asked of [::] is the other loopback address.
   const CommandResult other = health("PERCEPTROND_ADDRESS='[::]" + port + "'");
   EXPECT_EQ(other.exit_code, 1);

@@ -57,6 +57,33 @@ TEST(MadeRows, HaveTheShapeAskedFor) {
   EXPECT_EQ(named.Next().name_count(), 20U);
 }
 
+// Ascending, of all places alike, however many of them a row has.
+TEST(MadeRows, HavePlacesFromTheWholeSpaceUpToAllOfThem) {
+  for (const uint32_t features : {1U, 31U, 32U, 256U, 511U, 512U}) {
+    MadeRowsOptions options;
+    options.size = 512;
+    options.features = features;
+    MadeRows rows(options);
+    std::vector<int> taken(options.size);
+    const auto count = static_cast<int>(MadeRows::Count(options));
+    for (int i = 0; i < count; ++i) {
+      const Row& row = rows.Next();
+      ASSERT_EQ(row.indices.size(), features);
+      for (size_t j = 0; j < features; ++j) {
+        ASSERT_LT(row.indices[j], options.size);
+        if (j > 0) {
+          ASSERT_LT(row.indices[j - 1], row.indices[j]);
+        }
+        ++taken[row.indices[j]];
+      }
+    }
+    // Each place as often as the others: within six standard deviations of a binomial.
+    const double share = features / 512.0;
+    const double most = 6 * std::sqrt(count * share * (1 - share));
+    for (const int times : taken) EXPECT_NEAR(times, count * share, most + 1) << features;
+  }
+}
+
 TEST(MadeRows, AreLearnedWithoutMistakesAfterSomeRounds) {
   MadeRows rows{MadeRowsOptions()};
   Perceptron perceptron;
