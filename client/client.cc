@@ -22,7 +22,9 @@ absl::Status Client::Call(bool repeatable, const Attempt& attempt) const {
   return CallWithRetry(options_.retry, repeatable, [&] {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
-    return ToAbslStatus(attempt(&context));
+    const absl::Status status = ToAbslStatus(attempt(&context));
+    // Nobody here cancels a call: a server did, that stops and had not taken it.
+    return absl::IsCancelled(status) ? absl::UnavailableError("the server stops") : status;
   });
 }
 

@@ -1,7 +1,10 @@
 #include "server/drain.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "absl/time/clock.h"
 
 namespace perceptrond {
 
@@ -11,6 +14,7 @@ void Drain::Add(std::function<void()> listener, uint64_t& id) {
     id = ++last_id_;
     listeners_.emplace(id, listener);
     if (!draining_) return;
+    latest_ = absl::Now();
   }
   listener();
 }
@@ -35,6 +39,19 @@ void Drain::Begin() {
   }
   // Outside the lock: a listener may end its stream, which removes it. It owns what it uses.
   for (const std::function<void()>& listener : listeners) listener();
+}
+
+void Drain::AwaitQuiet(absl::Duration quiet, absl::Duration most) {
+  MutexLock lock(&mutex_);
+  latest_ = absl::Now();
+  const absl::Time until = latest_ + most;
+  for (bool newer = true; newer;) {
+    const auto added = [this, seen = latest_]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return latest_ > seen; };
+    const absl::Time due = std::min(latest_ + quiet, until);
+    newer =
+        mutex_.AwaitWithTimeout(absl::Condition(&added), due - absl::Now()) && absl::Now() < until;
+  }
 }
 
 bool Drain::draining() const {

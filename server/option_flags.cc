@@ -227,8 +227,11 @@ void FlagList::MetricsAddress(const std::string& name, std::string* field,
       [field](const std::string& value) -> std::string {
         const bool off = value.empty() || value == "off";
         if (!off && !HostOf(value)) {
-          return "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or off";
+          return "expected HOST:PORT with a port from 0 to 65535, or off";
         }
+        // CivetWeb, as Debian builds it.
+        if (value.front() == '[')
+          return "metrics are served over IPv4 alone: expected an address such as 0.0.0.0:7601";
         *field = off ? "" : value;
         return "";
       },

@@ -31,8 +31,11 @@
 namespace perceptrond {
 namespace {
 
-// For answers that were handed to gRPC to reach their clients.
+// Without new calls for so long: answers that were handed to gRPC have reached their clients, and
+// those who are told that the server stops wait before they ask again, longer each time. Who does
+// not wait is not waited for for ever.
 constexpr absl::Duration kLastWords = absl::Milliseconds(250);
+constexpr absl::Duration kLongestFarewell = absl::Seconds(1);
 // For the server before this one to finish draining and let go of the data directory.
 constexpr absl::Duration kPredecessorTimeout = absl::Seconds(5);
 
@@ -280,9 +283,10 @@ void Server::Shutdown() {
     if (!parts_->drain.AwaitAllRemoved(parts_->options.drain_timeout)) {
       Log(LogLevel::kWarning, "calls outlast the drain timeout and are cancelled");
     }
-    // What is left are answers on their way and idle connections, whose clients may take seconds to
-    // notice.
-    parts_->grpc->Shutdown(absl::ToChronoTime(absl::Now() + kLastWords));
+    parts_->drain.AwaitQuiet(kLastWords, kLongestFarewell);
+    // With a grace gRPC would cancel what clients send that have not noticed yet, which tells them
+    // nothing; a connection that is gone does.
+    parts_->grpc->Shutdown(std::chrono::system_clock::now());
     parts_->grpc->Wait();
   }
   parts_->metrics.reset();

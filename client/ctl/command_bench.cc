@@ -11,7 +11,7 @@ namespace {
 
 // Every value that may be nonsense beside another one; "" if none is.
 std::string Contradiction(const BenchOptions& options) {
-  if (options.name.empty() && options.features > options.size)
+  if (options.name.empty() && !options.dense && options.features > options.size)
     return "--features is more than --size";
   if (options.work != "learn" && options.refused > 0)
     return "--refused is about labels, and only --work learn sends them";

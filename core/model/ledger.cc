@@ -80,7 +80,10 @@ HistoryPoint PointOf(const Report& report) {
   point.weight_norm = report.weight_norm.value_or(0);
   point.margin_ceiling = report.margin_ceiling;
   point.margin_floor = report.margin_floor;
-  point.window_error = report.window_error;
+  // Of a handful of examples, since the model was loaded, a share says nothing.
+  constexpr uint64_t kLeastWindow = 100;
+  if (report.window_examples >= std::min(kLeastWindow, report.counters.examples))
+    point.window_error = report.window_error;
   point.unix_micros = absl::ToUnixMicros(absl::Now());
   return point;
 }

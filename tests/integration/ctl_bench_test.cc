@@ -2,6 +2,7 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "tests/integration/ctl_fixture.h"
@@ -137,16 +138,19 @@ TEST_F(CtlBenchTest, TheShareOfMistakesIsMeasured) {
 }
 
 TEST_F(CtlBenchTest, ARestartOfTheServerIsWaitedForAndIsOneBreak) {
-  const std::pair<const char*, const char*> works[] = {
-      {"learn", "LearnStream"}, {"predict", "PredictStream"}, {"call", "Predict"}};
-  for (const auto& [work, method] : works) {
+  const std::tuple<const char*, const char*, bool> works[] = {{"learn", "LearnStream", false},
+                                                              {"predict", "PredictStream", false},
+                                                              {"call", "Predict", false},
+                                                              {"call", "Predict", true}};
+  for (const auto& [work, method, orderly] : works) {
+    const int before = StartedCalls(server_.metrics_port(), method);
     google::protobuf::Struct report;
     std::thread bench([&, work = work] {
       report = Bench(std::string("--rate 200 --batch 1 --seconds 2 --warmup 0 --work ") + work);
     });
-    while (StartedCalls(server_.metrics_port(), method) == 0) {
+    while (StartedCalls(server_.metrics_port(), method) == before) {
     }
-    server_.Kill();
+    orderly ? static_cast<void>(server_.Terminate()) : server_.Kill();
     server_.Restart();
     bench.join();
     EXPECT_EQ(Number(report, "reconnects"), 1) << work;

@@ -1,6 +1,10 @@
 // Unary learning and predicting over a real connection: the textbook's numbers, all or nothing,
 // revisions, feature spaces.
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
+#include <vector>
 
 #include "tests/integration/fixture.h"
 
@@ -42,6 +46,38 @@ TEST_F(PredictTest, ScoresAndDistancesAreTheTextbooks) {
   EXPECT_NEAR(response.distances(0), -std::sqrt(2) / 2, 1e-6);
   EXPECT_NEAR(response.distances(1), std::sqrt(2), 1e-6);
   EXPECT_NEAR(response.distances(2), -std::sqrt(2), 1e-6);
+}
+
+// Callers that wait before they ask again, as gRPC's own retries and the clients here do.
+TEST_F(PredictTest, AStoppingServerTellsCallersSoAndCancelsNone) {
+  constexpr int kCallers = 4;
+  constexpr std::chrono::milliseconds kWait(75);
+  std::atomic<int> answered = 0;
+  std::atomic<int> draining = 0;
+  const auto call_until_away = [&] {
+    grpc::ChannelArguments alone;
+    alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub = v1::LearningService::NewStub(
+        grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), alone));
+    for (grpc::Status status; status.ok() || Reason(status) == "DRAINING";) {
+      grpc::ClientContext context;
+      v1::PredictResponse response;
+      status = stub->Predict(&context, ThreePoints(), &response);
+      if (status.ok()) {
+        ++answered;
+      } else {
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+        if (Reason(status) == "DRAINING") ++draining;
+        std::this_thread::sleep_for(kWait);
+      }
+    }
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) callers.emplace_back(call_until_away);
+  while (answered < 100 * kCallers) std::this_thread::yield();
+  EXPECT_EQ(server_.Terminate(), 0);
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_GE(draining, kCallers);
 }
 
 TEST_F(PredictTest, AnswersOfACompositionNameTheRevisionsOfItsComponents) {

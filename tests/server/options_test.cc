@@ -106,7 +106,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "--snapshot-bytes",
                                 "64kib",
                                 "--metrics-address",
-                                "[::]:9",
+                                "127.0.0.2:9",
                                 "--metrics-max-models",
                                 "0",
                                 "--status-page",
@@ -134,7 +134,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.max_in_flight_bytes, 1048576u);
   EXPECT_EQ(options.max_example_features, 5u);
   EXPECT_EQ(options.snapshot_bytes, 65536u);
-  EXPECT_EQ(options.metrics_address, "[::]:9");
+  EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
   EXPECT_EQ(options.metrics_max_models, 0u);
   EXPECT_FALSE(options.status_page);
   EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
@@ -217,6 +217,14 @@ TEST_F(OptionsTest, VariablesOfKubernetesOfPerceptronctlAndEmptyOnesAreNotNamed)
   EXPECT_EQ(ParseOptions({"--print-config"}).err, "");
 }
 
+TEST_F(OptionsTest, MetricsHaveNoIpv6AddressAndTheErrorSaysSo) {
+  for (const char* address : {"[::]:7601", "[::1]:7601"}) {
+    const ParseResult result = ParseOptions({"--metrics-address", address});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, ::testing::HasSubstr("IPv4 alone"));
+  }
+}
+
 TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
   EXPECT_EQ(Good({"--metrics-address="}).metrics_address, "");
   EXPECT_EQ(Good({"--metrics-address", ""}).metrics_address, "");
@@ -292,7 +300,7 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{"metrics-address",
                   {"127.0.0.1:0", "off"},
                   {"127.0.0.1", "7601", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
-                  "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or off"},
+                  "expected HOST:PORT with a port from 0 to 65535, or off"},
         RangeCase{
             "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
         RangeCase{"status-page", {"on", "off"}, {"", "yes", "1"}, "expected one of on, off"},

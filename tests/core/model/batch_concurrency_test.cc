@@ -47,10 +47,14 @@ TEST(BatchConcurrency, WhatStreamsDidAtOnceIsReplayedAsItWas) {
     EXPECT_LT(counters.updates, 2 * counters.mistakes);
   }
   const uint64_t loads = store.stats().loads;
-  ASSERT_OK(store.Create(testing::DenseSettings("other", 1), "", false).status());
-  ASSERT_OK(store.Acquire("other").status());
+  // Once this is committed, the committer holds the model no more.
+  settings.set_name("other");
+  ASSERT_OK(store.Create(settings, "", false).status());
+  ASSERT_OK(SendMessage(store, "other", traffic.space, messages.front()).status);
+  ASSERT_OK(store.Create(testing::DenseSettings("third", 1), "", false).status());
+  ASSERT_OK(store.Acquire("third").status());
   const std::shared_ptr<Model> again = store.Acquire("m").value();
-  EXPECT_EQ(store.stats().loads, loads + 2);
+  EXPECT_EQ(store.stats().loads, loads + 3);
   EXPECT_EQ(testing::StateBytes(*again), state);
   EXPECT_EQ(again->revision(), revision);
 }
