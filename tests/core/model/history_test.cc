@@ -163,6 +163,29 @@ class CurvesOnDisk : public ::testing::TestWithParam<uint64_t> {
   std::unique_ptr<Store> store_;
 };
 
+// Else one mistake right after a start would stand there as an error of 100 %.
+TEST_P(CurvesOnDisk, OfAWindowBegunAnewAHandfulOfExamplesIsNoError) {
+  Open();
+  ASSERT_OK(store_->Create(testing::DenseSettings("models/m", 2), "", false).status());
+  const auto learn = [this](int count, int label) {
+    Columns rows;
+    for (int i = 0; i < count; ++i) rows.AddDense({1, 0}, label);
+    EXPECT_OK(testing::Send(*store_, "models/m", "p", rows.batch()).status);
+  };
+  const auto latest = [this] {
+    return store_->Acquire("models/m").value()->MakeCurves().points.back();
+  };
+  learn(500, 1);
+  Open();
+  learn(1, -1);
+  EXPECT_EQ(latest().examples, 501U);
+  EXPECT_FALSE(latest().window_error.has_value());
+  learn(98, 1);
+  learn(1, -1);
+  EXPECT_EQ(latest().examples, 600U);
+  EXPECT_TRUE(latest().window_error.has_value());
+}
+
 // The last bit of it, times and window errors too, which no replay could find again.
 TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
   Open();
