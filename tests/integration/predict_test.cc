@@ -48,10 +48,10 @@ TEST_F(PredictTest, ScoresAndDistancesAreTheTextbooks) {
   EXPECT_NEAR(response.distances(2), -std::sqrt(2), 1e-6);
 }
 
-// Callers that wait before they ask again, as gRPC's own retries and the clients here do.
+// Callers that wait before they ask again, longer each time, as gRPC's own retries and the clients
+// here do.
 TEST_F(PredictTest, AStoppingServerTellsCallersSoAndCancelsNone) {
   constexpr int kCallers = 4;
-  constexpr std::chrono::milliseconds kWait(75);
   std::atomic<int> answered = 0;
   std::atomic<int> draining = 0;
   const auto call_until_away = [&] {
@@ -59,6 +59,7 @@ TEST_F(PredictTest, AStoppingServerTellsCallersSoAndCancelsNone) {
     alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     const auto stub = v1::LearningService::NewStub(
         grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), alone));
+    std::chrono::milliseconds wait(75);
     for (grpc::Status status; status.ok() || Reason(status) == "DRAINING";) {
       grpc::ClientContext context;
       v1::PredictResponse response;
@@ -68,7 +69,8 @@ TEST_F(PredictTest, AStoppingServerTellsCallersSoAndCancelsNone) {
       } else {
         EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
         if (Reason(status) == "DRAINING") ++draining;
-        std::this_thread::sleep_for(kWait);
+        std::this_thread::sleep_for(wait);
+        wait *= 2;
       }
     }
   };
