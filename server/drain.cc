@@ -14,7 +14,6 @@ void Drain::Add(std::function<void()> listener, uint64_t& id) {
     id = ++last_id_;
     listeners_.emplace(id, listener);
     if (!draining_) return;
-    latest_ = absl::Now();
   }
   listener();
 }
@@ -42,15 +41,14 @@ void Drain::Begin() {
 }
 
 void Drain::AwaitQuiet(absl::Duration quiet, absl::Duration most) {
+  const absl::Time until = absl::Now() + most;
   MutexLock lock(&mutex_);
-  latest_ = absl::Now();
-  const absl::Time until = latest_ + most;
-  for (bool newer = true; newer;) {
-    const auto added = [this, seen = latest_]()
-                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return latest_ > seen; };
-    const absl::Time due = std::min(latest_ + quiet, until);
-    newer =
-        mutex_.AwaitWithTimeout(absl::Condition(&added), due - absl::Now()) && absl::Now() < until;
+  for (bool another = true; another;) {
+    const auto added = [this, seen = last_id_]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return last_id_ > seen; };
+    const absl::Duration left = until - absl::Now();
+    another = left > absl::ZeroDuration() &&
+              mutex_.AwaitWithTimeout(absl::Condition(&added), std::min(quiet, left));
   }
 }
 

@@ -23,7 +23,7 @@ class Drain {
   // Waits, for at most so long, until everybody who was added is removed; says whether they are.
   bool AwaitAllRemoved(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  // After Begin: waits until nobody was added for `quiet` from now on, for at most `most`.
+  // Waits until nobody was added for `quiet` from now on, for at most `most`.
   void AwaitQuiet(absl::Duration quiet, absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_);
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -45,8 +45,6 @@ class Drain {
  private:
   mutable Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  // When somebody was added while draining; or AwaitQuiet was called.
-  absl::Time latest_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<uint64_t, std::function<void()>> listeners_ ABSL_GUARDED_BY(mutex_);
 };

@@ -34,13 +34,13 @@ std::string Bytes(double bytes) {
                       : absl::StrFormat("%.1f GiB", bytes / kGiB);
 }
 
-}  // namespace
-
 double BytesOfLoads(const LoadOptions& load, const MadeRowsOptions& rows, size_t streams) {
   const auto row_bytes = static_cast<double>(MadeRows::BytesOfOne(rows));
   const double made = row_bytes * static_cast<double>(MadeRows::Count(rows));
   return (made + BytesUnderWay(load, row_bytes)) * static_cast<double>(streams);
 }
+
+}  // namespace
 
 std::string TooMuchMemory(const LoadOptions& load, const MadeRowsOptions& rows, size_t streams) {
   const double bytes = BytesOfLoads(load, rows, streams);

@@ -8,11 +8,8 @@
 
 namespace perceptrond::client {
 
-// About what so many streams take: their examples, and the messages that are under way.
-double BytesOfLoads(const LoadOptions& load, const MadeRowsOptions& rows, size_t streams);
-
-// "" if that is at most a quarter of this machine's memory; else how much it is, and what takes
-// less.
+// "" if the examples of so many streams and their messages under way take about a quarter of this
+// machine's memory at most; else how much they take, and what takes less.
 std::string TooMuchMemory(const LoadOptions& load, const MadeRowsOptions& rows, size_t streams);
 
 }  // namespace perceptrond::client

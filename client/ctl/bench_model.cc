@@ -18,7 +18,7 @@ constexpr uint32_t kNames = 1U << 20;
 Outcome BenchModel::Find() {
   shape_.kind = options_.dense ? RowKind::kDense : RowKind::kSparse;
   shape_.size = options_.size;
-  shape_.features = options_.features;
+  shape_.features = options_.Features();
   shape_.labels = options_.Work() == LoadOptions::Work::kLearn;
   shape_.mistakes = options_.mistakes;
   shape_.refused = options_.refused;

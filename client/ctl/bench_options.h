@@ -1,6 +1,7 @@
 // What `perceptronctl bench` is asked for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,7 +22,8 @@ struct BenchOptions {
   size_t window = 64;
   double seconds = 10;
   double warmup = 1;
-  uint32_t features = 75;
+  // Default 75, or as many as the model has dimensions.
+  std::optional<uint32_t> features;
   // Of the model made for the run.
   uint32_t size = 1U << 20;
   bool dense = false;
@@ -33,6 +35,7 @@ struct BenchOptions {
     if (work == "learn") return LoadOptions::Work::kLearn;
     return work == "predict" ? LoadOptions::Work::kPredict : LoadOptions::Work::kCall;
   }
+  uint32_t Features() const { return features.value_or(std::min(75U, size)); }
   size_t Batch() const { return batch.value_or(Work() == LoadOptions::Work::kCall ? 1 : 100); }
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 // Every value that may be nonsense beside another one; "" if none is.
 std::string Contradiction(const BenchOptions& options) {
-  if (options.name.empty() && !options.dense && options.features > options.size)
+  if (options.name.empty() && !options.dense && options.Features() > options.size)
     return "--features is more than --size";
   if (options.work != "learn" && options.refused > 0)
     return "--refused is about labels, and only --work learn sends them";
@@ -50,9 +50,10 @@ void AddLoadFlags(CLI::App* command, BenchOptions* options) {
 }
 
 void AddShapeFlags(CLI::App* command, BenchOptions* options) {
-  command->add_option("--features", options->features, "Features of an example that are not 0")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  command
+      ->add_option("--features", options->features,
+                   "Features of an example that are not 0 (default 75, or --size if that is less)")
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--size", options->size, "Dimension of the model that is made for the run")
       ->check(CLI::Range(2, 1 << 28))
       ->capture_default_str();

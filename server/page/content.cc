@@ -63,7 +63,7 @@ std::string TypeOf(absl::string_view file) {
   if (absl::EndsWith(file, ".css")) return "text/css; charset=utf-8";
   if (absl::EndsWith(file, ".js")) return "text/javascript; charset=utf-8";
   if (absl::EndsWith(file, ".svg")) return "image/svg+xml";
-  return "text/plain; charset=utf-8";
+  return kTextType;
 }
 
 HttpAnswer AnswerStatic(const HttpRequest& request, const EmbeddedFile& file) {

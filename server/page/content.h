@@ -13,7 +13,8 @@ namespace perceptrond {
 // server runs. It asks each time, so that a newer server's page is never mixed with an older one's.
 HttpAnswer AnswerStatic(const HttpRequest& request, const EmbeddedFile& file);
 
-// "text/css; charset=utf-8" of "page.css".
+inline constexpr char kTextType[] = "text/plain; charset=utf-8";
+// "text/css; charset=utf-8" of "page.css", text of what is unknown.
 std::string TypeOf(absl::string_view file);
 
 // An answer that is made for this request and kept by nobody.

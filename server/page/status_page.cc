@@ -29,7 +29,7 @@ constexpr char kNoName[] =
     "digit. The models are at /.";
 
 HttpAnswer Text(const HttpRequest& request, int status, absl::string_view text) {
-  return AnswerFresh(request, status, TypeOf("answer.txt"), absl::StrCat(text, "\n"));
+  return AnswerFresh(request, status, kTextType, absl::StrCat(text, "\n"));
 }
 
 int HttpStatus(absl::StatusCode code) {

@@ -50,6 +50,17 @@ TEST_F(CtlBenchTest, WhatTheServerHasToRefuseIsCountedAndNothingElseIsLost) {
   EXPECT_NEAR(Number(report, "refused"), 500, 1);
 }
 
+TEST_F(CtlBenchTest, ASmallModelsExamplesHaveNoMoreFeaturesThanItHasDimensions) {
+  for (const char* size : {"--size 50", "--size 50 --dense"}) {
+    const auto report =
+        Bench(std::string(size) + " --rate 1000 --batch 10 --seconds 0.2 --warmup 0");
+    EXPECT_EQ(Number(report, "examples"), 200) << size;
+  }
+  const CommandResult asked = Ctl("bench --size 50 --features 51");
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.out, ::testing::HasSubstr("--features is more than --size"));
+}
+
 TEST_F(CtlBenchTest, AServerThatStandsStillShowsInEveryLatencyThatWasDueMeanwhile) {
   Ctl("create m --dimension 1000");
   google::protobuf::Struct report;
