@@ -24,6 +24,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def channel(flags: argparse.Namespace) -> grpc.Channel:
+    """Not to be closed: leave() ends it with the process. A subscriber's thread that finds its channel closed prints a traceback."""
     if flags.tls_ca is None:
         made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS)
     else:

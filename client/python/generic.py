@@ -76,21 +76,21 @@ def say_error(server: reflection.ServerDescriptors, error: grpc.RpcError) -> Non
 
 def main() -> int:
     flags = parse_flags()
-    with connection.channel(flags) as channel:
-        server = reflection.ServerDescriptors(channel)
-        try:
-            if flags.verb == "list":
-                print("\n".join(server.services()))
-            elif flags.verb == "describe":
-                describe(server, flags.name)
-            else:
-                call(channel, server, flags.method, flags.requests)
-        except (reflection.NotDescribed, json_format.ParseError) as error:
-            connection.complain(str(error))
-            return 1
-        except grpc.RpcError as error:
-            say_error(server, error)
-            return 1
+    channel = connection.channel(flags)
+    server = reflection.ServerDescriptors(channel)
+    try:
+        if flags.verb == "list":
+            print("\n".join(server.services()))
+        elif flags.verb == "describe":
+            describe(server, flags.name)
+        else:
+            call(channel, server, flags.method, flags.requests)
+    except (reflection.NotDescribed, json_format.ParseError) as error:
+        connection.complain(str(error))
+        return 1
+    except grpc.RpcError as error:
+        say_error(server, error)
+        return 1
     return 0
 
 

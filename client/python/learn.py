@@ -55,12 +55,12 @@ def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
 
 def main() -> int:
     flags = job.learning_flags(__doc__).parse_args()
-    with connection.channel(flags) as channel:
-        models = model_service_pb2_grpc.ModelServiceStub(channel)
-        if model.is_wanted(flags):
-            ensure_model(models, flags)
-        totals = learn(channel, flags)
-        now = get_model(models, flags)
+    channel = connection.channel(flags)
+    models = model_service_pb2_grpc.ModelServiceStub(channel)
+    if model.is_wanted(flags):
+        ensure_model(models, flags)
+    totals = learn(channel, flags)
+    now = get_model(models, flags)
     print(f"{flags.model} is at {model.sentence(now)}")
     return program.code_of(totals)
 

@@ -46,22 +46,22 @@ class Summary:
 def main() -> int:
     flags = parse_flags()
     name = f"models/{flags.model}"
-    with connection.channel(flags) as channel:
-        models = model_service_pb2_grpc.ModelServiceStub(channel)
-        learning = learning_service_pb2_grpc.LearningServiceStub(channel)
-        model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.patience)
-        labels = Labels(model)
-        summary = Summary(labels)
-        for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
-            # Never from an older state than the answer before.
-            request = learning_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
-            answer = with_retries(lambda: learning.Predict(request, timeout=30), flags.patience)
-            summary.revision = answer.revision
-            for row, label, score in zip(rows, answer.labels, answer.scores):
-                summary.add(row, label)
-                if flags.scores:
-                    # Nine digits tell every float32 from its neighbours.
-                    print(f"{labels.name(label)}\t{score:.9g}")
+    channel = connection.channel(flags)
+    models = model_service_pb2_grpc.ModelServiceStub(channel)
+    learning = learning_service_pb2_grpc.LearningServiceStub(channel)
+    model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.patience)
+    labels = Labels(model)
+    summary = Summary(labels)
+    for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
+        # Never from an older state than the answer before.
+        request = learning_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
+        answer = with_retries(lambda: learning.Predict(request, timeout=30), flags.patience)
+        summary.revision = answer.revision
+        for row, label, score in zip(rows, answer.labels, answer.scores):
+            summary.add(row, label)
+            if flags.scores:
+                # Nine digits tell every float32 from its neighbours.
+                print(f"{labels.name(label)}\t{score:.9g}")
     print(summary.text())
     return 0
 

@@ -45,12 +45,12 @@ def main() -> int:
     flags = parse_flags()
     request = learning_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
     request.min_interval.FromMilliseconds(int(1000 * flags.interval))
-    with connection.channel(flags) as channel:
-        stub = learning_service_pb2_grpc.LearningServiceStub(channel)
-        for number, now in enumerate(watch(stub, request, Backoff(flags.patience)), start=1):
-            print(model.sentence(now), flush=True)
-            if number == flags.count:
-                break
+    channel = connection.channel(flags)
+    stub = learning_service_pb2_grpc.LearningServiceStub(channel)
+    for number, now in enumerate(watch(stub, request, Backoff(flags.patience)), start=1):
+        print(model.sentence(now), flush=True)
+        if number == flags.count:
+            break
     return 0
 
 
