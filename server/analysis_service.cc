@@ -10,7 +10,8 @@
 #include "server/analyze_reactor.h"
 #include "server/model_name.h"
 #include "server/page_token.h"
-#include "server/unary.h"
+#include "server/rpc/router.h"
+#include "server/rpc/unary.h"
 
 namespace perceptrond {
 namespace {
@@ -104,19 +105,12 @@ absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* AnalysisService::Analyze(
-    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* bytes) {
-  grpc::ByteBuffer own = *bytes;
-  v1::AnalyzeRequest request;
-  const absl::Status status = ParseMessage(own, max_message_bytes_, request);
-  return AnalyzeReactor::Start(store_, queue_, drain_, status, request);
-}
-
-grpc::ServerUnaryReactor* AnalysisService::ListRetainedExamples(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* bytes, grpc::ByteBuffer* answer) {
-  return AnswerUnary<v1::ListRetainedExamplesRequest, v1::ListRetainedExamplesResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [&](const auto& request, auto& response) { return List(store_, request, response); });
+void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& queue) {
+  const UnaryMethods unary(backend);
+  router.AddService(
+      "perceptron.v1.AnalysisService",
+      {{"Analyze", [backend, &queue](Call& call) { AnalyzeReactor::Start(call, backend, queue); }},
+       {"ListRetainedExamples", unary(List)}});
 }
 
 }  // namespace perceptrond

@@ -8,6 +8,7 @@
 #include "server/analysis_convert.h"
 #include "server/message.h"
 #include "server/model_name.h"
+#include "server/rpc/workers.h"
 #include "server/status.h"
 
 namespace perceptrond {
@@ -27,14 +28,12 @@ absl::Status NoSeparator(const ModelAnalysis& analysis) {
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* AnalyzeReactor::Start(
-    Store& store, AnalysisQueue& queue, Drain& drain, const absl::Status& received,
-    const v1::AnalyzeRequest& request) {
-  std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(store, drain, request));
-  reactor->self_ = reactor;
-  const std::weak_ptr<AnalyzeReactor> weak = reactor;
-  drain.Add(
-      [weak] {
+void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& queue) {
+  std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(call, backend, queue));
+  call.Bind(reactor);
+  call.StartRead(&reactor->incoming_);
+  backend.drain.Add(
+      [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
         const std::shared_ptr<AnalyzeReactor> alive = weak.lock();
         if (alive == nullptr) return;
         {
@@ -45,21 +44,30 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* AnalyzeReactor::Start(
         alive->cancelled_ = true;
       },
       reactor->drain_id_);
-  const absl::Status status = received.ok() ? reactor->Check() : received;
-  if (status.ok()) {
-    queue.Submit(reactor);
-  } else {
-    MutexLock lock(&reactor->mutex_);
-    reactor->End(status);
-  }
-  return reactor.get();
 }
 
-absl::Status AnalyzeReactor::Check() const {
+void AnalyzeReactor::OnReadDone(bool ok) {
+  if (ok) return backend_.workers.Do([self = shared_from_this()] { self->Begin(); });
+  MutexLock lock(&mutex_);
+  End(NoRequest());
+}
+
+// The model may have to be loaded.
+void AnalyzeReactor::Begin() {
+  const absl::Status status = ReadRequest();
+  if (status.ok()) return queue_.Submit(shared_from_this());
+  MutexLock lock(&mutex_);
+  End(status);
+}
+
+absl::Status AnalyzeReactor::ReadRequest() {
+  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request_);
+      !status.ok())
+    return status;
   if (absl::Status status = CheckModelName(request_.name(), "name"); !status.ok()) return status;
   if (absl::StatusOr<AnalysisOptions> options = ReadAnalysisOptions(request_); !options.ok())
     return options.status();
-  return store_.Acquire(request_.name()).status();
+  return backend_.store.Acquire(request_.name()).status();
 }
 
 void AnalyzeReactor::Wait(size_t before) {
@@ -79,7 +87,7 @@ void AnalyzeReactor::Run() {
 
 absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   const absl::Time started = absl::Now();
-  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(request_.name());
+  absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.name());
   if (!model.ok()) return model.status();
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
     if (absl::Now() - told_ >= kBetweenProgress) {
@@ -101,7 +109,7 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
     adopted = analysis->separator.has_value() ? Adopt(**model, *analysis->separator, result)
                                               : NoSeparator(*analysis);
   }
-  const absl::Status durable = store_.committer().Commit(*model);
+  const absl::Status durable = backend_.store.committer().Commit(*model);
   result.set_seconds(absl::ToDoubleSeconds(absl::Now() - started));
   return adopted.ok() ? durable : adopted;
 }
@@ -129,13 +137,13 @@ void AnalyzeReactor::GoOn() {
     next_.reset();
     if (status.ok()) {
       writing_ = true;
-      return StartWrite(&outgoing_);
+      return call_.StartWrite(outgoing_);
     }
     end_ = ToGrpc(status);
   }
   if (!end_.has_value()) return;
   finished_ = true;
-  Finish(*end_);
+  call_.Finish(*end_);
 }
 
 void AnalyzeReactor::End(const absl::Status& status) {
@@ -160,8 +168,7 @@ void AnalyzeReactor::OnCancel() {
 
 void AnalyzeReactor::OnDone() {
   cancelled_ = true;
-  drain_.Remove(drain_id_);
-  const std::shared_ptr<AnalyzeReactor> last = std::move(self_);
+  backend_.drain.Remove(drain_id_);
 }
 
 }  // namespace perceptrond

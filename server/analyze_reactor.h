@@ -14,31 +14,33 @@
 #include "perceptron/v1/analysis_service.pb.h"
 #include "server/analysis_queue.h"
 #include "server/drain.h"
+#include "server/rpc/backend.h"
+#include "server/rpc/call.h"
 
 namespace perceptrond {
 
-// gRPC, the queue and the drain each keep it alive while they use it.
-class AnalyzeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
-                             public AnalysisQueue::Job {
+// The call, the queue and the drain each keep it alive while they use it.
+class AnalyzeReactor final : public Reactor,
+                             public AnalysisQueue::Job,
+                             public std::enable_shared_from_this<AnalyzeReactor> {
  public:
-  // An error for `received`: what came was no request; the call ends with it.
-  static grpc::ServerWriteReactor<grpc::ByteBuffer>* Start(
-      Store& store, AnalysisQueue& queue, Drain& drain, const absl::Status& received,
-      const ::perceptron::v1::AnalyzeRequest& request);
+  static void Start(Call& call, const Backend& backend, AnalysisQueue& queue);
 
   void Wait(size_t before) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Run() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool cancelled() const override { return cancelled_; }
 
+  void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
-  AnalyzeReactor(Store& store, Drain& drain, const ::perceptron::v1::AnalyzeRequest& request)
-      : store_(store), drain_(drain), request_(request) {}
+  AnalyzeReactor(Call& call, const Backend& backend, AnalysisQueue& queue)
+      : call_(call), backend_(backend), queue_(queue) {}
 
-  absl::Status Check() const;
+  void Begin();
+  absl::Status ReadRequest();
   // Analyzes, adopts if asked to, and makes both durable.
   absl::Status Analyze(::perceptron::v1::AnalysisResult& result);
   absl::Status Adopt(Model& model, const NewWeights& separator,
@@ -48,12 +50,13 @@ class AnalyzeReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Store& store_;
-  Drain& drain_;
-  const ::perceptron::v1::AnalyzeRequest request_;
+  Call& call_;
+  const Backend backend_;
+  AnalysisQueue& queue_;
   uint64_t drain_id_ = 0;
-  // gRPC's hold on the reactor.
-  std::shared_ptr<AnalyzeReactor> self_;
+  grpc::ByteBuffer incoming_;
+  // Read before the queue has it.
+  ::perceptron::v1::AnalyzeRequest request_;
   std::atomic<bool> cancelled_ = false;
   // The queue's thread's own.
   absl::Time told_ = absl::InfinitePast();

@@ -1,76 +1,61 @@
 #include "server/inference_service.h"
 
+#include "absl/strings/str_cat.h"
 #include "server/inference.h"
-#include "server/unary.h"
+#include "server/model_name.h"
+#include "server/rpc/quick.h"
+#include "server/rpc/router.h"
+#include "server/rpc/unary.h"
 
 namespace perceptrond {
+namespace {
 
 namespace oip = ::inference;
 
-grpc::ServerUnaryReactor* InferenceService::ServerLive(grpc::CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* bytes,
-                                                       grpc::ByteBuffer* answer) {
-  return AnswerUnary<oip::ServerLiveRequest, oip::ServerLiveResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [](const auto& /*request*/, auto& response) {
-        response.set_live(true);
-        return absl::OkStatus();
-      },
-      /*while_draining=*/true);
+template <typename Request>
+bool Always(Store& /*store*/, const Request& /*request*/) {
+  return true;
 }
 
-grpc::ServerUnaryReactor* InferenceService::ServerReady(grpc::CallbackServerContext* context,
-                                                        const grpc::ByteBuffer* bytes,
-                                                        grpc::ByteBuffer* answer) {
-  return AnswerUnary<oip::ServerReadyRequest, oip::ServerReadyResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [this](const auto& /*request*/, auto& response) {
-        response.set_ready(!drain_.draining());
-        return absl::OkStatus();
-      },
-      /*while_draining=*/true);
+absl::Status Live(Store& /*store*/, const Drain& /*drain*/,
+                  const oip::ServerLiveRequest& /*request*/, oip::ServerLiveResponse& response) {
+  response.set_live(true);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* InferenceService::ModelReady(grpc::CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* bytes,
-                                                       grpc::ByteBuffer* answer) {
-  return AnswerUnary<oip::ModelReadyRequest, oip::ModelReadyResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [this](const auto& request, auto& response) {
-        absl::Status status = SayWhetherReady(store_, request, response);
-        if (drain_.draining()) response.set_ready(false);
-        return status;
-      },
-      /*while_draining=*/true);
+absl::Status Ready(Store& /*store*/, const Drain& drain, const oip::ServerReadyRequest& /*request*/,
+                   oip::ServerReadyResponse& response) {
+  response.set_ready(!drain.draining());
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* InferenceService::ServerMetadata(grpc::CallbackServerContext* context,
-                                                           const grpc::ByteBuffer* bytes,
-                                                           grpc::ByteBuffer* answer) {
-  return AnswerUnary<oip::ServerMetadataRequest, oip::ServerMetadataResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [](const auto& /*request*/, auto& response) {
-        DescribeServer(response);
-        return absl::OkStatus();
-      });
+absl::Status ModelReady(Store& store, const Drain& drain, const oip::ModelReadyRequest& request,
+                        oip::ModelReadyResponse& response) {
+  absl::Status status = SayWhetherReady(store, request, response);
+  if (drain.draining()) response.set_ready(false);
+  return status;
 }
 
-grpc::ServerUnaryReactor* InferenceService::ModelMetadata(grpc::CallbackServerContext* context,
-                                                          const grpc::ByteBuffer* bytes,
-                                                          grpc::ByteBuffer* answer) {
-  return AnswerUnary<oip::ModelMetadataRequest, oip::ModelMetadataResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [this](const auto& request, auto& response) {
-        return DescribeModel(store_, request, response);
-      });
+absl::Status Metadata(Store& /*store*/, const oip::ServerMetadataRequest& /*request*/,
+                      oip::ServerMetadataResponse& response) {
+  DescribeServer(response);
+  return absl::OkStatus();
 }
 
-grpc::ServerUnaryReactor* InferenceService::ModelInfer(grpc::CallbackServerContext* context,
-                                                       const grpc::ByteBuffer* bytes,
-                                                       grpc::ByteBuffer* answer) {
-  return AnswerUnary<oip::ModelInferRequest, oip::ModelInferResponse>(
-      context, drain_, max_message_bytes_, *bytes, *answer,
-      [this](const auto& request, auto& response) { return Infer(store_, request, response); });
+bool IsQuickInfer(Store& store, const oip::ModelInferRequest& request) {
+  return IsQuick(store, absl::StrCat(kModelCollection, request.model_name()));
+}
+
+}  // namespace
+
+void AddInferenceService(Router& router, const Backend& backend) {
+  const UnaryMethods unary(backend);
+  router.AddService("inference.GRPCInferenceService", {{"ServerLive", unary(Live, Always)},
+                                                       {"ServerReady", unary(Ready, Always)},
+                                                       {"ModelReady", unary(ModelReady)},
+                                                       {"ServerMetadata", unary(Metadata, Always)},
+                                                       {"ModelMetadata", unary(DescribeModel)},
+                                                       {"ModelInfer", unary(Infer, IsQuickInfer)}});
 }
 
 }  // namespace perceptrond

@@ -237,9 +237,9 @@ bool LearnSession::Take(Response& response) {
   return true;
 }
 
-bool LearnSession::Full() const {
+bool LearnSession::Full(size_t messages, size_t bytes) const {
   MutexLock lock(&mutex_);
-  return answers_.size() >= limits_.messages || bytes_ >= limits_.bytes;
+  return answers_.size() + messages >= limits_.messages || bytes_ + bytes >= limits_.bytes;
 }
 
 bool LearnSession::Idle() const {

@@ -14,6 +14,7 @@
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/example_batch.h"
+#include "server/rpc/quick.h"
 #include "server/stream_limits.h"
 
 namespace perceptrond {
@@ -25,18 +26,24 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   using Request = ::perceptron::v1::LearnStreamRequest;
   using Response = ::perceptron::v1::LearnStreamResponse;
 
+  // Whether a message's answer is there when Accept has returned. Here it waits for the commit.
+  static constexpr bool kAnswersAtOnce = false;
+
   LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
 
   // `ready` is called, from any thread, when Take may have something. To be set before the first
   // Accept.
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
+  // Whether a small message will be learned in microseconds. Not while Accept runs.
+  bool Quick() const { return IsQuick(store_, model_name_); }
   // Learns a message of so many bytes. An error ends the stream: what was accepted before is still
   // answered.
   absl::Status Accept(const Request& request, size_t bytes);
   // Moves what is ready into `response`; false if nothing is.
   bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Too much is unanswered: accept no more until Take has had something.
-  bool Full() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Too much is unanswered, with so much that is still to be accepted: read no more until Take has
+  // had something.
+  bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is unanswered.
   bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Why the stream must end although its messages were fine: a commit failed, the model was

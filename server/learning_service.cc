@@ -10,9 +10,11 @@
 #include "server/learn_session.h"
 #include "server/model_name.h"
 #include "server/predict_session.h"
+#include "server/rpc/quick.h"
+#include "server/rpc/router.h"
+#include "server/rpc/unary.h"
 #include "server/status.h"
 #include "server/stream_reactor.h"
-#include "server/unary.h"
 #include "server/watch_reactor.h"
 
 namespace perceptrond {
@@ -112,71 +114,49 @@ absl::Status ExplainBatch(Store& store, const v1::ExplainRequest& request,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-grpc::ServerUnaryReactor* LearningService::Learn(grpc::CallbackServerContext* context,
-                                                 const grpc::ByteBuffer* bytes,
-                                                 grpc::ByteBuffer* answer) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  auto visit = std::make_shared<Drain::Visit>(drain_);
-  v1::LearnRequest request;
+// Answers once what was learned is durable.
+void Learn(Store& store, const Drain& drain, Call& call, const v1::LearnRequest& request) {
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
-  grpc::ByteBuffer own = *bytes;
-  absl::Status status =
-      drain_.draining() ? DrainingError() : ParseMessage(own, limits_.message_bytes, request);
-  if (status.ok()) status = LearnBatch(store_, request, *response.mutable_result(), model);
-  if (!status.ok()) {
-    reactor->Finish(ToGrpc(status));
-    return reactor;
-  }
+  absl::Status status = drain.draining()
+                            ? DrainingError()
+                            : LearnBatch(store, request, *response.mutable_result(), model);
+  if (!status.ok()) return call.Finish(ToGrpc(status));
   // The batch is learned: it is committed even if its answer cannot be sent.
-  status = SerializeMessage(response, *answer);
-  store_.committer().Submit(
-      std::move(model), [reactor, visit = std::move(visit), status](const absl::Status& durable) {
-        reactor->Finish(ToGrpc(durable.ok() ? status : durable));
-      });
-  return reactor;
+  grpc::ByteBuffer answer;
+  status = SerializeMessage(response, answer);
+  store.committer().Submit(std::move(model), [&call, status, answer](const absl::Status& durable) {
+    FinishUnary(call, durable.ok() ? status : durable, answer);
+  });
 }
 
-grpc::ServerUnaryReactor* LearningService::Predict(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* bytes,
-                                                   grpc::ByteBuffer* answer) {
-  return AnswerUnary<v1::PredictRequest, v1::PredictResponse>(
-      context, drain_, limits_.message_bytes, *bytes, *answer,
-      [&](const v1::PredictRequest& request, v1::PredictResponse& response) {
-        return PredictBatch(store_, request, response);
-      });
+// A producer may have to wait for its turn.
+bool IsQuickLearn(Store& store, const v1::LearnRequest& request) {
+  return request.producer_id().empty() && HasQuickModel(store, request);
 }
 
-grpc::ServerUnaryReactor* LearningService::Explain(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* bytes,
-                                                   grpc::ByteBuffer* answer) {
-  return AnswerUnary<v1::ExplainRequest, v1::ExplainResponse>(
-      context, drain_, limits_.message_bytes, *bytes, *answer,
-      [&](const v1::ExplainRequest& request, v1::ExplainResponse& response) {
-        return ExplainBatch(store_, request, response);
-      });
+template <typename Session>
+Call::Method Stream(const Backend& backend, const StreamLimits& limits) {
+  return [backend, limits](Call& call) {
+    StreamReactor<Session>::Start(call, backend, std::make_shared<Session>(backend.store, limits));
+  };
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearningService::LearnStream(
-    grpc::CallbackServerContext* /*context*/) {
-  return StreamReactor<LearnSession>::Start(std::make_shared<LearnSession>(store_, limits_), drain_,
-                                            limits_.message_bytes);
-}
+}  // namespace
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearningService::PredictStream(
-    grpc::CallbackServerContext* /*context*/) {
-  return StreamReactor<PredictSession>::Start(std::make_shared<PredictSession>(store_, limits_),
-                                              drain_, limits_.message_bytes);
-}
-
-grpc::ServerWriteReactor<grpc::ByteBuffer>* LearningService::WatchModel(
-    grpc::CallbackServerContext* /*context*/, const grpc::ByteBuffer* bytes) {
-  grpc::ByteBuffer own = *bytes;
-  v1::WatchModelRequest request;
-  const absl::Status status = ParseMessage(own, limits_.message_bytes, request);
-  return WatchReactor::Start(store_, drain_, status, request);
+void AddLearningService(Router& router, const Backend& backend, const StreamLimits& limits) {
+  const UnaryMethods unary(backend);
+  const auto learn = [backend](Call& call, const v1::LearnRequest& request) {
+    Learn(backend.store, backend.drain, call, request);
+  };
+  router.AddService(
+      "perceptron.v1.LearningService",
+      {{"Learn", OnRequest<v1::LearnRequest>(backend, learn, IsQuickLearn)},
+       {"LearnStream", Stream<LearnSession>(backend, limits)},
+       {"Predict", unary(PredictBatch, HasQuickModel)},
+       {"PredictStream", Stream<PredictSession>(backend, limits)},
+       {"Explain", unary(ExplainBatch)},
+       {"WatchModel", [backend](Call& call) { WatchReactor::Start(call, backend); }}});
 }
 
 }  // namespace perceptrond

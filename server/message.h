@@ -30,6 +30,11 @@ absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, Message& me
                       "the bytes are no message of this type");
 }
 
+// Of a call that ends before its request has come: INVALID_ARGUMENT, MALFORMED_MESSAGE.
+inline absl::Status NoRequest() {
+  return InvalidField("MALFORMED_MESSAGE", "request", "is missing");
+}
+
 // Protobuf writes no message that is larger.
 inline constexpr size_t kLargestMessageBytes = std::numeric_limits<int>::max();
 

@@ -6,10 +6,12 @@
 #include "absl/strings/strip.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "perceptron/v1/model_service.pb.h"
 #include "server/convert.h"
 #include "server/model_name.h"
 #include "server/page_token.h"
-#include "server/unary.h"
+#include "server/rpc/router.h"
+#include "server/rpc/unary.h"
 
 namespace perceptrond {
 namespace {
@@ -138,7 +140,8 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
   return absl::OkStatus();
 }
 
-absl::Status Delete(Store& store, const v1::DeleteModelRequest& request) {
+absl::Status Delete(Store& store, const v1::DeleteModelRequest& request,
+                    google::protobuf::Empty& /*response*/) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   return store.Delete(request.name(), request.etag(), request.validate_only());
 }
@@ -159,71 +162,25 @@ absl::Status SetState(Store& store, const std::string& name, const std::string& 
   return absl::OkStatus();
 }
 
+absl::Status Freeze(Store& store, const v1::FreezeModelRequest& request, v1::Model& response) {
+  return SetState(store, request.name(), request.etag(), v1::MODEL_STATE_FROZEN, response);
+}
+
+absl::Status Unfreeze(Store& store, const v1::UnfreezeModelRequest& request, v1::Model& response) {
+  return SetState(store, request.name(), request.etag(), v1::MODEL_STATE_ACTIVE, response);
+}
+
 }  // namespace
 
-template <typename Request, typename Response, typename Body>
-grpc::ServerUnaryReactor* ModelService::Answer(grpc::CallbackServerContext* context,
-                                               const grpc::ByteBuffer* bytes,
-                                               grpc::ByteBuffer* answer, const Body& body) {
-  return AnswerUnary<Request, Response>(context, drain_, max_message_bytes_, *bytes, *answer, body);
-}
-
-grpc::ServerUnaryReactor* ModelService::CreateModel(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* bytes,
-                                                    grpc::ByteBuffer* answer) {
-  return Answer<v1::CreateModelRequest, v1::Model>(
-      context, bytes, answer,
-      [&](const auto& request, auto& response) { return Create(store_, request, response); });
-}
-
-grpc::ServerUnaryReactor* ModelService::GetModel(grpc::CallbackServerContext* context,
-                                                 const grpc::ByteBuffer* bytes,
-                                                 grpc::ByteBuffer* answer) {
-  return Answer<v1::GetModelRequest, v1::Model>(
-      context, bytes, answer,
-      [&](const auto& request, auto& response) { return Get(store_, request, response); });
-}
-
-grpc::ServerUnaryReactor* ModelService::ListModels(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* bytes,
-                                                   grpc::ByteBuffer* answer) {
-  return Answer<v1::ListModelsRequest, v1::ListModelsResponse>(
-      context, bytes, answer,
-      [&](const auto& request, auto& response) { return List(store_, request, response); });
-}
-
-grpc::ServerUnaryReactor* ModelService::UpdateModel(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* bytes,
-                                                    grpc::ByteBuffer* answer) {
-  return Answer<v1::UpdateModelRequest, v1::Model>(
-      context, bytes, answer,
-      [&](const auto& request, auto& response) { return Update(store_, request, response); });
-}
-
-grpc::ServerUnaryReactor* ModelService::DeleteModel(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* bytes,
-                                                    grpc::ByteBuffer* answer) {
-  return Answer<v1::DeleteModelRequest, google::protobuf::Empty>(
-      context, bytes, answer,
-      [&](const auto& request, auto& /*response*/) { return Delete(store_, request); });
-}
-
-grpc::ServerUnaryReactor* ModelService::FreezeModel(grpc::CallbackServerContext* context,
-                                                    const grpc::ByteBuffer* bytes,
-                                                    grpc::ByteBuffer* answer) {
-  return Answer<v1::FreezeModelRequest, v1::Model>(
-      context, bytes, answer, [&](const auto& request, auto& response) {
-        return SetState(store_, request.name(), request.etag(), v1::MODEL_STATE_FROZEN, response);
-      });
-}
-
-grpc::ServerUnaryReactor* ModelService::UnfreezeModel(grpc::CallbackServerContext* context,
-                                                      const grpc::ByteBuffer* bytes,
-                                                      grpc::ByteBuffer* answer) {
-  return Answer<v1::UnfreezeModelRequest, v1::Model>(
-      context, bytes, answer, [&](const auto& request, auto& response) {
-        return SetState(store_, request.name(), request.etag(), v1::MODEL_STATE_ACTIVE, response);
-      });
+void AddModelService(Router& router, const Backend& backend) {
+  const UnaryMethods unary(backend);
+  router.AddService("perceptron.v1.ModelService", {{"CreateModel", unary(Create)},
+                                                   {"GetModel", unary(Get)},
+                                                   {"ListModels", unary(List)},
+                                                   {"UpdateModel", unary(Update)},
+                                                   {"DeleteModel", unary(Delete)},
+                                                   {"FreezeModel", unary(Freeze)},
+                                                   {"UnfreezeModel", unary(Unfreeze)}});
 }
 
 }  // namespace perceptrond

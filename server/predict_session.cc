@@ -63,9 +63,9 @@ bool PredictSession::Take(Response& response) {
   return true;
 }
 
-bool PredictSession::Full() const {
+bool PredictSession::Full(size_t messages, size_t bytes) const {
   MutexLock lock(&mutex_);
-  return answers_.size() >= limits_.messages || bytes_ >= limits_.bytes;
+  return answers_.size() + messages >= limits_.messages || bytes_ + bytes >= limits_.bytes;
 }
 
 bool PredictSession::Idle() const {

@@ -12,6 +12,7 @@
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/example_batch.h"
+#include "server/rpc/quick.h"
 #include "server/stream_limits.h"
 
 namespace perceptrond {
@@ -41,13 +42,18 @@ class PredictSession {
   using Request = ::perceptron::v1::PredictRequest;
   using Response = ::perceptron::v1::PredictResponse;
 
-  PredictSession(Store& store, const StreamLimits& limits) : predictor_(store), limits_(limits) {}
+  static constexpr bool kAnswersAtOnce = true;
+
+  PredictSession(Store& store, const StreamLimits& limits)
+      : store_(store), predictor_(store), limits_(limits) {}
 
   void OnReady(std::function<void()> /*ready*/) {}
+  // As LearnSession::Quick.
+  bool Quick() const { return IsQuick(store_, model_name_); }
   // Predicts a message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes);
   bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Full() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status failure() const { return absl::OkStatus(); }
 
@@ -57,6 +63,7 @@ class PredictSession {
     size_t bytes = 0;
   };
 
+  Store& store_;
   Predictor predictor_;
   const StreamLimits limits_;
   // Accept's.

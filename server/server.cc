@@ -1,10 +1,10 @@
 #include "server/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,6 +14,7 @@
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/store.h"
+#include "server/analysis_queue.h"
 #include "server/analysis_service.h"
 #include "server/drain.h"
 #include "server/inference_service.h"
@@ -25,6 +26,12 @@
 #include "server/model_name.h"
 #include "server/model_service.h"
 #include "server/page/status_page.h"
+#include "server/rpc/acceptor.h"
+#include "server/rpc/backend.h"
+#include "server/rpc/health.h"
+#include "server/rpc/reflection.h"
+#include "server/rpc/router.h"
+#include "server/rpc/workers.h"
 #include "server/tls_files.h"
 #include "server/unix_socket.h"
 
@@ -39,9 +46,14 @@ constexpr absl::Duration kLongestFarewell = absl::Seconds(1);
 // For the server before this one to finish draining and let go of the data directory.
 constexpr absl::Duration kPredecessorTimeout = absl::Seconds(5);
 
-constexpr const char* kServices[] = {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
-                                     "perceptron.v1.AnalysisService",
-                                     "inference.GRPCInferenceService"};
+// Threads that ask for events. One keeps up with two processors, and loses none of them to being
+// relieved by another; more are for machines that have processors to spare.
+int PollingThreads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 16);
+}
+
+// Threads for what takes long. Some of them wait for the disk.
+int WorkingThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
@@ -159,11 +171,13 @@ struct Server::Parts {
   const Options options;
   RpcMetrics rpc;
   Drain drain;
+  Router router;
+  Health health;
   std::unique_ptr<Store> store;
-  std::unique_ptr<ModelService> models;
-  std::unique_ptr<LearningService> learning;
-  std::unique_ptr<AnalysisService> analysis;
-  std::unique_ptr<InferenceService> inference;
+  std::unique_ptr<AnalysisQueue> analyses;
+  std::unique_ptr<Workers> workers;
+  Acceptor acceptor{
+      [this](const std::string& path) -> const Call::Method& { return router.Find(path); }};
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
   // Null: there is none.
@@ -171,14 +185,28 @@ struct Server::Parts {
   std::unique_ptr<Metrics> metrics;
   bool stopped = false;
 
+  void AddServices();
   absl::Status Listen();
 };
+
+void Server::Parts::AddServices() {
+  const Backend backend{*store, drain, *workers, options.max_message_bytes};
+  AddModelService(router, backend);
+  AddLearningService(router, backend,
+                     StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes,
+                                  options.max_message_bytes});
+  AddAnalysisService(router, backend, *analyses);
+  AddInferenceService(router, backend);
+  AddReflectionService(router);
+  health.AddTo(router);
+  for (const google::protobuf::ServiceDescriptor* service : router.services())
+    rpc.AddService(*service);
+}
 
 absl::Status Server::Parts::Listen() {
   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials = Credentials(options);
   if (!credentials.ok()) return credentials.status();
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   std::vector<int> ports(options.addresses.size());
   for (size_t i = 0; i < options.addresses.size(); ++i) {
@@ -194,10 +222,7 @@ absl::Status Server::Parts::Listen() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(TransportMessageBytes(options.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
-  builder.RegisterService(models.get());
-  builder.RegisterService(learning.get());
-  builder.RegisterService(analysis.get());
-  builder.RegisterService(inference.get());
+  acceptor.AddTo(builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetricsInterceptor(rpc));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
@@ -217,6 +242,7 @@ absl::Status Server::Parts::Listen() {
           {{"address", address}});
     }
   }
+  acceptor.Start(PollingThreads());
   return absl::OkStatus();
 }
 
@@ -225,20 +251,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
-  parts->models =
-      std::make_unique<ModelService>(*parts->store, parts->drain, options.max_message_bytes);
-  parts->learning = std::make_unique<LearningService>(
-      *parts->store, parts->drain,
-      StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes,
-                   options.max_message_bytes});
-  parts->analysis =
-      std::make_unique<AnalysisService>(*parts->store, parts->drain, options.max_message_bytes);
-  parts->inference =
-      std::make_unique<InferenceService>(*parts->store, parts->drain, options.max_message_bytes);
-  for (const char* name : kServices) {
-    parts->rpc.AddService(
-        *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name));
-  }
+  parts->analyses = std::make_unique<AnalysisQueue>();
+  parts->workers = std::make_unique<Workers>(WorkingThreads());
+  parts->AddServices();
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
     HttpHandler page;
@@ -259,9 +274,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   Parts& started = *parts;
   std::unique_ptr<Server> server(new Server(std::move(parts)));
   if (absl::Status status = started.Listen(); !status.ok()) return status;
-  for (const char* name : kServices) {
-    started.grpc->GetHealthCheckService()->SetServingStatus(name, true);
-  }
   return server;
 }
 
@@ -278,7 +290,7 @@ int Server::metrics_port() const {
 void Server::Shutdown() {
   if (std::exchange(parts_->stopped, true)) return;
   if (parts_->grpc != nullptr) {
-    parts_->grpc->GetHealthCheckService()->SetServingStatus(false);
+    parts_->health.Stop();
     parts_->drain.Begin();
     if (!parts_->drain.AwaitAllRemoved(parts_->options.drain_timeout)) {
       Log(LogLevel::kWarning, "calls outlast the drain timeout and are cancelled");
@@ -286,13 +298,13 @@ void Server::Shutdown() {
     parts_->drain.AwaitQuiet(kLastWords, kLongestFarewell);
     // With a grace gRPC would cancel what clients send that have not noticed yet, which tells them
     // nothing; a connection that is gone does.
-    parts_->grpc->Shutdown(std::chrono::system_clock::now());
-    parts_->grpc->Wait();
+    parts_->acceptor.Stop(*parts_->grpc);
   }
   parts_->metrics.reset();
   parts_->page.reset();
   parts_->grpc.reset();
-  parts_->analysis.reset();
+  parts_->workers.reset();
+  parts_->analyses.reset();
   // Nobody holds a model any more; what was submitted is written before the store goes.
   parts_->store.reset();
 }

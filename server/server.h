@@ -11,7 +11,8 @@
 
 namespace perceptrond {
 
-// Thread contract: Shutdown may be called by any thread but a callback's; everything else by one.
+// Thread contract: Shutdown may be called by any thread but one that answers calls; everything else
+// by one.
 class Server {
  public:
   // Opens the store and listens. An error says what could not be opened or bound, and what to do.

@@ -1,10 +1,11 @@
-// Carries one bidirectional stream between gRPC's callbacks and a session: reads while the session
-// has room, writes what is ready, and ends the stream once everything taken has been answered.
+// Carries one bidirectional stream between its call and a session: reads while the session has
+// room, has messages learned in turn while the next ones are being received, writes what is ready,
+// and ends the stream once everything taken has been answered.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
-#include <functional>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,27 +14,29 @@
 #include "core/sync/mutex.h"
 #include "server/drain.h"
 #include "server/message.h"
+#include "server/rpc/backend.h"
+#include "server/rpc/call.h"
+#include "server/rpc/workers.h"
 #include "server/status.h"
 
 namespace perceptrond {
 
-// Deletes itself when gRPC is done with it; callbacks under way keep it alive. Session as
+// The call keeps it; listeners and workers under way keep it longer. Session as
 // server/learn_session.h.
 template <typename Session>
-class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+class StreamReactor final : public Reactor,
+                            public std::enable_shared_from_this<StreamReactor<Session>> {
  public:
   // Starts reading.
-  static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Start(
-      std::shared_ptr<Session> session, Drain& drain, size_t max_message_bytes) {
-    std::shared_ptr<StreamReactor> reactor(
-        new StreamReactor(std::move(session), drain, max_message_bytes));
-    reactor->self_ = reactor;
+  static void Start(Call& call, const Backend& backend, std::shared_ptr<Session> session) {
+    std::shared_ptr<StreamReactor> reactor(new StreamReactor(call, backend, std::move(session)));
+    call.Bind(reactor);
     const std::weak_ptr<StreamReactor> weak = reactor;
     const auto pump = [weak] {
       if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->Advance(std::nullopt);
     };
     reactor->session_->OnReady(pump);
-    drain.Add(
+    backend.drain.Add(
         [weak] {
           if (const std::shared_ptr<StreamReactor> alive = weak.lock()) {
             alive->Advance(DrainingError());
@@ -41,26 +44,24 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
         },
         reactor->drain_id_);
     reactor->Advance(std::nullopt);
-    return reactor.get();
   }
 
   void OnReadDone(bool ok) override {
     {
       MutexLock lock(&mutex_);
+      reading_ = false;
       // The stream may have ended meanwhile: what came after that is not taken.
       if (!ok || end_.has_value()) {
-        reading_ = false;
         EndWith(absl::OkStatus());
-        Pump();
-        return;
+        return Pump();
       }
-      learning_ = true;
+      inbox_bytes_ += incoming_.Length();
+      inbox_.emplace_back().Swap(&incoming_);
+      if (working_ || inbox_bytes_ > kSmallMessage || session_->Full() || !session_->Quick())
+        return Pump();
+      working_ = true;
     }
-    absl::Status status = AcceptMessage();
-    MutexLock lock(&mutex_);
-    reading_ = learning_ = false;
-    if (!status.ok()) EndWith(std::move(status));
-    Pump();
+    Work();
   }
 
   void OnWriteDone(bool ok) override {
@@ -76,25 +77,58 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     Pump();
   }
 
-  void OnDone() override {
-    drain_.Remove(drain_id_);
-    const std::shared_ptr<StreamReactor> last = std::move(self_);
-  }
+  void OnDone() override { backend_.drain.Remove(drain_id_); }
 
  private:
-  StreamReactor(std::shared_ptr<Session> session, Drain& drain, size_t max_message_bytes)
-      : session_(std::move(session)), drain_(drain), max_message_bytes_(max_message_bytes) {}
+  // So much is received while a message is being learned; what comes waits with gRPC.
+  static constexpr size_t kInboxMessages = 64;
+  static constexpr size_t kInboxBytes = 4 << 20;
+  static constexpr uint32_t kWritesTogether = 16;
+  // A message that is no larger is answered within some 100 us.
+  static constexpr size_t kSoonAnswered = 128 << 10;
+  // Of one stream, before a worker looks after others.
+  static constexpr int kMessagesInARow = 32;
 
-  absl::Status AcceptMessage() {
-    const size_t bytes = incoming_.Length();
-    absl::Status status = ParseMessage(incoming_, max_message_bytes_, request_);
-    return status.ok() ? session_->Accept(request_, bytes) : status;
-  }
+  StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
+      : call_(call), backend_(backend), session_(std::move(session)) {}
 
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (end.has_value()) EndWith(*std::move(end));
     Pump();
+  }
+
+  void HaveWorked() {
+    backend_.workers.Do([self = this->shared_from_this()] { self->Work(); });
+  }
+
+  // Learns what is in the inbox, while its answers have room. One thread at a time: working_ is
+  // set.
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (int i = 1; i % kMessagesInARow != 0 || !backend_.workers.Wanted(); ++i) {
+      grpc::ByteBuffer message;
+      {
+        MutexLock lock(&mutex_);
+        if (inbox_.empty() || session_->Full()) {
+          working_ = false;
+          return Pump();
+        }
+        message.Swap(&inbox_.front());
+        inbox_.pop_front();
+        inbox_bytes_ -= message.Length();
+      }
+      absl::Status status = Learn(message);
+      MutexLock lock(&mutex_);
+      if (!status.ok()) EndWith(std::move(status));
+      Pump();
+    }
+    HaveWorked();
+  }
+
+  absl::Status Learn(grpc::ByteBuffer& message) {
+    const size_t bytes = message.Length();
+    absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
+    return status.ok() ? session_->Accept(request_, bytes) : status;
   }
 
   // Nobody is at the other end any more.
@@ -108,21 +142,41 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     if (!end_.has_value() || end_->ok()) end_ = std::move(status);
   }
 
-  // Starts whatever can be started. gRPC runs no callback from within the calls made here.
+  // Not again before half of it is empty: each restart wakes whoever polls.
+  bool InboxFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t share = inbox_was_full_ ? 2 : 1;
+    inbox_was_full_ =
+        inbox_.size() >= kInboxMessages / share || inbox_bytes_ >= kInboxBytes / share;
+    return inbox_was_full_;
+  }
+
+  // Starts whatever can be started. Nothing is told of from within the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
     if (absl::Status failure = session_->failure(); !failure.ok()) EndWith(std::move(failure));
+    if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (!broken_.has_value() && !writing_ && session_->Take(response_)) Answer();
-    if (!broken_.has_value() && !end_.has_value() && !reading_ && !session_->Full()) {
+    if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
+        !session_->Full(inbox_.size(), inbox_bytes_)) {
       reading_ = true;
-      StartRead(&incoming_);
+      call_.StartRead(&incoming_);
+    }
+    if (!working_ && !inbox_.empty() && !session_->Full()) {
+      working_ = true;
+      HaveWorked();
     }
     // A message being learned holds up the end; a read that merely waits for the sender does not.
-    const bool answered = end_.has_value() && session_->Idle();
-    if (!writing_ && !learning_ && (broken_.has_value() || answered)) {
+    const bool answered = end_.has_value() && inbox_.empty() && session_->Idle();
+    if (!writing_ && !working_ && (broken_.has_value() || answered)) {
       finished_ = true;
-      Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
+      call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
+  }
+
+  // What came before a half-close is learned; before any other end, it was not taken.
+  void DropInbox() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    inbox_.clear();
+    inbox_bytes_ = 0;
   }
 
   // An answer that cannot be sent is the end: those behind it would be taken for it.
@@ -132,27 +186,40 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
       return;
     }
     writing_ = true;
-    StartWrite(&outgoing_);
+    call_.StartWrite(outgoing_, MoreFollows());
   }
 
-  const std::shared_ptr<Session> session_;
-  Drain& drain_;
-  const size_t max_message_bytes_;
-  uint64_t drain_id_ = 0;
-  // gRPC's hold on the reactor.
-  std::shared_ptr<StreamReactor> self_;
+  // Whether another answer will be written in a moment: of a session that answers each message as
+  // it takes it. Now and then none is waited for.
+  bool MoreFollows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!Session::kAnswersAtOnce || ++writes_ % kWritesTogether == 0) return false;
+    if (!session_->Idle()) return true;
+    return working_ && !inbox_.empty() && inbox_.front().Length() <= kSoonAnswered &&
+           !backend_.workers.Wanted();
+  }
 
-  // Of the read under way, and of the thread that has its message.
+  Call& call_;
+  const Backend backend_;
+  const std::shared_ptr<Session> session_;
+  uint64_t drain_id_ = 0;
+
+  // Of the read under way.
   grpc::ByteBuffer incoming_;
+  // Of whoever works.
   typename Session::Request request_;
 
   Mutex mutex_;
+  // Read and not yet being learned.
+  std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  // A message was read and is being learned.
-  bool learning_ ABSL_GUARDED_BY(mutex_) = false;
+  // The inbox is being learned, or a worker has been told to.
+  bool working_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Why nothing more can be sent; set: what is left unanswered stays so.
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

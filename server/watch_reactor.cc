@@ -8,6 +8,7 @@
 #include "server/convert.h"
 #include "server/message.h"
 #include "server/model_name.h"
+#include "server/rpc/workers.h"
 #include "server/status.h"
 
 namespace perceptrond {
@@ -17,50 +18,56 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(50);
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchReactor::Start(
-    Store& store, Drain& drain, const absl::Status& received,
-    const ::perceptron::v1::WatchModelRequest& request) {
-  std::shared_ptr<WatchReactor> reactor(new WatchReactor(store, drain));
-  reactor->self_ = reactor;
-  const std::weak_ptr<WatchReactor> weak = reactor;
-  drain.Add(
-      [weak] {
+void WatchReactor::Start(Call& call, const Backend& backend) {
+  std::shared_ptr<WatchReactor> reactor(new WatchReactor(call, backend));
+  call.Bind(reactor);
+  call.StartRead(&reactor->incoming_);
+  backend.drain.Add(
+      [weak = std::weak_ptr<WatchReactor>(reactor)] {
         const std::shared_ptr<WatchReactor> alive = weak.lock();
         if (alive == nullptr) return;
         MutexLock lock(&alive->mutex_);
         alive->End(ToGrpc(DrainingError()));
       },
       reactor->drain_id_);
-  reactor->Run(received, request);
-  return reactor.get();
 }
 
-void WatchReactor::Run(const absl::Status& received,
-                       const ::perceptron::v1::WatchModelRequest& request) {
+void WatchReactor::OnReadDone(bool ok) {
   MutexLock lock(&mutex_);
-  if (!received.ok()) return End(ToGrpc(received));
-  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok())
-    return End(ToGrpc(status));
-  name_ = request.name();
-  if (request.has_min_interval()) {
-    interval_ = absl::Seconds(request.min_interval().seconds()) +
-                absl::Nanoseconds(request.min_interval().nanos());
-    if (interval_ < kShortestInterval) {
-      return End(
-          ToGrpc(InvalidField("INVALID_FIELD", "min_interval",
-                              absl::StrCat("is below ", absl::FormatDuration(kShortestInterval)))));
-    }
-  }
-  Look();
+  const absl::Status status = ok ? ReadRequest() : NoRequest();
+  if (!status.ok()) return End(ToGrpc(status));
+  LookSoon();
 }
 
-void WatchReactor::Look() {
+void WatchReactor::LookSoon() {
+  backend_.workers.Do([self = shared_from_this(), name = name_] {
+    absl::StatusOr<ModelSummary> summary = self->backend_.store.Get(name);
+    MutexLock lock(&self->mutex_);
+    self->Look(std::move(summary));
+  });
+}
+
+absl::Status WatchReactor::ReadRequest() {
+  ::perceptron::v1::WatchModelRequest request;
+  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request);
+      !status.ok())
+    return status;
+  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  name_ = request.name();
+  if (!request.has_min_interval()) return absl::OkStatus();
+  interval_ = absl::Seconds(request.min_interval().seconds()) +
+              absl::Nanoseconds(request.min_interval().nanos());
+  if (interval_ >= kShortestInterval) return absl::OkStatus();
+  return InvalidField("INVALID_FIELD", "min_interval",
+                      absl::StrCat("is below ", absl::FormatDuration(kShortestInterval)));
+}
+
+void WatchReactor::Look(absl::StatusOr<ModelSummary> summary) {
   if (finished_ || writing_) return;
-  absl::StatusOr<ModelSummary> summary = store_.Get(name_);
   if (!summary.ok()) return End(ToGrpc(summary.status()));
   if (uid_.empty()) {
     Begin(summary->settings.uid());
-    return Look();
+    return LookSoon();
   }
   // Another model may have got the name.
   if (summary->settings.uid() != uid_) return End(ToGrpc(ModelNotFound(name_)));
@@ -74,14 +81,14 @@ void WatchReactor::Look() {
   if (absl::Status status = SerializeMessage(response_, outgoing_); !status.ok())
     return End(ToGrpc(status));
   writing_ = true;
-  StartWrite(&outgoing_);
+  call_.StartWrite(outgoing_);
 }
 
 // The model may be gone since it was looked at: it is looked at again from here on.
 void WatchReactor::Begin(const std::string& uid) {
   uid_ = uid;
-  ticket_ = store_.streams().Open(
-      uid_, "", [weak = std::weak_ptr<WatchReactor>(self_)](const absl::Status& why) {
+  ticket_ =
+      backend_.store.streams().Open(uid_, "", [weak = weak_from_this()](const absl::Status& why) {
         const std::shared_ptr<WatchReactor> alive = weak.lock();
         if (alive == nullptr) return;
         MutexLock lock(&alive->mutex_);
@@ -91,14 +98,14 @@ void WatchReactor::Begin(const std::string& uid) {
 
 void WatchReactor::Wait() {
   if (finished_) return;
-  alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + interval_),
-              [weak = std::weak_ptr<WatchReactor>(self_)](bool /*on_time*/) {
-                const std::shared_ptr<WatchReactor> alive = weak.lock();
-                if (alive == nullptr) return;
-                MutexLock lock(&alive->mutex_);
-                alive->Look();
-              });
+  waiting_ = true;
+  call_.StartAlarm(absl::Now() + interval_);
+}
+
+void WatchReactor::OnAlarm(bool /*ok*/) {
+  MutexLock lock(&mutex_);
+  waiting_ = false;
+  if (!finished_) LookSoon();
 }
 
 void WatchReactor::End(const grpc::Status& status) {
@@ -108,8 +115,8 @@ void WatchReactor::End(const grpc::Status& status) {
     return;
   }
   finished_ = true;
-  if (alarm_ != nullptr) alarm_->Cancel();
-  Finish(status);
+  if (waiting_) call_.CancelAlarm();
+  call_.Finish(status);
 }
 
 void WatchReactor::OnWriteDone(bool ok) {
@@ -125,9 +132,6 @@ void WatchReactor::OnCancel() {
   End(grpc::Status(grpc::StatusCode::CANCELLED, "cancelled"));
 }
 
-void WatchReactor::OnDone() {
-  drain_.Remove(drain_id_);
-  const std::shared_ptr<WatchReactor> last = std::move(self_);
-}
+void WatchReactor::OnDone() { backend_.drain.Remove(drain_id_); }
 
 }  // namespace perceptrond

@@ -14,38 +14,39 @@
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/drain.h"
+#include "server/rpc/backend.h"
+#include "server/rpc/call.h"
 
 namespace perceptrond {
 
-// Deletes itself when gRPC is done with it; callbacks under way keep it alive.
-class WatchReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+// The call keeps it; listeners under way keep it longer.
+class WatchReactor final : public Reactor, public std::enable_shared_from_this<WatchReactor> {
  public:
-  // An error for `received`: what came was no request; the call ends with it.
-  static grpc::ServerWriteReactor<grpc::ByteBuffer>* Start(
-      Store& store, Drain& drain, const absl::Status& received,
-      const ::perceptron::v1::WatchModelRequest& request);
+  static void Start(Call& call, const Backend& backend);
 
+  void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
+  void OnAlarm(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
-  WatchReactor(Store& store, Drain& drain) : store_(store), drain_(drain) {}
+  WatchReactor(Call& call, const Backend& backend) : call_(call), backend_(backend) {}
 
-  void Run(const absl::Status& received, const ::perceptron::v1::WatchModelRequest& request)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has a worker look: the model may have to be loaded.
+  void LookSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReadRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the report if it has changed, else waits for the next time.
-  void Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Look(absl::StatusOr<ModelSummary> summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Hears of the model's deletion from now on.
   void Begin(const std::string& uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Store& store_;
-  Drain& drain_;
+  Call& call_;
+  const Backend backend_;
   uint64_t drain_id_ = 0;
-  // gRPC's hold on the reactor.
-  std::shared_ptr<WatchReactor> self_;
+  grpc::ByteBuffer incoming_;
 
   Mutex mutex_;
   std::string name_ ABSL_GUARDED_BY(mutex_);
@@ -53,8 +54,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   std::string uid_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<OpenStreams::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
-  // A new one each time: the old one may be in the middle of its callback.
-  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
   ::perceptron::v1::WatchModelResponse response_ ABSL_GUARDED_BY(mutex_);
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   // What was sent last: the settings' etag and the serialized report.

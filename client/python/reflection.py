@@ -89,8 +89,6 @@ class ServerDescriptors:
         (answer,) = self._ask_stream(iter([self._request(**question)]), timeout=30)
         if answer.HasField("error_response"):
             (what,) = question.values()
-            if what in self.services():
-                raise NotDescribed(f"the server lists {what} and does not describe it, so that it cannot be called without its proto file")
             raise NotDescribed(f"{answer.error_response.error_message} ({what})")
         return answer
 

@@ -123,11 +123,7 @@ double RpcMethodMetrics::latency_sum_seconds() const {
 }
 
 RpcMetrics::RpcMetrics()
-    : unknown_(std::make_unique<RpcMethodMetrics>(RpcType::kUnknown, "unknown", "unknown")) {
-  Add(RpcType::kUnary, "grpc.health.v1.Health", "Check");
-  Add(RpcType::kServerStream, "grpc.health.v1.Health", "Watch");
-  Add(RpcType::kBidiStream, "grpc.reflection.v1alpha.ServerReflection", "ServerReflectionInfo");
-}
+    : unknown_(std::make_unique<RpcMethodMetrics>(RpcType::kUnknown, "unknown", "unknown")) {}
 
 void RpcMetrics::Add(RpcType type, absl::string_view service, absl::string_view method) {
   auto [known, added] = by_path_.try_emplace(Path(service, method), nullptr);

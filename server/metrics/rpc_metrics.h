@@ -79,7 +79,6 @@ class RpcMethodMetrics {
 // any thread may read. Must outlive the server.
 class RpcMetrics {
  public:
-  // Knows the standard health and reflection services.
   RpcMetrics();
 
   // Adds a method; what was added before is left as it is.

@@ -18,6 +18,7 @@ function layer_of(path) {
   if (path ~ /^(perceptron|google)\/.*\.grpc\.pb\.h$/) return "services"
   if (path ~ /^(perceptron|google\/rpc)\/.*\.pb\.h$/) return "messages"
   if (path ~ /^inference\/.*\.pb\.h$/) return "inference"
+  if (path ~ /^grpc\/(health|reflection)\/.*\.pb\.h$/) return "standard"
   return ""
 }
 function wrong(why) {
@@ -34,7 +35,7 @@ BEGIN {
   allowed["journal"] = "sync records"
   allowed["model"] = "sync vector features learner convergence journal records messages"
   allowed["words"] = "messages"
-  allowed["server"] = allowed["model"] " model words page services inference"
+  allowed["server"] = allowed["model"] " model words page services inference standard"
   allowed["client"] = "vector words messages services"
   allowed["manual"] = "server client"
 

@@ -293,13 +293,6 @@ TEST(RpcMethodMetrics, AddingAMethodTwiceKeepsItsCounts) {
   EXPECT_EQ(metrics.Find("/s/m").started(), 1u);
 }
 
-TEST(RpcMethodMetrics, HealthAndReflectionAreKnown) {
-  RpcMetrics metrics;
-  EXPECT_EQ(metrics.Find("/grpc.health.v1.Health/Check").method(), "Check");
-  EXPECT_EQ(metrics.Find("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo").method(),
-            "ServerReflectionInfo");
-}
-
 TEST(RpcMethodMetrics, LatenciesFallIntoTheBucketTheyDoNotExceed) {
   RpcMethodMetrics method(RpcType::kUnary, "s", "m");
   method.Handled(0, absl::Microseconds(50));

@@ -1,0 +1,304 @@
+// Calls as a reactor hears of them: everything once, in order, whatever the client does and however
+// many threads poll.
+#include "server/rpc/acceptor.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "server/rpc/unary.h"
+#include "tests/server/rpc/reactors.h"
+#include "tests/server/rpc/rpc_server.h"
+
+namespace perceptrond {
+namespace {
+
+using namespace ::perceptrond::testing;
+
+// Answers the one request with itself.
+class EchoOne final : public Told {
+ public:
+  EchoOne(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  void OnReadDone(bool ok) override {
+    Told::OnReadDone(ok);
+    ok ? call_.FinishWith(bytes_) : call_.Finish(grpc::Status::CANCELLED);
+  }
+  void Start() { call_.StartRead(&bytes_); }
+
+ private:
+  Call& call_;
+  grpc::ByteBuffer bytes_;
+};
+
+class AcceptorTest : public ::testing::Test {
+ protected:
+  Heard heard_;
+};
+
+TEST_F(AcceptorTest, AUnaryCallIsAnsweredWithItsLastMessageAndOk) {
+  const Call::Method method = Make<EchoOne>(heard_);
+  RpcServer server(All(method));
+  const auto channel = server.Connect();
+  for (size_t size : {0, 1, 100'000}) {
+    std::string answer = "none";
+    const grpc::Status status = AskBytes(channel, "/a.B/C", std::string(size, 'x'), answer);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(answer, std::string(size, 'x'));
+  }
+  EXPECT_TRUE(heard_.AwaitDone(3));
+}
+
+TEST_F(AcceptorTest, TheMethodKnowsThePathOfItsCall) {
+  absl::Notification told;
+  std::string path;
+  std::string routed;
+  const Call::Method method = [&](Call& call) {
+    path = call.path();
+    call.Bind(std::make_shared<Reactor>());
+    call.Finish(grpc::Status(grpc::StatusCode::ABORTED, "so it ends"));
+    told.Notify();
+  };
+  RpcServer server([&](const std::string& asked) -> const Call::Method& {
+    routed = asked;
+    return method;
+  });
+  std::string answer;
+  const grpc::Status status = AskBytes(server.Connect(), "/a.B/C", "", answer);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(status.error_message(), "so it ends");
+  ASSERT_TRUE(told.WaitForNotificationWithTimeout(kLong));
+  EXPECT_EQ(path, "/a.B/C");
+  EXPECT_EQ(routed, "/a.B/C");
+}
+
+TEST_F(AcceptorTest, ConcurrentStreamsHaveEachMessageAnsweredOnceAndInOrder) {
+  constexpr int kClients = 12;
+  constexpr int kCalls = 4;
+  constexpr int kMessages = 25;
+  const Call::Method method = Make<Echo>(heard_);
+  RpcServer server(All(method), 3);
+  const auto channel = server.Connect();
+  std::vector<std::thread> clients;
+  for (int client = 0; client < kClients; ++client) {
+    clients.emplace_back([&, client] {
+      for (int i = 0; i < kCalls; ++i) {
+        ClientCall call(channel, "/a.B/C");
+        // Some are ahead of the answers, which then wait for nobody.
+        const int ahead = client % 3 * 4;
+        std::string answer;
+        for (int sent = 0; sent < kMessages + ahead; ++sent) {
+          if (sent < kMessages) {
+            ASSERT_TRUE(call.Write(absl::StrCat(client, " ", i, " ", sent)));
+          }
+          if (sent < ahead) continue;
+          ASSERT_TRUE(call.Read(answer));
+          EXPECT_EQ(answer, absl::StrCat(client, " ", i, " ", sent - ahead));
+        }
+        ASSERT_TRUE(call.WritesDone());
+        EXPECT_FALSE(call.Read(answer));
+        EXPECT_TRUE(call.Finish().ok());
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_TRUE(heard_.AwaitDone(kClients * kCalls));
+  EXPECT_EQ(heard_.cancelled(), 0);
+}
+
+// Rings several times, one after the other.
+class Rings final : public Told {
+ public:
+  Rings(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  void OnAlarm(bool ok) override {
+    Told::OnAlarm(ok);
+    EXPECT_TRUE(ok);
+    EXPECT_GE(absl::Now(), when_);
+    ++rung_ < 3 ? Start() : call_.FinishWith(ToBytes(absl::StrCat(rung_)));
+  }
+  void Start() {
+    when_ = absl::Now() + absl::Milliseconds(2);
+    call_.StartAlarm(when_);
+  }
+
+ private:
+  Call& call_;
+  absl::Time when_;
+  int rung_ = 0;
+};
+
+TEST_F(AcceptorTest, AlarmsRingAtTheirTimeAndMayBeStartedAgain) {
+  const Call::Method method = Make<Rings>(heard_);
+  RpcServer server(All(method));
+  std::string answer;
+  EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
+  EXPECT_EQ(answer, "3");
+}
+
+// Calls off its alarm as a message comes, and says whether it rang.
+class CallsOff final : public Told {
+ public:
+  CallsOff(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  void OnReadDone(bool ok) override {
+    Told::OnReadDone(ok);
+    call_.CancelAlarm();
+  }
+  void OnAlarm(bool ok) override {
+    Told::OnAlarm(ok);
+    call_.FinishWith(ToBytes(ok ? "rang" : "called off"));
+  }
+  void Start() {
+    call_.StartAlarm(absl::Now() + absl::Hours(1));
+    call_.StartRead(&bytes_);
+  }
+
+ private:
+  Call& call_;
+  grpc::ByteBuffer bytes_;
+};
+
+TEST_F(AcceptorTest, AnAlarmIsCalledOff) {
+  const Call::Method method = Make<CallsOff>(heard_);
+  RpcServer server(All(method));
+  std::string answer;
+  EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
+  EXPECT_EQ(answer, "called off");
+}
+
+// Finished before its alarm is called off: whoever asked hears at once, the reactor to the end.
+class FinishesFirst final : public Told {
+ public:
+  FinishesFirst(Call& call, Heard& heard, absl::Notification& rung)
+      : Told(heard), call_(call), rung_(rung) {}
+  void OnAlarm(bool ok) override {
+    Told::OnAlarm(ok);
+    EXPECT_FALSE(ok);
+    rung_.Notify();
+  }
+  void Start() {
+    call_.StartAlarm(absl::Now() + absl::Hours(1));
+    call_.FinishWith(ToBytes("early"));
+  }
+
+ private:
+  Call& call_;
+  absl::Notification& rung_;
+};
+
+TEST_F(AcceptorTest, AFinishedCallIsThereUntilItsAlarmIsOver) {
+  absl::Notification rung;
+  Call* waiting = nullptr;
+  const Call::Method method = [&](Call& call) {
+    const auto reactor = std::make_shared<FinishesFirst>(call, heard_, rung);
+    waiting = &call;
+    call.Bind(reactor);
+    reactor->Start();
+  };
+  RpcServer server(All(method));
+  std::string answer;
+  EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
+  EXPECT_EQ(answer, "early");
+  EXPECT_EQ(heard_.done(), 0);
+  EXPECT_FALSE(rung.HasBeenNotified());
+  waiting->CancelAlarm();
+  ASSERT_TRUE(rung.WaitForNotificationWithTimeout(kLong));
+  EXPECT_TRUE(heard_.AwaitDone(1));
+}
+
+TEST_F(AcceptorTest, FinishWaitsForACallThatIsFinishedLate) {
+  Call* late = nullptr;
+  const Call::Method method = [&](Call& call) {
+    late = &call;
+    call.Bind(std::make_shared<Told>(heard_));
+  };
+  RpcServer server(All(method), 3);
+  ClientCall call(server.Connect(), "/a.B/C");
+  ASSERT_TRUE(heard_.AwaitBegun(1));
+  absl::Notification over;
+  std::thread stops([&] {
+    server.Stop();
+    EXPECT_EQ(heard_.done(), 1);
+    over.Notify();
+  });
+  // The server is being shut down: everybody is cancelled.
+  ASSERT_TRUE(heard_.AwaitCancelled(1));
+  EXPECT_EQ(heard_.done(), 0);
+  EXPECT_FALSE(over.HasBeenNotified());
+  late->Finish(grpc::Status::CANCELLED);
+  EXPECT_TRUE(over.WaitForNotificationWithTimeout(kLong));
+  stops.join();
+}
+
+TEST_F(AcceptorTest, AUnaryCallWithoutARequestIsInvalid) {
+  Drain drain;
+  const Call::Method method = OnRequest(drain, [](Call& call, grpc::ByteBuffer& bytes) {
+    ADD_FAILURE() << "there is no request";
+    call.FinishWith(bytes);
+  });
+  RpcServer server(All(method));
+  ClientCall call(server.Connect(), "/a.B/C");
+  ASSERT_TRUE(call.WritesDone());
+  const grpc::Status status = call.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("request"), std::string::npos) << status.error_message();
+}
+
+TEST_F(AcceptorTest, TheDrainWaitsForACallFromItsRequestUntilItIsOver) {
+  Drain drain;
+  absl::Notification asked;
+  Call* under_way = nullptr;
+  const Call::Method method = OnRequest(drain, [&](Call& call, grpc::ByteBuffer& /*bytes*/) {
+    under_way = &call;
+    asked.Notify();
+  });
+  RpcServer server(All(method));
+  ClientCall call(server.Connect(), "/a.B/C");
+  ASSERT_TRUE(call.Started());
+  EXPECT_TRUE(drain.AwaitAllRemoved(absl::ZeroDuration()));
+  ASSERT_TRUE(call.Write("request"));
+  ASSERT_TRUE(asked.WaitForNotificationWithTimeout(kLong));
+  EXPECT_FALSE(drain.AwaitAllRemoved(absl::ZeroDuration()));
+  under_way->FinishWith(ToBytes("answer"));
+  std::string answer;
+  EXPECT_TRUE(call.Read(answer));
+  EXPECT_EQ(answer, "answer");
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_TRUE(drain.AwaitAllRemoved(kLong));
+}
+
+TEST(Acceptor, ThatWasNeverAddedIsDestroyed) {
+  const Call::Method method;
+  const Acceptor acceptor(All(method));
+}
+
+TEST(Acceptor, WhoseServerWasNeverBuiltIsDestroyed) {
+  const Call::Method method;
+  grpc::ServerBuilder builder;
+  Acceptor acceptor(All(method));
+  acceptor.AddTo(builder);
+}
+
+TEST(Acceptor, WhoseServerDidNotStartIsDestroyed) {
+  const Call::Method method;
+  Acceptor acceptor(All(method));
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("unix:/no/such/directory/socket", grpc::InsecureServerCredentials(),
+                           &port);
+  acceptor.AddTo(builder);
+  EXPECT_EQ(builder.BuildAndStart(), nullptr);
+  EXPECT_EQ(port, 0);
+}
+
+TEST(Acceptor, ThatWasNeverAskedForAnythingFinishes) {
+  const Call::Method method;
+  RpcServer server(All(method), 3);
+  server.Stop();
+}
+
+}  // namespace
+}  // namespace perceptrond

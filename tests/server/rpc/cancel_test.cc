@@ -1,0 +1,158 @@
+// Calls that clients cancel, or that end with the server: reactors hear of it, once, and every call
+// is over in the end.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/server/rpc/raw_client.h"
+#include "tests/server/rpc/reactors.h"
+#include "tests/server/rpc/rpc_server.h"
+
+namespace perceptrond {
+namespace {
+
+using namespace ::perceptrond::testing;
+
+class CancelTest : public ::testing::Test {
+ protected:
+  Heard heard_;
+};
+
+TEST_F(CancelTest, AReactorHearsThatTheClientCancels) {
+  const Call::Method method = Make<UntilCancel>(heard_);
+  RpcServer server(All(method), 3);
+  const auto channel = server.Connect();
+  constexpr int kCalls = 50;
+  for (int i = 1; i <= kCalls; ++i) {
+    ClientCall call(channel, "/a.B/C");
+    ASSERT_TRUE(heard_.AwaitBegun(i));
+    EXPECT_EQ(heard_.cancelled(), i - 1);
+    call.Cancel();
+    EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
+    ASSERT_TRUE(heard_.AwaitCancelled(i));
+    ASSERT_TRUE(heard_.AwaitDone(i));
+  }
+  server.Stop();
+  EXPECT_EQ(heard_.done(), kCalls);
+  EXPECT_EQ(heard_.cancelled(), kCalls);
+}
+
+TEST_F(CancelTest, AReactorHearsThatTheServerStops) {
+  const Call::Method method = Make<UntilCancel>(heard_);
+  RpcServer server(All(method));
+  ClientCall call(server.Connect(), "/a.B/C");
+  ASSERT_TRUE(heard_.AwaitBegun(1));
+  server.Stop();
+  EXPECT_EQ(heard_.cancelled(), 1);
+  EXPECT_EQ(heard_.done(), 1);
+}
+
+// Hears everything, and lets it pass: as the server's own, which counts the calls.
+class Pass final : public grpc::experimental::ServerInterceptorFactoryInterface {
+  class Interceptor final : public grpc::experimental::Interceptor {
+    void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+      methods->Proceed();
+    }
+  };
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* /*info*/) override {
+    return new Interceptor;
+  }
+};
+
+// An interceptor has gRPC tell of things in another order, and more threads do anyway.
+struct Polling {
+  const char* name;
+  int threads;
+  bool intercepted;
+};
+void PrintTo(const Polling& polling, std::ostream* out) { *out << polling.name; }
+
+class CancelledSoonTest : public ::testing::TestWithParam<Polling> {
+ protected:
+  // Four clients at once, each with a connection of its own; then the server stops.
+  void Run(const Call::Method& method,
+           const std::function<void(int port, const std::shared_ptr<grpc::Channel>&)>& client) {
+    RpcServer::Interceptors interceptors;
+    if (GetParam().intercepted) interceptors.push_back(std::make_unique<Pass>());
+    RpcServer server(All(method), GetParam().threads, std::move(interceptors));
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i)
+      clients.emplace_back([&] { client(server.port(), server.Connect()); });
+    for (std::thread& one : clients) one.join();
+    server.Stop();
+  }
+
+  Heard heard_;
+};
+INSTANTIATE_TEST_SUITE_P(Pollings, CancelledSoonTest,
+                         ::testing::Values(Polling{"OneThread", 1, false},
+                                           Polling{"OneThreadIntercepted", 1, true},
+                                           Polling{"ThreeThreads", 3, false},
+                                           Polling{"ThreeThreadsIntercepted", 3, true}),
+                         [](const ::testing::TestParamInfo<Polling>& polling) {
+                           return polling.param.name;
+                         });
+
+// Some of them before they are accepted.
+TEST_P(CancelledSoonTest, CallsThatAreCancelledAtOnceAreAllOverInTheEnd) {
+  Run(Make<UntilCancel>(heard_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+    for (int i = 0; i < 150; ++i) {
+      ClientCall call(channel, "/a.B/C");
+      call.Cancel();
+      EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
+    }
+  });
+  EXPECT_EQ(heard_.done(), heard_.begun());
+  EXPECT_EQ(heard_.cancelled(), heard_.begun());
+}
+
+TEST_P(CancelledSoonTest, CallsThatAreStartedAndResetInOneBreathAreAllOverInTheEnd) {
+  Run(Make<UntilCancel>(heard_), [](int port, const std::shared_ptr<grpc::Channel>& /*channel*/) {
+    for (int i = 0; i < 100; ++i) StartAndResetCall(port, "/a.B/C");
+  });
+  EXPECT_GT(heard_.begun(), 0);
+  EXPECT_EQ(heard_.done(), heard_.begun());
+  EXPECT_EQ(heard_.cancelled(), heard_.begun());
+}
+
+TEST_P(CancelledSoonTest, StreamsThatAreCancelledAtAnyTimeAreAllOverInTheEnd) {
+  Run(Make<Echo>(heard_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+    for (int i = 0; i < 80; ++i) {
+      ClientCall call(channel, "/a.B/C");
+      std::string answer;
+      for (int message = 0; message < i % 4; ++message) {
+        ASSERT_TRUE(call.Write("m"));
+        if (message % 2 == 0) {
+          ASSERT_TRUE(call.Read(answer));
+        }
+      }
+      call.Cancel();
+      EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
+    }
+  });
+  EXPECT_EQ(heard_.done(), heard_.begun());
+}
+
+// Answered and cancelled at the same time: the end is told once, whichever it is.
+TEST_P(CancelledSoonTest, CallsThatAreCancelledWhileTheyAreAnsweredAreAllOverInTheEnd) {
+  Run(Make<Echo>(heard_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+    for (int i = 0; i < 80; ++i) {
+      ClientCall call(channel, "/a.B/C");
+      ASSERT_TRUE(call.Write("m"));
+      ASSERT_TRUE(call.WritesDone());
+      call.Cancel();
+      call.Finish();
+    }
+  });
+  EXPECT_EQ(heard_.done(), heard_.begun());
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,201 @@
+// Who asks is told what the services and their messages are, question after question.
+#include "server/rpc/reflection.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "perceptron/v1/model_service.pb.h"
+#include "server/rpc/health.h"
+#include "server/rpc/router.h"
+#include "tests/server/rpc/rpc_server.h"
+
+namespace perceptrond {
+namespace {
+
+using namespace ::perceptrond::testing;
+using google::protobuf::DescriptorPool;
+using google::protobuf::FileDescriptor;
+using google::protobuf::FileDescriptorProto;
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+using grpc::reflection::v1alpha::ServerReflectionResponse;
+
+constexpr char kPath[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+constexpr char kModelServiceFile[] = "perceptron/v1/model_service.proto";
+
+// Who needs which file, by what the files themselves say.
+void Collect(const FileDescriptor& file, std::set<std::string>& names) {
+  if (!names.insert(file.name()).second) return;
+  for (int i = 0; i < file.dependency_count(); ++i) Collect(*file.dependency(i), names);
+}
+
+class ReflectionTest : public ::testing::Test {
+ protected:
+  ReflectionTest() {
+    AddReflectionService(router_);
+    health_.AddTo(router_);
+    server_ = std::make_unique<RpcServer>(
+        [this](const std::string& path) -> const Call::Method& { return router_.Find(path); });
+    stream_ = std::make_unique<ClientCall>(server_->Connect(), kPath);
+  }
+  ~ReflectionTest() override {
+    std::string more;
+    if (stream_ == nullptr) return;
+    EXPECT_TRUE(stream_->WritesDone());
+    EXPECT_FALSE(stream_->Read(more));
+    EXPECT_TRUE(stream_->Finish().ok());
+  }
+
+  // Each answer has its question with it.
+  ServerReflectionResponse Ask(const ServerReflectionRequest& request) {
+    std::string bytes;
+    ServerReflectionResponse response;
+    EXPECT_TRUE(stream_->Write(request.SerializeAsString()));
+    EXPECT_TRUE(stream_->Read(bytes));
+    EXPECT_TRUE(response.ParseFromString(bytes));
+    EXPECT_EQ(response.original_request().SerializeAsString(), request.SerializeAsString());
+    return response;
+  }
+  ServerReflectionResponse AskForSymbol(const std::string& symbol) {
+    ServerReflectionRequest request;
+    request.set_file_containing_symbol(symbol);
+    return Ask(request);
+  }
+  ServerReflectionResponse AskForFile(const std::string& name) {
+    ServerReflectionRequest request;
+    request.set_file_by_filename(name);
+    return Ask(request);
+  }
+  ServerReflectionResponse AskForExtensions(const std::string& message) {
+    ServerReflectionRequest request;
+    request.set_all_extension_numbers_of_type(message);
+    return Ask(request);
+  }
+  // The files are that one, first, and all that it imports, each once and as it is.
+  static void ExpectFiles(const ServerReflectionResponse& response, const std::string& first) {
+    const FileDescriptor* const file = DescriptorPool::generated_pool()->FindFileByName(first);
+    ASSERT_NE(file, nullptr);
+    std::set<std::string> needed;
+    Collect(*file, needed);
+    const auto& sent = response.file_descriptor_response().file_descriptor_proto();
+    ASSERT_EQ(static_cast<size_t>(sent.size()), needed.size());
+    for (int i = 0; i < sent.size(); ++i) {
+      FileDescriptorProto proto;
+      FileDescriptorProto own;
+      ASSERT_TRUE(proto.ParseFromString(sent[i]));
+      EXPECT_TRUE(i > 0 || proto.name() == first) << proto.name();
+      EXPECT_EQ(needed.erase(proto.name()), 1) << proto.name();
+      DescriptorPool::generated_pool()->FindFileByName(proto.name())->CopyTo(&own);
+      EXPECT_EQ(proto.SerializeAsString(), own.SerializeAsString());
+    }
+  }
+
+  Router router_;
+  Health health_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<ClientCall> stream_;
+  // So that the linker keeps its file.
+  const google::protobuf::Descriptor* const kept_ = ::perceptron::v1::GetModelRequest::descriptor();
+};
+
+TEST_F(ReflectionTest, TheRoutersServicesAreListedThoseThatWereAddedLaterToo) {
+  ServerReflectionRequest request;
+  request.set_list_services("*");
+  request.set_host("here");
+  const ServerReflectionResponse response = Ask(request);
+  EXPECT_EQ(response.valid_host(), "here");
+  const auto& services = response.list_services_response().service();
+  ASSERT_EQ(services.size(), 2);
+  EXPECT_EQ(services[0].name(), "grpc.reflection.v1alpha.ServerReflection");
+  EXPECT_EQ(services[1].name(), "grpc.health.v1.Health");
+}
+
+TEST_F(ReflectionTest, AFileIsFoundByWhatIsInItAndComesWithItsImportsEachOnce) {
+  for (const char* symbol : {"perceptron.v1.ModelService", "perceptron.v1.ModelService.GetModel",
+                             "perceptron.v1.GetModelRequest", "perceptron.v1.GetModelRequest.name"})
+    ExpectFiles(AskForSymbol(symbol), kModelServiceFile);
+  ExpectFiles(AskForSymbol("grpc.health.v1.HealthCheckResponse.ServingStatus"),
+              "grpc/health/v1/health.proto");
+}
+
+TEST_F(ReflectionTest, AFileIsFoundByItsName) {
+  ExpectFiles(AskForFile(kModelServiceFile), kModelServiceFile);
+  // It imports none.
+  ExpectFiles(AskForFile("google/protobuf/any.proto"), "google/protobuf/any.proto");
+}
+
+TEST_F(ReflectionTest, WhatIsNotThereIsNotFoundAndTheStreamGoesOn) {
+  std::vector<ServerReflectionResponse> responses = {AskForSymbol("no.such.Symbol"),
+                                                     AskForSymbol(""), AskForFile("no/such.proto"),
+                                                     AskForExtensions("no.such.Message")};
+  ServerReflectionRequest request;
+  request.mutable_file_containing_extension()->set_containing_type("no.such.Message");
+  responses.push_back(Ask(request));
+  request.mutable_file_containing_extension()->set_containing_type("perceptron.v1.Model");
+  request.mutable_file_containing_extension()->set_extension_number(1);
+  responses.push_back(Ask(request));
+  for (const ServerReflectionResponse& response : responses) {
+    EXPECT_EQ(response.error_response().error_code(), grpc::StatusCode::NOT_FOUND)
+        << response.DebugString();
+  }
+  EXPECT_NE(responses[0].error_response().error_message().find("no.such.Symbol"),
+            std::string::npos);
+  ExpectFiles(AskForFile(kModelServiceFile), kModelServiceFile);
+}
+
+TEST_F(ReflectionTest, WhereNothingIsAskedTheAnswerSaysSoAndTheStreamGoesOn) {
+  EXPECT_EQ(Ask(ServerReflectionRequest()).error_response().error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  ExpectFiles(AskForFile(kModelServiceFile), kModelServiceFile);
+}
+
+TEST_F(ReflectionTest, AMessageWithoutExtensionsHasAnEmptyListOfThem) {
+  const ServerReflectionResponse response = AskForExtensions("perceptron.v1.Model");
+  ASSERT_TRUE(response.has_all_extension_numbers_response());
+  EXPECT_EQ(response.all_extension_numbers_response().base_type_name(), "perceptron.v1.Model");
+  EXPECT_EQ(response.all_extension_numbers_response().extension_number_size(), 0);
+}
+
+TEST_F(ReflectionTest, ExtensionsThatAreLinkedInAreListedAndFound) {
+  const std::string options = "google.protobuf.MethodOptions";
+  const ServerReflectionResponse response = AskForExtensions(options);
+  ASSERT_TRUE(response.has_all_extension_numbers_response());
+  EXPECT_EQ(response.all_extension_numbers_response().base_type_name(), options);
+  const auto& numbers = response.all_extension_numbers_response().extension_number();
+  std::vector<const google::protobuf::FieldDescriptor*> linked;
+  DescriptorPool::generated_pool()->FindAllExtensions(google::protobuf::MethodOptions::descriptor(),
+                                                      &linked);
+  std::set<int> expected;
+  for (const auto* extension : linked) expected.insert(extension->number());
+  EXPECT_EQ(std::set<int>(numbers.begin(), numbers.end()), expected);
+  EXPECT_EQ(static_cast<size_t>(numbers.size()), expected.size());
+  for (const auto* extension : linked) {
+    ServerReflectionRequest request;
+    request.mutable_file_containing_extension()->set_containing_type(options);
+    request.mutable_file_containing_extension()->set_extension_number(extension->number());
+    ExpectFiles(Ask(request), extension->file()->name());
+  }
+}
+
+TEST_F(ReflectionTest, BytesThatAreNoRequestEndTheStreamAsInvalid) {
+  ASSERT_TRUE(stream_->Write("\x0a\x05x"));
+  std::string answer;
+  EXPECT_FALSE(stream_->Read(answer));
+  EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  stream_.reset();
+}
+
+TEST_F(ReflectionTest, WhoLeavesIsNotWaitedFor) {
+  ExpectFiles(AskForFile(kModelServiceFile), kModelServiceFile);
+  stream_.reset();
+  server_->Stop();
+}
+
+}  // namespace
+}  // namespace perceptrond

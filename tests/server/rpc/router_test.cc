@@ -1,0 +1,99 @@
+// Methods are found by path, and a service is added whole or not at all.
+#include "server/rpc/router.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "tests/server/rpc/rpc_server.h"
+
+namespace perceptrond {
+namespace {
+
+using namespace ::perceptrond::testing;
+
+constexpr char kService[] = "grpc.health.v1.Health";
+
+Call::Method Says(const std::string& word) {
+  return [word](Call& call) {
+    call.Bind(std::make_shared<Reactor>());
+    call.FinishWith(ToBytes(word));
+  };
+}
+
+TEST(Router, EachMethodIsAnsweredByItsOwn) {
+  Router router;
+  router.AddService(kService, {{"Watch", Says("watch")}, {"Check", Says("check")}});
+  RpcServer server(
+      [&](const std::string& path) -> const Call::Method& { return router.Find(path); });
+  const auto channel = server.Connect();
+  std::string answer;
+  EXPECT_TRUE(AskBytes(channel, "/grpc.health.v1.Health/Check", "", answer).ok());
+  EXPECT_EQ(answer, "check");
+  EXPECT_TRUE(AskBytes(channel, "/grpc.health.v1.Health/Watch", "", answer).ok());
+  EXPECT_EQ(answer, "watch");
+}
+
+TEST(Router, WhatIsUnknownIsUnimplementedAndNamed) {
+  Router router;
+  router.AddService(kService, {{"Watch", Says("watch")}, {"Check", Says("check")}});
+  RpcServer server(
+      [&](const std::string& path) -> const Call::Method& { return router.Find(path); });
+  const auto channel = server.Connect();
+  for (const char* path : {"/grpc.health.v1.Health/Ask", "/grpc.health.v1.health/Check",
+                           "/grpc.health.v1.Health", "/no.Service/Check", "/"}) {
+    ClientCall call(channel, path);
+    std::string answer;
+    EXPECT_FALSE(call.Read(answer));
+    const grpc::Status status = call.Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << path;
+    EXPECT_NE(status.error_message().find(path), std::string::npos) << status.error_message();
+  }
+}
+
+TEST(Router, ServicesAreListedInTheOrderOfTheirAddition) {
+  Router router;
+  EXPECT_TRUE(router.services().empty());
+  router.AddService("grpc.reflection.v1alpha.ServerReflection",
+                    {{"ServerReflectionInfo", Says("reflection")}});
+  router.AddService(kService, {{"Check", Says("check")}, {"Watch", Says("watch")}});
+  ASSERT_EQ(router.services().size(), 2);
+  EXPECT_EQ(router.services()[0]->full_name(), "grpc.reflection.v1alpha.ServerReflection");
+  EXPECT_EQ(router.services()[1]->full_name(), kService);
+}
+
+class RouterDeathTest : public ::testing::Test {
+ protected:
+  RouterDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  Router router_;
+};
+
+TEST_F(RouterDeathTest, AServiceWithoutOneOfItsMethodsIsRefused) {
+  EXPECT_DEATH(router_.AddService(kService, {{"Check", Says("check")}}), kService);
+  EXPECT_DEATH(router_.AddService(kService, {}), kService);
+}
+
+TEST_F(RouterDeathTest, AServiceWithAMethodThatItDoesNotHaveIsRefused) {
+  EXPECT_DEATH(
+      router_.AddService(
+          kService, {{"Check", Says("check")}, {"Watch", Says("watch")}, {"Ask", Says("ask")}}),
+      kService);
+  EXPECT_DEATH(router_.AddService(kService, {{"Check", Says("check")}, {"Ask", Says("ask")}}),
+               kService);
+}
+
+TEST_F(RouterDeathTest, AMethodGivenTwiceStandsForNoOther) {
+  EXPECT_DEATH(router_.AddService(kService, {{"Check", Says("check")}, {"Check", Says("check")}}),
+               kService);
+}
+
+TEST_F(RouterDeathTest, AServiceThatIsNotLinkedInIsRefused) {
+  EXPECT_DEATH(router_.AddService("no.such.Service", {}), "no.such.Service");
+  EXPECT_DEATH(router_.AddService("no.such.Service", {{"Check", Says("check")}}),
+               "no.such.Service");
+}
+
+}  // namespace
+}  // namespace perceptrond

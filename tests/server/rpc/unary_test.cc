@@ -1,0 +1,204 @@
+// Which thread answers a request, and which requests are refused before they are looked at.
+#include "server/rpc/unary.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "core/journal/memory_journal.h"
+#include "perceptron/v1/model_service.pb.h"
+#include "server/rpc/quick.h"
+#include "tests/server/rpc/rpc_server.h"
+#include "tests/support/models.h"
+#include "tests/support/status.h"
+
+namespace perceptrond {
+namespace {
+
+using namespace ::perceptrond::testing;
+
+constexpr size_t kMost = 64 << 10;
+
+// Says which thread answers; fails where it is told to.
+absl::Status WhichThread(Store& /*store*/, const v1::GetModelRequest& request,
+                         v1::Model& response) {
+  if (request.name() == "fail") return absl::FailedPreconditionError("as it was told");
+  response.set_description(absl::StrCat(gettid()));
+  return absl::OkStatus();
+}
+absl::Status WhetherDraining(Store& /*store*/, const Drain& drain,
+                             const v1::GetModelRequest& /*request*/, v1::Model& response) {
+  response.set_description(drain.draining() ? "draining" : "serving");
+  return absl::OkStatus();
+}
+bool Quick(Store& /*store*/, const v1::GetModelRequest& request) {
+  return request.name().find("slow") == std::string::npos;
+}
+
+class UnaryTest : public ::testing::Test {
+ protected:
+  UnaryTest() : UnaryTest(kMost) {}
+  explicit UnaryTest(size_t most)
+      : methods_(Methods(Backend{store_, drain_, workers_, most})),
+        server_([this](const std::string& path) -> const Call::Method& {
+          poller_ = gettid();
+          return methods_.at(path);
+        }),
+        channel_(server_.Connect()) {}
+
+  static std::map<std::string, Call::Method> Methods(const Backend& backend) {
+    const UnaryMethods unary(backend);
+    return {{"/slow", unary(WhichThread)},
+            {"/quick", unary(WhichThread, Quick)},
+            {"/drain", unary(WhetherDraining)},
+            {"/quickdrain", unary(WhetherDraining, Quick)}};
+  }
+  v1::GetModelRequest Request(const std::string& name) {
+    v1::GetModelRequest request;
+    request.set_name(name);
+    return request;
+  }
+  // The answering thread; 0: none did.
+  pid_t Thread(const std::string& path, const std::string& name) {
+    v1::Model response;
+    const grpc::Status status = Ask(channel_, path, Request(name), response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return status.ok() ? std::stoi(response.description()) : 0;
+  }
+  grpc::Status Try(const std::string& path, const std::string& name) {
+    v1::Model response;
+    return Ask(channel_, path, Request(name), response);
+  }
+
+  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  Drain drain_;
+  // What workers wait for.
+  absl::Notification go_;
+  Workers workers_{2};
+  std::atomic<pid_t> poller_ = 0;
+  const std::map<std::string, Call::Method> methods_;
+  RpcServer server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(UnaryTest, WhatIsSmallAndQuickIsAnsweredByWhoPolls) {
+  EXPECT_EQ(Thread("/quick", "small"), poller_);
+}
+
+TEST_F(UnaryTest, WhatIsSmallAndNotQuickIsAnsweredByAWorker) {
+  EXPECT_NE(Thread("/quick", "slow"), poller_);
+}
+
+TEST_F(UnaryTest, WhatIsNeverQuickIsAnsweredByAWorker) {
+  EXPECT_NE(Thread("/slow", "small"), poller_);
+}
+
+TEST_F(UnaryTest, WhatIsLargeIsAnsweredByAWorkerHoweverQuick) {
+  const size_t own =
+      Request(std::string(kSmallMessage - 4, 'x')).ByteSizeLong() - (kSmallMessage - 4);
+  EXPECT_EQ(Thread("/quick", std::string(kSmallMessage - own, 'x')), poller_);
+  EXPECT_NE(Thread("/quick", std::string(kSmallMessage - own + 1, 'x')), poller_);
+}
+
+TEST_F(UnaryTest, TheBodysErrorIsTheCalls) {
+  for (const char* path : {"/slow", "/quick"}) {
+    const grpc::Status status = Try(path, "fail");
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << path;
+    EXPECT_EQ(status.error_message(), "as it was told");
+  }
+}
+
+TEST_F(UnaryTest, BytesThatAreNoRequestAreInvalid) {
+  for (const char* path : {"/slow", "/quick"}) {
+    std::string answer;
+    EXPECT_EQ(AskBytes(channel_, path, "\x0a\x05x", answer).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT)
+        << path;
+  }
+}
+
+TEST_F(UnaryTest, ARequestBeyondTheMostIsRefusedAndOneOfTheMostIsNot) {
+  const size_t own = Request(std::string(kMost - 8, 'x')).ByteSizeLong() - (kMost - 8);
+  for (const char* path : {"/slow", "/quick"}) {
+    EXPECT_TRUE(Try(path, std::string(kMost - own, 'x')).ok()) << path;
+    EXPECT_EQ(Try(path, std::string(kMost - own + 1, 'x')).error_code(),
+              grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << path;
+  }
+}
+
+// So little that what is too large is still small.
+class UnaryOfLittleTest : public UnaryTest {
+ protected:
+  UnaryOfLittleTest() : UnaryTest(100) {}
+};
+
+TEST_F(UnaryOfLittleTest, ARequestBeyondTheMostIsRefusedByWhoPollsToo) {
+  for (const char* path : {"/slow", "/quick"}) {
+    EXPECT_TRUE(Try(path, std::string(98, 'x')).ok()) << path;
+    EXPECT_EQ(Try(path, std::string(99, 'x')).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << path;
+  }
+}
+
+TEST_F(UnaryTest, AServerThatDrainsIsUnavailable) {
+  drain_.Begin();
+  for (const char* path : {"/slow", "/quick"})
+    EXPECT_EQ(Try(path, "small").error_code(), grpc::StatusCode::UNAVAILABLE) << path;
+}
+
+TEST_F(UnaryTest, ABodyThatAsksForTheDrainItselfIsAnsweredWhileTheServerDrains) {
+  for (const char* expected : {"serving", "draining"}) {
+    for (const char* path : {"/drain", "/quickdrain"}) {
+      v1::Model response;
+      EXPECT_TRUE(Ask(channel_, path, Request("small"), response).ok());
+      EXPECT_EQ(response.description(), expected) << path;
+    }
+    drain_.Begin();
+  }
+}
+
+TEST_F(UnaryTest, OneThatPollsAnswersWhileTheWorkersAreBusy) {
+  for (int i = 0; i < 2; ++i)
+    workers_.Do([&] { EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong)); });
+  EXPECT_EQ(Thread("/quick", "small"), poller_);
+  go_.Notify();
+}
+
+TEST_F(UnaryTest, AModelIsQuickIfItIsInMemory) {
+  EXPECT_FALSE(IsQuick(store_, "models/m"));
+  ASSERT_TRUE(store_.Create(DenseSettings("models/m", 2), "", false).ok());
+  ASSERT_TRUE(store_.Acquire("models/m").ok());
+  EXPECT_TRUE(IsQuick(store_, "models/m"));
+}
+
+TEST_F(UnaryTest, AModelThatDoesMoreThanOneProductARowIsNotQuick) {
+  v1::Model voted = DenseSettings("models/voted", 2);
+  voted.mutable_learner()->set_kind(v1::LEARNER_KIND_VOTED_PERCEPTRON);
+  v1::Model classes = DenseSettings("models/classes", 2);
+  classes.mutable_learner()->mutable_classes()->set_max_classes(3);
+  v1::Model polynomial = DenseSettings("models/polynomial", 2);
+  polynomial.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(2);
+  v1::Model composed;
+  composed.set_name("models/composed");
+  v1::FeatureSpace::Composition& composition =
+      *composed.mutable_feature_space()->mutable_composition();
+  composition.add_inputs()->set_model("models/part");
+  *composition.mutable_example_space() = DenseSettings("", 2).feature_space();
+  ASSERT_TRUE(store_.Create(DenseSettings("models/part", 2), "", false).ok());
+  for (const v1::Model& settings : {voted, classes, polynomial, composed}) {
+    ASSERT_OK(store_.Create(settings, "", false).status());
+    ASSERT_OK(store_.Acquire(settings.name()).status());
+    EXPECT_NE(store_.Peek(settings.name()), nullptr);
+    EXPECT_FALSE(IsQuick(store_, settings.name())) << settings.name();
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond
