@@ -28,6 +28,11 @@ bool Workers::Wanted() const {
   return !waiting_.empty();
 }
 
+size_t Workers::idle() const {
+  MutexLock lock(&mutex_);
+  return idle_.size();
+}
+
 void Workers::Run() {
   while (Work work = Next()) work();
 }

@@ -1,6 +1,7 @@
 // Threads for what would keep whoever polls from its queue: what takes long, or waits.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <thread>
 #include <vector>
@@ -24,6 +25,8 @@ class Workers {
   void Do(Work work) ABSL_LOCKS_EXCLUDED(mutex_);
   // Somebody's work waits for a thread.
   bool Wanted() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // So many threads have nothing to do.
+  size_t idle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -5,13 +5,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 #include <functional>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
@@ -24,8 +21,6 @@ constexpr absl::Duration kLong = absl::Seconds(30);
 struct Busy {
   absl::Notification begun;
   absl::Notification go;
-  // The last that it does.
-  std::atomic<bool> left = false;
   pid_t id = 0;
 
   void Give(Workers& workers) {
@@ -33,7 +28,6 @@ struct Busy {
       id = gettid();
       begun.Notify();
       EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
-      left = true;
     });
     EXPECT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
   }
@@ -129,16 +123,10 @@ TEST(Workers, WorkThatIsGivenWhileTheyAreDestroyedIsDoneAlsoWhenOtherThreadsHave
   EXPECT_TRUE(done);
 }
 
-// Once it has nothing to do it sleeps until it is given something. Whether it does, the kernel
-// knows.
-void AwaitIdle(const Busy& busy) {
-  const absl::Time until = absl::Now() + kLong;
-  for (char state = 0; !busy.left || state != 'S'; std::this_thread::yield()) {
+void AwaitIdle(const Workers& workers, size_t threads) {
+  for (const absl::Time until = absl::Now() + kLong; workers.idle() < threads;) {
     ASSERT_LT(absl::Now(), until);
-    std::ifstream stat(absl::StrCat("/proc/self/task/", busy.id, "/stat"));
-    std::string line;
-    std::getline(stat, line);
-    state = line.at(line.rfind(')') + 2);
+    std::this_thread::yield();
   }
 }
 
@@ -149,9 +137,9 @@ TEST(Workers, OfIdleThreadsTheOneThatWasBusyLastGetsTheNextWork) {
   Workers workers(kThreads);
   for (Busy& one : busy) one.Give(workers);
   const int order[kThreads] = {2, 0, 3, 1};
-  for (int i : order) {
-    busy[i].go.Notify();
-    AwaitIdle(busy[i]);
+  for (size_t idle = 0; idle < kThreads; ++idle) {
+    busy[order[idle]].go.Notify();
+    AwaitIdle(workers, idle + 1);
   }
   for (Busy& one : again) one.Give(workers);
   for (int i = 0; i < kThreads; ++i) EXPECT_EQ(again[i].id, busy[order[kThreads - 1 - i]].id);
