@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/inference.h"
 #include "server/model_name.h"
-#include "server/rpc/quick.h"
+#include "server/quick.h"
 #include "server/rpc/router.h"
 #include "server/rpc/unary.h"
 

@@ -10,7 +10,7 @@
 #include "server/learn_session.h"
 #include "server/model_name.h"
 #include "server/predict_session.h"
-#include "server/rpc/quick.h"
+#include "server/quick.h"
 #include "server/rpc/router.h"
 #include "server/rpc/unary.h"
 #include "server/status.h"

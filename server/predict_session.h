@@ -12,7 +12,7 @@
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/example_batch.h"
-#include "server/rpc/quick.h"
+#include "server/quick.h"
 #include "server/stream_limits.h"
 
 namespace perceptrond {

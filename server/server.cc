@@ -172,7 +172,7 @@ struct Server::Parts {
   RpcMetrics rpc;
   Drain drain;
   Router router;
-  Health health;
+  Health health{router};
   std::unique_ptr<Store> store;
   std::unique_ptr<AnalysisQueue> analyses;
   std::unique_ptr<Workers> workers;
@@ -198,7 +198,6 @@ void Server::Parts::AddServices() {
   AddAnalysisService(router, backend, *analyses);
   AddInferenceService(router, backend);
   AddReflectionService(router);
-  health.AddTo(router);
   for (const google::protobuf::ServiceDescriptor* service : router.services())
     rpc.AddService(*service);
 }

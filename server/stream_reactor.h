@@ -14,6 +14,7 @@
 #include "core/sync/mutex.h"
 #include "server/drain.h"
 #include "server/message.h"
+#include "server/quick.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/workers.h"

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
@@ -16,58 +17,52 @@
 namespace perceptrond {
 namespace {
 
-// Answers each row that is not refused, and refuses what else is bad. outcome.refused holds the
-// rows found bad beforehand.
-template <typename Answer>
-void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Answer& answer) {
-  const size_t before = outcome.refused.size();
-  size_t skip = 0;
-  for (size_t i = 0; i < rows; ++i) {
-    if (skip < before && outcome.refused[skip].row == i) {
-      ++skip;
-      continue;
-    }
-    double row_norm = 0;
-    if (const Fault fault = mapper.Check(i, &row_norm); fault != Fault::kNone) {
-      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
-      continue;
-    }
-    answer(i, mapper.Map(i));
-  }
-  std::stable_sort(outcome.refused.begin(), outcome.refused.end(),
-                   [](const RefusedRow& a, const RefusedRow& b) { return a.row < b.row; });
-}
-
-// So many rows' weights are on their way at once.
-constexpr size_t kTogether = 64;
-
-// As PredictRows, of rows that pass through, by a learner of two labels that answers by what it
-// learns with. answer(i, score).
-template <typename Answer>
-void PredictRowsTogether(const Learner& learner, const Batch& batch, size_t max_features,
-                         Mapper& mapper, PredictOutcome& outcome, const Answer& answer) {
-  // Rows to predict have no labels: any will do.
-  Batch labelled = batch;
-  labelled.labels = outcome.labels;
-  const std::vector<RefusedRow> before = std::move(outcome.refused);
-  outcome.refused.clear();
+// Answers each row that check(i) finds no fault with, and refuses the others. outcome.refused holds
+// the rows found bad beforehand.
+template <typename Check, typename Answer>
+void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
+                 const Answer& answer) {
+  const std::vector<RefusedRow> before = std::exchange(outcome.refused, {});
   auto skip = before.begin();
-  std::array<JudgedRow, kTogether> judged;
-  for (size_t begin = 0; begin < batch.rows(); begin += kTogether) {
-    const size_t rows = std::min(kTogether, batch.rows() - begin);
-    learner.JudgeRows(labelled, begin, max_features, std::span(judged).first(rows));
-    for (size_t i = 0; i < rows; ++i) {
-      const auto row = static_cast<uint32_t>(begin + i);
-      if (skip != before.end() && skip->row == row) {
-        outcome.refused.push_back(*skip++);
-      } else if (judged[i].fault != Fault::kNone) {
-        outcome.refused.push_back({row, mapper.Describe(row, judged[i].fault)});
-      } else {
-        answer(row, judged[i].judgement.score);
-      }
+  for (size_t i = 0; i < rows; ++i) {
+    if (skip != before.end() && skip->row == i) {
+      outcome.refused.push_back(*skip++);
+    } else if (const Fault fault = check(i); fault != Fault::kNone) {
+      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+    } else {
+      answer(i);
     }
   }
 }
+
+// Rows that pass through, judged some at once, so that their weights are on their way together; by
+// a learner of two labels that answers by what it learns with. Asked for in order.
+class JudgedTogether {
+ public:
+  // `any` labels, one a row: rows to predict have none.
+  JudgedTogether(const Learner& learner, const Batch& batch, std::span<const int32_t> any,
+                 size_t max_features)
+      : learner_(learner), batch_(batch), max_features_(max_features) {
+    batch_.labels = any;
+  }
+
+  const JudgedRow& At(size_t i) {
+    if (i >= end_) {
+      begin_ = i;
+      end_ = std::min(batch_.rows(), i + judged_.size());
+      learner_.JudgeRows(batch_, begin_, max_features_, std::span(judged_).first(end_ - begin_));
+    }
+    return judged_[i - begin_];
+  }
+
+ private:
+  const Learner& learner_;
+  Batch batch_;
+  const size_t max_features_;
+  std::array<JudgedRow, 64> judged_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
 
 }  // namespace
 
@@ -131,10 +126,14 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
   const double squared_norm = learner_->answer_squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
   mapper.Resolve(dictionary_);
+  const auto check = [&](size_t i) {
+    double squared_norm = 0;
+    return mapper.Check(i, &squared_norm);
+  };
   if (const Multiclass* const several = learner_->multiclass()) {
     ClassAnswers answers(*several, age, per_norm, all_scores, outcome);
     if (absl::Status status = answers.Begin(rows); !status.ok()) return status;
-    PredictRows(mapper, rows, outcome, [&](size_t i, const Row& row) { answers.Answer(i, row); });
+    PredictRows(mapper, rows, outcome, check, [&](size_t i) { answers.Answer(i, mapper.Map(i)); });
     return absl::OkStatus();
   }
   if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
@@ -148,10 +147,13 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
     if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
   };
   if (mapper.PassesThrough() && !FindLearner(settings_.learner.kind).answers_otherwise) {
-    PredictRowsTogether(learner, batch, limits_.max_example_features, mapper, outcome, answer);
+    JudgedTogether judged(learner, batch, outcome.labels, limits_.max_example_features);
+    PredictRows(
+        mapper, rows, outcome, [&](size_t i) { return judged.At(i).fault; },
+        [&](size_t i) { answer(i, judged.At(i).judgement.score); });
   } else {
-    PredictRows(mapper, rows, outcome,
-                [&](size_t i, const Row& row) { answer(i, learner.Answer(row, age)); });
+    PredictRows(mapper, rows, outcome, check,
+                [&](size_t i) { answer(i, learner.Answer(mapper.Map(i), age)); });
   }
   return absl::OkStatus();
 }

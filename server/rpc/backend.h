@@ -17,7 +17,4 @@ struct Backend {
   size_t max_message_bytes = 0;
 };
 
-// A message that is no larger is answered in about the time that it takes to wake another thread.
-inline constexpr size_t kSmallMessage = 8 << 10;
-
 }  // namespace perceptrond

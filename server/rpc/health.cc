@@ -9,6 +9,7 @@
 #include "server/message.h"
 #include "server/rpc/call.h"
 #include "server/rpc/router.h"
+#include "server/rpc/unary.h"
 #include "server/status.h"
 
 namespace perceptrond {
@@ -40,7 +41,7 @@ class Check final : public Reactor {
       response.set_status(StatusOf(health_, request.service()));
       status = SerializeMessage(response, bytes_);
     }
-    status.ok() ? call_.FinishWith(bytes_) : call_.Finish(ToGrpc(status));
+    FinishUnary(call_, status, bytes_);
   }
 
  private:
@@ -120,7 +121,7 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-void Health::AddTo(Router& router) {
+Health::Health(Router& router) : router_(router) {
   const auto start = [this]<typename Kind>(Call& call) {
     const auto reactor = std::make_shared<Kind>(call, *this);
     call.Bind(reactor);
@@ -129,9 +130,14 @@ void Health::AddTo(Router& router) {
   router.AddService("grpc.health.v1.Health",
                     {{"Check", [start](Call& call) { start.operator()<Check>(call); }},
                      {"Watch", [start](Call& call) { start.operator()<HealthWatch>(call); }}});
-  services_ = {""};
-  for (const google::protobuf::ServiceDescriptor* service : router.services())
-    services_.insert(service->full_name());
+}
+
+bool Health::Knows(const std::string& service) const {
+  return service.empty() ||
+         std::ranges::any_of(router_.services(),
+                             [&](const google::protobuf::ServiceDescriptor* one) {
+                               return one->full_name() == service;
+                             });
 }
 
 void Health::Stop() {

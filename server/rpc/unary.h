@@ -11,6 +11,7 @@
 #include "core/model/store.h"
 #include "server/drain.h"
 #include "server/message.h"
+#include "server/quick.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/workers.h"

@@ -28,7 +28,6 @@ class HealthTest : public ::testing::Test {
  protected:
   HealthTest() {
     AddReflectionService(router_);
-    health_.AddTo(router_);
     server_ = std::make_unique<RpcServer>(
         [this](const std::string& path) -> const Call::Method& { return router_.Find(path); });
     channel_ = server_->Connect();
@@ -54,7 +53,7 @@ class HealthTest : public ::testing::Test {
   }
 
   Router router_;
-  Health health_;
+  Health health_{router_};
   std::unique_ptr<RpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ class ReflectionTest : public ::testing::Test {
  protected:
   ReflectionTest() {
     AddReflectionService(router_);
-    health_.AddTo(router_);
+    health_.emplace(router_);
     server_ = std::make_unique<RpcServer>(
         [this](const std::string& path) -> const Call::Method& { return router_.Find(path); });
     stream_ = std::make_unique<ClientCall>(server_->Connect(), kPath);
@@ -97,7 +98,7 @@ class ReflectionTest : public ::testing::Test {
   }
 
   Router router_;
-  Health health_;
+  std::optional<Health> health_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<ClientCall> stream_;
   // So that the linker keeps its file.

@@ -1,4 +1,4 @@
-#include "server/rpc/quick.h"
+#include "server/quick.h"
 
 #include "core/learner/catalogue.h"
 #include "core/model/store.h"

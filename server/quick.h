@@ -1,11 +1,16 @@
-// Which models answer a small message in microseconds, and so without a worker.
+// What is answered in microseconds, and so without a worker.
 #pragma once
+
+#include <cstddef>
 
 #include "absl/strings/string_view.h"
 
 namespace perceptrond {
 
 class Store;
+
+// A message that is no larger is answered in about the time that it takes to wake another thread.
+inline constexpr size_t kSmallMessage = 8 << 10;
 
 // Whether the model of that full name is in memory, and costs a row no more than about its
 // features: one vector of weights, examples that are not mapped, no components.
