@@ -6,6 +6,11 @@
 namespace perceptrond {
 namespace {
 
+// The header's d.
+double D(uint64_t width) {
+  return std::log(2 * std::log(static_cast<double>(width)) / Adwin::kDelta);
+}
+
 // Parts smaller than this prove nothing.
 constexpr uint64_t kSmallestPart = 5;
 
@@ -19,6 +24,12 @@ bool Adwin::Add(uint64_t right, bool mistake, Cut* cut) {
     since_check_ = 0;
     was_cut |= Check(cut);
   };
+  if (Quiet()) {
+    // As many looks in vain.
+    if (right > 0) AddRun(0, right);
+    since_check_ = (since_check_ + right) % kClock;
+    right = 0;
+  }
   while (right > 0) {
     const uint64_t run = std::min(right, kClock - since_check_);
     AddRun(0, run);
@@ -31,6 +42,9 @@ bool Adwin::Add(uint64_t right, bool mistake, Cut* cut) {
   }
   return was_cut;
 }
+
+// |sum0 n1 - sum1 n0| is at most the sum times W, and must be 2 d W / 3 at least; d grows with W.
+bool Adwin::Quiet() const { return sum_ == 0 || (size_ > 2 && 3 * sum_ < 2 * D(size_)); }
 
 void Adwin::AddRun(uint32_t mistakes, uint64_t answers) {
   size_ += answers;
@@ -78,7 +92,7 @@ bool Adwin::Differs(Cut* cut) const {
   if (sum_ == 0) return false;
   const auto width = static_cast<double>(size_);
   const double mean = sum_ / width;
-  const double d = std::log(2 * std::log(width) / kDelta);
+  const double d = D(size_);
   const double least = 2 * d * width / 3;
   const double spread = 2 * mean * (1 - mean) * d * width;
   double n0 = 0;

@@ -10,7 +10,7 @@
 namespace perceptrond {
 
 Arow::Arow(const LearnerSettings& settings, size_t size)
-    : LinearLearner(settings, size),
+    : LinearRule(settings, size),
       regularization_(settings.regularization),
       variances_(size, 1.0F) {}
 

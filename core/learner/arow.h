@@ -14,11 +14,11 @@
 
 #include <vector>
 
-#include "core/learner/linear.h"
+#include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class Arow final : public LinearLearner {
+class Arow final : public LinearRule<Arow> {
  public:
   Arow(const LearnerSettings& settings, size_t size);
 
@@ -29,11 +29,10 @@ class Arow final : public LinearLearner {
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;
 
+  double Loss(double signed_score) const { return signed_score < 1 ? 1 - signed_score : 0; }
+  bool Moves(double signed_score, bool /*mistake*/) const { return signed_score < 1; }
+
  protected:
-  double Loss(double signed_score) const override {
-    return signed_score < 1 ? 1 - signed_score : 0;
-  }
-  bool Moves(double signed_score, bool /*mistake*/) const override { return signed_score < 1; }
   // Along S (x, b).
   double Step(const Row& row, double signed_score, double weight) const override;
 

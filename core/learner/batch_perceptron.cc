@@ -11,9 +11,7 @@
 namespace perceptrond {
 
 BatchPerceptron::BatchPerceptron(const LearnerSettings& settings, size_t size)
-    : LinearLearner(settings, size),
-      step_size_(settings.step_size),
-      mini_batch_(settings.mini_batch) {
+    : LinearRule(settings, size), step_size_(settings.step_size), mini_batch_(settings.mini_batch) {
   sum_.weights.resize(size);
 }
 

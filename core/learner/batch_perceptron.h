@@ -21,11 +21,11 @@
 
 #include <vector>
 
-#include "core/learner/linear.h"
+#include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class BatchPerceptron final : public LinearLearner {
+class BatchPerceptron final : public LinearRule<BatchPerceptron> {
  public:
   BatchPerceptron(const LearnerSettings& settings, size_t size);
 
@@ -42,9 +42,10 @@ class BatchPerceptron final : public LinearLearner {
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;
 
+  double Loss(double signed_score) const { return signed_score < 0 ? -signed_score : 0; }
+  bool Moves(double /*signed_score*/, bool mistake) const { return mistake; }
+
  protected:
-  double Loss(double signed_score) const override { return signed_score < 0 ? -signed_score : 0; }
-  bool Moves(double /*signed_score*/, bool mistake) const override { return mistake; }
   // Along which V grows.
   double Step(const Row& /*row*/, double /*signed_score*/, double weight) const override {
     return weight;

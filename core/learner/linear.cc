@@ -1,6 +1,7 @@
 #include "core/learner/linear.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,12 @@
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
+namespace {
+
+// Rows.
+constexpr size_t kScanned = 64;
+
+}  // namespace
 
 double LinearWeights::Score(const Row& row, double offset_value) const {
   return Dot(weights, row) + offset_weight * offset_value;
@@ -37,23 +44,6 @@ LinearWeights LinearWeights::From(StateReader& state) {
   return read;
 }
 
-int32_t PredictByTieRule(double score, TieRule rule) {
-  if (score == 0) return rule == TieRule::kPositive ? 1 : -1;
-  return score > 0 ? 1 : -1;
-}
-
-bool IsMistake(double score, int32_t label, TieRule rule) {
-  switch (rule) {
-    case TieRule::kMistake:
-      return label * score <= 0;
-    case TieRule::kPositive:
-      return PredictByTieRule(score, rule) != label;
-    case TieRule::kCorrect:
-      return label * score < 0;
-  }
-  return false;
-}
-
 LinearLearner::LinearLearner(const LearnerSettings& settings, size_t size)
     : tie_rule_(settings.tie_rule), offset_value_(settings.offset_value) {
   const StartingWeights& start = settings.start;
@@ -69,32 +59,31 @@ double LinearLearner::Score(const Row& row) const { return linear_.Score(row, of
 int32_t LinearLearner::Predict(double score) const { return PredictByTieRule(score, tie_rule_); }
 
 Judgement LinearLearner::Judge(const Row& row, int32_t label) const {
-  return JudgeScore(Score(row), label);
+  JudgedRow judged;
+  judged.judgement.score = Score(row);
+  JudgeScores({&label, 1}, {&judged, 1});
+  return judged.judgement;
 }
 
-// All rows are read before any is judged: with nothing between them their weights arrive at once.
+// Some rows are scanned before any is judged: with nothing between them their weights arrive at
+// once.
 void LinearLearner::JudgeRows(const Batch& batch, size_t first, size_t max_features,
                               std::span<JudgedRow> judged) const {
-  for (size_t i = 0; i < judged.size(); ++i) {
-    if (i + 1 < judged.size()) Prefetch(linear_.weights, batch.row(first + i + 1));
-    RowScan scan;
-    judged[i].fault = ScanRow(batch.row(first + i), linear_.weights, max_features, &scan);
-    judged[i].squared_norm = scan.squared_norm;
-    judged[i].judgement.score = scan.dot;
-  }
+  const auto dimension = static_cast<uint32_t>(size());
   const double offset = linear_.offset_weight * offset_value_;
-  for (size_t i = 0; i < judged.size(); ++i)
-    judged[i].judgement = JudgeScore(judged[i].judgement.score + offset, batch.labels[first + i]);
-}
-
-Judgement LinearLearner::JudgeScore(double score, int32_t label) const {
-  Judgement judgement;
-  judgement.score = score;
-  judgement.predicted = Predict(judgement.score);
-  judgement.mistake = IsMistake(judgement.score, label, tie_rule_);
-  judgement.update = Moves(label * judgement.score, judgement.mistake);
-  judgement.loss = Loss(label * judgement.score);
-  return judgement;
+  const bool scans = batch.dense_width == 0 || batch.dense_width == dimension;
+  std::array<RowScan, kScanned> scan;
+  for (size_t done = 0; done < judged.size(); done += kScanned) {
+    const size_t count = std::min(kScanned, judged.size() - done);
+    if (scans) ScanRows(linear_.weights, batch, first + done, std::span(scan).first(count));
+    for (size_t i = 0; i < count; ++i) {
+      JudgedRow& row = judged[done + i];
+      row.fault = CheckScanned(batch.row(first + done + i), dimension, max_features, scan[i]);
+      row.squared_norm = scan[i].squared_norm;
+      row.judgement.score = scan[i].dot + offset;
+    }
+    JudgeScores(batch.labels.subspan(first + done, count), judged.subspan(done, count));
+  }
 }
 
 bool LinearLearner::CanUpdate(const Row& row, const Target& target,

@@ -34,8 +34,21 @@ struct LinearWeights {
 };
 
 // The label of a score, and whether it is a mistake for a label.
-int32_t PredictByTieRule(double score, TieRule rule);
-bool IsMistake(double score, int32_t label, TieRule rule);
+inline int32_t PredictByTieRule(double score, TieRule rule) {
+  if (score == 0) return rule == TieRule::kPositive ? 1 : -1;
+  return score > 0 ? 1 : -1;
+}
+inline bool IsMistake(double score, int32_t label, TieRule rule) {
+  switch (rule) {
+    case TieRule::kMistake:
+      return label * score <= 0;
+    case TieRule::kPositive:
+      return PredictByTieRule(score, rule) != label;
+    case TieRule::kCorrect:
+      return label * score < 0;
+  }
+  return false;
+}
 
 class LinearLearner : public Learner {
  public:
@@ -67,11 +80,7 @@ class LinearLearner : public Learner {
   // `size` weights, zero but for settings.start, whose indices must be below size.
   LinearLearner(const LearnerSettings& settings, size_t size);
 
-  // The rule. signed_score is y s.
-  virtual double Loss(double signed_score) const = 0;
-  // Whether it calls for an update. A mistake always must.
-  virtual bool Moves(double signed_score, bool mistake) const = 0;
-  // How far along y (x, b) an update goes.
+  // How far along y (x, b) an update goes. signed_score is y s.
   virtual double Step(const Row& row, double signed_score, double weight) const = 0;
 
   // ||x||^2 + b^2.
@@ -82,7 +91,8 @@ class LinearLearner : public Learner {
   LinearWeights& linear() { return linear_; }
 
  private:
-  Judgement JudgeScore(double score, int32_t label) const;
+  // The rule, of many scores at once: all of a judgement but its score, which is there.
+  virtual void JudgeScores(std::span<const int32_t> labels, std::span<JudgedRow> judged) const = 0;
 
   const TieRule tie_rule_;
   const double offset_value_;

@@ -12,22 +12,23 @@
 // out those that are right with more than 99 %.
 #pragma once
 
-#include "core/learner/linear.h"
+#include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class LogisticRegression final : public LinearLearner {
+class LogisticRegression final : public LinearRule<LogisticRegression> {
  public:
   LogisticRegression(const LearnerSettings& settings, size_t size)
-      : LinearLearner(settings, size),
+      : LinearRule(settings, size),
         step_size_(settings.step_size),
         threshold_(settings.update_threshold) {}
 
   std::optional<double> Probability(double score) const override;
 
+  double Loss(double signed_score) const;
+  bool Moves(double signed_score, bool mistake) const;
+
  protected:
-  double Loss(double signed_score) const override;
-  bool Moves(double signed_score, bool mistake) const override;
   double Step(const Row& row, double signed_score, double weight) const override;
 
  private:

@@ -16,14 +16,14 @@
 // common factor; now and then it is multiplied in, O(weights).
 #pragma once
 
-#include "core/learner/linear.h"
+#include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class MarginPerceptron final : public LinearLearner {
+class MarginPerceptron final : public LinearRule<MarginPerceptron> {
  public:
   MarginPerceptron(const LearnerSettings& settings, size_t size)
-      : LinearLearner(settings, size), alpha_(settings.margin_slack) {}
+      : LinearRule(settings, size), alpha_(settings.margin_slack) {}
 
   double Score(const Row& row) const override;
   Judgement Judge(const Row& row, int32_t label) const override;
@@ -43,9 +43,10 @@ class MarginPerceptron final : public LinearLearner {
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;
 
+  double Loss(double signed_score) const { return signed_score < 0 ? -signed_score : 0; }
+  bool Moves(double /*signed_score*/, bool mistake) const { return mistake; }
+
  protected:
-  double Loss(double signed_score) const override { return signed_score < 0 ? -signed_score : 0; }
-  bool Moves(double /*signed_score*/, bool mistake) const override { return mistake; }
   // In units of the factor.
   double Step(const Row& row, double signed_score, double weight) const override;
 

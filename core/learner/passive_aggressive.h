@@ -12,23 +12,22 @@
 //             JMLR 7, 2006: section 3 and theorems 2, 4, 5
 #pragma once
 
-#include "core/learner/linear.h"
+#include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class PassiveAggressive final : public LinearLearner {
+class PassiveAggressive final : public LinearRule<PassiveAggressive> {
  public:
   // settings.kind says which of the three.
   PassiveAggressive(const LearnerSettings& settings, size_t size)
-      : LinearLearner(settings, size),
+      : LinearRule(settings, size),
         kind_(settings.kind),
         aggressiveness_(settings.aggressiveness) {}
 
+  double Loss(double signed_score) const { return signed_score < 1 ? 1 - signed_score : 0; }
+  bool Moves(double signed_score, bool /*mistake*/) const { return signed_score < 1; }
+
  protected:
-  double Loss(double signed_score) const override {
-    return signed_score < 1 ? 1 - signed_score : 0;
-  }
-  bool Moves(double signed_score, bool /*mistake*/) const override { return signed_score < 1; }
   double Step(const Row& row, double signed_score, double weight) const override;
 
  private:

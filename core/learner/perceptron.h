@@ -10,18 +10,19 @@
 //   source    Rosenblatt 1958; bound: Novikoff 1962. seeds 000, 001, 002, 003, 004
 #pragma once
 
-#include "core/learner/linear.h"
+#include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class Perceptron : public LinearLearner {
+class Perceptron : public LinearRule<Perceptron> {
  public:
   Perceptron(const LearnerSettings& settings, size_t size)
-      : LinearLearner(settings, size), step_size_(settings.step_size) {}
+      : LinearRule(settings, size), step_size_(settings.step_size) {}
+
+  double Loss(double signed_score) const { return signed_score < 0 ? -signed_score : 0; }
+  bool Moves(double /*signed_score*/, bool mistake) const { return mistake; }
 
  protected:
-  double Loss(double signed_score) const override { return signed_score < 0 ? -signed_score : 0; }
-  bool Moves(double /*signed_score*/, bool mistake) const override { return mistake; }
   double Step(const Row& /*row*/, double /*signed_score*/, double weight) const override {
     return step_size_ * weight;
   }

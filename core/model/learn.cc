@@ -81,6 +81,8 @@ class Model::Learning {
     }
     if (Finding finding = mapper_.Begin(call_.batch)) return Malformed(finding);
     ahead_ = mapper_.PassesThrough() && !several_classes_ && call_.batch.label_names.empty();
+    only_counted_ = ahead_ && call_.batch.weights.empty() && rule_.form != Form::kKernel &&
+                    !batches_ && !model_.ledger_.retention().samples();
     const ProducerStanding standing = model_.ledger_.Standing(*call_.producer);
     if (call_.first_offset.value_or(0) < 0) {
       return InvalidField("INVALID_FIELD", "first_offset", "is below 0");
@@ -255,6 +257,27 @@ class Model::Learning {
     ++row_;
   }
 
+  // Passes the rows judged ahead up to one that there is more to do about than to count it.
+  void PassJudged() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    size_t end = judged_end_;
+    if (next_refused_ < call_.refused.size())
+      end = std::min<size_t>(end, call_.refused[next_refused_].row);
+    Tally tally = tally_;
+    size_t row = row_;
+    for (; row < end; ++row) {
+      const JudgedRow& judged = judged_[row - judged_begin_];
+      if (judged.fault != Fault::kNone || judged.judgement.update) break;
+      if (labels_.Check(row) != Fault::kNone) break;
+      tally.Judged(judged.judgement, call_.batch.labels[row], judged.squared_norm + augmented_);
+      if (!call_.detail) continue;
+      outcome_.scores[row] = Saturate(judged.judgement.score);
+      outcome_.predicted[row] = judged.judgement.predicted;
+    }
+    tally_ = tally;
+    pending_ += static_cast<int64_t>(row - row_);
+    row_ = row;
+  }
+
   // Under the shared lock: passes correct and refused rows, stops at one that calls for an update
   // and where a batch is full.
   absl::Status Score() ABSL_LOCKS_EXCLUDED(model_.mutex_) {
@@ -266,6 +289,10 @@ class Model::Learning {
     // A crash may have come between the row that filled it and its end.
     batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
     while (row_ < rows_ && !batch_full_) {
+      if (only_counted_ && row_ < judged_end_) {
+        PassJudged();
+        if (row_ == judged_end_) continue;
+      }
       Judgement judgement;
       if (const Fault fault = CheckAndJudge(judgement); fault != Fault::kNone) {
         Refuse(Describe(fault));
@@ -485,6 +512,8 @@ class Model::Learning {
   double squared_norm_ = 0;
   // Rows judged ahead.
   bool ahead_ = false;
+  // Nothing is done about a right row but to count it.
+  bool only_counted_ = false;
   std::vector<JudgedRow> judged_;
   size_t judged_begin_ = 0;
   size_t judged_end_ = 0;

@@ -59,14 +59,6 @@ size_t FirstDescent(const Row& row) {
   return row.size == 0 ? 0 : i;
 }
 
-// A row of the right size, once it is known whether its indices ascend and what its norm is.
-Fault CheckScanned(const Row& row, uint32_t dimension, bool ascends, double squared_norm) {
-  if (!ascends) return Fault::kUnsortedIndices;
-  if (row.indices != nullptr && row.size > 0 && row.indices[row.size - 1] >= dimension)
-    return Fault::kIndexOutOfRange;
-  return std::isfinite(squared_norm) ? Fault::kNone : Fault::kNonFiniteValue;
-}
-
 }  // namespace
 
 const char* FaultReason(Fault fault) {
@@ -125,25 +117,13 @@ Finding CheckColumns(const Batch& batch) {
   return {};
 }
 
-Fault CheckSize(const Row& row, uint32_t dimension, size_t max_features) {
-  if (row.size > max_features) return Fault::kTooManyFeatures;
-  return row.indices == nullptr && row.size != dimension ? Fault::kWrongDimension : Fault::kNone;
-}
-
 Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm) {
-  const Fault fault = CheckSize(row, dimension, max_features);
-  if (fault != Fault::kNone) return fault;
+  // First: a row may be far too long to be read in vain.
+  if (const Fault fault = CheckSize(row, dimension, max_features); fault != Fault::kNone)
+    return fault;
   const bool ascends = row.indices == nullptr || simd::Ascends(row.indices, row.size);
   *squared_norm = SquaredNorm(row);
-  return CheckScanned(row, dimension, ascends, *squared_norm);
-}
-
-Fault ScanRow(const Row& row, std::span<const float> weights, size_t max_features, RowScan* scan) {
-  const auto dimension = static_cast<uint32_t>(weights.size());
-  const Fault fault = CheckSize(row, dimension, max_features);
-  if (fault != Fault::kNone) return fault;
-  *scan = Scan(weights, row);
-  return CheckScanned(row, dimension, scan->ascends, scan->squared_norm);
+  return CheckScanned(row, dimension, max_features, {ascends, *squared_norm, 0});
 }
 
 Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fault fault) {

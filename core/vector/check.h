@@ -2,6 +2,7 @@
 // everything behind trusts it.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -60,11 +61,21 @@ Finding CheckColumns(const Batch& batch);
 Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm);
 
 // Whether a row has as many features as it may: what can be said of it without reading it. O(1).
-Fault CheckSize(const Row& row, uint32_t dimension, size_t max_features);
+inline Fault CheckSize(const Row& row, uint32_t dimension, size_t max_features) {
+  if (row.size > max_features) return Fault::kTooManyFeatures;
+  return row.indices == nullptr && row.size != dimension ? Fault::kWrongDimension : Fault::kNone;
+}
 
-// The same as CheckRow with Dot(weights, row), in one pass; the dimension is weights.size(), which
-// must not be 0. On success sets *scan. O(row.size).
-Fault ScanRow(const Row& row, std::span<const float> weights, size_t max_features, RowScan* scan);
+// The same of a row that was scanned. O(1).
+inline Fault CheckScanned(const Row& row, uint32_t dimension, size_t max_features,
+                          const RowScan& scan) {
+  if (const Fault fault = CheckSize(row, dimension, max_features); fault != Fault::kNone)
+    return fault;
+  if (!scan.ascends) return Fault::kUnsortedIndices;
+  if (row.indices != nullptr && row.size > 0 && row.indices[row.size - 1] >= dimension)
+    return Fault::kIndexOutOfRange;
+  return std::isfinite(scan.squared_norm) ? Fault::kNone : Fault::kNonFiniteValue;
+}
 
 // Words for the fault CheckRow found: which value or index it was. O(row.size).
 Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fault fault);

@@ -38,19 +38,15 @@ double SquaredNorm(const Row& row) {
   return simd::DenseDot(row.values, row.values, row.size);
 }
 
-RowScan Scan(std::span<const float> weights, const Row& row) {
-  if (row.indices == nullptr) return simd::ScanDense(weights.data(), row.values, row.size);
-  return simd::ScanSparse(weights.data(), weights.size(), row.indices, row.values, row.size);
-}
-
-void Prefetch(std::span<const float> weights, const Row& row) {
-  // Nearer weights come as fast without; measured, see docs/performance.md.
-  constexpr size_t kFar = (size_t{48} << 20) / sizeof(float);
-  if (weights.size() < kFar || row.indices == nullptr) return;
-  for (size_t i = 0; i < row.size; ++i) {
-    const size_t at = std::min<size_t>(row.indices[i], weights.size() - 1);
-    // For reading, into the second cache.
-    __builtin_prefetch(weights.data() + at, 0, 2);
+void ScanRows(std::span<const float> weights, const Batch& batch, size_t first,
+              std::span<RowScan> scans) {
+  if (batch.dense_width == 0) {
+    simd::ScanSparseRows(weights.data(), weights.size(), batch, first, scans);
+    return;
+  }
+  for (size_t i = 0; i < scans.size(); ++i) {
+    const Row row = batch.row(first + i);
+    simd::ScanDense(weights.data(), row.values, row.size, scans[i]);
   }
 }
 
@@ -100,11 +96,6 @@ bool StepStaysFinite(double step, const Row& row) {
     if (!(std::abs(after) <= std::numeric_limits<float>::max())) return false;
   }
   return true;
-}
-
-float Saturate(double value) {
-  constexpr double kMax = std::numeric_limits<float>::max();
-  return static_cast<float>(std::clamp(value, -kMax, kMax));
 }
 
 void AddScaled(std::span<float> weights, double step, const Row& row,

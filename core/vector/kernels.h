@@ -5,9 +5,12 @@
 // example goes through are in simd.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 
+#include "core/vector/batch.h"
 #include "core/vector/compensated_sum.h"
 #include "core/vector/row.h"
 
@@ -28,14 +31,12 @@ struct RowScan {
   double dot = 0;
 };
 
-// Dot, SquaredNorm and a look at the indices in one pass, for a row that nobody checked yet: its
-// indices may be anything. A dense row must not be longer than the weights, of which there must be
-// one. O(row.size).
-RowScan Scan(std::span<const float> weights, const Row& row);
-
-// Asks for the weights that Scan will read, where there are so many that they come from memory: to
-// be called a row ahead. The row's indices may be anything. O(row.size).
-void Prefetch(std::span<const float> weights, const Row& row);
+// Dot, SquaredNorm and a look at the indices in one pass, for the rows of a batch from `first` on
+// that nobody checked yet, as many as there are scans; the columns must fit together, and indices
+// may be anything. Dense rows must not be wider than the weights, of which there must be one.
+// O(features).
+void ScanRows(std::span<const float> weights, const Batch& batch, size_t first,
+              std::span<RowScan> scans);
 
 // Whether every weight stays within float32 when step * row is added. O(row.size).
 bool StaysFinite(std::span<const float> weights, double step, const Row& row);
@@ -84,6 +85,9 @@ bool AllFinite(std::span<const float> values);
 bool AllFinite(std::span<const double> values);
 
 // A finite value as float32: what lies beyond its range becomes its largest number, not infinity.
-float Saturate(double value);
+inline float Saturate(double value) {
+  constexpr double kMax = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kMax, kMax));
+}
 
 }  // namespace perceptrond

@@ -44,6 +44,9 @@ class Sum {
   HWY_INLINE void AddProducts(size_t v, Vector a, Vector b) {
     parts_[v] = hn::MulAdd(a, b, parts_[v]);
   }
+  HWY_INLINE double Total() const {
+    return Total(0, [](size_t) { return 0.0; });
+  }
   // With the last terms, at most kLanes, rest(0) to rest(count - 1).
   template <typename Rest>
   HWY_INLINE double Total(size_t count, const Rest& rest) const {
@@ -91,7 +94,7 @@ double SparseDot(const float* weights, const uint32_t* at, const float* x, size_
   });
 }
 
-RowScan ScanDense(const float* weights, const float* x, size_t size) {
+void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan) {
   Sum dot;
   Sum norm;
   size_t i = 0;
@@ -102,46 +105,124 @@ RowScan ScanDense(const float* weights, const float* x, size_t size) {
       norm.AddProducts(v, values, values);
     }
   }
-  RowScan scan;
+  scan.ascends = true;
   scan.dot = dot.Total(size - i, [&](size_t j) { return Product(weights[i + j], x[i + j]); });
   scan.squared_norm = norm.Total(size - i, [&](size_t j) { return Product(x[i + j], x[i + j]); });
-  return scan;
 }
 
-RowScan ScanSparse(const float* weights, size_t limit, const uint32_t* at, const float* x,
-                   size_t size) {
-  const auto last = static_cast<uint32_t>(limit - 1);
-  const Places most = hn::Set(kPlaces, last);
-  auto ascends = hn::MaskFromVec(hn::Set(kPlaces, ~uint32_t{0}));
-  Sum dot;
-  Sum norm;
-  size_t i = 0;
-  // One more place than a group takes: each is compared with the next.
-  for (; i + kLanes < size; i += kLanes) {
-    for (size_t v = 0; v < kVectors; ++v) {
-      const size_t j = i + v * kWidth;
-      const Places places = hn::LoadU(kPlaces, at + j);
-      ascends = hn::And(ascends, hn::Lt(places, hn::LoadU(kPlaces, at + j + 1)));
-      const Vector read = Gather(weights, hn::Min(places, most));
-      if (x == nullptr) {
-        dot.Add(v, read);
-      } else {
-        const Vector values = Load(x + j);
-        dot.AddProducts(v, read, values);
-        norm.AddProducts(v, values, values);
+// Whether a unit with masks reads part of a vector, and nothing behind it, at once.
+constexpr bool kMasks = !HWY_MEM_OPS_MIGHT_FAULT && kVectors == 1;
+
+// Scans sparse rows one after the other, which lie one behind the other: with little between them
+// the processor has the next row's weights under way while it sums the last's.
+template <bool kHasValues, bool kFar>
+class SparseScanner {
+ public:
+  SparseScanner(const float* weights, size_t limit, const Batch& batch)
+      : weights_(weights),
+        last_(static_cast<uint32_t>(limit - 1)),
+        at_(batch.indices.data()),
+        x_(batch.values.data()),
+        total_(batch.indices.size()) {}
+
+  HWY_INLINE void Scan(size_t begin, size_t end, RowScan& scan) const {
+    const Places most = hn::Set(kPlaces, last_);
+    auto ascends = hn::MaskFromVec(hn::Set(kPlaces, ~uint32_t{0}));
+    Sum dot;
+    Sum norm;
+    size_t i = begin;
+    // One more place than a group takes: each is compared with the next.
+    for (; i + kLanes < end; i += kLanes) {
+      AskFor(i + kAhead, kLanes);
+      for (size_t v = 0; v < kVectors; ++v) {
+        const size_t j = i + v * kWidth;
+        const Places places = hn::LoadU(kPlaces, at_ + j);
+        ascends = hn::And(ascends, hn::Lt(places, hn::LoadU(kPlaces, at_ + j + 1)));
+        const Vector read = Gather(weights_, hn::Min(places, most));
+        if constexpr (kHasValues) {
+          const Vector values = Load(x_ + j);
+          dot.AddProducts(v, read, values);
+          norm.AddProducts(v, values, values);
+        } else {
+          dot.Add(v, read);
+        }
       }
     }
+    const size_t rest = end - i;
+    AskFor(i + kAhead, rest);
+    if constexpr (kMasks) {
+      const auto all_but_one = hn::FirstN(kPlaces, rest > 0 ? rest - 1 : 0);
+      const Places places = hn::MaskedLoad(hn::FirstN(kPlaces, rest), kPlaces, at_ + i);
+      const Places next = hn::MaskedLoad(all_but_one, kPlaces, at_ + i + 1);
+      ascends = hn::And(ascends, hn::Or(hn::Not(all_but_one), hn::Lt(places, next)));
+      // A lane without a term adds 0.
+      const Vector read =
+          hn::IfThenElseZero(hn::FirstN(kDoubles, rest), Gather(weights_, hn::Min(places, most)));
+      if constexpr (kHasValues) {
+        const Vector values =
+            hn::PromoteTo(kDoubles, hn::MaskedLoad(hn::FirstN(kFloats, rest), kFloats, x_ + i));
+        dot.AddProducts(0, read, values);
+        norm.AddProducts(0, values, values);
+      } else {
+        dot.Add(0, read);
+      }
+      scan.ascends = hn::AllTrue(kPlaces, ascends);
+      scan.dot = dot.Total();
+      scan.squared_norm = norm.Total();
+    } else {
+      bool all_ascend = hn::AllTrue(kPlaces, ascends);
+      for (size_t j = i; j + 1 < end; ++j) all_ascend &= at_[j] < at_[j + 1];
+      scan.ascends = all_ascend;
+      const auto weight = [&](size_t j) { return weights_[HWY_MIN(at_[j], last_)]; };
+      const auto value = [&](size_t j) { return kHasValues ? x_[j] : 1.0F; };
+      scan.dot = dot.Total(rest, [&](size_t j) { return Product(weight(i + j), value(i + j)); });
+      scan.squared_norm =
+          norm.Total(rest, [&](size_t j) { return Product(value(i + j), value(i + j)); });
+    }
+    if constexpr (!kHasValues) scan.squared_norm = static_cast<double>(end - begin);
   }
-  RowScan scan;
-  scan.ascends = hn::AllTrue(kPlaces, ascends);
-  for (size_t j = i; j + 1 < size; ++j) scan.ascends &= at[j] < at[j + 1];
-  const auto value = [&](size_t j) { return x == nullptr ? 1.0F : x[j]; };
-  scan.dot = dot.Total(
-      size - i, [&](size_t j) { return Product(weights[HWY_MIN(at[i + j], last)], value(i + j)); });
-  scan.squared_norm =
-      x == nullptr ? static_cast<double>(size)
-                   : norm.Total(size - i, [&](size_t j) { return Product(x[i + j], x[i + j]); });
-  return scan;
+
+ private:
+  // Places ahead.
+  static constexpr size_t kAhead = 96;
+
+  // For reading, into the second cache.
+  HWY_INLINE void AskFor(size_t from, size_t count) const {
+    if (!kFar || from + count > total_) return;
+    for (size_t i = from; i < from + count; ++i)
+      __builtin_prefetch(weights_ + HWY_MIN(at_[i], last_), 0, 2);
+  }
+
+  const float* const weights_;
+  const uint32_t last_;
+  const uint32_t* const at_;
+  const float* const x_;
+  const size_t total_;
+};
+
+template <bool kHasValues, bool kFar>
+void ScanRowsBy(const float* weights, size_t limit, const Batch& batch, size_t first,
+                std::span<RowScan> scans) {
+  const SparseScanner<kHasValues, kFar> scanner(weights, limit, batch);
+  size_t begin = batch.row_begin(first);
+  for (size_t i = 0; i < scans.size(); ++i) {
+    const size_t end = batch.row_ends[first + i];
+    scanner.Scan(begin, end, scans[i]);
+    begin = end;
+  }
+}
+
+void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size_t first,
+                    std::span<RowScan> scans) {
+  // Nearer weights come as fast without being asked for; measured, see docs/performance.md.
+  constexpr size_t kFar = (size_t{12} << 20) / sizeof(float);
+  if (batch.values.empty()) {
+    limit < kFar ? ScanRowsBy<false, false>(weights, limit, batch, first, scans)
+                 : ScanRowsBy<false, true>(weights, limit, batch, first, scans);
+  } else {
+    limit < kFar ? ScanRowsBy<true, false>(weights, limit, batch, first, scans)
+                 : ScanRowsBy<true, true>(weights, limit, batch, first, scans);
+  }
 }
 
 bool Ascends(const uint32_t* at, size_t size) {
@@ -165,7 +246,7 @@ namespace perceptrond::simd {
 HWY_EXPORT(DenseDot);
 HWY_EXPORT(SparseDot);
 HWY_EXPORT(ScanDense);
-HWY_EXPORT(ScanSparse);
+HWY_EXPORT(ScanSparseRows);
 HWY_EXPORT(Ascends);
 
 double DenseDot(const float* a, const float* b, size_t size) {
@@ -176,13 +257,13 @@ double SparseDot(const float* weights, const uint32_t* at, const float* x, size_
   return HWY_DYNAMIC_DISPATCH(SparseDot)(weights, at, x, size);
 }
 
-RowScan ScanDense(const float* weights, const float* x, size_t size) {
-  return HWY_DYNAMIC_DISPATCH(ScanDense)(weights, x, size);
+void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan) {
+  HWY_DYNAMIC_DISPATCH(ScanDense)(weights, x, size, scan);
 }
 
-RowScan ScanSparse(const float* weights, size_t limit, const uint32_t* at, const float* x,
-                   size_t size) {
-  return HWY_DYNAMIC_DISPATCH(ScanSparse)(weights, limit, at, x, size);
+void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size_t first,
+                    std::span<RowScan> scans) {
+  HWY_DYNAMIC_DISPATCH(ScanSparseRows)(weights, limit, batch, first, scans);
 }
 
 bool Ascends(const uint32_t* at, size_t size) { return HWY_DYNAMIC_DISPATCH(Ascends)(at, size); }

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "core/vector/batch.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond::simd {
@@ -20,11 +22,13 @@ double DenseDot(const float* a, const float* b, size_t size);
 // sum of weights[at_i] x_i. Places are below 2^31.
 double SparseDot(const float* weights, const uint32_t* at, const float* x, size_t size);
 
-// The same with what else there is to know of a row. Places may be anything: those that are not
-// below `limit`, from 1 to 2^31, read the last weight.
-RowScan ScanDense(const float* weights, const float* x, size_t size);
-RowScan ScanSparse(const float* weights, size_t limit, const uint32_t* at, const float* x,
-                   size_t size);
+// The same with what else there is to know of a row.
+void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan);
+
+// And of a batch's sparse rows from `first` on, as many as there are scans. Their places may be
+// anything: those that are not below `limit`, from 1 to 2^31, read the last weight.
+void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size_t first,
+                    std::span<RowScan> scans);
 
 // Whether the places strictly ascend.
 bool Ascends(const uint32_t* at, size_t size);

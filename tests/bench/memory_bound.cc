@@ -34,13 +34,10 @@ double Fetch(const FloatArray& weights, const Rows& rows) {
 
 // As LinearLearner::JudgeRows reads rows, without the judging.
 double ScanAll(const FloatArray& weights, const Rows& rows) {
-  const Batch batch = rows.batch();
-  double sum = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (i + 1 < rows.size()) Prefetch(weights, batch.row(i + 1));
-    sum += Scan(weights, batch.row(i)).dot;
-  }
-  return sum;
+  static std::vector<RowScan> scans;
+  scans.resize(rows.size());
+  ScanRows(weights, rows.batch(), 0, scans);
+  return scans.front().dot;
 }
 
 double PlainLoop(const Rows& rows, std::vector<float>& weights) {

@@ -22,6 +22,25 @@ double InLanes(const std::vector<double>& terms) {
 
 double Times(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
 
+RowScan ScanDense(const std::vector<float>& weights, const std::vector<float>& values) {
+  RowScan scan;
+  simd::ScanDense(weights.data(), values.data(), values.size(), scan);
+  return scan;
+}
+
+// A batch of one row; x null: every value is 1.
+RowScan ScanSparse(const std::vector<float>& weights, const std::vector<uint32_t>& at,
+                   const float* x) {
+  const auto end = static_cast<uint32_t>(at.size());
+  Batch batch;
+  batch.row_ends = {&end, 1};
+  batch.indices = at;
+  if (x != nullptr) batch.values = {x, at.size()};
+  RowScan scan;
+  simd::ScanSparseRows(weights.data(), weights.size(), batch, 0, {&scan, 1});
+  return scan;
+}
+
 // One vector unit that this machine and the build have.
 class EachUnit : public ::testing::TestWithParam<int64_t> {
  protected:
@@ -58,7 +77,7 @@ TEST_P(EachUnit, MultipliesDenseRowsInTheFixedOrder) {
     std::transform(a.begin(), a.end(), b.begin(), products.begin(), Times);
     std::transform(b.begin(), b.end(), b.begin(), squares.begin(), Times);
     EXPECT_EQ(simd::DenseDot(a.data(), b.data(), size), InLanes(products)) << size;
-    const RowScan scan = simd::ScanDense(a.data(), b.data(), size);
+    const RowScan scan = ScanDense(a, b);
     EXPECT_EQ(scan.dot, InLanes(products)) << size;
     EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
     EXPECT_TRUE(scan.ascends);
@@ -79,10 +98,47 @@ TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
         squares[i] = Times(value, value);
       }
       EXPECT_EQ(simd::SparseDot(weights.data(), at.data(), x, size), InLanes(products)) << size;
-      const RowScan scan = simd::ScanSparse(weights.data(), weights.size(), at.data(), x, size);
+      const RowScan scan = ScanSparse(weights, at, x);
       EXPECT_EQ(scan.dot, InLanes(products)) << size;
       EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
       EXPECT_TRUE(scan.ascends) << size;
+    }
+  }
+}
+
+// A model that fits the caches, and one whose weights are asked for ahead.
+TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
+  for (const size_t size : {size_t{1000}, size_t{4} << 20}) {
+    std::vector<float> weights(size);
+    for (size_t i = 0; i < 1000; ++i) weights[i * (size / 1000)] = normal_(random_);
+    std::vector<uint32_t> ends;
+    std::vector<uint32_t> indices;
+    for (int row = 0; row < 50; ++row) {
+      for (const uint32_t place : Places(random_() % kLargest))
+        indices.push_back(static_cast<uint32_t>(place * (size / 1000)));
+      ends.push_back(static_cast<uint32_t>(indices.size()));
+    }
+    // Exact allocations, for the address sanitizer.
+    indices.shrink_to_fit();
+    std::vector<float> values = Floats(indices.size());
+    values.shrink_to_fit();
+    Batch batch;
+    batch.row_ends = ends;
+    batch.indices = indices;
+    for (const bool has_values : {true, false}) {
+      batch.values = has_values ? std::span<const float>(values) : std::span<const float>();
+      for (const size_t first : {0, 1, 17, 49}) {
+        std::vector<RowScan> scans(ends.size() - first);
+        simd::ScanSparseRows(weights.data(), size, batch, first, scans);
+        for (size_t i = 0; i < scans.size(); ++i) {
+          const Row row = batch.row(first + i);
+          const std::vector<uint32_t> at(row.indices, row.indices + row.size);
+          const RowScan alone = ScanSparse(weights, at, row.values);
+          EXPECT_EQ(scans[i].dot, alone.dot);
+          EXPECT_EQ(scans[i].squared_norm, alone.squared_norm);
+          EXPECT_TRUE(scans[i].ascends);
+        }
+      }
     }
   }
 }
@@ -98,9 +154,7 @@ TEST_P(EachUnit, SeesEveryPlaceThatDoesNotAscend) {
         at[i + 1] = wrong;
         if (i + 2 < size) at[i + 2] = std::max(at[i + 2], wrong + 1);
         EXPECT_FALSE(simd::Ascends(at.data(), size)) << size << " " << i;
-        EXPECT_FALSE(
-            simd::ScanSparse(weights.data(), weights.size(), at.data(), nullptr, size).ascends)
-            << size << " " << i;
+        EXPECT_FALSE(ScanSparse(weights, at, nullptr).ascends) << size << " " << i;
       }
     }
   }
@@ -112,7 +166,7 @@ TEST_P(EachUnit, ReadsTheLastWeightForPlacesBeyondTheLimit) {
       std::vector<uint32_t> at(size);
       for (size_t i = 0; i < size; ++i) at[i] = beyond - static_cast<uint32_t>(size - 1 - i);
       const std::vector<float> weights = {1, 2};
-      const RowScan scan = simd::ScanSparse(weights.data(), 2, at.data(), nullptr, size);
+      const RowScan scan = ScanSparse(weights, at, nullptr);
       const std::vector<double> twos(size, 2.0);
       EXPECT_EQ(scan.dot, InLanes(twos)) << size << " " << beyond;
       EXPECT_TRUE(scan.ascends) << size << " " << beyond;
@@ -130,10 +184,10 @@ TEST_P(EachUnit, ReadsNothingBehindARowsEnd) {
     at.shrink_to_fit();
     const auto expected = static_cast<double>(size);
     EXPECT_EQ(simd::DenseDot(weights.data(), values.data(), size), expected);
-    EXPECT_EQ(simd::ScanDense(weights.data(), values.data(), size).dot, expected);
+    EXPECT_EQ(ScanDense(weights, values).dot, expected);
     EXPECT_EQ(simd::SparseDot(weights.data(), at.data(), values.data(), size), expected);
-    EXPECT_EQ(simd::ScanSparse(weights.data(), weights.size(), at.data(), values.data(), size).dot,
-              expected);
+    EXPECT_EQ(ScanSparse(weights, at, values.data()).dot, expected);
+    EXPECT_EQ(ScanSparse(weights, at, nullptr).dot, expected);
     EXPECT_TRUE(simd::Ascends(at.data(), size));
   }
 }
