@@ -74,7 +74,9 @@ absl::Status RocksDbJournal::CheckFormat() {
   if (!*found) {
     rocksdb::WriteBatch batch;
     batch.Put(ToSlice(keys::kFormat), NumberValue(kFirstFormat));
-    return Write(batch, /*sync=*/true);
+    // Synced with the first commit, which comes behind it in the log: without that the journal is
+    // empty, and the next to open it writes it anew.
+    return Write(batch, /*sync=*/false);
   }
   const uint64_t version = keys::ReadNumber(value);
   if (version <= kFormatVersion) return absl::OkStatus();

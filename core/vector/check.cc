@@ -121,7 +121,7 @@ Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* 
   // First: a row may be far too long to be read in vain.
   if (const Fault fault = CheckSize(row, dimension, max_features); fault != Fault::kNone)
     return fault;
-  const bool ascends = row.indices == nullptr || simd::Ascends(row.indices, row.size);
+  const bool ascends = row.indices == nullptr || simd::Best().ascends(row.indices, row.size);
   *squared_norm = SquaredNorm(row);
   return CheckScanned(row, dimension, max_features, {ascends, *squared_norm, 0});
 }

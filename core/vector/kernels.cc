@@ -29,24 +29,24 @@ inline double Product(float a, float b) { return static_cast<double>(a) * static
 
 double Dot(std::span<const float> weights, const Row& row) {
   if (row.indices != nullptr)
-    return simd::SparseDot(weights.data(), row.indices, row.values, row.size);
-  return simd::DenseDot(weights.data(), row.values, row.size);
+    return simd::Best().sparse_dot(weights.data(), row.indices, row.values, row.size);
+  return simd::Best().dense_dot(weights.data(), row.values, row.size);
 }
 
 double SquaredNorm(const Row& row) {
   if (row.values == nullptr) return static_cast<double>(row.size);
-  return simd::DenseDot(row.values, row.values, row.size);
+  return simd::Best().dense_dot(row.values, row.values, row.size);
 }
 
 void ScanRows(std::span<const float> weights, const Batch& batch, size_t first,
               std::span<RowScan> scans) {
   if (batch.dense_width == 0) {
-    simd::ScanSparseRows(weights.data(), weights.size(), batch, first, scans);
+    simd::Best().scan_sparse_rows(weights.data(), weights.size(), batch, first, scans);
     return;
   }
   for (size_t i = 0; i < scans.size(); ++i) {
     const Row row = batch.row(first + i);
-    simd::ScanDense(weights.data(), row.values, row.size, scans[i]);
+    simd::Best().scan_dense(weights.data(), row.values, row.size, scans[i]);
   }
 }
 

@@ -237,36 +237,53 @@ bool Ascends(const uint32_t* at, size_t size) {
 }
 
 }  // namespace
+
+// Not in the namespace without a name: chosen below, behind all units.
+const Loops& OfUnit() {
+  static const Loops loops = {
+      hwy::TargetName(HWY_TARGET), DenseDot, SparseDot, ScanDense, ScanSparseRows, Ascends};
+  return loops;
+}
+
 }  // namespace perceptrond::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace perceptrond::simd {
+namespace {
 
-HWY_EXPORT(DenseDot);
-HWY_EXPORT(SparseDot);
-HWY_EXPORT(ScanDense);
-HWY_EXPORT(ScanSparseRows);
-HWY_EXPORT(Ascends);
-
-double DenseDot(const float* a, const float* b, size_t size) {
-  return HWY_DYNAMIC_DISPATCH(DenseDot)(a, b, size);
+// Highway's own library would tell as well, but it measures the clock when it is loaded, which
+// takes longer than everything else that a server does before it opens its journal
+// (docs/adr/0028-start.md).
+std::vector<const Loops*> FindUnits() {
+  std::vector<const Loops*> units;
+#if HWY_ARCH_X86
+  // What processors with the first of these instructions have besides, Highway may use too.
+  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("bmi2");
+  const bool avx3 = avx2 && __builtin_cpu_supports("avx512f") &&
+                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+  const auto add = [&](bool here, const Loops& (*of_unit)()) {
+    if (here && of_unit != nullptr) units.push_back(&of_unit());
+  };
+  add(avx3, HWY_CHOOSE_AVX3(OfUnit));
+  add(avx2, HWY_CHOOSE_AVX2(OfUnit));
+  add(sse4, HWY_CHOOSE_SSE4(OfUnit));
+  add(__builtin_cpu_supports("ssse3"), HWY_CHOOSE_SSSE3(OfUnit));
+#endif
+  const auto fallback = HWY_CHOOSE_FALLBACK(OfUnit);
+  units.push_back(&fallback());
+  return units;
 }
 
-double SparseDot(const float* weights, const uint32_t* at, const float* x, size_t size) {
-  return HWY_DYNAMIC_DISPATCH(SparseDot)(weights, at, x, size);
-}
+}  // namespace
 
-void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan) {
-  HWY_DYNAMIC_DISPATCH(ScanDense)(weights, x, size, scan);
+const std::vector<const Loops*>& Units() {
+  static const std::vector<const Loops*> units = FindUnits();
+  return units;
 }
-
-void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size_t first,
-                    std::span<RowScan> scans) {
-  HWY_DYNAMIC_DISPATCH(ScanSparseRows)(weights, limit, batch, first, scans);
-}
-
-bool Ascends(const uint32_t* at, size_t size) { return HWY_DYNAMIC_DISPATCH(Ascends)(at, size); }
 
 }  // namespace perceptrond::simd
 #endif

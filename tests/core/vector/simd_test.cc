@@ -1,7 +1,5 @@
 #include "core/vector/simd.h"
 
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -22,30 +20,29 @@ double InLanes(const std::vector<double>& terms) {
 
 double Times(float a, float b) { return static_cast<double>(a) * static_cast<double>(b); }
 
-RowScan ScanDense(const std::vector<float>& weights, const std::vector<float>& values) {
-  RowScan scan;
-  simd::ScanDense(weights.data(), values.data(), values.size(), scan);
-  return scan;
-}
-
-// A batch of one row; x null: every value is 1.
-RowScan ScanSparse(const std::vector<float>& weights, const std::vector<uint32_t>& at,
-                   const float* x) {
-  const auto end = static_cast<uint32_t>(at.size());
-  Batch batch;
-  batch.row_ends = {&end, 1};
-  batch.indices = at;
-  if (x != nullptr) batch.values = {x, at.size()};
-  RowScan scan;
-  simd::ScanSparseRows(weights.data(), weights.size(), batch, 0, {&scan, 1});
-  return scan;
-}
-
 // One vector unit that this machine and the build have.
-class EachUnit : public ::testing::TestWithParam<int64_t> {
+class EachUnit : public ::testing::TestWithParam<const simd::Loops*> {
  protected:
-  EachUnit() { hwy::SetSupportedTargetsForTest(GetParam()); }
-  ~EachUnit() override { hwy::SetSupportedTargetsForTest(0); }
+  static const simd::Loops& unit() { return *GetParam(); }
+
+  RowScan ScanDense(const std::vector<float>& weights, const std::vector<float>& values) const {
+    RowScan scan;
+    unit().scan_dense(weights.data(), values.data(), values.size(), scan);
+    return scan;
+  }
+
+  // A batch of one row; x null: every value is 1.
+  RowScan ScanSparse(const std::vector<float>& weights, const std::vector<uint32_t>& at,
+                     const float* x) const {
+    const auto end = static_cast<uint32_t>(at.size());
+    Batch batch;
+    batch.row_ends = {&end, 1};
+    batch.indices = at;
+    if (x != nullptr) batch.values = {x, at.size()};
+    RowScan scan;
+    unit().scan_sparse_rows(weights.data(), weights.size(), batch, 0, {&scan, 1});
+    return scan;
+  }
 
   std::vector<float> Floats(size_t size) {
     std::vector<float> values(size);
@@ -76,7 +73,7 @@ TEST_P(EachUnit, MultipliesDenseRowsInTheFixedOrder) {
     std::vector<double> squares(size);
     std::transform(a.begin(), a.end(), b.begin(), products.begin(), Times);
     std::transform(b.begin(), b.end(), b.begin(), squares.begin(), Times);
-    EXPECT_EQ(simd::DenseDot(a.data(), b.data(), size), InLanes(products)) << size;
+    EXPECT_EQ(unit().dense_dot(a.data(), b.data(), size), InLanes(products)) << size;
     const RowScan scan = ScanDense(a, b);
     EXPECT_EQ(scan.dot, InLanes(products)) << size;
     EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
@@ -97,7 +94,7 @@ TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
         products[i] = Times(weights[at[i]], value);
         squares[i] = Times(value, value);
       }
-      EXPECT_EQ(simd::SparseDot(weights.data(), at.data(), x, size), InLanes(products)) << size;
+      EXPECT_EQ(unit().sparse_dot(weights.data(), at.data(), x, size), InLanes(products)) << size;
       const RowScan scan = ScanSparse(weights, at, x);
       EXPECT_EQ(scan.dot, InLanes(products)) << size;
       EXPECT_EQ(scan.squared_norm, InLanes(squares)) << size;
@@ -129,7 +126,7 @@ TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
       batch.values = has_values ? std::span<const float>(values) : std::span<const float>();
       for (const size_t first : {0, 1, 17, 49}) {
         std::vector<RowScan> scans(ends.size() - first);
-        simd::ScanSparseRows(weights.data(), size, batch, first, scans);
+        unit().scan_sparse_rows(weights.data(), size, batch, first, scans);
         for (size_t i = 0; i < scans.size(); ++i) {
           const Row row = batch.row(first + i);
           const std::vector<uint32_t> at(row.indices, row.indices + row.size);
@@ -147,13 +144,13 @@ TEST_P(EachUnit, SeesEveryPlaceThatDoesNotAscend) {
   for (size_t size = 2; size <= kLargest; ++size) {
     const std::vector<uint32_t> places = Places(size);
     const std::vector<float> weights(2 * size + 2);
-    EXPECT_TRUE(simd::Ascends(places.data(), size));
+    EXPECT_TRUE(unit().ascends(places.data(), size));
     for (size_t i = 0; i + 1 < size; ++i) {
       for (const uint32_t wrong : {places[i], places[i] - 1}) {
         std::vector<uint32_t> at = places;
         at[i + 1] = wrong;
         if (i + 2 < size) at[i + 2] = std::max(at[i + 2], wrong + 1);
-        EXPECT_FALSE(simd::Ascends(at.data(), size)) << size << " " << i;
+        EXPECT_FALSE(unit().ascends(at.data(), size)) << size << " " << i;
         EXPECT_FALSE(ScanSparse(weights, at, nullptr).ascends) << size << " " << i;
       }
     }
@@ -183,17 +180,17 @@ TEST_P(EachUnit, ReadsNothingBehindARowsEnd) {
     for (size_t i = 0; i < size; ++i) at[i] = static_cast<uint32_t>(i);
     at.shrink_to_fit();
     const auto expected = static_cast<double>(size);
-    EXPECT_EQ(simd::DenseDot(weights.data(), values.data(), size), expected);
+    EXPECT_EQ(unit().dense_dot(weights.data(), values.data(), size), expected);
     EXPECT_EQ(ScanDense(weights, values).dot, expected);
-    EXPECT_EQ(simd::SparseDot(weights.data(), at.data(), values.data(), size), expected);
+    EXPECT_EQ(unit().sparse_dot(weights.data(), at.data(), values.data(), size), expected);
     EXPECT_EQ(ScanSparse(weights, at, values.data()).dot, expected);
     EXPECT_EQ(ScanSparse(weights, at, nullptr).dot, expected);
-    EXPECT_TRUE(simd::Ascends(at.data(), size));
+    EXPECT_TRUE(unit().ascends(at.data(), size));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Units, EachUnit, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Units, EachUnit, ::testing::ValuesIn(simd::Units()),
+                         [](const auto& info) { return std::string(info.param->unit); });
 
 }  // namespace
 }  // namespace perceptrond
