@@ -307,6 +307,10 @@ FlagList::FlagList(Options* o) {
   Choice("status-page", &o->status_page, {{"on", true}, {"off", false}},
          "Whether the metrics' address also serves a page with the models and their curves, at /.\n"
          "Whoever reaches it may read names, descriptions, curves and the heaviest features.");
+  Time("busy-poll", &o->busy_poll, absl::ZeroDuration(), absl::Milliseconds(1),
+       "How long the server looks for the next request before it sleeps, while requests come one\n"
+       "at a time and it has nothing else to do: waking takes longer than answering. It costs the\n"
+       "processor's time; 0 where that is short, as under a container's limit of processors.");
   Time("drain-timeout", &o->drain_timeout, absl::ZeroDuration(), absl::Hours(1),
        "How long a stopping server lets calls finish before it cancels them. What was\n"
        "acknowledged is durable either way.");

@@ -241,7 +241,14 @@ absl::Status Server::Parts::Listen() {
           {{"address", address}});
     }
   }
-  acceptor.Start(PollingThreads());
+  // Not on one processor, whose time the client needs.
+  const bool spins = std::thread::hardware_concurrency() > 1;
+  acceptor.Start(
+      PollingThreads(),
+      {absl::ToChronoNanoseconds(spins ? options.busy_poll : absl::ZeroDuration()), [this] {
+         return workers->idle() == workers->size() &&
+                store->committer().oldest_wait() == absl::ZeroDuration();
+       }});
   return absl::OkStatus();
 }
 

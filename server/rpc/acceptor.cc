@@ -1,17 +1,14 @@
 #include "server/rpc/acceptor.h"
 
-#include <chrono>
+#include <utility>
 
 #include "server/rpc/event.h"
+#include "server/rpc/spin_policy.h"
 
 namespace perceptrond {
 
 Acceptor::~Acceptor() {
-  if (queue_ == nullptr) return;
-  queue_->Shutdown();
-  for (std::thread& thread : threads_) thread.join();
-  // Where nobody polled.
-  Poll();
+  if (queue_ != nullptr) EndQueue();
 }
 
 void Acceptor::AddTo(grpc::ServerBuilder& builder) {
@@ -19,7 +16,8 @@ void Acceptor::AddTo(grpc::ServerBuilder& builder) {
   queue_ = builder.AddCompletionQueue();
 }
 
-void Acceptor::Start(int threads) {
+void Acceptor::Start(int threads, Spin spin) {
+  spin_ = std::move(spin);
   // One for each that may come at once to a thread.
   for (int i = 0; i < threads; ++i) {
     AwaitCall();
@@ -34,8 +32,20 @@ void Acceptor::Stop(grpc::Server& server) {
   }
   server.Shutdown(std::chrono::system_clock::now());
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_ == 0; };
-  MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&none));
+  {
+    MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&none));
+  }
+  EndQueue();
+}
+
+void Acceptor::EndQueue() {
+  if (std::exchange(ended_, true)) return;
+  queue_->Shutdown();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  // Where nobody polled.
+  Poll();
 }
 
 void Acceptor::AwaitCall() {
@@ -57,8 +67,26 @@ void Acceptor::Gone() {
 }
 
 void Acceptor::Poll() {
+  using Clock = std::chrono::steady_clock;
+  SpinPolicy policy(spin_.most);
   void* event = nullptr;
-  for (bool ok = false; queue_->Next(&event, &ok);) static_cast<Event*>(event)->Happened(ok);
+  bool ok = false;
+  for (;;) {
+    const Clock::time_point since = Clock::now();
+    auto next = grpc::CompletionQueue::TIMEOUT;
+    if (policy.spin() > Clock::duration::zero()) {
+      do {
+        next = queue_->AsyncNext(&event, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
+      } while (next == grpc::CompletionQueue::TIMEOUT && Clock::now() - since < policy.spin());
+      if (next == grpc::CompletionQueue::TIMEOUT) policy.InVain();
+    }
+    if (next == grpc::CompletionQueue::TIMEOUT)
+      next = queue_->AsyncNext(&event, &ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
+    if (next != grpc::CompletionQueue::GOT_EVENT) return;
+    policy.Came(Clock::now() - since);
+    static_cast<Event*>(event)->Happened(ok);
+    policy.Handled(spin_.quiet);
+  }
 }
 
 }  // namespace perceptrond

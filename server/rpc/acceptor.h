@@ -8,6 +8,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,14 @@
 
 namespace perceptrond {
 
+// How a thread that polls waits.
+struct Spin {
+  // How long a thread may look for the next event before it sleeps; see spin_policy.h.
+  std::chrono::nanoseconds most{0};
+  // Whether nothing is being done and nobody waits for an answer. Any thread may call it.
+  std::function<bool()> quiet = [] { return true; };
+};
+
 // Thread contract: AddTo, Start and Stop by one thread.
 class Acceptor {
  public:
@@ -26,15 +35,15 @@ class Acceptor {
   using Route = std::function<const Call::Method&(const std::string& path)>;
 
   explicit Acceptor(Route route) : route_(std::move(route)) {}
-  // Must have been stopped if it was started. The server goes first.
+  // Must have been stopped if it was started. The server goes first, if there was one.
   ~Acceptor();
 
   // Before the server is built.
   void AddTo(grpc::ServerBuilder& builder);
   // After that, and once: `threads` poll.
-  void Start(int threads);
+  void Start(int threads, Spin spin = {});
   // Shuts the server down: takes no more calls, cancels those under way, and waits until all of
-  // them are over.
+  // them are over. Nothing that was given to this is used any more then.
   void Stop(grpc::Server& server) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -49,11 +58,15 @@ class Acceptor {
   // A call that was awaited is over, or will not come.
   void Gone() ABSL_LOCKS_EXCLUDED(mutex_);
   void Poll();
+  // Nothing more will come.
+  void EndQueue();
 
   const Route route_;
+  Spin spin_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::thread> threads_;
+  bool ended_ = false;
   Mutex mutex_;
   // Held while a call is asked for, too: what is asked for while gRPC shuts down may never be
   // answered.

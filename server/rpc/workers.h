@@ -25,6 +25,7 @@ class Workers {
   void Do(Work work) ABSL_LOCKS_EXCLUDED(mutex_);
   // Somebody's work waits for a thread.
   bool Wanted() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t size() const { return threads_.size(); }
   // So many threads have nothing to do.
   size_t idle() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -74,6 +74,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.metrics_address, "127.0.0.1:7601");
   EXPECT_EQ(options.metrics_max_models, 1000u);
   EXPECT_TRUE(options.status_page);
+  EXPECT_EQ(options.busy_poll, absl::Microseconds(50));
   EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
   EXPECT_EQ(options.log_level, LogLevel::kInfo);
   EXPECT_EQ(options.log_format, LogFormat::kText);
@@ -111,6 +112,8 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "0",
                                 "--status-page",
                                 "off",
+                                "--busy-poll",
+                                "20us",
                                 "--drain-timeout",
                                 "0",
                                 "--log-level",
@@ -137,6 +140,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
   EXPECT_EQ(options.metrics_max_models, 0u);
   EXPECT_FALSE(options.status_page);
+  EXPECT_EQ(options.busy_poll, absl::Microseconds(20));
   EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
   EXPECT_EQ(options.log_level, LogLevel::kTrace);
   EXPECT_EQ(options.log_format, LogFormat::kJson);
@@ -304,6 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{
             "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
         RangeCase{"status-page", {"on", "off"}, {"", "yes", "1"}, "expected one of on, off"},
+        RangeCase{"busy-poll", {"0", "1ms", "50us"}, {"", "-1us", "2ms", "50"}, "from 0 to 1ms"},
         RangeCase{"drain-timeout", {"0", "1h"}, {"", "-1s", "2h", "soon"}, "from 0 to 1h"},
         RangeCase{"log-level",
                   {"trace", "debug", "info", "warning", "error"},

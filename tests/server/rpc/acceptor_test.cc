@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -51,6 +53,25 @@ TEST_F(AcceptorTest, AUnaryCallIsAnsweredWithItsLastMessageAndOk) {
     EXPECT_EQ(answer, std::string(size, 'x'));
   }
   EXPECT_TRUE(heard_.AwaitDone(3));
+}
+
+TEST_F(AcceptorTest, CallsThatComeOneAtATimeAreAnsweredByOneThatSpinsAndStops) {
+  const Call::Method method = Make<EchoOne>(heard_);
+  for (const int threads : {1, 3}) {
+    // Gone with the last call: what polls must not ask it then.
+    auto asked = std::make_unique<std::atomic<int>>(0);
+    RpcServer server(All(method), threads, {},
+                     {std::chrono::milliseconds(1), [&asked] { return ++*asked > 0; }});
+    const auto channel = server.Connect();
+    for (int i = 0; i < 300; ++i) {
+      std::string answer;
+      ASSERT_TRUE(AskBytes(channel, "/a.B/C", absl::StrCat(i), answer).ok());
+      ASSERT_EQ(answer, absl::StrCat(i));
+    }
+    EXPECT_GT(*asked, 0);
+    server.Stop();
+    asked.reset();
+  }
 }
 
 TEST_F(AcceptorTest, TheMethodKnowsThePathOfItsCall) {

@@ -39,7 +39,8 @@ class RpcServer {
   using Interceptors =
       std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>;
 
-  explicit RpcServer(Acceptor::Route route, int threads = 1, Interceptors interceptors = {})
+  explicit RpcServer(Acceptor::Route route, int threads = 1, Interceptors interceptors = {},
+                     Spin spin = {})
       : acceptor_(std::make_unique<Acceptor>(std::move(route))) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
@@ -48,7 +49,7 @@ class RpcServer {
       builder.experimental().SetInterceptorCreators(std::move(interceptors));
     server_ = builder.BuildAndStart();
     EXPECT_NE(server_, nullptr);
-    acceptor_->Start(threads);
+    acceptor_->Start(threads, std::move(spin));
   }
   ~RpcServer() { Stop(); }
 

@@ -1,0 +1,107 @@
+// Who polls looks for the next event while requests come one at a time, and at no other time.
+#include "server/rpc/spin_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace perceptrond {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kMost = microseconds(50);
+
+class SpinPolicyTest : public ::testing::Test {
+ protected:
+  // A request that comes after so long a wait, and its further events at once.
+  void Request(nanoseconds waited, int events = 3, bool quiet = true) {
+    for (int i = 0; i < events; ++i) {
+      policy_.Came(i == 0 ? waited : nanoseconds(200));
+      policy_.Handled([&] { return quiet; });
+    }
+  }
+  // As many as it takes, and more.
+  void ComeOneAtATime(int requests = 100) {
+    for (int i = 0; i < requests; ++i) Request(microseconds(30));
+  }
+  bool Spins() const { return policy_.spin() > nanoseconds::zero(); }
+
+  SpinPolicy policy_{kMost};
+};
+
+TEST_F(SpinPolicyTest, SpinsOnceSomeRequestsCameOneAtATime) {
+  EXPECT_FALSE(Spins());
+  ComeOneAtATime(3);
+  EXPECT_FALSE(Spins());
+  ComeOneAtATime(20);
+  EXPECT_EQ(policy_.spin(), kMost);
+}
+
+TEST_F(SpinPolicyTest, NeverSpinsWhereItMustNot) {
+  SpinPolicy never{nanoseconds::zero()};
+  bool asked = false;
+  for (int i = 0; i < 1000; ++i) {
+    never.Came(i % 2 == 0 ? nanoseconds(0) : microseconds(30));
+    never.Handled([&] { return asked = true; });
+    ASSERT_EQ(never.spin(), nanoseconds::zero());
+  }
+  EXPECT_FALSE(asked);
+}
+
+TEST_F(SpinPolicyTest, EndsWhenSomebodyWaitsOrWorks) {
+  ComeOneAtATime();
+  Request(microseconds(30), 3, /*quiet=*/false);
+  EXPECT_FALSE(Spins());
+}
+
+TEST_F(SpinPolicyTest, EndsAfterAPause) {
+  ComeOneAtATime();
+  Request(std::chrono::milliseconds(1));
+  EXPECT_FALSE(Spins());
+}
+
+TEST_F(SpinPolicyTest, EndsWhenRequestsComeManyAtOnce) {
+  ComeOneAtATime();
+  Request(microseconds(30), 40);
+  EXPECT_FALSE(Spins());
+  Request(microseconds(30), 40);
+  EXPECT_FALSE(Spins());
+}
+
+TEST_F(SpinPolicyTest, DoesNotAskOthersInTheMiddleOfMany) {
+  int asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    policy_.Came(nanoseconds(200));
+    policy_.Handled([&] {
+      ++asked;
+      return true;
+    });
+  }
+  EXPECT_LT(asked, 10);
+}
+
+// A client that takes a little longer than one looks.
+TEST_F(SpinPolicyTest, AtMostOneRequestInEightIsLookedForInVain) {
+  int in_vain = 0;
+  constexpr int kRequests = 900;
+  for (int i = 0; i < kRequests; ++i) {
+    if (Spins()) {
+      policy_.InVain();
+      ++in_vain;
+    }
+    Request(microseconds(120));
+  }
+  EXPECT_GT(in_vain, 0);
+  EXPECT_LE(in_vain, kRequests / 8);
+}
+
+TEST_F(SpinPolicyTest, OneLookInVainAmongManyThatWereNotDoesNotEndIt) {
+  ComeOneAtATime();
+  policy_.InVain();
+  EXPECT_TRUE(Spins());
+}
+
+}  // namespace
+}  // namespace perceptrond
