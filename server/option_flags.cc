@@ -310,7 +310,8 @@ FlagList::FlagList(Options* o) {
   Time("busy-poll", &o->busy_poll, absl::ZeroDuration(), absl::Milliseconds(1),
        "How long the server looks for the next request before it sleeps, while requests come one\n"
        "at a time and it has nothing else to do: waking takes longer than answering. It costs the\n"
-       "processor's time; 0 where that is short, as under a container's limit of processors.");
+       "processor's time; 0 where that is short, as under a container's limit of processors.\n"
+       "Only on two to seven processors.");
   Time("drain-timeout", &o->drain_timeout, absl::ZeroDuration(), absl::Hours(1),
        "How long a stopping server lets calls finish before it cancels them. What was\n"
        "acknowledged is durable either way.");

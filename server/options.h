@@ -34,7 +34,7 @@ struct Options {
   uint64_t metrics_max_models = 1000;
   // Beside the metrics; none where there are none.
   bool status_page = true;
-  absl::Duration busy_poll = absl::Microseconds(50);
+  absl::Duration busy_poll = absl::Microseconds(100);
   absl::Duration drain_timeout = absl::Seconds(30);
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;

@@ -241,8 +241,9 @@ absl::Status Server::Parts::Listen() {
           {{"address", address}});
     }
   }
-  // Not on one processor, whose time the client needs.
-  const bool spins = std::thread::hardware_concurrency() > 1;
+  // Not on one processor, whose time the client needs; and of several threads at one queue gRPC
+  // lets one look at the sockets, so that the others would look in vain.
+  const bool spins = std::thread::hardware_concurrency() > 1 && PollingThreads() == 1;
   acceptor.Start(
       PollingThreads(),
       {absl::ToChronoNanoseconds(spins ? options.busy_poll : absl::ZeroDuration()), [this] {

@@ -1,6 +1,10 @@
 #include "core/vector/simd.h"
 
-// This file is compiled once for each kind of vector unit.
+#include <algorithm>
+
+// This file is compiled once for each kind of vector unit, but for those whose width the compiler
+// does not know: their vectors cannot be members.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/vector/simd.cc"
 #include <hwy/foreach_target.h>
@@ -153,7 +157,7 @@ class SparseScanner {
     if constexpr (kMasks) {
       const auto all_but_one = hn::FirstN(kPlaces, rest > 0 ? rest - 1 : 0);
       const Places places = hn::MaskedLoad(hn::FirstN(kPlaces, rest), kPlaces, at_ + i);
-      const Places next = hn::MaskedLoad(all_but_one, kPlaces, at_ + i + 1);
+      const Places next = hn::MaskedLoad(all_but_one, kPlaces, at_ + (rest > 0 ? i + 1 : i));
       ascends = hn::And(ascends, hn::Or(hn::Not(all_but_one), hn::Lt(places, next)));
       // A lane without a term adds 0.
       const Vector read =
@@ -274,7 +278,9 @@ std::vector<const Loops*> FindUnits() {
   add(__builtin_cpu_supports("ssse3"), HWY_CHOOSE_SSSE3(OfUnit));
 #endif
   const auto fallback = HWY_CHOOSE_FALLBACK(OfUnit);
-  units.push_back(&fallback());
+  // It is one of them where the compiler may use more than any machine has.
+  if (std::find(units.begin(), units.end(), &fallback()) == units.end())
+    units.push_back(&fallback());
   return units;
 }
 

@@ -36,6 +36,15 @@ for library in $libraries; do
   packages="$packages ${owner%%:*}"
 done
 
+# And those of which the server has a part within it, as archives; where it was built with them.
+for library in librocksdb.a libClp.a libCoinUtils.a liblapack.a libblas.a libgfortran.a libquadmath.a; do
+  archive=$(cc -print-file-name=$library 2>/dev/null || true)
+  if [ -e "$archive" ]; then
+    owner=$(dpkg -S "$(readlink -f "$archive")" 2>/dev/null || true)
+    packages="$packages ${owner%%:*}"
+  fi
+done
+
 # Each once, whatever the number of its libraries.
 for package in $packages; do
   if [ -e "$root/var/lib/dpkg/status.d/$package" ]; then continue; fi

@@ -74,7 +74,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.metrics_address, "127.0.0.1:7601");
   EXPECT_EQ(options.metrics_max_models, 1000u);
   EXPECT_TRUE(options.status_page);
-  EXPECT_EQ(options.busy_poll, absl::Microseconds(50));
+  EXPECT_EQ(options.busy_poll, absl::Microseconds(100));
   EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
   EXPECT_EQ(options.log_level, LogLevel::kInfo);
   EXPECT_EQ(options.log_format, LogFormat::kText);
