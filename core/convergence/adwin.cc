@@ -43,7 +43,8 @@ bool Adwin::Add(uint64_t right, bool mistake, Cut* cut) {
   return was_cut;
 }
 
-// |sum0 n1 - sum1 n0| is at most the sum times W, and must be 2 d W / 3 at least; d grows with W.
+// Of each split |sum0 n1 - sum1 n0| is at most the sum times W, and must be 2 d W / 3 at least; d
+// grows with W.
 bool Adwin::Quiet() const { return sum_ == 0 || (size_ > 2 && 3 * sum_ < 2 * D(size_)); }
 
 void Adwin::AddRun(uint32_t mistakes, uint64_t answers) {
@@ -89,7 +90,7 @@ bool Adwin::Check(Cut* cut) {
 // The header's inequality times n0 n1, with W / (n0 n1) for 1 / m: no division, and no root, for a
 // split.
 bool Adwin::Differs(Cut* cut) const {
-  if (sum_ == 0) return false;
+  if (Quiet()) return false;
   const auto width = static_cast<double>(size_);
   const double mean = sum_ / width;
   const double d = D(size_);

@@ -54,7 +54,8 @@ class Adwin {
 
   // Takes so many answers at once, of which the first may be a mistake.
   void AddRun(uint32_t mistakes, uint64_t answers);
-  // Whether there are so few mistakes that right answers lead to no cut.
+  // Whether there are so few mistakes that nothing is to be cut, nor will be by right answers.
+  // O(1).
   bool Quiet() const;
   bool Check(Cut* cut);
   // Whether the window should be cut somewhere.

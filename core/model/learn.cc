@@ -10,6 +10,7 @@
 #include "core/learner/catalogue.h"
 #include "core/learner/kernel.h"
 #include "core/model/error.h"
+#include "core/model/judged_rows.h"
 #include "core/model/label_reader.h"
 #include "core/model/malformed.h"
 #include "core/model/model.h"
@@ -44,6 +45,7 @@ class Model::Learning {
         outcome_(outcome),
         mapper_(model.settings_.space, model.expansion_, model.limits_.max_example_features),
         labels_(model.settings_, call.batch),
+        judged_(call.batch, model.limits_.max_example_features),
         several_classes_(model.settings_.several_classes()),
         rows_(call.batch.rows()),
         augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
@@ -164,8 +166,8 @@ class Model::Learning {
         judgement = model_.learner_->Judge(mapper_.Map(row_), labels_.Label(row_));
       return fault;
     }
-    if (row_ >= judged_end_) JudgeAhead();
-    const JudgedRow& judged = judged_[row_ - judged_begin_];
+    if (!judged_.Has(row_)) JudgeAhead();
+    const JudgedRow& judged = judged_[row_];
     squared_norm_ = judged.squared_norm;
     judgement = judged.judgement;
     return judged.fault;
@@ -174,10 +176,7 @@ class Model::Learning {
   void JudgeAhead() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
     // What an update makes stale was judged in vain: far ahead only where updates are rare.
     const size_t quiet = row_ - quiet_since_ + (updated_ ? 0 : kQuietBefore);
-    judged_begin_ = row_;
-    judged_end_ = std::min(rows_, row_ + std::clamp(quiet / 2, kLeastAhead, kMostAhead));
-    judged_.resize(judged_end_ - judged_begin_);
-    model_.learner_->JudgeRows(call_.batch, row_, model_.limits_.max_example_features, judged_);
+    judged_.Judge(*model_.learner_, row_, std::clamp(quiet / 2, kLeastAhead, kMostAhead));
   }
 
   // For what stands beside the features.
@@ -245,33 +244,34 @@ class Model::Learning {
                                        : squared_norm_ + augmented_;
   }
 
+  void Answer(size_t row, const Judgement& judgement) {
+    if (!call_.detail) return;
+    outcome_.scores[row] = Saturate(judgement.score);
+    outcome_.predicted[row] = judgement.predicted;
+  }
+
   void Judged(const Judgement& judgement, int32_t label) {
     // Of several classes the score is the margin.
     tally_.Judged(judgement, several_classes_ ? 1 : label, SquaredImage());
     if (call_.batch.weight(row_) != 1) ++tally_.weighted_examples;
-    if (call_.detail) {
-      outcome_.scores[row_] = Saturate(judgement.score);
-      outcome_.predicted[row_] = judgement.predicted;
-    }
+    Answer(row_, judgement);
     ++pending_;
     ++row_;
   }
 
   // Passes the rows judged ahead up to one that there is more to do about than to count it.
   void PassJudged() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
-    size_t end = judged_end_;
+    size_t end = judged_.end();
     if (next_refused_ < call_.refused.size())
       end = std::min<size_t>(end, call_.refused[next_refused_].row);
     Tally tally = tally_;
     size_t row = row_;
     for (; row < end; ++row) {
-      const JudgedRow& judged = judged_[row - judged_begin_];
+      const JudgedRow& judged = judged_[row];
       if (judged.fault != Fault::kNone || judged.judgement.update) break;
       if (labels_.Check(row) != Fault::kNone) break;
       tally.Judged(judged.judgement, call_.batch.labels[row], judged.squared_norm + augmented_);
-      if (!call_.detail) continue;
-      outcome_.scores[row] = Saturate(judged.judgement.score);
-      outcome_.predicted[row] = judged.judgement.predicted;
+      Answer(row, judged.judgement);
     }
     tally_ = tally;
     pending_ += static_cast<int64_t>(row - row_);
@@ -284,14 +284,14 @@ class Model::Learning {
     ReaderMutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
-    judged_end_ = row_;
+    judged_.Forget();
     const uint64_t age = batches_ ? model_.ledger_.examples() : 0;
     // A crash may have come between the row that filled it and its end.
     batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
     while (row_ < rows_ && !batch_full_) {
-      if (only_counted_ && row_ < judged_end_) {
+      if (only_counted_ && judged_.Has(row_)) {
         PassJudged();
-        if (row_ == judged_end_) continue;
+        if (!judged_.Has(row_)) continue;
       }
       Judgement judgement;
       if (const Fault fault = CheckAndJudge(judgement); fault != Fault::kNone) {
@@ -492,6 +492,7 @@ class Model::Learning {
   LearnOutcome& outcome_;
   Mapper mapper_;
   LabelReader labels_;
+  JudgedRows judged_;
   const bool several_classes_;
   const size_t rows_;
   // b^2.
@@ -510,13 +511,10 @@ class Model::Learning {
   size_t row_ = 0;
   size_t next_refused_ = 0;
   double squared_norm_ = 0;
-  // Rows judged ahead.
+  // Rows are judged ahead.
   bool ahead_ = false;
   // Nothing is done about a right row but to count it.
   bool only_counted_ = false;
-  std::vector<JudgedRow> judged_;
-  size_t judged_begin_ = 0;
-  size_t judged_end_ = 0;
   // Behind the last row that called for an update, and whether there was one.
   size_t quiet_since_ = 0;
   bool updated_ = false;

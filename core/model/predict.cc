@@ -1,6 +1,5 @@
 // How a batch is predicted: scored under the shared lock on one revision, which the answer names.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,12 +9,16 @@
 #include "core/learner/multiclass.h"
 #include "core/model/class_answers.h"
 #include "core/model/error.h"
+#include "core/model/judged_rows.h"
 #include "core/model/malformed.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
 namespace {
+
+// Rows judged at a time.
+constexpr size_t kRowsTogether = 64;
 
 // Answers each row that check(i) finds no fault with, and refuses the others. outcome.refused holds
 // the rows found bad beforehand.
@@ -34,35 +37,6 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Che
     }
   }
 }
-
-// Rows that pass through, judged some at once, so that their weights are on their way together; by
-// a learner of two labels that answers by what it learns with. Asked for in order.
-class JudgedTogether {
- public:
-  // `any` labels, one a row: rows to predict have none.
-  JudgedTogether(const Learner& learner, const Batch& batch, std::span<const int32_t> any,
-                 size_t max_features)
-      : learner_(learner), batch_(batch), max_features_(max_features) {
-    batch_.labels = any;
-  }
-
-  const JudgedRow& At(size_t i) {
-    if (i >= end_) {
-      begin_ = i;
-      end_ = std::min(batch_.rows(), i + judged_.size());
-      learner_.JudgeRows(batch_, begin_, max_features_, std::span(judged_).first(end_ - begin_));
-    }
-    return judged_[i - begin_];
-  }
-
- private:
-  const Learner& learner_;
-  Batch batch_;
-  const size_t max_features_;
-  std::array<JudgedRow, 64> judged_;
-  size_t begin_ = 0;
-  size_t end_ = 0;
-};
 
 }  // namespace
 
@@ -147,10 +121,16 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
     if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
   };
   if (mapper.PassesThrough() && !FindLearner(settings_.learner.kind).answers_otherwise) {
-    JudgedTogether judged(learner, batch, outcome.labels, limits_.max_example_features);
-    PredictRows(
-        mapper, rows, outcome, [&](size_t i) { return judged.At(i).fault; },
-        [&](size_t i) { answer(i, judged.At(i).judgement.score); });
+    // Judged by any labels: only the scores are asked for.
+    Batch labelled = batch;
+    labelled.labels = outcome.labels;
+    JudgedRows judged(labelled, limits_.max_example_features);
+    const auto check_judged = [&](size_t i) {
+      if (!judged.Has(i)) judged.Judge(learner, i, kRowsTogether);
+      return judged[i].fault;
+    };
+    PredictRows(mapper, rows, outcome, check_judged,
+                [&](size_t i) { answer(i, judged[i].judgement.score); });
   } else {
     PredictRows(mapper, rows, outcome, check,
                 [&](size_t i) { answer(i, learner.Answer(mapper.Map(i), age)); });

@@ -26,7 +26,7 @@ class SpinPolicy {
   // An event came, after so long a wait, looking or asleep.
   void Came(Duration waited) {
     if (waited >= kLeastWait) {
-      const bool alone = events_ <= kMostEvents && quiet_ && waited <= kSoon * most_;
+      const bool alone = events_ <= kMostEvents && quiet_ && waited <= kLongestWait * most_;
       credit_ = alone ? credit_ + (credit_ < kMostCredit ? 1 : 0) : 0;
       events_ = 0;
     }
@@ -44,8 +44,9 @@ class SpinPolicy {
   static constexpr Duration kLeastWait = std::chrono::microseconds(5);
   // Of one request: a call comes, its message, its end, and its answer goes out.
   static constexpr int kMostEvents = 8;
-  // Asleep, one waits for two processors to wake, on top of what a client does between requests.
-  static constexpr int kSoon = 4;
+  // Times the longest look. Asleep, one waits for two processors to wake, on top of what a client
+  // does between requests.
+  static constexpr int kLongestWait = 4;
   // What a request that comes alone earns is 1: so at most one request in eight is looked for in
   // vain.
   static constexpr int kVainCost = 8;
