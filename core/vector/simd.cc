@@ -1,5 +1,7 @@
 #include "core/vector/simd.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 // This file is compiled once for each kind of vector unit, but for those whose width the compiler
@@ -10,6 +12,10 @@
 #include <hwy/foreach_target.h>
 // Behind foreach_target.h.
 #include <hwy/highway.h>
+
+namespace perceptrond::simd {
+size_t FirstFar();
+}  // namespace perceptrond::simd
 
 HWY_BEFORE_NAMESPACE();
 namespace perceptrond::simd::HWY_NAMESPACE {
@@ -186,9 +192,12 @@ class SparseScanner {
     if constexpr (!kHasValues) scan.squared_norm = static_cast<double>(end - begin);
   }
 
+  // Of a batch's first rows, which no row before them asks for.
+  HWY_INLINE void AskForFirst() const { AskFor(0, HWY_MIN(kAhead, total_)); }
+
  private:
   // Places ahead.
-  static constexpr size_t kAhead = 96;
+  static constexpr size_t kAhead = 320;
 
   // For reading, into the second cache.
   HWY_INLINE void AskFor(size_t from, size_t count) const {
@@ -209,6 +218,7 @@ void ScanRowsBy(const float* weights, size_t limit, const Batch& batch, size_t f
                 std::span<RowScan> scans) {
   const SparseScanner<kHasValues, kFar> scanner(weights, limit, batch);
   size_t begin = batch.row_begin(first);
+  if (first == 0) scanner.AskForFirst();
   for (size_t i = 0; i < scans.size(); ++i) {
     const size_t end = batch.row_ends[first + i];
     scanner.Scan(begin, end, scans[i]);
@@ -218,14 +228,13 @@ void ScanRowsBy(const float* weights, size_t limit, const Batch& batch, size_t f
 
 void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size_t first,
                     std::span<RowScan> scans) {
-  // Nearer weights come as fast without being asked for; measured, see docs/performance.md.
-  constexpr size_t kFar = (size_t{12} << 20) / sizeof(float);
+  const bool far = limit >= FirstFar();
   if (batch.values.empty()) {
-    limit < kFar ? ScanRowsBy<false, false>(weights, limit, batch, first, scans)
-                 : ScanRowsBy<false, true>(weights, limit, batch, first, scans);
+    far ? ScanRowsBy<false, true>(weights, limit, batch, first, scans)
+        : ScanRowsBy<false, false>(weights, limit, batch, first, scans);
   } else {
-    limit < kFar ? ScanRowsBy<true, false>(weights, limit, batch, first, scans)
-                 : ScanRowsBy<true, true>(weights, limit, batch, first, scans);
+    far ? ScanRowsBy<true, true>(weights, limit, batch, first, scans)
+        : ScanRowsBy<true, false>(weights, limit, batch, first, scans);
   }
 }
 
@@ -254,6 +263,20 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace perceptrond::simd {
+
+// From how many weights on they are asked for before they are read. Nearer ones come as fast by
+// themselves; measured, see docs/performance.md.
+size_t FirstFar() {
+  static const size_t weights = [] {
+    long cache = 0;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+    return 4 * (cache > 0 ? static_cast<size_t>(cache) : size_t{1} << 20) / sizeof(float);
+  }();
+  return weights;
+}
+
 namespace {
 
 // Highway's own library would tell as well, but it measures the clock when it is loaded, which
