@@ -403,4 +403,6 @@ class ExamplesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # What a shell starts in the background ignores it, and so does what that starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(argv=sys.argv[:1] + sys.argv[4:])
