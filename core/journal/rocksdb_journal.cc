@@ -76,7 +76,7 @@ absl::Status RocksDbJournal::CheckFormat() {
     batch.Put(ToSlice(keys::kFormat), NumberValue(kFirstFormat));
     // Synced with the first commit, which comes behind it in the log: without that the journal is
     // empty, and the next to open it writes it anew.
-    return Write(batch, /*sync=*/false);
+    return Write(batch, Through::kLog);
   }
   const uint64_t version = keys::ReadNumber(value);
   if (version <= kFormatVersion) return absl::OkStatus();
@@ -95,21 +95,38 @@ absl::Status RocksDbJournal::CheckSpace() const {
                    " MiB are needed to write safely: make room, or delete models"));
 }
 
-absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, bool sync) {
-  if (failed_.load(std::memory_order_relaxed)) {
-    return absl::UnavailableError(
-        "journal: an earlier write failed; see that nothing is wrong with the disk, then restart "
-        "the "
-        "server");
-  }
+absl::Status RocksDbJournal::CheckNotFailed() const {
+  if (!failed_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::UnavailableError(
+      "journal: an earlier write failed; see that nothing is wrong with the disk, then restart the "
+      "server");
+}
+
+absl::Status RocksDbJournal::Written(const rocksdb::Status& status) {
+  if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
+  return ToAbsl(status);
+}
+
+absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, Through through) {
+  if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
   if (!batch.HasDeleteRange()) {
     if (absl::Status status = CheckSpace(); !status.ok()) return status;
   }
   rocksdb::WriteOptions options;
-  options.sync = sync && !options_.never_sync;
-  const rocksdb::Status status = db_->Write(options, &batch);
-  if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
-  return ToAbsl(status);
+  options.sync = through == Through::kSyncedLog && !options_.never_sync;
+  options.disableWAL = through == Through::kTable;
+  return Written(db_->Write(options, &batch));
+}
+
+absl::Status RocksDbJournal::FlushTables() {
+  if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
+  return Written(db_->Flush(rocksdb::FlushOptions()));
+}
+
+bool RocksDbJournal::FillsTable(size_t bytes) const {
+  uint64_t waiting = 0;
+  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &waiting);
+  return bytes > kChunkBytes && waiting + bytes > options_.write_buffer_bytes / 2;
 }
 
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
@@ -155,7 +172,7 @@ absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   if (absl::Status status = Serialize(header, value); !status.ok()) return status;
   batch.Put(key, value);
   batch.Put(keys::Alive(header.id()), "");
-  return Write(batch, /*sync=*/true);
+  return Write(batch, Through::kSyncedLog);
 }
 
 absl::StatusOr<storage::ModelHeader> RocksDbJournal::Find(absl::string_view name) {
@@ -176,7 +193,7 @@ absl::Status RocksDbJournal::Replace(const storage::ModelHeader& header) {
   if (absl::Status status = Serialize(header, bytes); !status.ok()) return status;
   rocksdb::WriteBatch batch;
   batch.Put(keys::Header(header.model().name()), bytes);
-  return Write(batch, /*sync=*/true);
+  return Write(batch, Through::kSyncedLog);
 }
 
 absl::Status RocksDbJournal::Delete(absl::string_view name) {
@@ -190,7 +207,7 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
     const std::string prefix = keys::OfModel(kind, header->id());
     batch.DeleteRange(prefix, PrefixEnd(prefix));
   }
-  return Write(batch, /*sync=*/true);
+  return Write(batch, Through::kSyncedLog);
 }
 
 absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::string_view after,
@@ -239,12 +256,11 @@ absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool 
       batch.Put(keys::Position(entry.model_id, position.id()), bytes);
     }
   }
-  return Write(batch, sync);
+  return Write(batch, sync ? Through::kSyncedLog : Through::kLog);
 }
 
 absl::Status RocksDbJournal::Sync() {
-  if (failed_.load(std::memory_order_relaxed))
-    return absl::UnavailableError("journal: a write failed");
+  if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
   return ToAbsl(db_->FlushWAL(/*sync=*/true));
 }
 
@@ -335,12 +351,13 @@ absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64
 }
 
 absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t place,
-                                         const std::string& bytes, uint64_t& next_chunk) {
+                                         const std::string& bytes, Through through,
+                                         uint64_t& next_chunk) {
   for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     rocksdb::WriteBatch batch;
     batch.Put(keys::SnapshotChunk(model_id, place, next_chunk++),
               ToSlice(absl::string_view(bytes).substr(at, kChunkBytes)));
-    if (absl::Status status = Write(batch, /*sync=*/false); !status.ok()) return status;
+    if (absl::Status status = Write(batch, through); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -354,18 +371,27 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   // snapshot.
   const bool taken = *found_kept && kept.size() >= 16 && keys::ReadNumber(kept) == revision;
   const uint64_t place = taken ? revision | kOtherPlace : revision;
+  // Then it goes past the log, which would only carry it to the table that it gets anyway.
+  const bool to_table = FillsTable(snapshot.ByteSizeLong());
   std::string head = NumberValue(place);
   std::string bytes;
   uint64_t chunk = 0;
   const auto write = [&](const storage::Snapshot& part) {
     absl::Status status = Serialize(part, bytes);
     keys::AppendNumber(head, bytes.size());
-    return status.ok() ? WriteChunks(model_id, place, bytes, chunk) : status;
+    if (!status.ok()) return status;
+    return WriteChunks(model_id, place, bytes, to_table ? Through::kTable : Through::kLog, chunk);
   };
   if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
       !status.ok())
     return status;
-  // The model may have been deleted meanwhile: then its chunks go too.
+  absl::Status status =
+      TurnTo(model_id, place, head, to_table ? Through::kTable : Through::kSyncedLog);
+  return status.ok() && to_table ? FlushTables() : status;
+}
+
+absl::Status RocksDbJournal::TurnTo(uint64_t model_id, uint64_t place, const std::string& head,
+                                    Through through) {
   MutexLock lock(&headers_mutex_);
   std::string alive;
   absl::StatusOr<bool> found = Get(keys::Alive(model_id), alive);
@@ -374,19 +400,20 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
     const std::string chunks = keys::OfModel('c', model_id);
     rocksdb::WriteBatch leftovers;
     leftovers.DeleteRange(chunks, PrefixEnd(chunks));
-    return Write(leftovers, /*sync=*/false);
+    return Write(leftovers, Through::kLog);
   }
-  // One batch turns to the new snapshot and drops what it makes superfluous, chunks of unfinished
-  // ones too.
+  const uint64_t revision = place & ~kOtherPlace;
   rocksdb::WriteBatch batch;
   batch.Put(keys::SnapshotHead(model_id), head);
   // Servers that know of one part, or of one place, only must not open it.
-  if (head.size() > 16 || taken) batch.Put(ToSlice(keys::kFormat), NumberValue(kFormatVersion));
+  if (head.size() > 16 || place != revision)
+    batch.Put(ToSlice(keys::kFormat), NumberValue(kFormatVersion));
   batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
   batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, place, 0));
+  // Those of unfinished snapshots too.
   batch.DeleteRange(keys::SnapshotChunk(model_id, place + 1, 0),
                     PrefixEnd(keys::OfModel('c', model_id)));
-  return Write(batch, /*sync=*/true);
+  return Write(batch, through);
 }
 
 absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
@@ -400,7 +427,7 @@ absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
   if (!leftovers) return looked;
   rocksdb::WriteBatch batch;
   batch.DeleteRange(keys::Record(model_id, revision + 1), PrefixEnd(keys::OfModel('r', model_id)));
-  return Write(batch, /*sync=*/true);
+  return Write(batch, Through::kSyncedLog);
 }
 
 }  // namespace perceptrond

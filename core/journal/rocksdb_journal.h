@@ -69,6 +69,10 @@ class RocksDbJournal final : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
 
  private:
+  // What a write goes through. kTable: past the log, and durable, with all that was written before,
+  // once FlushTables returns.
+  enum class Through { kSyncedLog, kLog, kTable };
+
   RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options);
 
   absl::Status CheckFormat();
@@ -76,13 +80,23 @@ class RocksDbJournal final : public Journal {
   static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
   // Writes a part's bytes as pieces, from number `next_chunk` on, and moves it.
   absl::Status WriteChunks(uint64_t model_id, uint64_t place, const std::string& bytes,
-                           uint64_t& next_chunk);
+                           Through through, uint64_t& next_chunk);
   absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t place, uint64_t bytes,
                                          uint64_t& next_chunk);
   // UNAVAILABLE for want of space, or for good once a write has failed: RocksDB's log must not be
   // written behind a write whose end is not known.
-  absl::Status Write(rocksdb::WriteBatch& batch, bool sync);
+  absl::Status Write(rocksdb::WriteBatch& batch, Through through);
+  absl::Status FlushTables();
+  // Whether so many bytes, with what waits for a table already, are worth one. Smaller tables would
+  // be merged more often.
+  bool FillsTable(size_t bytes) const;
+  // Writes the head of a snapshot whose pieces are written, and with it drops what it makes
+  // superfluous; or the pieces, if the model was deleted meanwhile.
+  absl::Status TurnTo(uint64_t model_id, uint64_t place, const std::string& head, Through through);
+  absl::Status CheckNotFailed() const;
   absl::Status CheckSpace() const;
+  // Of a write: none may follow on one that failed.
+  absl::Status Written(const rocksdb::Status& status);
   // Reads one key; false if it is absent.
   absl::StatusOr<bool> Get(const std::string& key, std::string& value);
   absl::StatusOr<bool> GetMessage(const std::string& key, google::protobuf::MessageLite& message);

@@ -24,13 +24,20 @@ void WriteArray(std::span<const float> array, storage::StateArray& stored) {
     stored.mutable_values()->Add(array.begin(), array.end());
     return;
   }
-  stored.mutable_indices()->Reserve(static_cast<int>(non_zero));
-  stored.mutable_values()->Reserve(static_cast<int>(non_zero));
+  // One more than there are: which weights are zero is nothing that a processor could guess, so
+  // that each is written, and the next over it if it is.
+  stored.mutable_indices()->Resize(static_cast<int>(non_zero) + 1, 0);
+  stored.mutable_values()->Resize(static_cast<int>(non_zero) + 1, 0);
+  uint32_t* const indices = stored.mutable_indices()->mutable_data();
+  float* const values = stored.mutable_values()->mutable_data();
+  size_t written = 0;
   for (size_t i = 0; i < array.size(); ++i) {
-    if (IsZero(array[i])) continue;
-    stored.add_indices(static_cast<uint32_t>(i));
-    stored.add_values(array[i]);
+    indices[written] = static_cast<uint32_t>(i);
+    values[written] = array[i];
+    written += IsZero(array[i]) ? 0 : 1;
   }
+  stored.mutable_indices()->Truncate(static_cast<int>(non_zero));
+  stored.mutable_values()->Truncate(static_cast<int>(non_zero));
 }
 
 // What is written together: a snapshot is cut between them.

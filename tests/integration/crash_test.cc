@@ -1,7 +1,8 @@
 // The server is killed with SIGKILL again and again while producers send, in every other round
-// while it takes snapshot after snapshot. After each kill the journal is read as a restart would
-// read it: everything acknowledged is in, nothing is in twice, and the weights are those of a
-// serial run over all updates there ever were, bit for bit.
+// while it takes snapshot after snapshot: small ones, which go through the log, and in another run
+// large ones, which go past it. After each kill the journal is read as a restart would read it:
+// everything acknowledged is in, nothing is in twice, and the weights are those of a serial run
+// over all updates there ever were, bit for bit.
 #include <atomic>
 #include <condition_variable>
 #include <fstream>
@@ -21,7 +22,7 @@ namespace perceptrond::testing {
 namespace {
 
 constexpr int kProducers = 4;
-constexpr int kKills = 50;
+constexpr int kKills = 40;
 constexpr uint32_t kShared = 60;
 constexpr uint32_t kDimension = kShared + kProducers;
 // An example's number stands in a value of its own, too small to matter to a score and exact in
@@ -180,9 +181,17 @@ class ChangingConfig {
   TempDir config_dir_;
 };
 
-class CrashTest : private ChangingConfig, public ServerTest {
+// With so many examples kept in a sample, which stand in the snapshots: 100,000 take some 8 MB.
+class CrashTest : private ChangingConfig,
+                  public ServerTest,
+                  public ::testing::WithParamInterface<uint32_t> {
  protected:
-  CrashTest() : ServerTest({"--config", path()}) { CreateDense("m", kDimension); }
+  CrashTest() : ServerTest({"--config", path()}) {
+    v1::Model settings;
+    settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
+    settings.mutable_retention()->set_sample(GetParam());
+    Create("m", settings);
+  }
 
   void StartWithSnapshots(bool often) {
     SetSnapshotBytes(often ? kOften : kNever);
@@ -195,6 +204,7 @@ class CrashTest : private ChangingConfig, public ServerTest {
   void RunTo(uint64_t end, const std::optional<storage::Snapshot>& snapshot) {
     SerialRun stored;
     if (snapshot.has_value()) {
+      largest_snapshot_ = std::max(largest_snapshot_, snapshot->ByteSizeLong());
       const absl::StatusOr<LearnerState> state = ReadState(*snapshot);
       ASSERT_TRUE(state.ok()) << state.status();
       stored = {state->arrays.at(0), static_cast<float>(state->scalars.at(0)),
@@ -274,10 +284,11 @@ class CrashTest : private ChangingConfig, public ServerTest {
   SerialRun serial_;
   Rows rows_[kProducers] = {Rows(0), Rows(1), Rows(2), Rows(3)};
   int snapshots_compared_ = 0;
+  size_t largest_snapshot_ = 0;
   int snapshots_taken_over_ = 0;
 };
 
-TEST_F(CrashTest, EverythingAcknowledgedIsInOnceAfterEachOfFiftyKills) {
+TEST_P(CrashTest, EverythingAcknowledgedIsInOnceAfterEachKill) {
   Acknowledged acknowledged;
   std::atomic<bool> stop = false;
   std::vector<std::thread> producers;
@@ -308,7 +319,8 @@ TEST_F(CrashTest, EverythingAcknowledgedIsInOnceAfterEachOfFiftyKills) {
   for (int kill = 0; kill < kKills && !HasFailure(); ++kill) {
     // Long enough for some snapshots to be over, and for others to be under way.
     const bool snapshots = kill % 2 == 1;
-    acknowledged.Await(1 + random() % (snapshots ? 6000 : 3000));
+    const unsigned most = GetParam() > 0 ? 30'000 : 6000;
+    acknowledged.Await(1 + random() % (snapshots ? most : 3000));
     server_.Kill();
     CheckJournal(acknowledged, /*finished=*/false);
     StartWithSnapshots(/*often=*/!snapshots);
@@ -321,11 +333,18 @@ TEST_F(CrashTest, EverythingAcknowledgedIsInOnceAfterEachOfFiftyKills) {
   CheckJournal(acknowledged, /*finished=*/true);
   EXPECT_GT(model.revision(), 0);
   EXPECT_GT(snapshots_compared_, 0);
-  std::printf("%d kills, %d snapshots compared and %d taken over, %lld examples, %lld updates\n",
-              kKills, snapshots_compared_, snapshots_taken_over_,
-              static_cast<long long>(model.report().examples()),
-              static_cast<long long>(model.revision()));
+  if (GetParam() > 0) {
+    EXPECT_GT(largest_snapshot_, size_t{2} << 20);
+  }
+  std::printf(
+      "%d kills, %d snapshots compared and %d taken over, of up to %zu bytes, %lld examples, %lld "
+      "updates\n",
+      kKills, snapshots_compared_, snapshots_taken_over_, largest_snapshot_,
+      static_cast<long long>(model.report().examples()), static_cast<long long>(model.revision()));
 }
+
+INSTANTIATE_TEST_SUITE_P(Snapshots, CrashTest, ::testing::Values(0U, 100'000U),
+                         [](const auto& run) { return run.param == 0 ? "Small" : "Large"; });
 
 }  // namespace
 }  // namespace perceptrond::testing

@@ -210,6 +210,40 @@ TEST_F(OnDisk, AMissingPieceOfASnapshotIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss((*journal)->LoadSnapshot(id).status()));
 }
 
+uintmax_t SizeOf(const std::string& directory, const std::string& extension) {
+  uintmax_t size = 0;
+  for (const auto& entry : fs::directory_iterator(directory))
+    size += entry.path().extension() == extension ? entry.file_size() : 0;
+  return size;
+}
+
+// What lies on the disk when SaveSnapshot returns, as a power failure would leave it.
+TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
+  const std::string fresh = home() + "-fresh";
+  RocksDbJournal::Options options;
+  options.directory = fresh;
+  options.write_buffer_bytes = 8 << 20;
+  auto journal = RocksDbJournal::Open(options);
+  ASSERT_OK(journal.status());
+  const uint64_t id = CreateModel(**journal, "a").id();
+  for (uint64_t i = 0; i < 3; ++i)
+    ASSERT_OK(CommitOne(**journal, MakeEntry(id, {MakeRecord(i * kRows + 1, kRows)}), true));
+  storage::Snapshot snapshot;
+  snapshot.set_revision(2 * kRows);
+  for (int i = 0; i < 700'000; ++i) snapshot.add_scalars(i);
+  ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
+  EXPECT_LT(SizeOf(fresh, ".log"), kBlock);
+  EXPECT_GT(SizeOf(fresh, ".sst"), size_t{1} << 20);
+
+  const std::string copy = home() + "-copy";
+  fs::copy(fresh, copy, fs::copy_options::recursive);
+  auto found = Open(copy);
+  ASSERT_OK(found.status());
+  EXPECT_EQ((*found)->LoadSnapshot(id).value()->SerializeAsString(), snapshot.SerializeAsString());
+  EXPECT_THAT(LastRevisions(ReadRecords(**found, id).value()), ElementsAre(3 * kRows));
+  EXPECT_EQ((*found)->LoadStanding(id)->counters.updates(), 3 * kRows);
+}
+
 RocksDbJournal::Options SmallParts(const std::string& directory) {
   RocksDbJournal::Options options;
   options.directory = directory;
