@@ -49,11 +49,12 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
 
 int Main(const Options& options) {
   std::vector<Figure> figures;
+  // Behind rows that write gigabytes, a start waits for the disk.
+  Run(ProcessBenchmarks(options), options, figures);
   Run(StreamBenchmarks(options), options, figures);
   Run(LatencyBenchmarks(options), options, figures);
   // Their threads would be in the way.
   Servers::Stop();
-  Run(ProcessBenchmarks(options), options, figures);
   Run(CoreBenchmarks(options), options, figures);
   Run(StoreBenchmarks(options), options, figures);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
