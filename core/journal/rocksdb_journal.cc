@@ -120,6 +120,10 @@ absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, Through through) 
 
 absl::Status RocksDbJournal::FlushTables() {
   if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
+  // The log that ends here first: what comes in the next must not outlive its end.
+  if (!options_.never_sync) {
+    if (absl::Status status = Written(db_->FlushWAL(/*sync=*/true)); !status.ok()) return status;
+  }
   return Written(db_->Flush(rocksdb::FlushOptions()));
 }
 

@@ -35,7 +35,7 @@ class RocksDbJournal final : public Journal {
     // A snapshot is written in parts of about this size: what writing and loading one needs in
     // memory besides the model. Well below the 2 GiB that Protobuf can write.
     size_t snapshot_part_bytes = 64 << 20;
-    // Nothing is waited for until it is on disk: for data that can be made again.
+    // The log is never waited for until it is on disk: for data that can be made again.
     bool never_sync = false;
     // How long Open waits for another server to let go of the directory.
     absl::Duration lock_timeout = absl::ZeroDuration();

@@ -24,6 +24,8 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   db.max_total_wal_size = 4 * options.write_buffer_bytes;
   // Space that is set aside for a log counts as taken, and a log that grows needs no more syncing.
   db.allow_fallocate = false;
+  // All that was reported as written is in the log or in a table.
+  db.avoid_flush_during_shutdown = true;
   db.max_background_jobs = 2;
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   db.keep_log_file_num = 2;

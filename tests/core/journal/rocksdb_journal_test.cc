@@ -217,7 +217,7 @@ uintmax_t SizeOf(const std::string& directory, const std::string& extension) {
   return size;
 }
 
-// What lies on the disk when SaveSnapshot returns, as a power failure would leave it.
+// What the files hold when SaveSnapshot returns, as a kill would leave it.
 TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
   const std::string fresh = home() + "-fresh";
   RocksDbJournal::Options options;
