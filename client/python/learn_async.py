@@ -12,6 +12,7 @@ from typing import Any, AsyncIterator, Callable, Iterator, TypeVar
 import grpc
 
 import connection
+import input_file
 import job
 import model
 import program
@@ -134,7 +135,7 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
 
 def main() -> int:
     flags = job.learning_flags(__doc__)
-    flags.add_argument("--predict", type=argparse.FileType("rb"), metavar="FILE", help="examples to predict afterwards")
+    flags.add_argument("--predict", type=input_file.open_input, metavar="FILE", help="examples to predict afterwards")
     return asyncio.run(learn_and_predict(flags.parse_args()))
 
 

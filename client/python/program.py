@@ -11,6 +11,7 @@ import grpc
 import errors
 import flag_types
 import formats
+import input_file
 import window
 from connection import complain, leave
 from labels import Labels
@@ -22,7 +23,7 @@ GOES_ON = "; what was answered is learned, and the same command goes on from the
 
 def add_input(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("model", type=flag_types.utf8, help="the model's name")
-    flags.add_argument("file", type=argparse.FileType("rb"), help="examples; - is standard input")
+    flags.add_argument("file", type=input_file.open_input, help="examples; - is standard input")
     flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
     flags.add_argument("--index-base", type=flag_types.whole(0, 1), default=1, metavar="N", help="svmlight: the first feature's number, 0 or 1 (default: 1)")
     flags.add_argument("--batch", type=flag_types.whole(1, 65536), default=256, metavar="N", help="examples a message (default: 256)")

@@ -6,8 +6,12 @@
 import argparse
 import io
 import os
+import pathlib
+import signal
 import subprocess
 import sys
+import threading
+import time
 import unittest
 from unittest import mock
 
@@ -17,6 +21,7 @@ import columns
 import errors
 import flag_types
 import formats
+import input_file
 import retry
 from formats import Row
 from google.rpc import error_details_pb2, status_pb2
@@ -259,6 +264,34 @@ def labels(*names, **classes):
     if classes:
         model.learner.classes.CopyFrom(model_pb2.Classes(**classes))
     return Labels(model)
+
+
+class InputFileTest(unittest.TestCase):
+    def test_an_interrupt_that_wakes_no_read_still_ends_the_wait_for_a_pipe(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]))
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, writer)
+        state = pathlib.Path(f"/proc/self/task/{threading.get_native_id()}/stat")
+
+        def interrupt():
+            # As if it had come right before the read: another thread takes it while this one's waits, and not just for its turn.
+            asleep = 0
+            while asleep < 50:
+                asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
+                time.sleep(0.001)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with input_file.open_input(f"/dev/fd/{reader}") as file:
+            os.close(reader)
+            os.write(writer, b"first\n")
+            self.assertEqual(next(file), b"first\n")
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            with self.assertRaises(KeyboardInterrupt):
+                next(file)
+            thread.join()
 
 
 class LabelsTest(unittest.TestCase):
