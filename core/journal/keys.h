@@ -13,6 +13,11 @@ namespace perceptrond::keys {
 inline constexpr absl::string_view kFormat = "m/format";
 inline constexpr absl::string_view kLastId = "m/last_id";
 
+// What kFormat says. 2: a snapshot may have more than one part. 3: or its pieces may lie at the
+// other place. Written once one does either.
+inline constexpr uint64_t kFirstFormat = 1;
+inline constexpr uint64_t kFormatVersion = 3;
+
 inline void AppendNumber(std::string& key, uint64_t number) {
   for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));
 }
@@ -21,6 +26,17 @@ inline uint64_t ReadNumber(absl::string_view bytes) {
   for (size_t i = 0; i < 8 && i < bytes.size(); ++i)
     number = number << 8 | static_cast<uint8_t>(bytes[i]);
   return number;
+}
+inline std::string Number(uint64_t number) {
+  std::string bytes;
+  AppendNumber(bytes, number);
+  return bytes;
+}
+// The smallest key behind every key that begins with `prefix`.
+inline std::string EndOf(std::string prefix) {
+  while (!prefix.empty() && static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
+  if (!prefix.empty()) prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
+  return prefix;
 }
 inline std::string OfModel(char kind, uint64_t id) {
   std::string key(1, kind);

@@ -9,43 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/journal/keys.h"
 #include "core/journal/rocksdb_open.h"
-#include "core/journal/snapshot_parts.h"
 
 namespace perceptrond {
-namespace {
-
-constexpr uint64_t kFirstFormat = 1;
-// 2: a snapshot may have more than one part. 3: or its pieces may lie at the other place. Written
-// once one does either.
-constexpr uint64_t kFormatVersion = 3;
-// In the revision that a snapshot's pieces are found by: it replaced one of the same revision.
-constexpr uint64_t kOtherPlace = uint64_t{1} << 63;
-// A snapshot is kept in values of this size: large values would go through memory and the log in
-// one piece.
-constexpr size_t kChunkBytes = 1 << 20;
-
-rocksdb::Slice ToSlice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }
-
-std::string NumberValue(uint64_t number) {
-  std::string value;
-  keys::AppendNumber(value, number);
-  return value;
-}
-
-// The smallest key behind every key that begins with `prefix`.
-std::string PrefixEnd(std::string prefix) {
-  while (!prefix.empty() && static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
-  if (!prefix.empty()) prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
-  return prefix;
-}
-
-absl::Status Parse(rocksdb::Slice bytes, google::protobuf::MessageLite& message,
-                   absl::string_view what) {
-  if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
   std::error_code error;
@@ -73,16 +38,16 @@ absl::Status RocksDbJournal::CheckFormat() {
   if (!found.ok()) return found.status();
   if (!*found) {
     rocksdb::WriteBatch batch;
-    batch.Put(ToSlice(keys::kFormat), NumberValue(kFirstFormat));
+    batch.Put(std::string(keys::kFormat), keys::Number(keys::kFirstFormat));
     // Synced with the first commit, which comes behind it in the log: without that the journal is
     // empty, and the next to open it writes it anew.
     return Write(batch, Through::kLog);
   }
   const uint64_t version = keys::ReadNumber(value);
-  if (version <= kFormatVersion) return absl::OkStatus();
+  if (version <= keys::kFormatVersion) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the journal has format ", version,
-                                                    "; this server reads up to ", kFormatVersion,
-                                                    ": use a newer one"));
+                                                    "; this server reads up to ",
+                                                    keys::kFormatVersion, ": use a newer one"));
 }
 
 absl::Status RocksDbJournal::CheckSpace() const {
@@ -118,21 +83,6 @@ absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, Through through) 
   return Written(db_->Write(options, &batch));
 }
 
-absl::Status RocksDbJournal::FlushTables() {
-  if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
-  // The log that ends here first: what comes in the next must not outlive its end.
-  if (!options_.never_sync) {
-    if (absl::Status status = Written(db_->FlushWAL(/*sync=*/true)); !status.ok()) return status;
-  }
-  return Written(db_->Flush(rocksdb::FlushOptions()));
-}
-
-bool RocksDbJournal::FillsTable(size_t bytes) const {
-  uint64_t waiting = 0;
-  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &waiting);
-  return bytes > kChunkBytes && waiting + bytes > options_.write_buffer_bytes / 2;
-}
-
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
   const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
   if (status.IsNotFound()) return false;
@@ -148,6 +98,12 @@ absl::StatusOr<bool> RocksDbJournal::GetMessage(const std::string& key,
   if (absl::Status status = Parse(value, message, message.GetTypeName()); !status.ok())
     return status;
   return true;
+}
+
+absl::Status RocksDbJournal::Parse(std::string_view bytes, google::protobuf::MessageLite& message,
+                                   absl::string_view what) {
+  if (message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("journal: ", what, " does not parse"));
 }
 
 absl::Status RocksDbJournal::Serialize(const google::protobuf::MessageLite& message,
@@ -172,7 +128,7 @@ absl::Status RocksDbJournal::Create(storage::ModelHeader& header) {
   if (!found.ok()) return found.status();
   header.set_id(*found ? keys::ReadNumber(last_id) + 1 : 1);
   rocksdb::WriteBatch batch;
-  batch.Put(ToSlice(keys::kLastId), NumberValue(header.id()));
+  batch.Put(std::string(keys::kLastId), keys::Number(header.id()));
   if (absl::Status status = Serialize(header, value); !status.ok()) return status;
   batch.Put(key, value);
   batch.Put(keys::Alive(header.id()), "");
@@ -209,7 +165,7 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
   batch.Delete(keys::Alive(header->id()));
   for (const char kind : {'n', 'p', 'r', 's', 'c'}) {
     const std::string prefix = keys::OfModel(kind, header->id());
-    batch.DeleteRange(prefix, PrefixEnd(prefix));
+    batch.DeleteRange(prefix, keys::EndOf(prefix));
   }
   return Write(batch, Through::kSyncedLog);
 }
@@ -217,7 +173,7 @@ absl::Status RocksDbJournal::Delete(absl::string_view name) {
 absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::string_view after,
                                                                        size_t limit) {
   std::vector<storage::ModelHeader> page;
-  const std::string end = PrefixEnd("h");
+  const std::string end = keys::EndOf("h");
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
@@ -225,7 +181,8 @@ absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::str
   const std::string start = keys::Header(after);
   for (it->Seek(start); it->Valid() && page.size() < limit; it->Next()) {
     if (it->key() == rocksdb::Slice(start)) continue;
-    if (absl::Status status = Parse(it->value(), page.emplace_back(), "a model's header");
+    if (absl::Status status =
+            Parse(it->value().ToStringView(), page.emplace_back(), "a model's header");
         !status.ok())
       return status;
   }
@@ -234,7 +191,7 @@ absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::str
 }
 
 absl::StatusOr<uint64_t> RocksDbJournal::Count() {
-  const std::string end = PrefixEnd("h");
+  const std::string end = keys::EndOf("h");
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
@@ -280,14 +237,14 @@ absl::StatusOr<JournalStanding> RocksDbJournal::LoadStanding(uint64_t model_id) 
   if (!counters.ok()) return counters.status();
   JournalStanding standing{*std::move(counters), {}};
   const std::string prefix = keys::OfModel('p', model_id);
-  const std::string end = PrefixEnd(prefix);
+  const std::string end = keys::EndOf(prefix);
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
   for (it->Seek(prefix); it->Valid(); it->Next()) {
-    absl::Status status =
-        Parse(it->value(), standing.positions.emplace_back(), "a producer's position");
+    absl::Status status = Parse(it->value().ToStringView(), standing.positions.emplace_back(),
+                                "a producer's position");
     if (!status.ok()) return status;
   }
   if (!it->status().ok()) return ToAbsl(it->status());
@@ -297,7 +254,7 @@ absl::StatusOr<JournalStanding> RocksDbJournal::LoadStanding(uint64_t model_id) 
 absl::Status RocksDbJournal::Replay(
     uint64_t model_id, uint64_t after_revision,
     const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>& replay) {
-  const std::string end = PrefixEnd(keys::OfModel('r', model_id));
+  const std::string end = keys::EndOf(keys::OfModel('r', model_id));
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
@@ -305,119 +262,12 @@ absl::Status RocksDbJournal::Replay(
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
   storage::UpdateRecord record;
   for (it->Seek(keys::Record(model_id, after_revision + 1)); it->Valid(); it->Next()) {
-    if (absl::Status status = Parse(it->value(), record, "an update record"); !status.ok())
+    if (absl::Status status = Parse(it->value().ToStringView(), record, "an update record");
+        !status.ok())
       return status;
     if (absl::Status status = replay(record, it->value().size()); !status.ok()) return status;
   }
   return ToAbsl(it->status());
-}
-
-absl::StatusOr<std::optional<storage::Snapshot>> RocksDbJournal::LoadSnapshot(uint64_t model_id) {
-  std::string head;
-  absl::StatusOr<bool> found = Get(keys::SnapshotHead(model_id), head);
-  if (!found.ok()) return found.status();
-  if (!*found) return std::nullopt;
-  // The head is the snapshot's revision and the size of each of its parts.
-  if (head.size() < 16 || head.size() % 8 != 0)
-    return absl::DataLossError("journal: a snapshot's head is no list of sizes");
-  const uint64_t place = keys::ReadNumber(head);
-  std::optional<storage::Snapshot> snapshot(std::in_place);
-  uint64_t chunk = 0;
-  for (size_t at = 8; at < head.size(); at += 8) {
-    const uint64_t size = keys::ReadNumber(absl::string_view(head).substr(at));
-    absl::StatusOr<std::string> bytes = ReadChunks(model_id, place, size, chunk);
-    if (!bytes.ok()) return bytes.status();
-    storage::Snapshot part;
-    if (absl::Status status = Parse(*bytes, part, "a snapshot"); !status.ok()) return status;
-    bytes->clear();
-    if (absl::Status status = AppendPart(std::move(part), *snapshot); !status.ok()) return status;
-  }
-  if (snapshot->revision() != (place & ~kOtherPlace))
-    return absl::DataLossError("journal: a snapshot is of another revision than its head says");
-  return snapshot;
-}
-
-absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t place,
-                                                       uint64_t size, uint64_t& next_chunk) {
-  std::string bytes;
-  std::string chunk;
-  while (bytes.size() < size) {
-    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, place, next_chunk), chunk);
-    if (!found.ok()) return found.status();
-    if (!*found || chunk.empty() || chunk.size() > size - bytes.size()) {
-      return absl::DataLossError(
-          absl::StrCat("journal: piece ", next_chunk, " of a snapshot is missing or not whole"));
-    }
-    bytes += chunk;
-    ++next_chunk;
-  }
-  return bytes;
-}
-
-absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t place,
-                                         const std::string& bytes, Through through,
-                                         uint64_t& next_chunk) {
-  for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
-    rocksdb::WriteBatch batch;
-    batch.Put(keys::SnapshotChunk(model_id, place, next_chunk++),
-              ToSlice(absl::string_view(bytes).substr(at, kChunkBytes)));
-    if (absl::Status status = Write(batch, through); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) {
-  const uint64_t revision = snapshot.revision();
-  std::string kept;
-  absl::StatusOr<bool> found_kept = Get(keys::SnapshotHead(model_id), kept);
-  if (!found_kept.ok()) return found_kept.status();
-  // Written over the pieces that the head speaks of, a crash between the two would leave neither
-  // snapshot.
-  const bool taken = *found_kept && kept.size() >= 16 && keys::ReadNumber(kept) == revision;
-  const uint64_t place = taken ? revision | kOtherPlace : revision;
-  // Then it goes past the log, which would only carry it to the table that it gets anyway.
-  const bool to_table = FillsTable(snapshot.ByteSizeLong());
-  std::string head = NumberValue(place);
-  std::string bytes;
-  uint64_t chunk = 0;
-  const auto write = [&](const storage::Snapshot& part) {
-    absl::Status status = Serialize(part, bytes);
-    keys::AppendNumber(head, bytes.size());
-    if (!status.ok()) return status;
-    return WriteChunks(model_id, place, bytes, to_table ? Through::kTable : Through::kLog, chunk);
-  };
-  if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
-      !status.ok())
-    return status;
-  absl::Status status =
-      TurnTo(model_id, place, head, to_table ? Through::kTable : Through::kSyncedLog);
-  return status.ok() && to_table ? FlushTables() : status;
-}
-
-absl::Status RocksDbJournal::TurnTo(uint64_t model_id, uint64_t place, const std::string& head,
-                                    Through through) {
-  MutexLock lock(&headers_mutex_);
-  std::string alive;
-  absl::StatusOr<bool> found = Get(keys::Alive(model_id), alive);
-  if (!found.ok()) return found.status();
-  if (!*found) {
-    const std::string chunks = keys::OfModel('c', model_id);
-    rocksdb::WriteBatch leftovers;
-    leftovers.DeleteRange(chunks, PrefixEnd(chunks));
-    return Write(leftovers, Through::kLog);
-  }
-  const uint64_t revision = place & ~kOtherPlace;
-  rocksdb::WriteBatch batch;
-  batch.Put(keys::SnapshotHead(model_id), head);
-  // Servers that know of one part, or of one place, only must not open it.
-  if (head.size() > 16 || place != revision)
-    batch.Put(ToSlice(keys::kFormat), NumberValue(kFormatVersion));
-  batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
-  batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, place, 0));
-  // Those of unfinished snapshots too.
-  batch.DeleteRange(keys::SnapshotChunk(model_id, place + 1, 0),
-                    PrefixEnd(keys::OfModel('c', model_id)));
-  return Write(batch, through);
 }
 
 absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
@@ -430,7 +280,8 @@ absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
   const absl::Status looked = Replay(model_id, revision, found);
   if (!leftovers) return looked;
   rocksdb::WriteBatch batch;
-  batch.DeleteRange(keys::Record(model_id, revision + 1), PrefixEnd(keys::OfModel('r', model_id)));
+  batch.DeleteRange(keys::Record(model_id, revision + 1),
+                    keys::EndOf(keys::OfModel('r', model_id)));
   return Write(batch, Through::kSyncedLog);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "core/journal/journal.h"
@@ -70,12 +71,15 @@ class RocksDbJournal final : public Journal {
 
  private:
   // What a write goes through. kTable: past the log, and durable, with all that was written before,
-  // once FlushTables returns.
+  // once WriteTable returns.
   enum class Through { kSyncedLog, kLog, kTable };
 
   RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options);
 
   absl::Status CheckFormat();
+  // DATA_LOSS if the bytes are no message; `what` it was to be.
+  static absl::Status Parse(std::string_view bytes, google::protobuf::MessageLite& message,
+                            absl::string_view what);
   // A message's bytes; RESOURCE_EXHAUSTED if they are more than Protobuf can write.
   static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
   // Writes a part's bytes as pieces, from number `next_chunk` on, and moves it.
@@ -86,7 +90,7 @@ class RocksDbJournal final : public Journal {
   // UNAVAILABLE for want of space, or for good once a write has failed: RocksDB's log must not be
   // written behind a write whose end is not known.
   absl::Status Write(rocksdb::WriteBatch& batch, Through through);
-  absl::Status FlushTables();
+  absl::Status WriteTable();
   // Whether so many bytes, with what waits for a table already, are worth one. Smaller tables would
   // be merged more often.
   bool FillsTable(size_t bytes) const;

@@ -22,7 +22,6 @@ namespace perceptrond::testing {
 namespace {
 
 constexpr int kProducers = 4;
-constexpr int kKills = 40;
 constexpr uint32_t kShared = 60;
 constexpr uint32_t kDimension = kShared + kProducers;
 // An example's number stands in a value of its own, too small to matter to a score and exact in
@@ -181,15 +180,24 @@ class ChangingConfig {
   TempDir config_dir_;
 };
 
-// With so many examples kept in a sample, which stand in the snapshots: 100,000 take some 8 MB.
+struct Case {
+  const char* name;
+  // Of examples, which stand in the snapshots: 100,000 take some 8 MB.
+  uint32_t sample;
+  size_t largest_snapshot_at_least;
+  int kills;
+  // Acknowledged examples before a kill while snapshots are taken: some are to be finished.
+  unsigned most_examples;
+};
+
 class CrashTest : private ChangingConfig,
                   public ServerTest,
-                  public ::testing::WithParamInterface<uint32_t> {
+                  public ::testing::WithParamInterface<Case> {
  protected:
   CrashTest() : ServerTest({"--config", path()}) {
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
-    settings.mutable_retention()->set_sample(GetParam());
+    settings.mutable_retention()->set_sample(GetParam().sample);
     Create("m", settings);
   }
 
@@ -316,13 +324,10 @@ TEST_P(CrashTest, EverythingAcknowledgedIsInOnceAfterEachKill) {
     });
   }
   std::mt19937 random(1);
-  // Large snapshots take long to write and to load.
-  const int kills = GetParam() > 0 ? kKills / 2 : kKills;
-  for (int kill = 0; kill < kills && !HasFailure(); ++kill) {
+  for (int kill = 0; kill < GetParam().kills && !HasFailure(); ++kill) {
     // Long enough for some snapshots to be over, and for others to be under way.
     const bool snapshots = kill % 2 == 1;
-    const unsigned most = GetParam() > 0 ? 30'000 : 6000;
-    acknowledged.Await(1 + random() % (snapshots ? most : 3000));
+    acknowledged.Await(1 + random() % (snapshots ? GetParam().most_examples : 3000));
     server_.Kill();
     CheckJournal(acknowledged, /*finished=*/false);
     StartWithSnapshots(/*often=*/!snapshots);
@@ -335,18 +340,18 @@ TEST_P(CrashTest, EverythingAcknowledgedIsInOnceAfterEachKill) {
   CheckJournal(acknowledged, /*finished=*/true);
   EXPECT_GT(model.revision(), 0);
   EXPECT_GT(snapshots_compared_, 0);
-  if (GetParam() > 0) {
-    EXPECT_GT(largest_snapshot_, size_t{2} << 20);
-  }
+  EXPECT_GT(largest_snapshot_, GetParam().largest_snapshot_at_least);
   std::printf(
       "%d kills, %d snapshots compared and %d taken over, of up to %zu bytes, %lld examples, %lld "
       "updates\n",
-      kills, snapshots_compared_, snapshots_taken_over_, largest_snapshot_,
+      GetParam().kills, snapshots_compared_, snapshots_taken_over_, largest_snapshot_,
       static_cast<long long>(model.report().examples()), static_cast<long long>(model.revision()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Snapshots, CrashTest, ::testing::Values(0U, 100'000U),
-                         [](const auto& run) { return run.param == 0 ? "Small" : "Large"; });
+INSTANTIATE_TEST_SUITE_P(Snapshots, CrashTest,
+                         ::testing::Values(Case{"Small", 0, 0, 40, 6000},
+                                           Case{"Large", 100'000, size_t{2} << 20, 20, 30'000}),
+                         [](const auto& run) { return run.param.name; });
 
 }  // namespace
 }  // namespace perceptrond::testing
