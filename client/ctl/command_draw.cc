@@ -77,7 +77,7 @@ void AddDraw(CLI::App* app, const Globals* globals, Action* action) {
   command->add_option("--title", options->title, "The picture's title")->check(Utf8());
   AddInputOptions(command, &options->input);
   command->footer(
-      "Pictures follow the reader's light or dark scheme. docs/pictures.md shows one of each.\n"
+      "Pictures follow the reader's light or dark scheme. docs/cli.md shows some.\n"
       "Wrong examples are ringed. The margin lines go through the closest example that is right; "
       "they\n"
       "are drawn where all examples lie in the plane. What is not known is a gap in a curve. Of a "

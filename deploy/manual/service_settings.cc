@@ -21,7 +21,7 @@ std::string ServiceSettings() {
       "# Settings of the service perceptrond: variables, each standing for a flag; perceptrond(1) "
       "has them too.\n"
       "# Behind a change: systemctl restart perceptrond\n"
-      "# The models are in /var/lib/perceptrond. TLS files: see docs/install.md.\n";
+      "# The models are in /var/lib/perceptrond. TLS files: see docs/secure.md.\n";
   Options options;
   for (const Flag& flag : MakeFlags(&options)) {
     if (flag.name == "data-dir") continue;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the pictures of docs/pictures.md, with the build in build/ and the data in deploy/data.
+# Makes the pictures of the documents, with the build in build/ and the data in deploy/data.
 #   sh docs/pictures/make.sh [DIRECTORY]     (default: docs/pictures)
 set -eu
 
@@ -35,7 +35,6 @@ ctl draw xor "$work/xor.svm" --index-base 1 --title 'XOR, with the product of it
 printf '%s\n' '-1 1:0 2:0' '-1 2:1' '-1 1:1' '1 1:1 2:1' > "$work/and.svm"
 ctl create and --dimension 2 --labels off,on > /dev/null
 ctl learn and "$work/and.svm" --index-base 1 --until-converged > /dev/null
-ctl draw and "$work/and.svm" --index-base 1 --title 'AND: the inputs' -o "$out/and.svg"
 ctl draw and "$work/and.svm" --index-base 1 --what weights --title 'AND: the weights' -o "$out/weights.svg"
 
 tail -n +2 "$root/deploy/data/sms_spam.tsv" > "$work/all.tsv"

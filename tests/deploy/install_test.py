@@ -200,8 +200,8 @@ def build_a_client(machine):
 
 
 def serve_with_tls(machine):
-    """As docs/install.md says, with a key that only root can read."""
-    said = (ROOT / "docs/install.md").read_text().split("`systemctl edit perceptrond`, and\n\n")[1].split("\n\n")[0]
+    """As docs/secure.md says, with a key that only root can read."""
+    said = (ROOT / "docs/secure.md").read_text().split("`systemctl edit perceptrond`, and\n\n")[1].split("\n\n")[0]
     settings = "".join(line.strip() + "\n" for line in said.splitlines())
     certificate, key = (pathlib.Path(machine.root) / path[1:] for path in re.findall(r"LoadCredential=\S+:(\S+)", settings))
     for path in (certificate, key):

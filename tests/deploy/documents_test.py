@@ -1,0 +1,90 @@
+"""The commands in the documents work as pasted, and print what the documents show.
+
+    python3 documents_test.py PERCEPTROND PERCEPTRONCTL
+
+A block marked ```sh is run; a block marked ```text right after it is its output, where "..." stands for any text and a
+line "..." for any lines. Each page is one session of bash, in a directory that looks like the repository's root.
+Indented blocks are for the reader alone.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BLOCKS = re.compile(r"^```sh\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+START = "perceptrond --data-dir ./store 2> perceptrond.log &\n"
+END = "---- end of a block ----"
+
+
+def pages():
+    return sorted(page for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if BLOCKS.search(page.read_text()))
+
+
+def pattern(shown):
+    """What matches an output that a document shows."""
+    lines = (r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n" for line in shown.splitlines())
+    return re.compile("".join(lines))
+
+
+class Session:
+    """A shell of a reader's, and the server that was started in it, which is reached over a socket in its directory."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        (self.directory / "deploy").symlink_to(ROOT / "deploy")
+        (self.directory / "build").mkdir()
+        (self.directory / "build/bin").symlink_to(pathlib.Path(sys.argv[1]).resolve().parent)
+        address = f"unix:{directory}/socket"
+        places = {"PERCEPTROND_ADDRESS": address, "PERCEPTROND_SERVER": address, "PERCEPTROND_METRICS_ADDRESS": "off",
+                  "XDG_STATE_HOME": directory, "PATH": f"{self.directory}/build/bin:{os.environ['PATH']}"}
+        self.bash = subprocess.Popen(["bash"], cwd=directory, env={**os.environ, **places}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True)
+
+    def run(self, commands):
+        """Exit code of the last command and what all of them printed."""
+        self.bash.stdin.write(f"{commands}printf '\\n%s %s\\n' '{END}' $?\n")
+        self.bash.stdin.flush()
+        printed = ""
+        for line in self.bash.stdout:
+            if line.startswith(END):
+                return int(line.split()[-1]), printed.removesuffix("\n")
+            printed += line
+        raise AssertionError(f"the shell ended:\n{printed}")
+
+    def close(self):
+        self.run("kill $(jobs -p); wait\n")
+        self.bash.stdin.close()
+        self.bash.wait()
+        self.bash.stdout.close()
+
+
+class DocumentsTest(unittest.TestCase):
+    def test_pages_with_commands_are_found(self):
+        self.assertLessEqual({"README.md", "tutorial.md"}, {page.name for page in pages()})
+
+    def test_each_page_s_commands_print_what_it_shows(self):
+        for page in pages():
+            with self.subTest(page.name), tempfile.TemporaryDirectory() as directory:
+                session = Session(directory)
+                try:
+                    self.follow(session, page.read_text())
+                finally:
+                    session.close()
+
+    def follow(self, session, text):
+        if not re.search(r"^perceptrond --data-dir", text, re.MULTILINE):
+            session.run(START)
+        for commands, shown in BLOCKS.findall(text):
+            code, printed = session.run(commands)
+            self.assertEqual(code, 0, f"{commands}\n{printed}")
+            if shown:
+                self.assertRegex(printed, re.compile(r"\A" + pattern(shown).pattern + r"\Z"), commands)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
