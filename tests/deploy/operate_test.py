@@ -177,7 +177,7 @@ class OperateTest(unittest.TestCase):
 
     def test_series_are_as_many_as_is_said(self):
         """Of a server that was asked nothing, and of a model more."""
-        server, fewest, most = map(int, re.search(r"about (\d+) series.*?each model that learns (\d+) to (\d+)", OPERATE, re.DOTALL).groups())
+        server, fewest, most = map(int, re.search(r"about (\d+)\s+series.*?each\s+model\s+that\s+learns\s+(\d+)\s+to\s+(\d+)", OPERATE, re.DOTALL).groups())
 
         def series():
             get(f"http://{self.server.metrics}/metrics")

@@ -75,6 +75,22 @@ plant deploy/b.sh '#!/bin/sh\nrm $1\n'
 printf '#!/bin/sh\ntrue\n' >"$tree/deploy/a.sh"
 finds "a script that shellcheck warns of" sh "$here/shell_test.sh" "$tree"
 
+documents() {
+  plant "$2" "$3"
+  finds "$1" python3 "$here/documents_test.py" "$tree"
+}
+mkdir -p "$tree/docs"
+printf '# A page\n\n## Its part\n' >"$tree/docs/page.md"
+documents "a link to no file" docs/b.md '[text](other.md)\n'
+documents "a link to no heading" docs/b.md '[text](page.md#its-end)\n'
+# shellcheck disable=SC2016  # a document's own marks
+documents "a path to no file" docs/b.md 'See `core/vector/other.h`.\n'
+documents "a source that names no document" core/vector/b.h '// See docs/other.md.\n'
+documents "a source that names no heading" core/vector/b.h '// See docs/page.md#its-end.\n'
+documents "a long line of prose" docs/b.md "$(printf 'word %.0s' $(seq 30))\n"
+documents "a long README.md" README.md "$(printf 'line\\n%.0s' $(seq 200))"
+documents "too many words" docs/b.md "$(printf 'word\\n%.0s' $(seq 20001))"
+
 locks() {
   printf '#include "core/sync/mutex.h"\nstruct A {\n  perceptrond::Mutex mutex_;\n  int a_ ABSL_GUARDED_BY(mutex_) = 0;\n  void F() { %s }\n};\n' "$1" >"$tree/core/model/c.cc"
   printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"},
