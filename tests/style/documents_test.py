@@ -1,5 +1,5 @@
 """The documents stay short and whole: every relative link, anchor and path in them leads somewhere, as does every path to a
-document in the sources; no line of prose is longer than 120 columns; README.md has fewer than 200 lines; all Markdown
+document in the sources; tables are whole; no line of prose is longer than 120 columns; README.md has fewer than 200 lines; all Markdown
 together has at most 20,000 words.
 
     python3 documents_test.py ROOT
@@ -74,14 +74,33 @@ def broken_paths(root, line):
             yield f"`{path}`: there is no such file"
 
 
+def cells(line):
+    return len(re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|")))
+
+
+def broken_tables(lines):
+    """The numbers of lines that a table's rule or rows would need otherwise: a renderer drops or joins their cells."""
+    for number, line in enumerate(lines):
+        if "---|" not in line and "|---" not in line:
+            continue
+        if not re.fullmatch(r"\|?(-+\|)+(-+\|?)?", line):
+            yield number
+            continue
+        end = next((after for after in range(number, len(lines)) if not lines[after].strip()), len(lines))
+        yield from (row for row in range(number - 1, end) if cells(lines[row]) != cells(line))
+
+
 def is_prose(line):
     return not ("|" in line or line.startswith("![") or re.search(r"\]\(\S+\)\S*$", line))
 
 
 def faults_of_page(root, page):
     text = page.read_text()
-    for number, line in enumerate(without_code(text), start=1):
-        problems = [*broken_links(page, line), *broken_paths(root, line)]
+    lines = without_code(text)
+    torn = set(broken_tables(lines))
+    for number, line in enumerate(lines, start=1):
+        problems = ["no whole row of its table"] if number - 1 in torn else []
+        problems += [*broken_links(page, line), *broken_paths(root, line)]
         if len(line) > MOST_COLUMNS and is_prose(line):
             problems.append(f"{len(line)} columns of prose; at most {MOST_COLUMNS}")
         yield from (f"{page.relative_to(root)}:{number}: {problem}" for problem in problems)
@@ -107,7 +126,7 @@ def main():
         if path.suffix == ".md":
             faults += faults_of_page(root, path)
             words += len(path.read_text().split())
-        elif path.suffix in TEXTS and path != pathlib.Path(__file__).resolve():
+        elif path.suffix in TEXTS and path.parent != root / "tests/style":
             faults += faults_of_source(root, path)
     if words > MOST_WORDS:
         faults.append(f"all documents together have {words} words; at most {MOST_WORDS}")
