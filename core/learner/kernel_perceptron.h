@@ -36,9 +36,9 @@ class KernelPerceptron final : public Learner {
 
   double Score(const Row& row) const override;
   int32_t Predict(double score) const override;
-  Judgement Judge(const Row& row, int32_t label) const override;
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  Evaluation Evaluate(const Row& row, int32_t label) const override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const override;
   std::vector<AnswerTerm> AnswerTerms(const Row& row) const override;
   double answer_squared_norm(uint64_t age) const override;

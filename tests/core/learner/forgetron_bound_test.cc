@@ -109,9 +109,9 @@ class Watched {
   int32_t Predict(const Point& x) const { return learner_.Predict(learner_.Score(RowOf(x))); }
 
   void Learn(const Point& x, int32_t y) {
-    const Judgement judgement = learner_.Judge(RowOf(x), y);
-    if (!judgement.mistake) return;
-    learner_.Update(RowOf(x), {y, 1, 0}, judgement);
+    const Evaluation evaluation = learner_.Evaluate(RowOf(x), y);
+    if (!evaluation.mistake) return;
+    learner_.Update(RowOf(x), {y, 1, 0}, evaluation);
     ++mistakes;
     // But for the rounding of the points' norms it is space_.squared_radius from the first on.
     squared_radius_ = std::max(squared_radius_, space_.K(x, x));
