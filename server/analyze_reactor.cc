@@ -106,19 +106,20 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   absl::Status adopted;
   // Whoever has cancelled by now does not want it any more; what was proven stays.
   if (request_.adopt() && !cancelled_) {
-    adopted = analysis->separator.has_value() ? Adopt(**model, *analysis->separator, result)
-                                              : NoSeparator(*analysis);
+    adopted = analysis->separator.has_value()
+                  ? ReplaceWeights(**model, *analysis->separator, result)
+                  : NoSeparator(*analysis);
   }
   const absl::Status durable = backend_.store.committer().Commit(*model);
   result.set_seconds(absl::ToDoubleSeconds(absl::Now() - started));
   return adopted.ok() ? durable : adopted;
 }
 
-absl::Status AnalyzeReactor::Adopt(Model& model, const NewWeights& separator,
-                                   v1::AnalysisResult& result) {
+absl::Status AnalyzeReactor::ReplaceWeights(Model& model, const NewWeights& separator,
+                                            v1::AnalysisResult& result) {
   std::optional<uint64_t> if_revision;
   if (request_.has_if_revision()) if_revision = static_cast<uint64_t>(request_.if_revision());
-  const absl::StatusOr<uint64_t> revision = model.Adopt(separator, if_revision);
+  const absl::StatusOr<uint64_t> revision = model.ReplaceWeights(separator, if_revision);
   if (revision.ok()) result.set_adopted_revision(static_cast<int64_t>(*revision));
   return revision.status();
 }

@@ -43,8 +43,8 @@ class AnalyzeReactor final : public Reactor,
   absl::Status ReadRequest();
   // Analyzes, adopts if asked to, and makes both durable.
   absl::Status Analyze(::perceptron::v1::AnalysisResult& result);
-  absl::Status Adopt(Model& model, const NewWeights& separator,
-                     ::perceptron::v1::AnalysisResult& result);
+  absl::Status ReplaceWeights(Model& model, const NewWeights& separator,
+                              ::perceptron::v1::AnalysisResult& result);
   void TellProgress(const ::perceptron::v1::AnalysisProgress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends what waits, or ends, unless a write is under way.
   void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

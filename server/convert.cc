@@ -22,10 +22,12 @@ void Append(const std::vector<From>& from, google::protobuf::RepeatedField<To>& 
 constexpr size_t kDetailedErrors = 1000;
 
 // What a model has no room for, and never will.
-bool IsCap(Fault fault) { return fault == Fault::kFeatureCap || fault == Fault::kClassCap; }
+bool IsCap(ValidationCode code) {
+  return code == ValidationCode::kFeatureCap || code == ValidationCode::kClassCap;
+}
 
-absl::StatusCode CodeOf(Fault fault) {
-  return IsCap(fault) ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument;
+absl::StatusCode CodeOf(ValidationCode code) {
+  return IsCap(code) ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument;
 }
 
 absl::Status CheckEnum(bool known, int value, absl::string_view field) {
@@ -34,16 +36,16 @@ absl::Status CheckEnum(bool known, int value, absl::string_view field) {
                       absl::StrCat("this server knows no value numbered ", value));
 }
 
-void AddErrors(const std::vector<RefusedRow>& refused, const ExampleBatch& batch,
+void AddErrors(const std::vector<RowError>& row_errors, const ExampleBatch& batch,
                google::protobuf::RepeatedPtrField<v1::RowError>& errors) {
-  for (const RefusedRow& row : refused) {
+  for (const RowError& row : row_errors) {
     v1::RowError& error = *errors.Add();
     error.set_row(row.row);
     if (static_cast<size_t>(errors.size()) <= kDetailedErrors) {
       ToProto(ToStatus(row, batch), *error.mutable_status());
     } else {
-      error.mutable_status()->set_code(static_cast<int>(CodeOf(row.finding.fault)));
-      error.mutable_status()->set_message(FaultReason(row.finding.fault));
+      error.mutable_status()->set_code(static_cast<int>(CodeOf(row.error.code)));
+      error.mutable_status()->set_message(ReasonName(row.error.code));
     }
   }
 }
@@ -65,9 +67,10 @@ void ToProto(const Report& report, v1::ConvergenceReport& proto) {
   proto.set_updates(counters.updates);
   proto.set_duplicates(counters.duplicates);
   proto.set_streak(counters.streak);
-  for (size_t i = 0; i < kFaults; ++i) {
+  for (size_t i = 0; i < kValidationCodes; ++i) {
     if (counters.rejected[i] > 0)
-      (*proto.mutable_rejected())[FaultReason(static_cast<Fault>(i))] = counters.rejected[i];
+      (*proto.mutable_rejected())[ReasonName(static_cast<ValidationCode>(i))] =
+          counters.rejected[i];
   }
   if (report.progressive_error.has_value()) proto.set_progressive_error(*report.progressive_error);
   if (report.mean_loss.has_value()) proto.set_mean_loss(*report.mean_loss);
@@ -120,7 +123,7 @@ void ToProto(const WeightList& weights, v1::Weights& proto) {
   proto.set_offset(weights.offset);
 }
 
-void ToProto(const Curves& curves, v1::Model& proto) {
+void ToProto(const LearningCurve& curves, v1::Model& proto) {
   ToProto(curves.report, *proto.mutable_report());
   proto.set_revision(static_cast<int64_t>(curves.report.counters.updates));
   for (const HistoryPoint& point : curves.points) *proto.add_history() = ToProto(point);
@@ -161,15 +164,15 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
-absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch) {
-  const Finding& finding = refused.finding;
-  const std::string field = batch.PathTo(refused);
-  if (IsCap(finding.fault)) {
-    return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, FaultReason(finding.fault),
-                               absl::StrCat(field, ": ", finding.description)),
+absl::Status ToStatus(const RowError& row_errors, const ExampleBatch& batch) {
+  const ValidationError& error = row_errors.error;
+  const std::string field = batch.PathTo(row_errors);
+  if (IsCap(error.code)) {
+    return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, ReasonName(error.code),
+                               absl::StrCat(field, ": ", error.description)),
                      absl::Hours(24));
   }
-  return InvalidField(FaultReason(finding.fault), field, finding.description);
+  return InvalidField(ReasonName(error.code), field, error.description);
 }
 
 void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
@@ -186,7 +189,7 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
   }
   Append(outcome.updated_rows, *proto.mutable_updated_rows());
   Append(outcome.update_revisions, *proto.mutable_update_revisions());
-  AddErrors(outcome.refused, batch, *proto.mutable_errors());
+  AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
   if (outcome.pass.has_value()) *proto.mutable_pass() = ToProto(*outcome.pass);
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
@@ -199,7 +202,7 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   Append(outcome.class_scores, *proto.mutable_class_scores());
   Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
-  AddErrors(outcome.refused, batch, *proto.mutable_errors());
+  AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 

@@ -23,11 +23,11 @@ void ToProto(const Report& report, ::perceptron::v1::ConvergenceReport& proto);
 ::perceptron::v1::Model ToProto(const ModelSummary& summary);
 void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);
 // Report, revision and history.
-void ToProto(const Curves& curves, ::perceptron::v1::Model& proto);
+void ToProto(const LearningCurve& curves, ::perceptron::v1::Model& proto);
 void ToProto(const ExplainOutcome& outcome, ::perceptron::v1::ExplainResponse& proto);
 
 // Why a row of the batch was refused, with the field's path from the request's root.
-absl::Status ToStatus(const RefusedRow& refused, const ExampleBatch& batch);
+absl::Status ToStatus(const RowError& row_errors, const ExampleBatch& batch);
 // `detail`: with scores and predicted labels. Leaves message_number to the caller.
 void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
              ::perceptron::v1::LearnResult& proto);

@@ -18,8 +18,8 @@ std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
-Finding LengthMismatch(absl::string_view what, int places, int values) {
-  return {Fault::kLengthMismatch, absl::StrCat(what, ".values"),
+ValidationError LengthMismatch(absl::string_view what, int places, int values) {
+  return {ValidationCode::kLengthMismatch, absl::StrCat(what, ".values"),
           absl::StrCat(values, " values for ", places, " features (or none, for all ones)")};
 }
 
@@ -57,46 +57,46 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
   return absl::OkStatus();
 }
 
-std::string ExampleBatch::PathTo(const RefusedRow& refused) const {
-  return examples_ == nullptr ? PathInColumns(refused) : PathInExample(refused);
+std::string ExampleBatch::PathTo(const RowError& row_errors) const {
+  return examples_ == nullptr ? PathInColumns(row_errors) : PathInExample(row_errors);
 }
 
-std::string ExampleBatch::PathInColumns(const RefusedRow& refused) const {
-  const Finding& finding = refused.finding;
-  if (finding.field == "labels" || finding.field == "weights")
-    return absl::StrCat("columns.", finding.field, "[", refused.row, "]");
+std::string ExampleBatch::PathInColumns(const RowError& row_errors) const {
+  const ValidationError& error = row_errors.error;
+  if (error.field == "labels" || error.field == "weights")
+    return absl::StrCat("columns.", error.field, "[", row_errors.row, "]");
   const bool dense = batch_.dense_width > 0;
   size_t begin = 0;
-  if (dense) begin = size_t{refused.row} * batch_.dense_width;
-  if (!dense && refused.row > 0) begin = batch_.row_ends[refused.row - 1];
-  if (finding.place.has_value())
-    return absl::StrCat("columns.", finding.field, "[", begin + *finding.place, "]");
+  if (dense) begin = size_t{row_errors.row} * batch_.dense_width;
+  if (!dense && row_errors.row > 0) begin = batch_.row_ends[row_errors.row - 1];
+  if (error.place.has_value())
+    return absl::StrCat("columns.", error.field, "[", begin + *error.place, "]");
   // The row as a whole.
   return dense ? absl::StrCat("columns.values[", begin, "]")
-               : absl::StrCat("columns.row_ends[", refused.row, "]");
+               : absl::StrCat("columns.row_ends[", row_errors.row, "]");
 }
 
-std::string ExampleBatch::PathInExample(const RefusedRow& refused) const {
-  const Finding& finding = refused.finding;
-  const std::string path = absl::StrCat("examples[", refused.row, "]");
-  if (finding.field == "weights") return absl::StrCat(path, ".weight");
-  if (finding.field == "labels")
+std::string ExampleBatch::PathInExample(const RowError& row_errors) const {
+  const ValidationError& error = row_errors.error;
+  const std::string path = absl::StrCat("examples[", row_errors.row, "]");
+  if (error.field == "weights") return absl::StrCat(path, ".weight");
+  if (error.field == "labels")
     return absl::StrCat(path, batch_.label_names.empty() ? ".label" : ".label_name");
   const bool in_batch =
-      finding.field == "indices" || finding.field == "values" || finding.field == "feature_names";
+      error.field == "indices" || error.field == "values" || error.field == "feature_names";
   // Found by ReadLabel or AppendRow, in the example's own terms.
-  if (!in_batch) return absl::StrCat(path, ".", finding.field);
-  const v1::Example& example = (*examples_)[static_cast<int>(refused.row)];
+  if (!in_batch) return absl::StrCat(path, ".", error.field);
+  const v1::Example& example = (*examples_)[static_cast<int>(row_errors.row)];
   if (example.has_named()) {
-    if (!finding.place.has_value()) return absl::StrCat(path, ".named");
-    const absl::string_view name = names_[batch_.row(refused.row).indices[*finding.place]];
+    if (!error.place.has_value()) return absl::StrCat(path, ".named");
+    const absl::string_view name = names_[batch_.row(row_errors.row).indices[*error.place]];
     const auto& names = example.named().names();
     const auto found = std::find(names.begin(), names.end(), name);
-    return absl::StrCat(path, ".named.", finding.field, "[", found - names.begin(), "]");
+    return absl::StrCat(path, ".named.", error.field, "[", found - names.begin(), "]");
   }
   const char* const form = example.has_dense() ? ".dense" : ".sparse";
-  if (!finding.place.has_value()) return absl::StrCat(path, form);
-  return absl::StrCat(path, form, ".", finding.field, "[", *finding.place, "]");
+  if (!error.place.has_value()) return absl::StrCat(path, form);
+  return absl::StrCat(path, form, ".", error.field, "[", *error.place, "]");
 }
 
 void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
@@ -129,17 +129,18 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   // A dense model takes no names: the examples that have some will be refused, the others go by
   // index.
   if (settings.example_space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
-  if (settings.several_classes() && use == Use::kLearn) GatherLabelNames(examples);
+  if (settings.is_multiclass() && use == Use::kLearn) GatherLabelNames(examples);
   for (int i = 0; i < examples.size(); ++i) {
     const v1::Example& example = examples[i];
     const size_t begin = indices_.size();
     int32_t label = 1;
-    Finding finding = use == Use::kLearn ? ReadLabel(example, settings, label) : Finding();
-    if (!finding) finding = AppendRow(example, settings);
-    if (finding) {
+    ValidationError error =
+        use == Use::kLearn ? ReadLabel(example, settings, label) : ValidationError();
+    if (!error) error = AppendRow(example, settings);
+    if (error) {
       indices_.resize(begin);
       values_.resize(begin);
-      refused_.push_back({static_cast<uint32_t>(i), std::move(finding)});
+      refused_.push_back({static_cast<uint32_t>(i), std::move(error)});
     }
     row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
     labels_.push_back(label);
@@ -180,13 +181,13 @@ void ExampleBatch::GatherLabelNames(
 }
 
 // Which classes there are is the model's to say, when the row's turn comes.
-Finding ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) const {
+ValidationError ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) const {
   if (example.has_label_name()) {
     label = label_places_.at(example.label_name());
     return {};
   }
   if (!label_names_.empty()) {
-    return {Fault::kWrongForm, "label",
+    return {ValidationCode::kWrongForm, "label",
             "other examples of this message have a label_name; send those that go by number in "
             "another message"};
   }
@@ -194,14 +195,14 @@ Finding ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) cons
   return {};
 }
 
-Finding ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings& settings,
-                                int32_t& label) const {
-  if (settings.several_classes() && example.target_case() != v1::Example::TARGET_NOT_SET)
+ValidationError ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings& settings,
+                                        int32_t& label) const {
+  if (settings.is_multiclass() && example.target_case() != v1::Example::TARGET_NOT_SET)
     return ReadClass(example, label);
   switch (example.target_case()) {
     case v1::Example::kLabel:
       if (example.label() != 1 && example.label() != -1) {
-        return {Fault::kUnknownLabel, "label",
+        return {ValidationCode::kUnknownLabel, "label",
                 absl::StrCat(example.label(), " is neither -1 nor +1")};
       }
       label = example.label();
@@ -210,7 +211,7 @@ Finding ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings&
       const auto& names = settings.label_names;
       const auto found = std::find(names.begin(), names.end(), example.label_name());
       if (found == names.end()) {
-        return {Fault::kUnknownLabel, "label_name",
+        return {ValidationCode::kUnknownLabel, "label_name",
                 names.empty() ? "the model's labels have no names; use label -1 or +1"
                               : absl::StrCat("the model's labels are \"", names[0], "\" and \"",
                                              names[1], "\"")};
@@ -221,27 +222,28 @@ Finding ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings&
     case v1::Example::TARGET_NOT_SET:
       break;
   }
-  return {Fault::kMissingLabel, "label", "an example to be learned needs a label"};
+  return {ValidationCode::kMissingLabel, "label", "an example to be learned needs a label"};
 }
 
-Finding ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
+ValidationError ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
   const bool by_index = example.has_dense() || example.has_sparse();
   if (settings.example_space.kind == FeatureSpace::Kind::kNamed && by_index) {
-    return {Fault::kWrongForm, example.has_dense() ? "dense" : "sparse",
+    return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
             "a model with named features takes names"};
   }
   if (settings.example_space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
-    return {Fault::kWrongForm, "named", "a dense model takes dense or sparse features, not names"};
+    return {ValidationCode::kWrongForm, "named",
+            "a dense model takes dense or sparse features, not names"};
   }
   if (!names_.empty() && by_index) {
-    return {Fault::kWrongForm, example.has_dense() ? "dense" : "sparse",
+    return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
             "other examples of this message go by name; send those that go by index in another "
             "message"};
   }
   if (example.has_dense()) {
     const auto& values = example.dense().values();
     if (static_cast<uint32_t>(values.size()) != settings.example_space.size) {
-      return {Fault::kWrongDimension, "dense.values",
+      return {ValidationCode::kWrongDimension, "dense.values",
               absl::StrCat(values.size(), " values for a model of dimension ",
                            settings.example_space.size)};
     }
@@ -262,7 +264,7 @@ Finding ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings&
   return AppendNamed(example.named());
 }
 
-Finding ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
+ValidationError ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
   if (named.values_size() != 0 && named.values_size() != named.names_size()) {
     return LengthMismatch("named", named.names_size(), named.values_size());
   }
@@ -271,7 +273,7 @@ Finding ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
   for (int i = 0; i < named.names_size(); ++i) {
     const auto place = places_.find(named.names(i));
     if (place == places_.end()) {
-      return {Fault::kBadName, absl::StrCat("named.names[", i, "]"),
+      return {ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
               absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
                            named.names(i).size())};
     }
@@ -281,7 +283,7 @@ Finding ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (size_t i = 0; i < features.size(); ++i) {
     if (i > 0 && features[i].first == features[i - 1].first) {
-      return {Fault::kRepeatedName, "named.names",
+      return {ValidationCode::kRepeatedName, "named.names",
               absl::StrCat("\"", names_[features[i].first], "\" stands twice")};
     }
     indices_.push_back(features[i].first);

@@ -32,32 +32,33 @@ class ExampleBatch {
 
   const Batch& batch() const { return batch_; }
   // Nested examples that are bad in themselves; they lie in the batch as empty rows.
-  std::span<const RefusedRow> refused() const { return refused_; }
+  std::span<const RowError> row_errors() const { return refused_; }
   // The path of a refused row's field from the request's root: "examples[3].sparse.indices[7]".
   // O(the row's features).
-  std::string PathTo(const RefusedRow& refused) const;
+  std::string PathTo(const RowError& row_errors) const;
 
  private:
-  std::string PathInColumns(const RefusedRow& refused) const;
-  std::string PathInExample(const RefusedRow& refused) const;
+  std::string PathInColumns(const RowError& row_errors) const;
+  std::string PathInExample(const RowError& row_errors) const;
   void ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
   void ReadExamples(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
                     const ModelSettings& settings, Use use);
   void GatherNames(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples);
   // Appends the example's features as a row; finds fault with it otherwise.
-  Finding AppendRow(const ::perceptron::v1::Example& example, const ModelSettings& settings);
-  Finding AppendNamed(const ::perceptron::v1::NamedFeatures& named);
+  ValidationError AppendRow(const ::perceptron::v1::Example& example,
+                            const ModelSettings& settings);
+  ValidationError AppendNamed(const ::perceptron::v1::NamedFeatures& named);
   // Of several classes: which names the labels have, if they go by name.
   void GatherLabelNames(
       const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples);
-  Finding ReadLabel(const ::perceptron::v1::Example& example, const ModelSettings& settings,
-                    int32_t& label) const;
-  Finding ReadClass(const ::perceptron::v1::Example& example, int32_t& label) const;
+  ValidationError ReadLabel(const ::perceptron::v1::Example& example, const ModelSettings& settings,
+                            int32_t& label) const;
+  ValidationError ReadClass(const ::perceptron::v1::Example& example, int32_t& label) const;
 
   Batch batch_;
   // Null: the rows came in columns.
   const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>* examples_ = nullptr;
-  std::vector<RefusedRow> refused_;
+  std::vector<RowError> refused_;
   std::vector<uint32_t> row_ends_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;

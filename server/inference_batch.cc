@@ -187,7 +187,7 @@ absl::Status InferenceBatch::InTensors(absl::string_view reason, absl::string_vi
   if (Has(Role::kNames) && place.has_value() && (field == "values" || field == "indices"))
     place = *place < places_.size() ? std::optional<size_t>(places_[*place]) : std::nullopt;
   // These are not about one element.
-  if (field == "feature_names" || reason == FaultReason(Fault::kWrongDimension))
+  if (field == "feature_names" || reason == ReasonName(ValidationCode::kWrongDimension))
     place = std::nullopt;
   return TensorOf(field).Invalid(reason, description, place);
 }

@@ -101,9 +101,9 @@ absl::Status InferenceBatch::CheckNameRows(const SentNames& sent) const {
   Batch batch;
   batch.row_ends = {sent.row_ends.data(), static_cast<size_t>(sent.row_ends.size())};
   batch.indices = sent.numbers;
-  const Finding finding = CheckColumns(batch);
-  return finding ? InTensors(FaultReason(finding.fault), finding.field, finding.description)
-                 : absl::OkStatus();
+  const ValidationError error = CheckColumns(batch);
+  return error ? InTensors(ReasonName(error.code), error.field, error.description)
+               : absl::OkStatus();
 }
 
 absl::Status InferenceBatch::AppendNameRow(const SentNames& sent, size_t begin, size_t end,

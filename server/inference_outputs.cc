@@ -72,7 +72,7 @@ std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
 }
 
 bool HasNames(const ModelSettings& settings) {
-  return settings.several_classes() ? settings.named_classes() : !settings.label_names.empty();
+  return settings.is_multiclass() ? settings.named_classes() : !settings.label_names.empty();
 }
 
 // How many classes there are for good; kAny: some may come up.
@@ -83,7 +83,7 @@ int64_t Classes(const ModelSettings& settings) {
 // The name of a label that was predicted; "" while there is no class.
 std::string LabelName(const ModelSettings& settings, const std::vector<std::string>& names,
                       int32_t label) {
-  const int32_t place = settings.several_classes() ? label : (label > 0 ? 1 : 0);
+  const int32_t place = settings.is_multiclass() ? label : (label > 0 ? 1 : 0);
   return place < 0 ? "" : names[static_cast<size_t>(place)];
 }
 
@@ -157,7 +157,7 @@ class Answer {
 
 std::vector<InferenceOutput> OutputsOf(const Model& model) {
   const ModelSettings& settings = model.settings();
-  const bool several = settings.several_classes();
+  const bool several = settings.is_multiclass();
   const bool probable = model.has_probabilities();
   const int64_t classes = Classes(settings);
   std::vector<InferenceOutput> outputs;
@@ -189,20 +189,20 @@ absl::StatusOr<std::vector<InferenceOutput>> ChooseOutputs(
   for (int i = 0; i < request.outputs_size(); ++i) {
     const std::string& name = request.outputs(i).name();
     const auto named = [&name](const InferenceOutput& output) { return output.name == name; };
-    const auto fault = [&](absl::string_view reason, absl::string_view what) {
+    const auto code = [&](absl::string_view reason, absl::string_view what) {
       return InvalidField(reason, absl::StrCat("outputs[", i, "]"),
                           absl::StrCat("tensor \"", absl::Utf8SafeCHexEscape(name), "\": ", what));
     };
     const auto known = std::find_if(all.begin(), all.end(), named);
     if (known == all.end()) {
-      return fault("UNKNOWN_TENSOR",
-                   absl::StrCat("is no output of this model; it has ",
-                                absl::StrJoin(all, ", ", [](auto* text, auto& one) {
-                                  AppendName(one, text);
-                                })));
+      return code("UNKNOWN_TENSOR",
+                  absl::StrCat("is no output of this model; it has ",
+                               absl::StrJoin(all, ", ", [](auto* text, auto& one) {
+                                 AppendName(one, text);
+                               })));
     }
     if (std::any_of(chosen.begin(), chosen.end(), named))
-      return fault("DUPLICATE_TENSOR", "is there twice");
+      return code("DUPLICATE_TENSOR", "is there twice");
     chosen.push_back(*known);
   }
   return chosen;

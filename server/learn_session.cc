@@ -76,15 +76,15 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
     answer.bytes += answer.report->ByteSizeLong();
   }
   ++messages_;
-  auto pace = Committer::Pace::kAtOnce;
+  auto flush_policy = Committer::FlushPolicy::kImmediate;
   {
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += answer.bytes;
     answers_.push_back(std::move(answer));
-    pace = Pace();
+    flush_policy = FlushPolicy();
   }
-  store_.committer().Submit(*std::move(model), shared_from_this(), pace);
+  store_.committer().Submit(*std::move(model), shared_from_this(), flush_policy);
   return absl::OkStatus();
 }
 
@@ -93,13 +93,13 @@ size_t LearnSession::UpdateShare(size_t bytes) const {
   return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
 }
 
-Committer::Pace LearnSession::Pace() const {
+Committer::FlushPolicy LearnSession::FlushPolicy() const {
   // Of a producer that waits for its answers fewer wait; one that sends as fast as it may should
   // not be stopped at its limit.
   constexpr size_t kLeastPipelined = 4;
   const bool roomy = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
-  return answers_.size() >= kLeastPipelined && roomy ? Committer::Pace::kSoon
-                                                     : Committer::Pace::kAtOnce;
+  return answers_.size() >= kLeastPipelined && roomy ? Committer::FlushPolicy::kDelayed
+                                                     : Committer::FlushPolicy::kImmediate;
 }
 
 absl::Status LearnSession::ReadTarget(const Request& request) {
@@ -152,7 +152,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
   if (request.producer().has_resume()) {
     model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
   }
-  const ProducerStanding standing = model.ledger().Standing(*producer_);
+  const ProducerPosition standing = model.ledger().Standing(*producer_);
   next_offset_ = standing.next_offset;
   v1::StreamOpened opened;
   opened.set_model_uid(model_uid_);
@@ -175,7 +175,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   if (status.ok()) {
     LearnCall call;
     call.batch = batch_.batch();
-    call.refused = batch_.refused();
+    call.row_errors = batch_.row_errors();
     call.producer = producer_.get();
     // Said outright: should the model have been taken back to an earlier state, this must be a gap
     // and not go on there.

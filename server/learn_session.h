@@ -73,7 +73,7 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // What the last message, of so many bytes, has left for the journal.
   size_t UpdateShare(size_t bytes) const;
   // How soon the last answer is needed.
-  Committer::Pace Pace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Committer::FlushPolicy FlushPolicy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Store& store_;
   const StreamLimits limits_;

@@ -49,7 +49,7 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   if (!status.ok()) return status;
   LearnCall call;
   call.batch = batch.batch();
-  call.refused = batch.refused();
+  call.row_errors = batch.row_errors();
   call.producer = producer.get();
   if (!request.producer_id().empty()) call.first_offset = request.first_offset();
   call.detail = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
@@ -57,8 +57,8 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   LearnOutcome outcome;
   MutexLock turn(&producer->turn);
   status = model->Learn(call, outcome);
-  if (absl::IsInvalidArgument(status) && !outcome.refused.empty())
-    return ToStatus(outcome.refused[0], batch);
+  if (absl::IsInvalidArgument(status) && !outcome.row_errors.empty())
+    return ToStatus(outcome.row_errors[0], batch);
   if (status.ok()) ToProto(outcome, batch, call.detail, result);
   return status;
 }
@@ -105,11 +105,11 @@ absl::Status ExplainBatch(Store& store, const v1::ExplainRequest& request,
   const int32_t limit =
       request.max_features() == 0 ? kDefaultContributions : request.max_features();
   ExplainOutcome outcome;
-  status = (*model)->Explain(batch.batch(), batch.refused(),
+  status = (*model)->Explain(batch.batch(), batch.row_errors(),
                              static_cast<uint64_t>(request.min_revision()),
                              static_cast<size_t>(limit), outcome);
   if (!status.ok()) return status;
-  if (!outcome.refused.empty()) return ToStatus(outcome.refused[0], batch);
+  if (!outcome.row_errors.empty()) return ToStatus(outcome.row_errors[0], batch);
   ToProto(outcome, response);
   return absl::OkStatus();
 }

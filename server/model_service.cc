@@ -62,14 +62,14 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
   if (request.view() == v1::MODEL_VIEW_HISTORY) {
-    ToProto((*model)->MakeCurves(), response);
+    ToProto((*model)->MakeLearningCurve(), response);
     return absl::OkStatus();
   }
   if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
   // Report and weights of one revision, also while the model learns.
   const Model::View view = (*model)->MakeView();
   ToProto(view.report, *response.mutable_report());
-  if (!(*model)->settings().several_classes()) ToProto(view.weights, *response.mutable_weights());
+  if (!(*model)->settings().is_multiclass()) ToProto(view.weights, *response.mutable_weights());
   for (const WeightList& weights : view.weights_by_class)
     ToProto(weights, *response.add_weights_by_class());
   response.set_revision(static_cast<int64_t>(view.weights.revision));

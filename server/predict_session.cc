@@ -28,8 +28,8 @@ absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::Pred
                                     model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
   status =
-      model.Predict(batch_.batch(), batch_.refused(), static_cast<uint64_t>(request.min_revision()),
-                    outcome_, request.all_scores());
+      model.Predict(batch_.batch(), batch_.row_errors(),
+                    static_cast<uint64_t>(request.min_revision()), outcome_, request.all_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
   return absl::OkStatus();

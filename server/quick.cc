@@ -6,12 +6,12 @@
 namespace perceptrond {
 
 bool IsQuick(Store& store, absl::string_view model) {
-  const std::shared_ptr<Model> loaded = store.Peek(model);
+  const std::shared_ptr<Model> loaded = store.GetIfLoaded(model);
   if (loaded == nullptr) return false;
   const ModelSettings& settings = loaded->settings();
   const CatalogueEntry& learner = FindLearner(settings.learner.kind);
-  return learner.form == Form::kLinear && !learner.answers_otherwise &&
-         !settings.several_classes() && settings.components.empty() &&
+  return learner.form == Form::kLinear && !learner.separate_prediction_weights &&
+         !settings.is_multiclass() && settings.components.empty() &&
          settings.space.map.kind == FeatureMap::Kind::kIdentity;
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxDescriptionBytes = 512;
 constexpr size_t kMaxFieldBytes = 256;
 
 // The text's beginning, which ends between two characters.
-std::string Cut(absl::string_view text, size_t most) {
+std::string TakePending(absl::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   const auto continues = [](char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; };
   while (most > 0 && continues(text[most])) --most;
@@ -30,15 +30,15 @@ std::string CutDetail(absl::string_view url, std::string detail) {
     google::rpc::BadRequest request;
     if (!request.ParseFromString(detail)) return detail;
     for (auto& violation : *request.mutable_field_violations()) {
-      violation.set_field(Cut(violation.field(), kMaxFieldBytes));
-      violation.set_description(Cut(violation.description(), kMaxDescriptionBytes));
+      violation.set_field(TakePending(violation.field(), kMaxFieldBytes));
+      violation.set_description(TakePending(violation.description(), kMaxDescriptionBytes));
     }
     return request.SerializeAsString();
   }
   if (url == kErrorInfoUrl) {
     google::rpc::ErrorInfo info;
     if (!info.ParseFromString(detail)) return detail;
-    for (auto& [key, value] : *info.mutable_metadata()) value = Cut(value, kMaxFieldBytes);
+    for (auto& [key, value] : *info.mutable_metadata()) value = TakePending(value, kMaxFieldBytes);
     return info.SerializeAsString();
   }
   return detail;
@@ -48,7 +48,7 @@ std::string CutDetail(absl::string_view url, std::string detail) {
 
 void ToProto(const absl::Status& status, google::rpc::Status& proto) {
   proto.set_code(static_cast<int>(status.code()));
-  proto.set_message(Cut(status.message(), kMaxMessageBytes));
+  proto.set_message(TakePending(status.message(), kMaxMessageBytes));
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     google::protobuf::Any& detail = *proto.add_details();
     detail.set_type_url(std::string(url));

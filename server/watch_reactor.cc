@@ -43,7 +43,7 @@ void WatchReactor::LookSoon() {
   backend_.workers.Do([self = shared_from_this(), name = name_] {
     absl::StatusOr<ModelSummary> summary = self->backend_.store.Get(name);
     MutexLock lock(&self->mutex_);
-    self->Look(std::move(summary));
+    self->GetSummary(std::move(summary));
   });
 }
 
@@ -62,7 +62,7 @@ absl::Status WatchReactor::ReadRequest() {
                       absl::StrCat("is below ", absl::FormatDuration(kShortestInterval)));
 }
 
-void WatchReactor::Look(absl::StatusOr<ModelSummary> summary) {
+void WatchReactor::GetSummary(absl::StatusOr<ModelSummary> summary) {
   if (finished_ || writing_) return;
   if (!summary.ok()) return End(ToGrpc(summary.status()));
   if (uid_.empty()) {

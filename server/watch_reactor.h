@@ -37,7 +37,7 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
   void LookSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReadRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the report if it has changed, else waits for the next time.
-  void Look(absl::StatusOr<ModelSummary> summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GetSummary(absl::StatusOr<ModelSummary> summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Hears of the model's deletion from now on.
   void Begin(const std::string& uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

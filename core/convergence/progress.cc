@@ -20,7 +20,7 @@ void Progress::Add(const Tally& tally) {
   counters_.mistakes += tally.mistakes;
   counters_.updates += tally.updates;
   counters_.duplicates += tally.duplicates;
-  for (size_t i = 0; tally.rejected_total > 0 && i < kFaults; ++i)
+  for (size_t i = 0; tally.rejected_total > 0 && i < kValidationCodes; ++i)
     counters_.rejected[i] += tally.rejected[i];
   counters_.squared_radius = std::max(counters_.squared_radius, tally.squared_radius);
   counters_.weighted_examples += tally.weighted_examples;
@@ -71,7 +71,7 @@ void Progress::AddAnalysis(const AnalysisRecord& analysis) {
   if (analysis.separability == Separability::kNotSeparable) counters_.analysis_not_separable = true;
 }
 
-void Progress::AddAdoption(uint64_t revision) {
+void Progress::AddWeightReplacement(uint64_t revision) {
   ++counters_.updates;
   ++counters_.adoptions;
   counters_.adopted_revision = revision;
@@ -150,7 +150,8 @@ void Progress::ReportWindow(Report& report) const {
 // that had the run, and of their first run: the longest of several is longer by luck.
 void Progress::ReportErrorCeiling(const TheoremContext& context, Report& report) const {
   if (counters_.updates == 0 || counters_.streak == 0 || counters_.last_pass.has_value()) return;
-  if (context.answers_otherwise || !OneData(context) || counters_.unlearned_at == counters_.updates)
+  if (context.separate_prediction_weights || !OneData(context) ||
+      counters_.unlearned_at == counters_.updates)
     return;
   const auto k = static_cast<double>(counters_.updates);
   const double ceiling =

@@ -48,7 +48,7 @@ struct Counters {
   uint64_t mistakes = 0;
   uint64_t updates = 0;
   uint64_t duplicates = 0;
-  std::array<uint64_t, kFaults> rejected{};
+  std::array<uint64_t, kValidationCodes> rejected{};
   uint64_t streak = 0;
   uint64_t weighted_examples = 0;
   uint64_t weighted_updates = 0;
@@ -126,7 +126,7 @@ struct TheoremContext {
   // gamma_0; 0: none.
   double margin_of_interest = 0;
   // See CatalogueEntry.
-  bool answers_otherwise = false;
+  bool separate_prediction_weights = false;
   // Of a composition: what its components would answer from now; absent: not known.
   bool composed = false;
   std::optional<uint64_t> components;
@@ -154,7 +154,7 @@ class Progress {
   void AddRecovered(uint64_t examples) { counters_.examples += examples; }
   void AddAnalysis(const AnalysisRecord& analysis);
   // An update that put other weights in the place of those learned.
-  void AddAdoption(uint64_t revision);
+  void AddWeightReplacement(uint64_t revision);
 
   const Counters& counters() const { return counters_; }
   // Of the windows, approximately.

@@ -13,7 +13,7 @@
 
 namespace perceptrond {
 
-inline constexpr size_t kFaults = static_cast<size_t>(Fault::kClassCap) + 1;
+inline constexpr size_t kValidationCodes = static_cast<size_t>(ValidationCode::kClassCap) + 1;
 
 // Of examples judged on one state of the weights, except that the last may have changed it. Not
 // thread-safe.
@@ -23,7 +23,7 @@ struct Tally {
   uint64_t mistakes = 0;
   uint64_t updates = 0;
   uint64_t duplicates = 0;
-  std::array<uint64_t, kFaults> rejected{};
+  std::array<uint64_t, kValidationCodes> rejected{};
   uint64_t rejected_total = 0;
   // An example called for an update that could not be made.
   bool unlearned = false;
@@ -49,17 +49,17 @@ struct Tally {
   double squared_radius = 0;
 
   // squared_norm: the row's, with b^2.
-  void Judged(const Judgement& judgement, int32_t label, double squared_norm) {
-    const double signed_score = label * judgement.score;
+  void AddEvaluation(const Evaluation& evaluation, int32_t label, double squared_norm) {
+    const double signed_score = label * evaluation.score;
     ++examples;
     if (signed_score < 0) risk -= signed_score;
     min_score = std::min(min_score, signed_score);
     squared_radius = std::max(squared_radius, squared_norm);
-    loss += judgement.loss;
-    if (judgement.mistake) ++mistakes;
+    loss += evaluation.loss;
+    if (evaluation.mistake) ++mistakes;
   }
-  void Rejected(Fault fault) {
-    ++rejected[static_cast<size_t>(fault)];
+  void Rejected(ValidationCode code) {
+    ++rejected[static_cast<size_t>(code)];
     ++rejected_total;
   }
 };

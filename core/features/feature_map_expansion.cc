@@ -6,10 +6,10 @@
 
 namespace perceptrond {
 
-Fault CheckExtent(const Extent& extent, size_t max_features) {
+ValidationCode CheckExtent(const Extent& extent, size_t max_features) {
   return extent.features > max_features || extent.name_bytes > kMaxRowNameBytes
-             ? Fault::kTooManyFeatures
-             : Fault::kNone;
+             ? ValidationCode::kTooManyFeatures
+             : ValidationCode::kNone;
 }
 
 std::shared_ptr<const Expansion> MakeExpansion(const FeatureSpace& space) {

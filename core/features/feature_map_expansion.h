@@ -41,7 +41,7 @@ struct Extent {
 };
 
 // kTooManyFeatures for an extent above max_features or kMaxRowNameBytes.
-Fault CheckExtent(const Extent& extent, size_t max_features);
+ValidationCode CheckExtent(const Extent& extent, size_t max_features);
 
 // One row after the map, in memory that is kept from row to row of one Expansion. Not thread-safe.
 struct Mapped {
@@ -80,7 +80,8 @@ class Expansion {
   virtual bool by_name() const { return false; }
   // Maps source.row into target. kTooManyFeatures, and target.row is undefined, if it would have
   // more than max_features or more than kMaxRowNameBytes of names. Values may be infinite.
-  virtual Fault Expand(const Source& source, size_t max_features, Mapped& target) const = 0;
+  virtual ValidationCode Expand(const Source& source, size_t max_features,
+                                Mapped& target) const = 0;
 };
 
 // The map of a space that CheckFeatureMap finds no problem with; null for the identity. Made once a

@@ -43,10 +43,10 @@ Fourier::Fourier(const FeatureSpace& space, uint64_t table_limit)
     MakeFrequencies(key, std::span<float>(table_).subspan(key * dimension_, dimension_));
 }
 
-Fault Fourier::Expand(const Source& source, size_t max_features, Mapped& target) const {
+ValidationCode Fourier::Expand(const Source& source, size_t max_features, Mapped& target) const {
   target.extent = {dimension_};
-  const Fault fault = CheckExtent(target.extent, max_features);
-  if (fault != Fault::kNone) return fault;
+  const ValidationCode code = CheckExtent(target.extent, max_features);
+  if (code != ValidationCode::kNone) return code;
   std::vector<double>& sums = target.projections;
   sums.assign(phases_.begin(), phases_.end());
   for (size_t j = 0; j < source.row.size; ++j) {
@@ -63,7 +63,7 @@ Fault Fourier::Expand(const Source& source, size_t max_features, Mapped& target)
   for (size_t i = 0; i < dimension_; ++i)
     target.values[i] = static_cast<float>(norm * std::cos(sums[i]));
   target.row = Row{nullptr, target.values.data(), dimension_};
-  return Fault::kNone;
+  return ValidationCode::kNone;
 }
 
 void Fourier::MakeFrequencies(uint64_t key, std::span<float> frequencies) const {

@@ -42,7 +42,7 @@ class Fourier final : public Expansion {
   // A table of more than `table_limit` numbers is not made; it changes no value.
   explicit Fourier(const FeatureSpace& space, uint64_t table_limit = kTableLimit);
 
-  Fault Expand(const Source& source, size_t max_features, Mapped& target) const override;
+  ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
 
  private:
   // The key's component of every omega. O(D).

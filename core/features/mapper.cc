@@ -12,9 +12,9 @@ namespace {
 
 using Kind = FeatureSpace::Kind;
 
-Finding FormFault(const Batch& batch, absl::string_view why) {
-  return {Fault::kMalformedColumns, batch.dense_width > 0 ? "dense_width" : "feature_names",
-          std::string(why)};
+ValidationError FormFault(const Batch& batch, absl::string_view why) {
+  return {ValidationCode::kMalformedColumns,
+          batch.dense_width > 0 ? "dense_width" : "feature_names", std::string(why)};
 }
 
 }  // namespace
@@ -27,11 +27,11 @@ Mapper::Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expan
       max_features_(max_features),
       expansion_(std::move(expansion)) {}
 
-Finding Mapper::Begin(const Batch& batch) {
+ValidationError Mapper::Begin(const Batch& batch) {
   batch_ = batch;
   prepared_ = kNoRow;
-  if (Finding finding = CheckForm()) return finding;
-  if (Finding finding = CheckNames()) return finding;
+  if (ValidationError error = CheckForm()) return error;
+  if (ValidationError error = CheckNames()) return error;
   if (kind_ == Kind::kHashed) {
     places_.clear();
     for (const absl::string_view name : batch.names) places_.push_back(NameSlot(name, size_));
@@ -39,10 +39,11 @@ Finding Mapper::Begin(const Batch& batch) {
   return {};
 }
 
-Finding Mapper::CheckForm() const {
+ValidationError Mapper::CheckForm() const {
   const bool named_batch = !batch_.names.empty();
   if (kind_ == Kind::kDense && named_batch) {
-    return {Fault::kMalformedColumns, "feature_names", "a dense model takes indices, not names"};
+    return {ValidationCode::kMalformedColumns, "feature_names",
+            "a dense model takes indices, not names"};
   }
   // Rows without features have no form.
   if (named_batch || (batch_.indices.empty() && batch_.dense_width == 0)) return {};
@@ -55,10 +56,10 @@ Finding Mapper::CheckForm() const {
   return {};
 }
 
-Finding Mapper::CheckNames() const {
+ValidationError Mapper::CheckNames() const {
   for (size_t i = 0; i < batch_.names.size(); ++i) {
     if (batch_.names[i].empty() || batch_.names[i].size() > FeatureSpace::kMaxNameBytes) {
-      return {Fault::kBadName, absl::StrCat("feature_names[", i, "]"),
+      return {ValidationCode::kBadName, absl::StrCat("feature_names[", i, "]"),
               absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes, " bytes, this has ",
                            batch_.names[i].size())};
     }
@@ -79,24 +80,25 @@ uint32_t Mapper::index_limit() const {
   return batch_.names.empty() ? size_ : static_cast<uint32_t>(batch_.names.size());
 }
 
-Fault Mapper::Check(size_t i, double* squared_norm) {
-  const Fault fault = CheckRow(batch_.row(i), index_limit(), max_features_, squared_norm);
-  if (fault != Fault::kNone) return fault;
+ValidationCode Mapper::Check(size_t i, double* squared_norm) {
+  const ValidationCode code = CheckRow(batch_.row(i), index_limit(), max_features_, squared_norm);
+  if (code != ValidationCode::kNone) return code;
   const bool passes_through =
       expansion_ == nullptr && (kind_ != Kind::kHashed || batch_.names.empty());
-  if (passes_through) return Fault::kNone;
+  if (passes_through) return ValidationCode::kNone;
   Prepare(i);
   *squared_norm = squared_norm_;
   return fault_;
 }
 
-Finding Mapper::Describe(size_t i, Fault fault) {
+ValidationError Mapper::Describe(size_t i, ValidationCode code) {
   const Row row = batch_.row(i);
   double squared_norm = 0;
-  const Fault before = CheckRow(row, index_limit(), max_features_, &squared_norm);
-  if (before != Fault::kNone) return DescribeRow(row, index_limit(), max_features_, before);
-  if (fault == Fault::kNonFiniteValue) {
-    return {fault, "values",
+  const ValidationCode before = CheckRow(row, index_limit(), max_features_, &squared_norm);
+  if (before != ValidationCode::kNone)
+    return DescribeRow(row, index_limit(), max_features_, before);
+  if (code == ValidationCode::kNonFiniteValue) {
+    return {code, "values",
             expansion_ == nullptr ? "names that share a slot add up to no finite number"
                                   : "the feature map takes these values out of float32's range"};
   }
@@ -104,11 +106,11 @@ Finding Mapper::Describe(size_t i, Fault fault) {
   const Extent& extent = mapped_.extent;
   const char* const field = row.indices == nullptr ? "values" : "indices";
   if (extent.features > max_features_) {
-    return {fault, field,
+    return {code, field,
             absl::StrCat(row.size, " features, which the feature map makes more than ",
                          max_features_, " of; at most that many are taken")};
   }
-  return {fault, field,
+  return {code, field,
           absl::StrCat("the names of ", extent.features, " products would take ", extent.name_bytes,
                        " bytes; at most ", kMaxRowNameBytes, " are taken")};
 }
@@ -125,17 +127,17 @@ Row Mapper::Map(size_t i) {
 void Mapper::Prepare(size_t i) {
   if (prepared_ == i) return;
   prepared_ = i;
-  fault_ = Fault::kNone;
+  fault_ = ValidationCode::kNone;
   if (expansion_ == nullptr) {
     row_ = InSlots(batch_.row(i));
   } else {
     fault_ = Expand(batch_.row(i));
   }
   squared_norm_ = SquaredNorm(row_);
-  if (!std::isfinite(squared_norm_)) fault_ = Fault::kNonFiniteValue;
+  if (!std::isfinite(squared_norm_)) fault_ = ValidationCode::kNonFiniteValue;
 }
 
-Fault Mapper::Expand(const Row& row) {
+ValidationCode Mapper::Expand(const Row& row) {
   Source source{row, batch_.names, {}};
   if (kind_ == Kind::kHashed) {
     if (expansion_->by_name()) {
@@ -144,9 +146,9 @@ Fault Mapper::Expand(const Row& row) {
       source = {InSlots(row), {}, {}};
     }
   }
-  const Fault fault = expansion_->Expand(source, max_features_, mapped_);
-  row_ = fault == Fault::kNone ? mapped_.row : Row{kNoIndices, nullptr, 0};
-  return fault;
+  const ValidationCode code = expansion_->Expand(source, max_features_, mapped_);
+  row_ = code == ValidationCode::kNone ? mapped_.row : Row{kNoIndices, nullptr, 0};
+  return code;
 }
 
 Row Mapper::InSlots(const Row& row) {

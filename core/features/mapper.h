@@ -35,7 +35,7 @@ class Mapper {
 
   // Begins a batch, whose columns fit together (CheckColumns). Finds fault with a batch whose form
   // the space or Phi does not take, as names in a dense space. O(names).
-  Finding Begin(const Batch& batch);
+  ValidationError Begin(const Batch& batch);
   // Looks the batch's names up, in a space of named weights; to be called again whenever the
   // dictionary has grown. Where Phi makes names of products, the dictionary must outlive the batch.
   // O(names).
@@ -56,9 +56,9 @@ class Mapper {
   // if Phi would make more of it than max_features, found before they are made; kNonFiniteValue if
   // products or sums of values in one slot leave float32. On success sets *squared_norm to the
   // mapped row's. Needs no dictionary. O(row), or what Phi takes, of which Map has no more to do.
-  Fault Check(size_t i, double* squared_norm);
+  ValidationCode Check(size_t i, double* squared_norm);
   // Words for the fault that Check found in row i.
-  Finding Describe(size_t i, Fault fault);
+  ValidationError Describe(size_t i, ValidationCode code);
 
   // Row i, with which Check found no fault, in the mapped space: its order depends only on its
   // features. Indices strictly ascend, except in a named space: there names keep their order, and
@@ -79,11 +79,11 @@ class Mapper {
  private:
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
 
-  Finding CheckForm() const;
-  Finding CheckNames() const;
+  ValidationError CheckForm() const;
+  ValidationError CheckNames() const;
   // Applies Phi to row i, unless that was just done: sets row_, fault_ and squared_norm_.
   void Prepare(size_t i);
-  Fault Expand(const Row& row);
+  ValidationCode Expand(const Row& row);
   // The row by slots, which its names share.
   Row InSlots(const Row& row);
   Row ByNumber(const Row& row);
@@ -106,7 +106,7 @@ class Mapper {
   // The row that Prepare was last called for, and what became of it.
   size_t prepared_ = kNoRow;
   Row row_{kNoIndices, nullptr, 0};
-  Fault fault_ = Fault::kNone;
+  ValidationCode fault_ = ValidationCode::kNone;
   double squared_norm_ = 0;
   SlotSum slots_;
   Mapped mapped_;

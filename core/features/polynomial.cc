@@ -136,10 +136,10 @@ std::vector<uint32_t> MonomialFactors(uint32_t index, uint32_t dimension, const 
 
 Polynomial::Polynomial(const FeatureSpace& space) : space_(space) {}
 
-Fault Polynomial::Expand(const Source& source, size_t max_features, Mapped& target) const {
+ValidationCode Polynomial::Expand(const Source& source, size_t max_features, Mapped& target) const {
   target.extent = Measure(source);
-  const Fault fault = CheckExtent(target.extent, max_features);
-  if (fault != Fault::kNone) return fault;
+  const ValidationCode code = CheckExtent(target.extent, max_features);
+  if (code != ValidationCode::kNone) return code;
   switch (space_.kind) {
     case FeatureSpace::Kind::kDense:
       ExpandDense(source.row, target);
@@ -151,7 +151,7 @@ Fault Polynomial::Expand(const Source& source, size_t max_features, Mapped& targ
       ExpandNamed(source, target);
       break;
   }
-  return Fault::kNone;
+  return ValidationCode::kNone;
 }
 
 Extent Polynomial::Measure(const Source& source) const {

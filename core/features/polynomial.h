@@ -51,7 +51,7 @@ class Polynomial final : public Expansion {
  public:
   explicit Polynomial(const FeatureSpace& space);
 
-  Fault Expand(const Source& source, size_t max_features, Mapped& target) const override;
+  ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
 
  private:
   Extent Measure(const Source& source) const;

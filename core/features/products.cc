@@ -35,17 +35,17 @@ Products::Products(const FeatureSpace& space)
   std::sort(pairs_.begin(), pairs_.end());
 }
 
-Fault Products::Expand(const Source& source, size_t max_features, Mapped& target) const {
+ValidationCode Products::Expand(const Source& source, size_t max_features, Mapped& target) const {
   FindMembers(source, target.members);
   target.extent = Measure(source, target.members);
-  const Fault fault = CheckExtent(target.extent, max_features);
-  if (fault != Fault::kNone) return fault;
+  const ValidationCode code = CheckExtent(target.extent, max_features);
+  if (code != ValidationCode::kNone) return code;
   if (kind_ == FeatureSpace::Kind::kHashed) {
     ExpandHashed(source, target);
   } else {
     ExpandNamed(source, target);
   }
-  return Fault::kNone;
+  return ValidationCode::kNone;
 }
 
 void Products::FindMembers(const Source& source, std::vector<Member>& members) const {

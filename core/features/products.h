@@ -40,7 +40,7 @@ class Products final : public Expansion {
 
   // Slots do not say which group they are of.
   bool by_name() const override { return true; }
-  Fault Expand(const Source& source, size_t max_features, Mapped& target) const override;
+  ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
 
  private:
   // A feature that has a group: the group's number, and the feature's place in the row.

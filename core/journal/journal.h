@@ -36,7 +36,7 @@ inline uint64_t LastRevision(const storage::UpdateRecord& record) {
 }
 
 // The latest committed cut of a model, but for its weights.
-struct JournalStanding {
+struct CommittedState {
   storage::Counters counters;
   std::vector<storage::ProducerPosition> positions;
 };
@@ -74,7 +74,7 @@ class Journal {
   virtual absl::Status Sync() = 0;
 
   // Zero counters and no positions for a model that never committed.
-  virtual absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) = 0;
+  virtual absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) = 0;
   // The counters alone: one read.
   virtual absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) = 0;
   // Calls `replay` with each record that ends behind `after_revision`, in order, and with its size

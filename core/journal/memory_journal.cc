@@ -77,10 +77,10 @@ absl::Status MemoryJournal::Commit(std::span<const JournalEntry> entries, bool /
   return absl::OkStatus();
 }
 
-absl::StatusOr<JournalStanding> MemoryJournal::LoadStanding(uint64_t model_id) {
+absl::StatusOr<CommittedState> MemoryJournal::LoadCommittedState(uint64_t model_id) {
   MutexLock lock(&mutex_);
   const Kept& kept = models_[model_id];
-  JournalStanding standing{kept.counters, {}};
+  CommittedState standing{kept.counters, {}};
   for (const auto& [id, position] : kept.positions) standing.positions.push_back(position);
   return standing;
 }

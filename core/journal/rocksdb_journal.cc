@@ -232,10 +232,10 @@ absl::StatusOr<storage::Counters> RocksDbJournal::LoadCounters(uint64_t model_id
   return counters;
 }
 
-absl::StatusOr<JournalStanding> RocksDbJournal::LoadStanding(uint64_t model_id) {
+absl::StatusOr<CommittedState> RocksDbJournal::LoadCommittedState(uint64_t model_id) {
   absl::StatusOr<storage::Counters> counters = LoadCounters(model_id);
   if (!counters.ok()) return counters.status();
-  JournalStanding standing{*std::move(counters), {}};
+  CommittedState standing{*std::move(counters), {}};
   const std::string prefix = keys::OfModel('p', model_id);
   const std::string end = keys::EndOf(prefix);
   const rocksdb::Slice upper(end);

@@ -60,7 +60,7 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<uint64_t> Count() override;
   absl::Status Commit(std::span<const JournalEntry> entries, bool sync) override;
   absl::Status Sync() override;
-  absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) override;
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override;
   absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override;
   absl::Status Replay(uint64_t model_id, uint64_t after_revision,
                       const std::function<absl::Status(const storage::UpdateRecord&, size_t bytes)>&

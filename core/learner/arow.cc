@@ -24,16 +24,16 @@ double Arow::Step(const Row& row, double signed_score, double /*weight*/) const 
   return Loss(signed_score) * Confidence(row);
 }
 
-bool Arow::CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const {
-  const double step = target.label * Step(row, target.label * judgement.score, target.weight);
+bool Arow::CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const {
+  const double step = target.label * Step(row, target.label * evaluation.score, target.weight);
   const double offset = linear().offset_weight + step * offset_variance_ * offset_value();
   return std::abs(offset) <= std::numeric_limits<float>::max() &&
          StaysFiniteAlong(linear().weights, step, variances_, row);
 }
 
-void Arow::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void Arow::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   const double confidence = Confidence(row);
-  const double step = target.label * Loss(target.label * judgement.score) * confidence;
+  const double step = target.label * Loss(target.label * evaluation.score) * confidence;
   LinearWeights& weights = linear();
   AddScaledAlong(weights.weights, step, variances_, row, weights.squared_norm);
   weights.offset_weight =

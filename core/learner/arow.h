@@ -22,8 +22,8 @@ class Arow final : public LinearRule<Arow> {
  public:
   Arow(const LearnerSettings& settings, size_t size);
 
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   // Adopted weights leave S as it is: it says how much was learned about each feature.
   void Grow(size_t size) override;
   LearnerStateView State() const override;

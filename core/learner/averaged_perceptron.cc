@@ -13,14 +13,15 @@ AveragedPerceptron::AveragedPerceptron(const LearnerSettings& settings, size_t s
 }
 
 bool AveragedPerceptron::CanUpdate(const Row& row, const Target& target,
-                                   const Judgement& judgement) const {
-  const double step = target.label * Step(row, target.label * judgement.score, target.weight);
+                                   const Evaluation& evaluation) const {
+  const double step = target.label * Step(row, target.label * evaluation.score, target.weight);
   return linear().StaysFinite(step, row, offset_value()) &&
          late_.StaysFinite(step * Since(target.age), row, offset_value());
 }
 
-void AveragedPerceptron::Update(const Row& row, const Target& target, const Judgement& judgement) {
-  const double step = target.label * Step(row, target.label * judgement.score, target.weight);
+void AveragedPerceptron::Update(const Row& row, const Target& target,
+                                const Evaluation& evaluation) {
+  const double step = target.label * Step(row, target.label * evaluation.score, target.weight);
   product_.Add(-DotAt(linear().weights, late_.weights, row));
   linear().Add(step, row, offset_value());
   late_.Add(step * Since(target.age), row, offset_value());
@@ -57,8 +58,8 @@ std::optional<double> AveragedPerceptron::AnswerShare(const PastUpdate& update,
   return part * *Perceptron::AnswerShare(update, age);
 }
 
-void AveragedPerceptron::Adopt(const Row& weights, float offset_weight, uint64_t age) {
-  LinearLearner::Adopt(weights, offset_weight, age);
+void AveragedPerceptron::ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) {
+  LinearLearner::ReplaceWeights(weights, offset_weight, age);
   const size_t size = late_.weights.size();
   late_ = LinearWeights();
   late_.weights.resize(size);

@@ -24,8 +24,8 @@ class AveragedPerceptron final : public Perceptron {
  public:
   AveragedPerceptron(const LearnerSettings& settings, size_t size);
 
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
@@ -33,7 +33,7 @@ class AveragedPerceptron final : public Perceptron {
   // As long as it has been part of the average.
   std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   // The average begins with them.
-  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
+  void ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;

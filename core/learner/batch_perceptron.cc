@@ -17,7 +17,7 @@ BatchPerceptron::BatchPerceptron(const LearnerSettings& settings, size_t size)
 
 // What V is when the batch ends, w can take in.
 bool BatchPerceptron::CanUpdate(const Row& row, const Target& target,
-                                const Judgement& /*judgement*/) const {
+                                const Evaluation& /*judgement*/) const {
   constexpr double kMax = std::numeric_limits<float>::max();
   const double step = target.label * target.weight;
   const double offset = sum_.offset_weight + step * offset_value();
@@ -26,7 +26,8 @@ bool BatchPerceptron::CanUpdate(const Row& row, const Target& target,
          StaysFiniteBy(linear().weights, step_size_, sum_.weights, step, row);
 }
 
-void BatchPerceptron::Update(const Row& row, const Target& target, const Judgement& /*judgement*/) {
+void BatchPerceptron::Update(const Row& row, const Target& target,
+                             const Evaluation& /*judgement*/) {
   if (waiting_++ == 0) first_age_ = target.age;
   for (size_t i = 0; i < row.size; ++i) {
     if (sum_.weights[row.index(i)] == 0) places_.push_back(row.index(i));

@@ -29,12 +29,12 @@ class BatchPerceptron final : public LinearRule<BatchPerceptron> {
  public:
   BatchPerceptron(const LearnerSettings& settings, size_t size);
 
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   // None of what waits.
   std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   // A batch may be under way.
-  bool CanAdopt() const override { return false; }
+  bool CanReplaceWeights() const override { return false; }
   bool BatchWaits() const override { return waiting_ > 0; }
   bool BatchIsFull(uint64_t age) const override;
   void EndBatch() override;

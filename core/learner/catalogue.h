@@ -59,7 +59,7 @@ struct CatalogueEntry {
   absl::string_view no_past = "";
   // It answers with other weights than those it learns with: what is known of these, a run of right
   // answers or a pass without a change, is not known of its answers.
-  bool answers_otherwise = false;
+  bool separate_prediction_weights = false;
 };
 
 // In the order of their enum values.

@@ -57,26 +57,26 @@ double KernelPerceptron::Score(const Row& row) const { return Score(Kernel::Exam
 
 int32_t KernelPerceptron::Predict(double score) const { return PredictByTieRule(score, tie_rule_); }
 
-Judgement KernelPerceptron::Judge(const Row& row, int32_t label) const {
-  Judgement judgement;
-  judgement.score = Score(row);
-  judgement.predicted = Predict(judgement.score);
-  judgement.mistake = IsMistake(judgement.score, label, tie_rule_);
-  judgement.update = judgement.mistake;
-  judgement.loss = std::max(0.0, -label * judgement.score);
-  return judgement;
+Evaluation KernelPerceptron::Evaluate(const Row& row, int32_t label) const {
+  Evaluation evaluation;
+  evaluation.score = Score(row);
+  evaluation.predicted = Predict(evaluation.score);
+  evaluation.mistake = IsMistake(evaluation.score, label, tie_rule_);
+  evaluation.update = evaluation.mistake;
+  evaluation.loss = std::max(0.0, -label * evaluation.score);
+  return evaluation;
 }
 
 // An image beyond float32's range would drown every other.
 bool KernelPerceptron::CanUpdate(const Row& row, const Target& /*target*/,
-                                 const Judgement& /*judgement*/) const {
+                                 const Evaluation& /*judgement*/) const {
   return std::sqrt(kernel_.OfItself(Kernel::Example(row))) <= std::numeric_limits<float>::max();
 }
 
-void KernelPerceptron::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void KernelPerceptron::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   const Kernel::Example example(row);
   ++mistakes_;
-  squared_norm_ += 2 * target.label * judgement.score + kernel_.OfItself(example);
+  squared_norm_ += 2 * target.label * evaluation.score + kernel_.OfItself(example);
   Keep(row, example, target);
   if (rows_.size() > budget_) ShrinkAndForget();
   squared_norm_ = std::max(0.0, squared_norm_);

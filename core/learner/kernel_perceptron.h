@@ -14,7 +14,7 @@
 //             mistakes, if no example after the first that was removed has a larger K(x, x) than
 //             those before: always so with the Gaussian kernel, R^2 = 1 + b^2, and where all
 //             examples have one norm. Nothing is proven of other streams, or of a smaller budget.
-//             The proof is in docs/adr/0015-rules-that-keep-rows.md
+//             The proof is in tests/core/learner/forgetron_bound_test.cc
 //   source    Dekel, Shalev-Shwartz, Singer: The Forgetron: A Kernel-Based Perceptron on a Budget,
 //             SIAM J. Comput. 37, 2008: the self-tuned algorithm. The oldest goes: so does the
 //             damage of a drifting stream
@@ -36,9 +36,9 @@ class KernelPerceptron final : public Learner {
 
   double Score(const Row& row) const override;
   int32_t Predict(double score) const override;
-  Judgement Judge(const Row& row, int32_t label) const override;
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  Evaluation Evaluate(const Row& row, int32_t label) const override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const override;
   std::vector<AnswerTerm> AnswerTerms(const Row& row) const override;
   double answer_squared_norm(uint64_t age) const override;

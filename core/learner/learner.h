@@ -15,7 +15,7 @@
 namespace perceptrond {
 
 // What a learner thinks of a labelled example before learning it.
-struct Judgement {
+struct Evaluation {
   // s = theta . x + offset. Of several classes the margin: the score of the example's class less
   // the greatest other's; infinity if there is no other.
   double score = 0;
@@ -33,10 +33,10 @@ struct Judgement {
 };
 
 // A row that was checked, and judged if it has no fault.
-struct JudgedRow {
-  Fault fault = Fault::kNone;
+struct EvaluatedRow {
+  ValidationCode code = ValidationCode::kNone;
   double squared_norm = 0;
-  Judgement judgement;
+  Evaluation evaluation;
 };
 
 // What an update is to learn besides the features.
@@ -111,19 +111,19 @@ class Learner {
   virtual int32_t Predict(double score) const = 0;
   // Whether (row, label) is a mistake on this state. label is -1 or +1, or the number of a class.
   // O(row.size), times the classes.
-  virtual Judgement Judge(const Row& row, int32_t label) const = 0;
+  virtual Evaluation Evaluate(const Row& row, int32_t label) const = 0;
   // CheckRow, for rows of size() features, and Judge, for the rows of a batch from `first` on that
   // nobody checked yet, as many as there is room for; their labels may be anything. Rules that need
   // no more than the score look at the features once. Of several classes: not to be called.
-  virtual void JudgeRows(const Batch& batch, size_t first, size_t max_features,
-                         std::span<JudgedRow> judged) const;
+  virtual void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
+                            std::span<EvaluatedRow> evaluated) const;
   // Whether Update would leave every weight within float32's range. A row's index may stand for
   // several new features of weight 0. O(row.size).
   virtual bool CanUpdate(const Row& row, const Target& target,
-                         const Judgement& judgement) const = 0;
+                         const Evaluation& evaluation) const = 0;
   // Learns from an example whose judgement calls for an update that CanUpdate allows. O(row.size)
   // unless the rule's banner says otherwise.
-  virtual void Update(const Row& row, const Target& target, const Judgement& judgement) = 0;
+  virtual void Update(const Row& row, const Target& target, const Evaluation& evaluation) = 0;
 
   // Of rules that learn by batches: whether what came of this batch's examples still waits to be
   // taken in. O(1).
@@ -167,11 +167,11 @@ class Learner {
   virtual std::vector<AnswerTerm> AnswerTerms(const Row& /*row*/) const { return {}; }
 
   // Whether it can take weights from elsewhere in the place of those it learned.
-  virtual bool CanAdopt() const { return false; }
+  virtual bool CanReplaceWeights() const { return false; }
   // Takes them: those of `weights`, whose indices lie below size(), 0 for all others, and that of
   // the offset's coordinate; after it judged `age` examples. What it keeps besides of how its
   // weights fared begins anew. Only if CanAdopt. O(size()).
-  virtual void Adopt(const Row& /*weights*/, float /*offset_weight*/, uint64_t /*age*/) {}
+  virtual void ReplaceWeights(const Row& /*weights*/, float /*offset_weight*/, uint64_t /*age*/) {}
 
   // Makes room for features up to `size` - 1, with weight 0. Never shrinks.
   virtual void Grow(size_t size) = 0;

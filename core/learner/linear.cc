@@ -58,42 +58,42 @@ double LinearLearner::Score(const Row& row) const { return linear_.Score(row, of
 
 int32_t LinearLearner::Predict(double score) const { return PredictByTieRule(score, tie_rule_); }
 
-Judgement LinearLearner::Judge(const Row& row, int32_t label) const {
-  JudgedRow judged;
-  judged.judgement.score = Score(row);
-  JudgeScores({&label, 1}, {&judged, 1});
-  return judged.judgement;
+Evaluation LinearLearner::Evaluate(const Row& row, int32_t label) const {
+  EvaluatedRow evaluated;
+  evaluated.evaluation.score = Score(row);
+  EvaluateScores({&label, 1}, {&evaluated, 1});
+  return evaluated.evaluation;
 }
 
 // Some rows are scanned before any is judged: with nothing between them their weights arrive at
 // once.
-void LinearLearner::JudgeRows(const Batch& batch, size_t first, size_t max_features,
-                              std::span<JudgedRow> judged) const {
+void LinearLearner::EvaluateRows(const Batch& batch, size_t first, size_t max_features,
+                                 std::span<EvaluatedRow> evaluated) const {
   const auto dimension = static_cast<uint32_t>(size());
   const double offset = linear_.offset_weight * offset_value_;
   const bool scans = batch.dense_width == 0 || batch.dense_width == dimension;
   std::array<RowScan, kScanned> scan;
-  for (size_t done = 0; done < judged.size(); done += kScanned) {
-    const size_t count = std::min(kScanned, judged.size() - done);
+  for (size_t done = 0; done < evaluated.size(); done += kScanned) {
+    const size_t count = std::min(kScanned, evaluated.size() - done);
     if (scans) ScanRows(linear_.weights, batch, first + done, std::span(scan).first(count));
     for (size_t i = 0; i < count; ++i) {
-      JudgedRow& row = judged[done + i];
-      row.fault = CheckScanned(batch.row(first + done + i), dimension, max_features, scan[i]);
+      EvaluatedRow& row = evaluated[done + i];
+      row.code = CheckScanned(batch.row(first + done + i), dimension, max_features, scan[i]);
       row.squared_norm = scan[i].squared_norm;
-      row.judgement.score = scan[i].dot + offset;
+      row.evaluation.score = scan[i].dot + offset;
     }
-    JudgeScores(batch.labels.subspan(first + done, count), judged.subspan(done, count));
+    EvaluateScores(batch.labels.subspan(first + done, count), evaluated.subspan(done, count));
   }
 }
 
 bool LinearLearner::CanUpdate(const Row& row, const Target& target,
-                              const Judgement& judgement) const {
-  const double step = Step(row, target.label * judgement.score, target.weight);
+                              const Evaluation& evaluation) const {
+  const double step = Step(row, target.label * evaluation.score, target.weight);
   return linear_.StaysFinite(target.label * step, row, offset_value_);
 }
 
-void LinearLearner::Update(const Row& row, const Target& target, const Judgement& judgement) {
-  const double step = Step(row, target.label * judgement.score, target.weight);
+void LinearLearner::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
+  const double step = Step(row, target.label * evaluation.score, target.weight);
   linear_.Add(target.label * step, row, offset_value_);
 }
 
@@ -114,7 +114,7 @@ std::optional<double> LinearLearner::AnswerShare(const PastUpdate& update, uint6
   return target.label * Step(update.row, target.label * update.score, target.weight);
 }
 
-void LinearLearner::Adopt(const Row& weights, float offset_weight, uint64_t /*age*/) {
+void LinearLearner::ReplaceWeights(const Row& weights, float offset_weight, uint64_t /*age*/) {
   std::fill(linear_.weights.begin(), linear_.weights.end(), 0.0F);
   linear_.squared_norm = CompensatedSum();
   AddScaled(linear_.weights, 1, weights, linear_.squared_norm);

@@ -54,19 +54,19 @@ class LinearLearner : public Learner {
  public:
   double Score(const Row& row) const override;
   int32_t Predict(double score) const override;
-  Judgement Judge(const Row& row, int32_t label) const override;
-  void JudgeRows(const Batch& batch, size_t first, size_t max_features,
-                 std::span<JudgedRow> judged) const override;
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  Evaluation Evaluate(const Row& row, int32_t label) const override;
+  void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
+                    std::span<EvaluatedRow> evaluated) const override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
   // The step: nothing later scales it.
   std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
-  bool CanAdopt() const override { return true; }
-  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
+  bool CanReplaceWeights() const override { return true; }
+  void ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
   size_t size() const override { return linear_.weights.size(); }
   double squared_norm() const override { return linear_.squared_norm.value(); }
@@ -92,7 +92,8 @@ class LinearLearner : public Learner {
 
  private:
   // The rule, of many scores at once: all of a judgement but its score, which is there.
-  virtual void JudgeScores(std::span<const int32_t> labels, std::span<JudgedRow> judged) const = 0;
+  virtual void EvaluateScores(std::span<const int32_t> labels,
+                              std::span<EvaluatedRow> evaluated) const = 0;
 
   const TieRule tie_rule_;
   const double offset_value_;

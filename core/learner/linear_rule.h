@@ -17,17 +17,18 @@ class LinearRule : public LinearLearner {
   using LinearLearner::LinearLearner;
 
  private:
-  void JudgeScores(std::span<const int32_t> labels, std::span<JudgedRow> judged) const final {
+  void EvaluateScores(std::span<const int32_t> labels,
+                      std::span<EvaluatedRow> evaluated) const final {
     const Rule& rule = static_cast<const Rule&>(*this);
-    for (size_t i = 0; i < judged.size(); ++i) {
-      Judgement& judgement = judged[i].judgement;
-      const double signed_score = labels[i] * judgement.score;
-      const bool mistake = IsMistake(judgement.score, labels[i], tie_rule());
-      judgement.predicted = PredictByTieRule(judgement.score, tie_rule());
-      judgement.rival = -1;
-      judgement.mistake = mistake;
-      judgement.update = rule.Moves(signed_score, mistake);
-      judgement.loss = rule.Loss(signed_score);
+    for (size_t i = 0; i < evaluated.size(); ++i) {
+      Evaluation& evaluation = evaluated[i].evaluation;
+      const double signed_score = labels[i] * evaluation.score;
+      const bool mistake = IsMistake(evaluation.score, labels[i], tie_rule());
+      evaluation.predicted = PredictByTieRule(evaluation.score, tie_rule());
+      evaluation.rival = -1;
+      evaluation.mistake = mistake;
+      evaluation.update = rule.Moves(signed_score, mistake);
+      evaluation.loss = rule.Loss(signed_score);
     }
   }
 };

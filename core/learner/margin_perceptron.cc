@@ -19,14 +19,14 @@ double MarginPerceptron::Score(const Row& row) const { return factor_ * LinearLe
 
 double MarginPerceptron::RootOfNext() const { return std::sqrt(static_cast<double>(updates_ + 1)); }
 
-Judgement MarginPerceptron::Judge(const Row& row, int32_t label) const {
-  Judgement judgement = LinearLearner::Judge(row, label);
+Evaluation MarginPerceptron::Evaluate(const Row& row, int32_t label) const {
+  Evaluation evaluation = LinearLearner::Evaluate(row, label);
   const double wanted = (1 - alpha_) * (std::sqrt(8.0) / alpha_ / RootOfNext()) *
                         std::sqrt(AugmentedSquaredNorm(row));
-  const double signed_score = label * judgement.score;
-  judgement.update = judgement.mistake || signed_score <= wanted;
-  judgement.loss = std::max(0.0, wanted - signed_score);
-  return judgement;
+  const double signed_score = label * evaluation.score;
+  evaluation.update = evaluation.mistake || signed_score <= wanted;
+  evaluation.loss = std::max(0.0, wanted - signed_score);
+  return evaluation;
 }
 
 double MarginPerceptron::Step(const Row& row, double /*signed_score*/, double /*weight*/) const {
@@ -34,17 +34,17 @@ double MarginPerceptron::Step(const Row& row, double /*signed_score*/, double /*
   return norm > 0 ? std::sqrt(2.0) / (norm * RootOfNext()) / factor_ : 0;
 }
 
-void MarginPerceptron::Update(const Row& row, const Target& target, const Judgement& judgement) {
-  LinearLearner::Update(row, target, judgement);
+void MarginPerceptron::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
+  LinearLearner::Update(row, target, evaluation);
   ++updates_;
   const double norm = std::sqrt(augmented_squared_norm());
   if (norm > 1) factor_ /= norm;
   if (factor_ < kSmallestFactor) MultiplyFactorIn();
 }
 
-void MarginPerceptron::Adopt(const Row& weights, float offset_weight, uint64_t age) {
+void MarginPerceptron::ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) {
   factor_ = 1;
-  LinearLearner::Adopt(weights, offset_weight, age);
+  LinearLearner::ReplaceWeights(weights, offset_weight, age);
   const double norm = std::sqrt(augmented_squared_norm());
   if (norm > 1) factor_ = 1 / norm;
   if (factor_ < kSmallestFactor) MultiplyFactorIn();

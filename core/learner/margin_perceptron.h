@@ -26,15 +26,15 @@ class MarginPerceptron final : public LinearRule<MarginPerceptron> {
       : LinearRule(settings, size), alpha_(settings.margin_slack) {}
 
   double Score(const Row& row) const override;
-  Judgement Judge(const Row& row, int32_t label) const override;
+  Evaluation Evaluate(const Row& row, int32_t label) const override;
   // The margin it wants depends on the row's norm.
-  void JudgeRows(const Batch& batch, size_t first, size_t max_features,
-                 std::span<JudgedRow> judged) const override {
-    Learner::JudgeRows(batch, first, max_features, judged);
+  void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
+                    std::span<EvaluatedRow> evaluated) const override {
+    Learner::EvaluateRows(batch, first, max_features, evaluated);
   }
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   // Divided by their norm, if that is above 1. k goes on.
-  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
+  void ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
   std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;

@@ -33,8 +33,8 @@ double MulticlassArow::Confidence(const Row& row, int32_t label, int32_t rival) 
 }
 
 double MulticlassArow::Step(const Row& row, const Target& target,
-                            const Judgement& judgement) const {
-  return Loss(judgement.score) * Confidence(row, target.label, judgement.rival);
+                            const Evaluation& evaluation) const {
+  return Loss(evaluation.score) * Confidence(row, target.label, evaluation.rival);
 }
 
 bool MulticlassArow::StaysFiniteAlongS(int32_t label, double step, const Row& row) const {
@@ -48,22 +48,22 @@ bool MulticlassArow::StaysFiniteAlongS(int32_t label, double step, const Row& ro
 }
 
 bool MulticlassArow::CanUpdate(const Row& row, const Target& target,
-                               const Judgement& judgement) const {
-  if (judgement.rival < 0) return true;
-  const double step = Step(row, target, judgement);
+                               const Evaluation& evaluation) const {
+  if (evaluation.rival < 0) return true;
+  const double step = Step(row, target, evaluation);
   return StaysFiniteAlongS(target.label, step, row) &&
-         StaysFiniteAlongS(judgement.rival, -step, row);
+         StaysFiniteAlongS(evaluation.rival, -step, row);
 }
 
-void MulticlassArow::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void MulticlassArow::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   TakeUp(target.label);
-  if (judgement.rival < 0) return;
-  const double confidence = Confidence(row, target.label, judgement.rival);
-  const double step = Loss(judgement.score) * confidence;
+  if (evaluation.rival < 0) return;
+  const double confidence = Confidence(row, target.label, evaluation.rival);
+  const double step = Loss(evaluation.score) * confidence;
   // Only a new class can be right by more than 1 and yet an update.
   if (step == 0) return;
   Move(target.label, step, confidence, row);
-  Move(judgement.rival, -step, confidence, row);
+  Move(evaluation.rival, -step, confidence, row);
 }
 
 void MulticlassArow::Move(int32_t label, double step, double confidence, const Row& row) {

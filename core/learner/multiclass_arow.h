@@ -25,8 +25,8 @@ class MulticlassArow final : public MulticlassLinear {
  public:
   MulticlassArow(const LearnerSettings& settings, size_t size);
 
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   size_t most_arrays() const override { return 2 * max_classes(); }
@@ -36,7 +36,7 @@ class MulticlassArow final : public MulticlassLinear {
   double Loss(double margin) const override { return margin < 1 ? 1 - margin : 0; }
   bool Moves(double margin, bool /*mistake*/) const override { return margin < 1; }
   // Along S (x, b).
-  double Step(const Row& row, const Target& target, const Judgement& judgement) const override;
+  double Step(const Row& row, const Target& target, const Evaluation& evaluation) const override;
   void AddClasses(size_t classes) override;
 
  private:

@@ -28,25 +28,25 @@ void MulticlassAveragedPerceptron::AddClasses(size_t classes) {
 }
 
 bool MulticlassAveragedPerceptron::CanUpdate(const Row& row, const Target& target,
-                                             const Judgement& judgement) const {
-  if (!MulticlassPerceptron::CanUpdate(row, target, judgement)) return false;
-  if (judgement.rival < 0) return true;
-  const double step = Step(row, target, judgement) * static_cast<double>(target.age);
+                                             const Evaluation& evaluation) const {
+  if (!MulticlassPerceptron::CanUpdate(row, target, evaluation)) return false;
+  if (evaluation.rival < 0) return true;
+  const double step = Step(row, target, evaluation) * static_cast<double>(target.age);
   const double b = offset_value();
   const auto label = static_cast<size_t>(target.label);
   const bool own = label < late_.size() ? late_[label].StaysFinite(step, row, b)
                                         : std::abs(step * b) <= std::numeric_limits<float>::max() &&
                                               StepStaysFinite(step, row);
-  return own && late_[static_cast<size_t>(judgement.rival)].StaysFinite(-step, row, b);
+  return own && late_[static_cast<size_t>(evaluation.rival)].StaysFinite(-step, row, b);
 }
 
 void MulticlassAveragedPerceptron::Update(const Row& row, const Target& target,
-                                          const Judgement& judgement) {
+                                          const Evaluation& evaluation) {
   TakeUp(target.label);
-  if (judgement.rival < 0) return;
-  const double step = Step(row, target, judgement);
+  if (evaluation.rival < 0) return;
+  const double step = Step(row, target, evaluation);
   Move(target.label, step, target.age, row);
-  Move(judgement.rival, -step, target.age, row);
+  Move(evaluation.rival, -step, target.age, row);
 }
 
 void MulticlassAveragedPerceptron::Move(int32_t label, double step, uint64_t age, const Row& row) {

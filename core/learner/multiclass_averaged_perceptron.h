@@ -25,8 +25,8 @@ class MulticlassAveragedPerceptron final : public MulticlassPerceptron {
  public:
   MulticlassAveragedPerceptron(const LearnerSettings& settings, size_t size);
 
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis ClassHypothesis(size_t number, uint64_t age) const override;
   double ClassWeight(size_t number, uint32_t index, uint64_t age) const override;

@@ -72,11 +72,11 @@ bool MulticlassLinear::IsWrong(double margin, int32_t predicted, int32_t label) 
   return false;
 }
 
-Judgement MulticlassLinear::Judge(const Row& row, int32_t label) const {
-  Judgement judgement = JudgeBy([&](size_t k) { return ScoreOf(k, row); }, label);
-  judgement.update = !HasClass(label) || Moves(judgement.score, judgement.mistake);
-  judgement.loss = Loss(judgement.score);
-  return judgement;
+Evaluation MulticlassLinear::Evaluate(const Row& row, int32_t label) const {
+  Evaluation evaluation = EvaluateBy([&](size_t k) { return ScoreOf(k, row); }, label);
+  evaluation.update = !HasClass(label) || Moves(evaluation.score, evaluation.mistake);
+  evaluation.loss = Loss(evaluation.score);
+  return evaluation;
 }
 
 bool MulticlassLinear::StaysFinite(int32_t label, double step, const Row& row) const {
@@ -87,18 +87,18 @@ bool MulticlassLinear::StaysFinite(int32_t label, double step, const Row& row) c
 }
 
 bool MulticlassLinear::CanUpdate(const Row& row, const Target& target,
-                                 const Judgement& judgement) const {
-  if (judgement.rival < 0) return true;
-  const double step = Step(row, target, judgement);
-  return StaysFinite(target.label, step, row) && StaysFinite(judgement.rival, -step, row);
+                                 const Evaluation& evaluation) const {
+  if (evaluation.rival < 0) return true;
+  const double step = Step(row, target, evaluation);
+  return StaysFinite(target.label, step, row) && StaysFinite(evaluation.rival, -step, row);
 }
 
-void MulticlassLinear::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void MulticlassLinear::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   TakeUp(target.label);
-  if (judgement.rival < 0) return;
-  const double step = Step(row, target, judgement);
+  if (evaluation.rival < 0) return;
+  const double step = Step(row, target, evaluation);
   weights_[static_cast<size_t>(target.label)].Add(step, row, offset_value_);
-  weights_[static_cast<size_t>(judgement.rival)].Add(-step, row, offset_value_);
+  weights_[static_cast<size_t>(evaluation.rival)].Add(-step, row, offset_value_);
 }
 
 double MulticlassLinear::AugmentedSquaredNorm(const Row& row) const {

@@ -24,9 +24,9 @@ class MulticlassLinear : public Learner, public Multiclass {
  public:
   double Score(const Row& row) const final;
   int32_t Predict(double /*score*/) const final { return 0; }
-  Judgement Judge(const Row& row, int32_t label) const override;
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  Evaluation Evaluate(const Row& row, int32_t label) const override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const final;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t /*age*/) const final { return {}; }
@@ -58,7 +58,7 @@ class MulticlassLinear : public Learner, public Multiclass {
   // Whether it calls for an update. A mistake always must.
   virtual bool Moves(double margin, bool mistake) const = 0;
   // How far an update goes. The judgement has a rival.
-  virtual double Step(const Row& row, const Target& target, const Judgement& judgement) const = 0;
+  virtual double Step(const Row& row, const Target& target, const Evaluation& evaluation) const = 0;
   // What a class answers with.
   virtual double AnswerOf(size_t number, const Row& row, uint64_t /*age*/) const {
     return ScoreOf(number, row);
@@ -75,7 +75,7 @@ class MulticlassLinear : public Learner, public Multiclass {
   }
   // The judgement by each class's score, without update and loss.
   template <typename ScoreOfClass>
-  Judgement JudgeBy(const ScoreOfClass& score_of, int32_t label) const;
+  Evaluation EvaluateBy(const ScoreOfClass& score_of, int32_t label) const;
   bool IsWrong(double margin, int32_t predicted, int32_t label) const;
   // ||x||^2 + b^2.
   double AugmentedSquaredNorm(const Row& row) const;
@@ -105,9 +105,9 @@ class MulticlassLinear : public Learner, public Multiclass {
 };
 
 template <typename ScoreOfClass>
-Judgement MulticlassLinear::JudgeBy(const ScoreOfClass& score_of, int32_t label) const {
-  Judgement judgement;
-  judgement.predicted = -1;
+Evaluation MulticlassLinear::EvaluateBy(const ScoreOfClass& score_of, int32_t label) const {
+  Evaluation evaluation;
+  evaluation.predicted = -1;
   // Of a new class: its weights are zero.
   double own = 0;
   double greatest = 0;
@@ -116,20 +116,20 @@ Judgement MulticlassLinear::JudgeBy(const ScoreOfClass& score_of, int32_t label)
     if (!known_[k]) continue;
     const double score = score_of(k);
     const auto number = static_cast<int32_t>(k);
-    if (judgement.predicted < 0 || score > greatest) {
-      judgement.predicted = number;
+    if (evaluation.predicted < 0 || score > greatest) {
+      evaluation.predicted = number;
       greatest = score;
     }
     if (number == label) {
       own = score;
-    } else if (judgement.rival < 0 || score > rival) {
-      judgement.rival = number;
+    } else if (evaluation.rival < 0 || score > rival) {
+      evaluation.rival = number;
       rival = score;
     }
   }
-  judgement.score = judgement.rival < 0 ? std::numeric_limits<double>::infinity() : own - rival;
-  judgement.mistake = !HasClass(label) || IsWrong(judgement.score, judgement.predicted, label);
-  return judgement;
+  evaluation.score = evaluation.rival < 0 ? std::numeric_limits<double>::infinity() : own - rival;
+  evaluation.mistake = !HasClass(label) || IsWrong(evaluation.score, evaluation.predicted, label);
+  return evaluation;
 }
 
 }  // namespace perceptrond

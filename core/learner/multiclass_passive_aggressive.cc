@@ -5,8 +5,8 @@
 namespace perceptrond {
 
 double MulticlassPassiveAggressive::Step(const Row& row, const Target& target,
-                                         const Judgement& judgement) const {
-  const double loss = Loss(judgement.score);
+                                         const Evaluation& evaluation) const {
+  const double loss = Loss(evaluation.score);
   const double squared_norm = 2 * AugmentedSquaredNorm(row);
   const double most = target.weight * aggressiveness_;
   if (kind_ == LearnerKind::kPassiveAggressiveII) return loss / (squared_norm + 0.5 / most);

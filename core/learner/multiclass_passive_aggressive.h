@@ -29,7 +29,7 @@ class MulticlassPassiveAggressive final : public MulticlassLinear {
  protected:
   double Loss(double margin) const override { return margin < 1 ? 1 - margin : 0; }
   bool Moves(double margin, bool /*mistake*/) const override { return margin < 1; }
-  double Step(const Row& row, const Target& target, const Judgement& judgement) const override;
+  double Step(const Row& row, const Target& target, const Evaluation& evaluation) const override;
 
  private:
   const LearnerKind kind_;

@@ -26,7 +26,7 @@ class MulticlassPerceptron : public MulticlassLinear {
   double Loss(double margin) const override { return margin < 0 ? -margin : 0; }
   bool Moves(double /*margin*/, bool mistake) const override { return mistake; }
   double Step(const Row& /*row*/, const Target& target,
-              const Judgement& /*judgement*/) const override {
+              const Evaluation& /*judgement*/) const override {
     return step_size_ * target.weight;
   }
 

@@ -18,13 +18,13 @@ void MulticlassPocket::AddClasses(size_t classes) {
   while (pocket_.size() < this->classes()) pocket_.emplace_back().weights.resize(size());
 }
 
-void MulticlassPocket::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void MulticlassPocket::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   const uint64_t run = target.age - run_start_;
   if (Wins(run)) {
     for (size_t k = 0; k < classes(); ++k) pocket_[k] = weights(k);
     best_run_ = run;
   }
-  MulticlassPerceptron::Update(row, target, judgement);
+  MulticlassPerceptron::Update(row, target, evaluation);
   run_start_ = target.age + 1;
   if (ratchet_ == 0) return;
   Keep(row, target.label);
@@ -44,7 +44,7 @@ size_t MulticlassPocket::Errors(bool pocket) const {
     const auto score = [&](size_t k) {
       return pocket ? pocket_[k].Score(row, offset_value()) : ScoreOf(k, row);
     };
-    errors += JudgeBy(score, label).mistake ? 1 : 0;
+    errors += EvaluateBy(score, label).mistake ? 1 : 0;
   }
   return errors;
 }

@@ -26,7 +26,7 @@ class MulticlassPocket final : public MulticlassPerceptron {
  public:
   MulticlassPocket(const LearnerSettings& settings, size_t size);
 
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis ClassHypothesis(size_t number, uint64_t age) const override;
   double ClassWeight(size_t number, uint32_t index, uint64_t age) const override;

@@ -6,14 +6,14 @@
 
 namespace perceptrond {
 
-void Pocket::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void Pocket::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   const uint64_t run = target.age - run_start_;
   if (Wins(run)) {
     pocket_ = linear();
     best_run_ = run;
     pocket_end_ = target.age;
   }
-  Perceptron::Update(row, target, judgement);
+  Perceptron::Update(row, target, evaluation);
   run_start_ = target.age + 1;
   if (ratchet_ == 0) return;
   Keep(row, target.label);
@@ -62,8 +62,8 @@ std::optional<double> Pocket::AnswerShare(const PastUpdate& update, uint64_t age
   return present || update.target.age < pocket_end_ ? Perceptron::AnswerShare(update, age) : 0;
 }
 
-void Pocket::Adopt(const Row& weights, float offset_weight, uint64_t age) {
-  LinearLearner::Adopt(weights, offset_weight, age);
+void Pocket::ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) {
+  LinearLearner::ReplaceWeights(weights, offset_weight, age);
   pocket_ = linear();
   best_run_ = 0;
   pocket_end_ = 0;

@@ -29,7 +29,7 @@ class Pocket final : public Perceptron {
   Pocket(const LearnerSettings& settings, size_t size)
       : Perceptron(settings, size), ratchet_(settings.ratchet_examples), pocket_(linear()) {}
 
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const override;
   double answer_squared_norm(uint64_t age) const override;
   Hypothesis AnswerHypothesis(uint64_t age) const override;
@@ -37,7 +37,7 @@ class Pocket final : public Perceptron {
   // None of what came after the weights in the pocket.
   std::optional<double> AnswerShare(const PastUpdate& update, uint64_t age) const override;
   // The pocket holds them too, without a run.
-  void Adopt(const Row& weights, float offset_weight, uint64_t age) override;
+  void ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) override;
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;

@@ -43,18 +43,18 @@ SoftmaxRegression::PerClass SoftmaxRegression::Gradient(const Row& row, int32_t 
   return step;
 }
 
-Judgement SoftmaxRegression::Judge(const Row& row, int32_t label) const {
-  Judgement judgement = MulticlassLinear::Judge(row, label);
+Evaluation SoftmaxRegression::Evaluate(const Row& row, int32_t label) const {
+  Evaluation evaluation = MulticlassLinear::Evaluate(row, label);
   const double wrong = Gradient(row, label)[static_cast<size_t>(label)];
-  judgement.update |= wrong > threshold_;
+  evaluation.update |= wrong > threshold_;
   // Of a probability that float64 has no number for, the margin is what counts.
-  judgement.loss = wrong < 1 ? -std::log1p(-wrong) : std::max(0.0, -judgement.score);
-  return judgement;
+  evaluation.loss = wrong < 1 ? -std::log1p(-wrong) : std::max(0.0, -evaluation.score);
+  return evaluation;
 }
 
 bool SoftmaxRegression::CanUpdate(const Row& row, const Target& target,
-                                  const Judgement& judgement) const {
-  const double eta = Step(row, target, judgement);
+                                  const Evaluation& evaluation) const {
+  const double eta = Step(row, target, evaluation);
   const PerClass gradient = Gradient(row, target.label);
   for (size_t k = 0; k < gradient.size(); ++k) {
     if (gradient[k] != 0 && !StaysFinite(static_cast<int32_t>(k), eta * gradient[k], row))
@@ -63,9 +63,9 @@ bool SoftmaxRegression::CanUpdate(const Row& row, const Target& target,
   return true;
 }
 
-void SoftmaxRegression::Update(const Row& row, const Target& target, const Judgement& judgement) {
+void SoftmaxRegression::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   TakeUp(target.label);
-  const double eta = Step(row, target, judgement);
+  const double eta = Step(row, target, evaluation);
   const PerClass gradient = Gradient(row, target.label);
   for (size_t k = 0; k < gradient.size(); ++k) {
     if (gradient[k] != 0) weights(k).Add(eta * gradient[k], row, offset_value());

@@ -25,10 +25,10 @@ class SoftmaxRegression final : public MulticlassLinear {
         step_size_(settings.step_size),
         threshold_(settings.update_threshold) {}
 
-  Judgement Judge(const Row& row, int32_t label) const override;
-  bool CanUpdate(const Row& row, const Target& target, const Judgement& judgement) const override;
+  Evaluation Evaluate(const Row& row, int32_t label) const override;
+  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
   // O(classes x row.size).
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   bool has_probabilities() const override { return true; }
   void ToProbabilities(std::span<double> scores) const override;
 
@@ -36,7 +36,7 @@ class SoftmaxRegression final : public MulticlassLinear {
   double Loss(double /*margin*/) const override { return 0; }
   bool Moves(double /*margin*/, bool mistake) const override { return mistake; }
   double Step(const Row& /*row*/, const Target& target,
-              const Judgement& /*judgement*/) const override {
+              const Evaluation& /*judgement*/) const override {
     return step_size_ * target.weight;
   }
 

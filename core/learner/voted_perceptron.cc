@@ -31,9 +31,9 @@ class Votes {
 
 }  // namespace
 
-void VotedPerceptron::Update(const Row& row, const Target& target, const Judgement& judgement) {
-  Perceptron::Update(row, target, judgement);
-  updates_.Push(row, target.label * Step(row, judgement.score, target.weight));
+void VotedPerceptron::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
+  Perceptron::Update(row, target, evaluation);
+  updates_.Push(row, target.label * Step(row, evaluation.score, target.weight));
   ages_.push_back(target.age);
   if (updates_.size() > budget_) Lower();
 }

@@ -33,11 +33,11 @@ class VotedPerceptron final : public Perceptron {
   VotedPerceptron(const LearnerSettings& settings, size_t size)
       : Perceptron(settings, size), budget_(settings.budget), below_(linear()) {}
 
-  void Update(const Row& row, const Target& target, const Judgement& judgement) override;
+  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   double Answer(const Row& row, uint64_t age) const override;
   double answer_squared_norm(uint64_t /*age*/) const override { return 0; }
   // Votes of weights that it never had would have to go with them.
-  bool CanAdopt() const override { return false; }
+  bool CanReplaceWeights() const override { return false; }
   void Grow(size_t size) override;
   LearnerStateView State() const override;
   bool Restore(LearnerState state) override;

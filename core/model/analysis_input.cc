@@ -43,7 +43,7 @@ absl::Status InKernelSpace(const Model& model) {
 }  // namespace
 
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
-  if (model.settings().several_classes()) return NotBinary(model);
+  if (model.settings().is_multiclass()) return NotBinary(model);
   if (FindLearner(model.settings().learner.kind).form == Form::kKernel) return InKernelSpace(model);
   const Model::RetainedView view = model.MakeRetainedView();
   const RetainedExamples& retained = view.examples;

@@ -39,9 +39,9 @@ Committer::~Committer() {
 }
 
 void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
-                       Pace pace) {
+                       FlushPolicy flush_policy) {
   MutexLock lock(&mutex_);
-  hurry_ |= pace == Pace::kAtOnce;
+  flush_now_ |= flush_policy == FlushPolicy::kImmediate;
   if (!queue_.empty() && queue_.back().waiter == waiter && queue_.back().model == model) {
     ++queue_.back().submissions;
     return;
@@ -50,7 +50,7 @@ void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaite
 }
 
 void Committer::Submit(std::shared_ptr<Model> model, Done done) {
-  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), Pace::kAtOnce);
+  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), FlushPolicy::kImmediate);
 }
 
 absl::Duration Committer::oldest_wait() const {
@@ -89,9 +89,9 @@ void Committer::Run() {
       const absl::Duration patience =
           unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
       mutex_.AwaitWithTimeout(absl::Condition(&has_work), patience);
-      AwaitCompany();
+      AwaitMoreSubmissions();
       waiting.swap(queue_);
-      hurry_ = false;
+      flush_now_ = false;
       if (!waiting.empty()) answering_since_ = waiting.front().since;
       stop = stopping_ && waiting.empty();
     }
@@ -109,11 +109,12 @@ void Committer::Run() {
   }
 }
 
-void Committer::AwaitCompany() {
+void Committer::AwaitMoreSubmissions() {
   if (queue_.empty()) return;
   const auto enough = [this]()
-                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || hurry_; };
-  mutex_.AwaitWithTimeout(absl::Condition(&enough), queue_.front().since + kPatience - absl::Now());
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_now_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&enough),
+                          queue_.front().since + kCommitDelay - absl::Now());
 }
 
 void Committer::CommitAll(std::vector<Waiting>& waiting) {
@@ -124,7 +125,7 @@ void Committer::CommitAll(std::vector<Waiting>& waiting) {
   for (const Waiting& one : waiting) {
     if (!results.emplace(one.model.get(), one.model->closed()).second) continue;
     if (!results[one.model.get()].ok()) continue;
-    entries.push_back(one.model->ledger().Cut());
+    entries.push_back(one.model->ledger().TakePending());
     entries.back().model_id = one.model->id();
     updates |= !entries.back().records.empty();
     models.push_back(one.model);

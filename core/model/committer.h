@@ -41,14 +41,14 @@ class CommitWaiter {
 class Committer {
  public:
   // When a submission is to be written.
-  enum class Pace : uint8_t {
-    kAtOnce,
+  enum class FlushPolicy : uint8_t {
+    kImmediate,
     // Within kPatience, so that more of a caller that does not wait for each answer are written
     // together.
-    kSoon,
+    kDelayed,
   };
   // A batch costs some 10 us of a core, whatever it holds (docs/performance.md).
-  static constexpr absl::Duration kPatience = absl::Microseconds(200);
+  static constexpr absl::Duration kCommitDelay = absl::Microseconds(200);
 
   struct Options {
     Durability durability = Durability::kSync;
@@ -68,8 +68,8 @@ class Committer {
 
   // Tells the waiter once everything the model has learned up to this call is durable, or why it is
   // not. In order: what is submitted first is answered first.
-  void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter, Pace pace)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
+              FlushPolicy flush_policy) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same, at once, for one submission.
   void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   // Submits and waits.
@@ -94,7 +94,7 @@ class Committer {
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets more come, if nobody is in a hurry.
-  void AwaitCompany() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitMoreSubmissions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CommitAll(std::vector<Waiting>& waiting);
 
   Journal& journal_;
@@ -109,7 +109,7 @@ class Committer {
   // In the order of their times. What a waiter submits in a row is one.
   std::vector<Waiting> queue_ ABSL_GUARDED_BY(mutex_);
   // One of them is to be written at once.
-  bool hurry_ ABSL_GUARDED_BY(mutex_) = false;
+  bool flush_now_ ABSL_GUARDED_BY(mutex_) = false;
   // Of the oldest of those that are being answered; InfiniteFuture if none is.
   absl::Time answering_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -29,15 +29,15 @@ void KeepLargest(size_t limit, Explanation& explanation) {
 
 }  // namespace
 
-absl::Status Model::Explain(const Batch& batch, std::span<const RefusedRow> refused,
+absl::Status Model::Explain(const Batch& batch, std::span<const RowError> row_errors,
                             uint64_t min_revision, size_t max_features,
                             ExplainOutcome& outcome) const {
   if (settings_.components.empty())
-    return ExplainOwn(batch, refused, min_revision, max_features, outcome);
+    return ExplainOwn(batch, row_errors, min_revision, max_features, outcome);
   ComposedBatch composed;
-  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  absl::Status status = Compose(settings_.components, components_, batch, row_errors, composed);
   if (status.ok())
-    status = ExplainOwn(composed.batch, composed.refused, min_revision, max_features, outcome);
+    status = ExplainOwn(composed.batch, composed.row_errors, min_revision, max_features, outcome);
   outcome.component_revisions = std::move(composed.revisions);
   if (!status.ok() || settings_.space.map.kind != FeatureMap::Kind::kIdentity) return status;
   for (Explanation& explanation : outcome.explanations) {
@@ -52,7 +52,7 @@ absl::Status Model::CheckExplains() const {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR", description,
                      {{"model", name_}});
   };
-  if (settings_.several_classes()) {
+  if (settings_.is_multiclass()) {
     return not_linear(absl::StrCat(
         "\"", name_,
         "\" tells several classes apart and has a score for each: predict with all_scores shows "
@@ -66,13 +66,13 @@ absl::Status Model::CheckExplains() const {
                    rule.name, ", and ", rule.no_past));
 }
 
-absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
+absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RowError> row_errors,
                                uint64_t min_revision, size_t max_features,
                                ExplainOutcome& outcome) const {
   outcome = ExplainOutcome();
-  if (Finding finding = CheckColumns(batch)) return Malformed(finding);
+  if (ValidationError error = CheckColumns(batch)) return Malformed(error);
   Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
-  if (Finding finding = mapper.Begin(batch)) return Malformed(finding);
+  if (ValidationError error = mapper.Begin(batch)) return Malformed(error);
   ReaderMutexLock lock(&mutex_);
   if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
   outcome.revision = revision_;
@@ -84,13 +84,13 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RefusedRow> r
                          revision_, ledger_.adopted_revision(), ledger_.retention().keeps_updates(),
                          updates};
   for (size_t i = 0; i < batch.rows(); ++i) {
-    if (!refused.empty() && refused.front().row == i) {
-      outcome.refused.push_back(refused.front());
+    if (!row_errors.empty() && row_errors.front().row == i) {
+      outcome.row_errors.push_back(row_errors.front());
       return absl::OkStatus();
     }
     double squared_norm = 0;
-    if (const Fault fault = mapper.Check(i, &squared_norm); fault != Fault::kNone) {
-      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+    if (const ValidationCode code = mapper.Check(i, &squared_norm); code != ValidationCode::kNone) {
+      outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
       return absl::OkStatus();
     }
     outcome.explanations.push_back(ExplainRow(mapper, i, age, max_features));

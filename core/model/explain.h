@@ -57,7 +57,7 @@ struct ExplainOutcome {
   // One a row, up to the first that was refused.
   std::vector<Explanation> explanations;
   // At most one.
-  std::vector<RefusedRow> refused;
+  std::vector<RowError> row_errors;
   // Of a composition: one an input, at which its model was asked.
   std::vector<uint64_t> component_revisions;
 };

@@ -18,14 +18,14 @@ int32_t SignOf(const std::vector<std::string>& names, absl::string_view name, in
 LabelReader::LabelReader(const ModelSettings& settings, const Batch& batch)
     : settings_(settings),
       batch_(batch),
-      two_labels_(!settings.several_classes() && batch.label_names.empty()),
+      two_labels_(!settings.is_multiclass() && batch.label_names.empty()),
       resolves_(settings.named_classes() || !batch.label_names.empty()) {}
 
 void LabelReader::Resolve(const Dictionary& class_names) {
   resolved_size_ = class_names.size();
   numbers_.clear();
   for (const absl::string_view name : batch_.label_names) {
-    if (!settings_.several_classes()) {
+    if (!settings_.is_multiclass()) {
       numbers_.push_back(SignOf(settings_.label_names, name, kUnknown));
       continue;
     }
@@ -40,16 +40,18 @@ size_t LabelReader::limit() const {
                                                      : settings_.learner.classes.max;
 }
 
-Fault LabelReader::CheckClassOrName(size_t i) const {
+ValidationCode LabelReader::CheckClassOrName(size_t i) const {
   const int32_t label = batch_.labels[i];
-  if (label < 0) return Fault::kUnknownLabel;
+  if (label < 0) return ValidationCode::kUnknownLabel;
   const auto place = static_cast<size_t>(label);
-  if (batch_.label_names.empty()) return place < limit() ? Fault::kNone : Fault::kUnknownLabel;
-  if (place >= batch_.label_names.size()) return Fault::kUnknownLabel;
-  if (numbers_[place] != kUnknown) return Fault::kNone;
+  if (batch_.label_names.empty())
+    return place < limit() ? ValidationCode::kNone : ValidationCode::kUnknownLabel;
+  if (place >= batch_.label_names.size()) return ValidationCode::kUnknownLabel;
+  if (numbers_[place] != kUnknown) return ValidationCode::kNone;
   const size_t bytes = batch_.label_names[place].size();
   const bool may_come_up = settings_.new_classes == NewClasses::kNamed;
-  return may_come_up && bytes > 0 && bytes <= kMaxNameBytes ? Fault::kNone : Fault::kUnknownLabel;
+  return may_come_up && bytes > 0 && bytes <= kMaxNameBytes ? ValidationCode::kNone
+                                                            : ValidationCode::kUnknownLabel;
 }
 
 absl::string_view LabelReader::NewClass(size_t i) const {
@@ -58,28 +60,27 @@ absl::string_view LabelReader::NewClass(size_t i) const {
   return numbers_[place] == kUnknown ? batch_.label_names[place] : absl::string_view();
 }
 
-Finding LabelReader::Describe(size_t i) const {
+ValidationError LabelReader::Describe(size_t i) const {
   const int32_t label = batch_.labels[i];
-  const auto finding = [](std::string description) {
-    return Finding{Fault::kUnknownLabel, "labels", std::move(description)};
+  const auto error = [](std::string description) {
+    return ValidationError{ValidationCode::kUnknownLabel, "labels", std::move(description)};
   };
-  if (two_labels_) return finding(absl::StrCat(label, " is neither -1 nor +1"));
+  if (two_labels_) return error(absl::StrCat(label, " is neither -1 nor +1"));
   if (batch_.label_names.empty()) {
     if (settings_.new_classes == NewClasses::kNamed)
-      return finding(absl::StrCat(label, " is no class: there are ", resolved_size_,
-                                  ", numbered from 0, and new ones come up by name"));
-    return finding(absl::StrCat(label, " is no class: they are numbered 0 to ", limit() - 1));
+      return error(absl::StrCat(label, " is no class: there are ", resolved_size_,
+                                ", numbered from 0, and new ones come up by name"));
+    return error(absl::StrCat(label, " is no class: they are numbered 0 to ", limit() - 1));
   }
   if (label < 0 || static_cast<size_t>(label) >= batch_.label_names.size())
-    return finding(absl::StrCat(label, " is no position in label_names, of which there are ",
-                                batch_.label_names.size()));
+    return error(absl::StrCat(label, " is no position in label_names, of which there are ",
+                              batch_.label_names.size()));
   const absl::string_view name = batch_.label_names[static_cast<size_t>(label)];
   if (settings_.new_classes == NewClasses::kNamed)
-    return finding(
+    return error(
         absl::StrCat("a class's name has 1 to ", kMaxNameBytes, " bytes, this has ", name.size()));
-  if (settings_.label_names.empty())
-    return finding("the model's labels have no names; use numbers");
-  return finding(absl::StrCat("\"", name.substr(0, 40), "\" is none of the model's label_names"));
+  if (settings_.label_names.empty()) return error("the model's labels have no names; use numbers");
+  return error(absl::StrCat("\"", name.substr(0, 40), "\" is none of the model's label_names"));
 }
 
 }  // namespace perceptrond

@@ -32,13 +32,14 @@ class LabelReader {
 
   // Whether row i has a label that the model could learn; whether a new class has room is seen when
   // its turn comes. Does not change while classes come up, for names; numbers may become known.
-  Fault Check(size_t i) const {
+  ValidationCode Check(size_t i) const {
     if (two_labels_)
-      return batch_.labels[i] == 1 || batch_.labels[i] == -1 ? Fault::kNone : Fault::kUnknownLabel;
+      return batch_.labels[i] == 1 || batch_.labels[i] == -1 ? ValidationCode::kNone
+                                                             : ValidationCode::kUnknownLabel;
     return CheckClassOrName(i);
   }
   // Words for the fault that Check found.
-  Finding Describe(size_t i) const;
+  ValidationError Describe(size_t i) const;
   // The label of row i, with which Check found no fault. A name that is new: the next class.
   int32_t Label(size_t i) const {
     if (batch_.label_names.empty()) return batch_.labels[i];
@@ -51,7 +52,7 @@ class LabelReader {
  private:
   static constexpr int32_t kUnknown = INT32_MIN;
 
-  Fault CheckClassOrName(size_t i) const;
+  ValidationCode CheckClassOrName(size_t i) const;
   // One more than the greatest number that a label may be.
   size_t limit() const;
 

@@ -10,7 +10,7 @@
 #include "core/learner/catalogue.h"
 #include "core/learner/kernel.h"
 #include "core/model/error.h"
-#include "core/model/judged_rows.h"
+#include "core/model/evaluated_rows.h"
 #include "core/model/label_reader.h"
 #include "core/model/malformed.h"
 #include "core/model/model.h"
@@ -45,8 +45,8 @@ class Model::Learning {
         outcome_(outcome),
         mapper_(model.settings_.space, model.expansion_, model.limits_.max_example_features),
         labels_(model.settings_, call.batch),
-        judged_(call.batch, model.limits_.max_example_features),
-        several_classes_(model.settings_.several_classes()),
+        evaluated_(call.batch, model.limits_.max_example_features),
+        is_multiclass_(model.settings_.is_multiclass()),
         rows_(call.batch.rows()),
         augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
         rule_(FindLearner(model.settings_.learner.kind)),
@@ -77,15 +77,16 @@ class Model::Learning {
   static constexpr size_t kQuietBefore = 32;
 
   absl::Status Begin() ABSL_SHARED_LOCKS_REQUIRED(model_.gate_) {
-    if (Finding finding = CheckColumns(call_.batch)) return Malformed(finding);
+    if (ValidationError error = CheckColumns(call_.batch)) return Malformed(error);
     if (rows_ > 0 && call_.batch.labels.empty()) {
-      return Malformed({Fault::kMissingLabel, "labels", "every row to be learned needs a label"});
+      return Malformed(
+          {ValidationCode::kMissingLabel, "labels", "every row to be learned needs a label"});
     }
-    if (Finding finding = mapper_.Begin(call_.batch)) return Malformed(finding);
-    ahead_ = mapper_.PassesThrough() && !several_classes_ && call_.batch.label_names.empty();
+    if (ValidationError error = mapper_.Begin(call_.batch)) return Malformed(error);
+    ahead_ = mapper_.PassesThrough() && !is_multiclass_ && call_.batch.label_names.empty();
     only_counted_ = ahead_ && call_.batch.weights.empty() && rule_.form != Form::kKernel &&
                     !batches_ && !model_.ledger_.retention().samples();
-    const ProducerStanding standing = model_.ledger_.Standing(*call_.producer);
+    const ProducerPosition standing = model_.ledger_.Standing(*call_.producer);
     if (call_.first_offset.value_or(0) < 0) {
       return InvalidField("INVALID_FIELD", "first_offset", "is below 0");
     }
@@ -113,7 +114,7 @@ class Model::Learning {
     }
     if (call_.detail) {
       outcome_.scores.resize(rows_, kNoScore);
-      outcome_.predicted.resize(rows_, several_classes_ ? -1 : 0);
+      outcome_.predicted.resize(rows_, is_multiclass_ ? -1 : 0);
     }
     return absl::OkStatus();
   }
@@ -128,9 +129,9 @@ class Model::Learning {
     const size_t first_new = row_;
     const size_t first_refused = next_refused_;
     for (; row_ < rows_; ++row_) {
-      const Fault fault = CheckCurrent();
-      if (fault == Fault::kNone) continue;
-      outcome_.refused.push_back({static_cast<uint32_t>(row_), Describe(fault)});
+      const ValidationCode code = CheckCurrent();
+      if (code == ValidationCode::kNone) continue;
+      outcome_.row_errors.push_back({static_cast<uint32_t>(row_), Describe(code)});
       return absl::InvalidArgumentError("a row is bad");
     }
     row_ = first_new;
@@ -140,68 +141,69 @@ class Model::Learning {
 
   void SkipReplayed(size_t rows) {
     row_ = rows;
-    while (next_refused_ < call_.refused.size() && call_.refused[next_refused_].row < rows)
+    while (next_refused_ < call_.row_errors.size() && call_.row_errors[next_refused_].row < rows)
       ++next_refused_;
     outcome_.duplicates = rows;
     tally_.duplicates = rows;
   }
 
   // The row at row_: its fault, and if it has none its squared norm in the model's space.
-  Fault CheckCurrent() {
-    if (next_refused_ < call_.refused.size() && call_.refused[next_refused_].row == row_) {
-      return call_.refused[next_refused_++].finding.fault;
+  ValidationCode CheckCurrent() {
+    if (next_refused_ < call_.row_errors.size() && call_.row_errors[next_refused_].row == row_) {
+      return call_.row_errors[next_refused_++].error.code;
     }
-    const Fault fault = mapper_.Check(row_, &squared_norm_);
-    if (fault != Fault::kNone) return fault;
-    if (labels_.Check(row_) != Fault::kNone) return Fault::kUnknownLabel;
-    return IsWeight(call_.batch.weight(row_)) ? Fault::kNone : Fault::kBadWeight;
+    const ValidationCode code = mapper_.Check(row_, &squared_norm_);
+    if (code != ValidationCode::kNone) return code;
+    if (labels_.Check(row_) != ValidationCode::kNone) return ValidationCode::kUnknownLabel;
+    return IsWeight(call_.batch.weight(row_)) ? ValidationCode::kNone : ValidationCode::kBadWeight;
   }
 
   // The same, and if the row has no fault what the learner thinks of it. Rows that stand in the
   // weights' space are judged some at a time: for as long as no update comes between.
-  Fault CheckAndJudge(Judgement& judgement) ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+  ValidationCode CheckAndEvaluate(Evaluation& evaluation)
+      ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
     if (!ahead_ || MayBeRefused()) {
-      const Fault fault = CheckCurrent();
-      if (fault == Fault::kNone)
-        judgement = model_.learner_->Judge(mapper_.Map(row_), labels_.Label(row_));
-      return fault;
+      const ValidationCode code = CheckCurrent();
+      if (code == ValidationCode::kNone)
+        evaluation = model_.learner_->Evaluate(mapper_.Map(row_), labels_.Label(row_));
+      return code;
     }
-    if (!judged_.Has(row_)) JudgeAhead();
-    const JudgedRow& judged = judged_[row_];
-    squared_norm_ = judged.squared_norm;
-    judgement = judged.judgement;
-    return judged.fault;
+    if (!evaluated_.Has(row_)) EvaluateAhead();
+    const EvaluatedRow& evaluated = evaluated_[row_];
+    squared_norm_ = evaluated.squared_norm;
+    evaluation = evaluated.evaluation;
+    return evaluated.code;
   }
 
-  void JudgeAhead() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+  void EvaluateAhead() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
     // What an update makes stale was judged in vain: far ahead only where updates are rare.
     const size_t quiet = row_ - quiet_since_ + (updated_ ? 0 : kQuietBefore);
-    judged_.Judge(*model_.learner_, row_, std::clamp(quiet / 2, kLeastAhead, kMostAhead));
+    evaluated_.Evaluate(*model_.learner_, row_, std::clamp(quiet / 2, kLeastAhead, kMostAhead));
   }
 
   // For what stands beside the features.
   bool MayBeRefused() const {
-    if (next_refused_ < call_.refused.size() && call_.refused[next_refused_].row == row_)
+    if (next_refused_ < call_.row_errors.size() && call_.row_errors[next_refused_].row == row_)
       return true;
-    return labels_.Check(row_) != Fault::kNone || !IsWeight(call_.batch.weight(row_));
+    return labels_.Check(row_) != ValidationCode::kNone || !IsWeight(call_.batch.weight(row_));
   }
 
   static bool IsWeight(float weight) { return weight > 0 && std::isfinite(weight); }
 
-  Finding Describe(Fault fault) {
-    if (next_refused_ > 0 && call_.refused[next_refused_ - 1].row == row_)
-      return call_.refused[next_refused_ - 1].finding;
-    if (fault == Fault::kUnknownLabel) return labels_.Describe(row_);
-    if (fault == Fault::kBadWeight) {
-      return {fault, "weights",
+  ValidationError Describe(ValidationCode code) {
+    if (next_refused_ > 0 && call_.row_errors[next_refused_ - 1].row == row_)
+      return call_.row_errors[next_refused_ - 1].error;
+    if (code == ValidationCode::kUnknownLabel) return labels_.Describe(row_);
+    if (code == ValidationCode::kBadWeight) {
+      return {code, "weights",
               absl::StrCat(call_.batch.weight(row_), " is not above 0 and finite")};
     }
-    return mapper_.Describe(row_, fault);
+    return mapper_.Describe(row_, code);
   }
 
-  void Refuse(Finding finding) {
-    tally_.Rejected(finding.fault);
-    outcome_.refused.push_back({static_cast<uint32_t>(row_), std::move(finding)});
+  void Refuse(ValidationError error) {
+    tally_.Rejected(error.code);
+    outcome_.row_errors.push_back({static_cast<uint32_t>(row_), std::move(error)});
     ++pending_;
     ++row_;
   }
@@ -244,34 +246,35 @@ class Model::Learning {
                                        : squared_norm_ + augmented_;
   }
 
-  void Answer(size_t row, const Judgement& judgement) {
+  void Answer(size_t row, const Evaluation& evaluation) {
     if (!call_.detail) return;
-    outcome_.scores[row] = Saturate(judgement.score);
-    outcome_.predicted[row] = judgement.predicted;
+    outcome_.scores[row] = Saturate(evaluation.score);
+    outcome_.predicted[row] = evaluation.predicted;
   }
 
-  void Judged(const Judgement& judgement, int32_t label) {
+  void AddEvaluation(const Evaluation& evaluation, int32_t label) {
     // Of several classes the score is the margin.
-    tally_.Judged(judgement, several_classes_ ? 1 : label, SquaredImage());
+    tally_.AddEvaluation(evaluation, is_multiclass_ ? 1 : label, SquaredImage());
     if (call_.batch.weight(row_) != 1) ++tally_.weighted_examples;
-    Answer(row_, judgement);
+    Answer(row_, evaluation);
     ++pending_;
     ++row_;
   }
 
   // Passes the rows judged ahead up to one that there is more to do about than to count it.
-  void PassJudged() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
-    size_t end = judged_.end();
-    if (next_refused_ < call_.refused.size())
-      end = std::min<size_t>(end, call_.refused[next_refused_].row);
+  void SkipEvaluated() ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    size_t end = evaluated_.end();
+    if (next_refused_ < call_.row_errors.size())
+      end = std::min<size_t>(end, call_.row_errors[next_refused_].row);
     Tally tally = tally_;
     size_t row = row_;
     for (; row < end; ++row) {
-      const JudgedRow& judged = judged_[row];
-      if (judged.fault != Fault::kNone || judged.judgement.update) break;
-      if (labels_.Check(row) != Fault::kNone) break;
-      tally.Judged(judged.judgement, call_.batch.labels[row], judged.squared_norm + augmented_);
-      Answer(row, judged.judgement);
+      const EvaluatedRow& evaluated = evaluated_[row];
+      if (evaluated.code != ValidationCode::kNone || evaluated.evaluation.update) break;
+      if (labels_.Check(row) != ValidationCode::kNone) break;
+      tally.AddEvaluation(evaluated.evaluation, call_.batch.labels[row],
+                          evaluated.squared_norm + augmented_);
+      Answer(row, evaluated.evaluation);
     }
     tally_ = tally;
     pending_ += static_cast<int64_t>(row - row_);
@@ -284,28 +287,28 @@ class Model::Learning {
     ReaderMutexLock lock(&model_.mutex_);
     if (!model_.closed_.ok()) return model_.closed_;
     Resolve();
-    judged_.Forget();
+    evaluated_.Clear();
     const uint64_t age = batches_ ? model_.ledger_.examples() : 0;
     // A crash may have come between the row that filled it and its end.
     batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
     while (row_ < rows_ && !batch_full_) {
-      if (only_counted_ && judged_.Has(row_)) {
-        PassJudged();
-        if (!judged_.Has(row_)) continue;
+      if (only_counted_ && evaluated_.Has(row_)) {
+        SkipEvaluated();
+        if (!evaluated_.Has(row_)) continue;
       }
-      Judgement judgement;
-      if (const Fault fault = CheckAndJudge(judgement); fault != Fault::kNone) {
-        Refuse(Describe(fault));
+      Evaluation evaluation;
+      if (const ValidationCode code = CheckAndEvaluate(evaluation); code != ValidationCode::kNone) {
+        Refuse(Describe(code));
         continue;
       }
-      if (judgement.update) {
+      if (evaluation.update) {
         quiet_since_ = row_ + 1;
         updated_ = true;
         break;
       }
       const int32_t label = labels_.Label(row_);
       Offer(label);
-      Judged(judgement, label);
+      AddEvaluation(evaluation, label);
       batch_full_ = batches_ && model_.learner_->BatchIsFull(age + tally_.examples);
     }
     Flush();
@@ -327,21 +330,21 @@ class Model::Learning {
     }
     const Target target = CurrentTarget();
     Row row = mapper_.Map(row_);
-    const Judgement judgement = model_.learner_->Judge(row, target.label);
+    const Evaluation evaluation = model_.learner_->Evaluate(row, target.label);
     std::vector<absl::string_view> new_names;
-    if (judgement.update) {
-      if (Finding finding = Prepare(row, target, judgement, new_names, new_class)) {
+    if (evaluation.update) {
+      if (ValidationError error = Prepare(row, target, evaluation, new_names, new_class)) {
         tally_.unlearned = true;
-        Refuse(std::move(finding));
+        Refuse(std::move(error));
         Flush();
         return absl::OkStatus();
       }
-      model_.learner_->Update(row, target, judgement);
+      model_.learner_->Update(row, target, evaluation);
     }
     Offer(target.label);
-    Judged(judgement, target.label);
+    AddEvaluation(evaluation, target.label);
     batch_full_ = batches_ && model_.learner_->BatchIsFull(target.age + 1);
-    if (!judgement.update) {
+    if (!evaluation.update) {
       Flush();
       return absl::OkStatus();
     }
@@ -363,7 +366,7 @@ class Model::Learning {
     update.theorem = model_.MakeTheoremContext(call_.components);
     if (model_.ledger_.retention().keeps_updates()) {
       update.retained = std::make_shared<const RetainedRow>(SeenExample{row, target.label, {}});
-      update.score = Saturate(judgement.score);
+      update.score = Saturate(evaluation.score);
     }
     model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update, Offers());
     StartStretch();
@@ -404,33 +407,33 @@ class Model::Learning {
 
   // Makes sure that the row can be learned, gives its unknown names weights, and maps it again; and
   // names its class, if that is new.
-  Finding Prepare(Row& row, const Target& target, const Judgement& judgement,
-                  std::vector<absl::string_view>& new_names, absl::string_view new_class)
+  ValidationError Prepare(Row& row, const Target& target, const Evaluation& evaluation,
+                          std::vector<absl::string_view>& new_names, absl::string_view new_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
-    if (!model_.learner_->CanUpdate(row, target, judgement)) {
-      return {Fault::kWeightOverflow, "values",
+    if (!model_.learner_->CanUpdate(row, target, evaluation)) {
+      return {ValidationCode::kWeightOverflow, "values",
               "learning this example would take a weight out of float32's range"};
     }
-    if (Finding finding = GiveWeights(row, new_names)) return finding;
+    if (ValidationError error = GiveWeights(row, new_names)) return error;
     if (!new_class.empty()) model_.class_names_.Add(new_class);
     return {};
   }
 
-  Finding ClassCap() const {
-    return {Fault::kClassCap, "labels",
+  ValidationError ClassCap() const {
+    return {ValidationCode::kClassCap, "labels",
             absl::StrCat("the model has its ", model_.settings_.learner.classes.max,
                          " classes, and this is another; it forgets none, so waiting does not "
                          "help: leave it out, or create a model with a larger max_classes")};
   }
 
-  Finding GiveWeights(Row& row, std::vector<absl::string_view>& new_names)
+  ValidationError GiveWeights(Row& row, std::vector<absl::string_view>& new_names)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_.mutex_) {
     if (model_.weight_space_.kind != FeatureSpace::Kind::kNamed) return {};
     mapper_.UnknownNames(row_, new_names);
     if (new_names.empty()) return {};
     Dictionary& dictionary = model_.dictionary_;
     if (dictionary.size() + new_names.size() > model_.settings_.space.size) {
-      return {Fault::kFeatureCap, "feature_names",
+      return {ValidationCode::kFeatureCap, "feature_names",
               absl::StrCat("the model holds ", dictionary.size(), " of at most ",
                            model_.settings_.space.size, " names, and this example needs ",
                            new_names.size(),
@@ -492,8 +495,8 @@ class Model::Learning {
   LearnOutcome& outcome_;
   Mapper mapper_;
   LabelReader labels_;
-  JudgedRows judged_;
-  const bool several_classes_;
+  EvaluatedRows evaluated_;
+  const bool is_multiclass_;
   const size_t rows_;
   // b^2.
   const double augmented_;
@@ -533,7 +536,7 @@ void LearnOutcome::Clear() {
   predicted.clear();
   updated_rows.clear();
   update_revisions.clear();
-  refused.clear();
+  row_errors.clear();
   pass.reset();
   component_revisions.clear();
 }
@@ -543,12 +546,12 @@ absl::Status Model::Learn(const LearnCall& call, LearnOutcome& outcome) {
   if (settings_.components.empty()) return Learning(*this, call, outcome).Run();
   ComposedBatch composed;
   absl::Status status =
-      Compose(settings_.components, components_, call.batch, call.refused, composed);
+      Compose(settings_.components, components_, call.batch, call.row_errors, composed);
   if (!status.ok()) return status;
   LearnCall answers = call;
   answers.batch = composed.batch;
-  answers.refused = composed.refused;
-  answers.components = composed.stamp;
+  answers.row_errors = composed.row_errors;
+  answers.components = composed.fingerprint;
   outcome.component_revisions = std::move(composed.revisions);
   return Learning(*this, answers, outcome).Run();
 }

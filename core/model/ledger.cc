@@ -90,7 +90,7 @@ HistoryPoint PointOf(const Report& report) {
 
 }  // namespace
 
-Ledger::Ledger(const JournalStanding& standing, const RetentionSettings& retention)
+Ledger::Ledger(const CommittedState& standing, const RetentionSettings& retention)
     : retention_(retention), progress_(FromStorage(standing.counters)) {
   for (const storage::ProducerPosition& position : standing.positions) {
     Keep(Restore(position));
@@ -126,7 +126,7 @@ void Ledger::Touch(Producer& producer) {
   dirty_.push_back(producers_.at(producer.id));
 }
 
-ProducerStanding Ledger::Standing(const Producer& producer) {
+ProducerPosition Ledger::Standing(const Producer& producer) {
   MutexLock lock(&mutex_);
   return {producer.next_offset, producer.passes, producer.last_pass};
 }
@@ -174,9 +174,9 @@ void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, con
   if (history_.Add(point)) *record.add_history() = ToProto(point);
 }
 
-void Ledger::AddAdoption(const Update& update, float offset_weight) {
+void Ledger::AddWeightReplacement(const Update& update, float offset_weight) {
   MutexLock lock(&mutex_);
-  progress_.AddAdoption(update.revision);
+  progress_.AddWeightReplacement(update.revision);
   storage::UpdateRecord& record = records_.emplace_back();
   record.set_first_revision(update.revision);
   record.set_adopted(true);
@@ -208,10 +208,10 @@ History Ledger::history() {
   return history_;
 }
 
-Curves Ledger::MakeCurves(double squared_norm, TheoremContext context) {
+LearningCurve Ledger::MakeLearningCurve(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
   AddSample(context);
-  Curves curves{history_.points(), progress_.MakeReport(squared_norm, context)};
+  LearningCurve curves{history_.points(), progress_.MakeReport(squared_norm, context)};
   const HistoryPoint present = PointOf(curves.report);
   // What the update made stays: answers that were right since lie between it and the present.
   if (!curves.points.empty() && curves.points.back().revision == present.revision &&
@@ -252,13 +252,13 @@ PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revisio
   return summary;
 }
 
-JournalEntry Ledger::Cut() {
+JournalEntry Ledger::TakePending() {
   MutexLock lock(&mutex_);
   JournalEntry entry;
   entry.records = std::exchange(records_, {});
   records_bytes_ = 0;
   entry.counters = ToStorage(progress_.counters());
-  const RetentionStanding standing = retention_.Standing();
+  const RetentionStatistics standing = retention_.Standing();
   entry.counters.set_sampled(standing.sampled);
   entry.counters.set_sample_complete(standing.complete);
   for (const std::shared_ptr<Producer>& producer : dirty_) {
@@ -307,7 +307,7 @@ Report Ledger::MakeReport(double squared_norm, TheoremContext context) {
 }
 
 void Ledger::AddSample(TheoremContext& context) const {
-  const RetentionStanding standing = retention_.Standing();
+  const RetentionStatistics standing = retention_.Standing();
   context.sampled = standing.sampled;
   context.sample_complete = standing.complete;
 }

@@ -43,14 +43,14 @@ struct Producer {
 };
 
 // Where a producer stands, read at one moment.
-struct ProducerStanding {
+struct ProducerPosition {
   int64_t next_offset = 0;
   int64_t passes = 0;
   std::optional<PassSummary> last_pass;
 };
 
 // A model's curves and its report, of one moment.
-struct Curves {
+struct LearningCurve {
   // By ascending revisions. The last is the present state, which the report is too: where examples
   // were judged since the last update it is behind that one's own point, of the same revision.
   std::vector<HistoryPoint> points;
@@ -64,14 +64,14 @@ class Ledger {
   static constexpr size_t kMaxProducers = 10'000;
 
   // Goes on from what the journal holds. What is retained comes by retention().
-  explicit Ledger(const JournalStanding& standing, const RetentionSettings& retention = {});
+  explicit Ledger(const CommittedState& standing, const RetentionSettings& retention = {});
 
   // The producer of that name, made on first use. It has one of the model's places from its first
   // example or pass on, and before that only while somebody holds it: who is refused takes none.
   // RESOURCE_EXHAUSTED, reason PRODUCER_LIMIT.
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  ProducerStanding Standing(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
+  ProducerPosition Standing(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
   // Safe for any number of threads by itself; what is added there outside of these methods is not
   // counted.
   Retention& retention() { return retention_; }
@@ -127,7 +127,7 @@ class Ledger {
   void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update,
                  const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes in weights that replaced those learned: update.row holds them.
-  void AddAdoption(const Update& update, float offset_weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddWeightReplacement(const Update& update, float offset_weight) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the producer's pass `number` and returns it. A number ended before gives its summary again
   // if it was the last, else one with nothing but its number.
@@ -136,7 +136,7 @@ class Ledger {
 
   // What has come since the last cut, for the journal: the updates are taken, counters and
   // positions copied.
-  JournalEntry Cut() ABSL_LOCKS_EXCLUDED(mutex_);
+  JournalEntry TakePending() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The context's sample is filled in.
   Report MakeReport(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -144,7 +144,8 @@ class Ledger {
   // The curves: what is held, for a snapshot, and what is read, which ends with the present state,
   // and whose report is as above.
   History history() ABSL_LOCKS_EXCLUDED(mutex_);
-  Curves MakeCurves(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
+  LearningCurve MakeLearningCurve(double squared_norm, TheoremContext context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // For a model that is being rebuilt: what its snapshot held, and what its records hold behind
   // that.
   void RestoreHistory(History history) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -129,9 +129,10 @@ storage::Counters ToStorage(const Counters& counters) {
   stored.set_mistakes(counters.mistakes);
   stored.set_updates(counters.updates);
   stored.set_duplicates(counters.duplicates);
-  for (size_t i = 0; i < kFaults; ++i) {
+  for (size_t i = 0; i < kValidationCodes; ++i) {
     if (counters.rejected[i] > 0)
-      (*stored.mutable_rejected())[FaultReason(static_cast<Fault>(i))] = counters.rejected[i];
+      (*stored.mutable_rejected())[ReasonName(static_cast<ValidationCode>(i))] =
+          counters.rejected[i];
   }
   stored.set_streak(counters.streak);
   stored.set_loss(counters.loss);
@@ -168,8 +169,8 @@ Counters FromStorage(const storage::Counters& stored) {
   counters.mistakes = stored.mistakes();
   counters.updates = stored.updates();
   counters.duplicates = stored.duplicates();
-  for (size_t i = 0; i < kFaults; ++i) {
-    const auto found = stored.rejected().find(FaultReason(static_cast<Fault>(i)));
+  for (size_t i = 0; i < kValidationCodes; ++i) {
+    const auto found = stored.rejected().find(ReasonName(static_cast<ValidationCode>(i)));
     if (found != stored.rejected().end()) counters.rejected[i] = found->second;
   }
   counters.streak = stored.streak();

@@ -5,9 +5,9 @@
 
 namespace perceptrond {
 
-absl::Status Malformed(const Finding& finding) {
-  return InvalidField(FaultReason(finding.fault), absl::StrCat("columns.", finding.field),
-                      finding.description);
+absl::Status Malformed(const ValidationError& error) {
+  return InvalidField(ReasonName(error.code), absl::StrCat("columns.", error.field),
+                      error.description);
 }
 
 }  // namespace perceptrond

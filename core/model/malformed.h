@@ -7,6 +7,6 @@
 namespace perceptrond {
 
 // INVALID_ARGUMENT, with the finding's reason, naming the field of the columns.
-absl::Status Malformed(const Finding& finding);
+absl::Status Malformed(const ValidationError& error);
 
 }  // namespace perceptrond

@@ -34,7 +34,7 @@ constexpr size_t kSmallRetention = Retention::kMaxUpdateBytes;
 
 Model::Model(const storage::ModelHeader& header, ModelSettings settings,
              std::shared_ptr<const Expansion> expansion, const Limits& limits,
-             ComponentSource components, const JournalStanding& standing)
+             ComponentSource components, const CommittedState& standing)
     : id_(header.id()),
       name_(header.model().name()),
       uid_(header.model().uid()),
@@ -51,7 +51,7 @@ Model::Model(const storage::ModelHeader& header, ModelSettings settings,
       margin_of_interest_(header.model().margin_of_interest()),
       ledger_(standing, settings_.retention) {
   for (const std::string& name : settings_.learner.start.names) dictionary_.Add(name);
-  if (!settings_.several_classes()) return;
+  if (!settings_.is_multiclass()) return;
   for (const std::string& name : settings_.label_names) class_names_.Add(name);
 }
 
@@ -64,7 +64,7 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
                      absl::StrCat("the journal holds settings this server cannot read: ",
                                   settings.status().message()));
   }
-  absl::StatusOr<JournalStanding> standing = journal.LoadStanding(header.id());
+  absl::StatusOr<CommittedState> standing = journal.LoadCommittedState(header.id());
   if (!standing.ok()) return standing.status();
   std::shared_ptr<const Expansion> expansion = MakeExpansion(settings->space);
   std::shared_ptr<Model> model(new Model(header, *std::move(settings), std::move(expansion), limits,
@@ -83,43 +83,45 @@ uint64_t Model::revision() const {
   return revision_;
 }
 
-std::optional<AnswerStamp> Model::StampComponents(bool load) const {
+std::optional<StateFingerprint> Model::FingerprintComponents(bool load) const {
   if (settings_.components.empty()) return std::nullopt;
-  return StampOf(settings_.components, components_, load);
+  return FingerprintOf(settings_.components, components_, load);
 }
 
-AnswerStamp Model::OwnStamp() const {
-  const bool ages = FindLearner(settings_.learner.kind).answers_otherwise;
+StateFingerprint Model::OwnFingerprint() const {
+  const bool ages = FindLearner(settings_.learner.kind).separate_prediction_weights;
   const std::array<uint64_t, 3> parts = {
       revision_, std::bit_cast<uint64_t>(learner_->augmented_squared_norm()), ages ? Age() : 0};
   return HashBytes(parts.data(), sizeof(parts), 0);
 }
 
-std::optional<AnswerStamp> Model::Stamp(bool load_components) const {
-  const std::optional<AnswerStamp> components = StampComponents(load_components);
+std::optional<StateFingerprint> Model::Fingerprint(bool load_components) const {
+  const std::optional<StateFingerprint> components = FingerprintComponents(load_components);
   if (!settings_.components.empty() && !components.has_value()) return std::nullopt;
   ReaderMutexLock lock(&mutex_);
-  return components.has_value() ? CombineStamps(OwnStamp(), *components) : OwnStamp();
+  return components.has_value() ? CombineFingerprints(OwnFingerprint(), *components)
+                                : OwnFingerprint();
 }
 
-TheoremContext Model::MakeTheoremContext(std::optional<AnswerStamp> components) const {
+TheoremContext Model::MakeTheoremContext(std::optional<StateFingerprint> components) const {
   return {.applies = theorem_,
           .step_size = settings_.learner.step_size,
           .margin_of_interest = margin_of_interest_,
-          .answers_otherwise = FindLearner(settings_.learner.kind).answers_otherwise,
+          .separate_prediction_weights =
+              FindLearner(settings_.learner.kind).separate_prediction_weights,
           .composed = !settings_.components.empty(),
           .components = components};
 }
 
 Report Model::MakeReport(bool load_components) const {
-  const std::optional<AnswerStamp> components = StampComponents(load_components);
+  const std::optional<StateFingerprint> components = FingerprintComponents(load_components);
   ReaderMutexLock lock(&mutex_);
   return ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext(components));
 }
 
 Model::View Model::MakeView() const {
   View view;
-  const std::optional<AnswerStamp> components = StampComponents(true);
+  const std::optional<StateFingerprint> components = FingerprintComponents(true);
   ReaderMutexLock lock(&mutex_);
   view.report =
       ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext(components));
@@ -157,7 +159,7 @@ size_t Model::classes() const {
 }
 
 bool Model::TakesLabel(int32_t label) const {
-  if (!settings_.several_classes()) return label == 1 || label == -1;
+  if (!settings_.is_multiclass()) return label == 1 || label == -1;
   const uint32_t limit =
       settings_.named_classes() ? class_names_.size() : settings_.learner.classes.max;
   return label >= 0 && static_cast<uint32_t>(label) < limit;
@@ -188,7 +190,7 @@ bool Model::UnknownNamesWeighNothing() const {
 }
 
 std::vector<std::string> Model::LabelNames() const {
-  if (!settings_.several_classes()) return settings_.label_names;
+  if (!settings_.is_multiclass()) return settings_.label_names;
   ReaderMutexLock lock(&mutex_);
   std::vector<std::string> names;
   for (uint32_t number = 1; number <= class_names_.size(); ++number)
@@ -196,10 +198,11 @@ std::vector<std::string> Model::LabelNames() const {
   return names;
 }
 
-Curves Model::MakeCurves(bool load_components) const {
-  const std::optional<AnswerStamp> components = StampComponents(load_components);
+LearningCurve Model::MakeLearningCurve(bool load_components) const {
+  const std::optional<StateFingerprint> components = FingerprintComponents(load_components);
   ReaderMutexLock lock(&mutex_);
-  return ledger_.MakeCurves(learner_->augmented_squared_norm(), MakeTheoremContext(components));
+  return ledger_.MakeLearningCurve(learner_->augmented_squared_norm(),
+                                   MakeTheoremContext(components));
 }
 
 size_t Model::memory_bytes() const {

@@ -19,7 +19,7 @@
 #include "core/learner/learner.h"
 #include "core/model/composition.h"
 #include "core/model/ledger.h"
-#include "core/model/refused_row.h"
+#include "core/model/row_error.h"
 #include "core/model/settings.h"
 #include "core/sync/mutex.h"
 #include "core/vector/batch.h"
@@ -35,7 +35,7 @@ struct LearnCall {
   Batch batch;
   // Rows already found bad when the batch was put together, ascending; they lie in the batch as
   // empty rows.
-  std::span<const RefusedRow> refused;
+  std::span<const RowError> row_errors;
   // Who sends it: of this model's ledger, or nameless. Required. Its `turn` is held by the caller.
   Producer* producer = nullptr;
   // The number of the first row; absent: the one the producer is at.
@@ -45,7 +45,7 @@ struct LearnCall {
   // Fill scores and predicted.
   bool detail = true;
   // Of a composition, which sets it itself: what its components answered from.
-  std::optional<AnswerStamp> components;
+  std::optional<StateFingerprint> components;
   // Refuse the whole batch, before any row is learned, if one is bad in itself. What only shows
   // when a row's turn comes (the feature cap, a weight that would overflow) refuses that row alone.
   bool all_or_nothing = false;
@@ -65,7 +65,7 @@ struct LearnOutcome {
   // Rows that caused updates, and the revision each produced.
   std::vector<uint32_t> updated_rows;
   std::vector<uint64_t> update_revisions;
-  std::vector<RefusedRow> refused;
+  std::vector<RowError> row_errors;
   std::optional<PassSummary> pass;
   // Of a composition: one an input, at which its model was asked.
   std::vector<uint64_t> component_revisions;
@@ -76,7 +76,7 @@ struct LearnOutcome {
 // What a batch is predicted to be. Reused from call to call.
 struct PredictOutcome {
   uint64_t revision = 0;
-  AnswerStamp stamp = 0;
+  StateFingerprint fingerprint = 0;
   // One a row; NaN and 0 for refused ones.
   std::vector<float> scores;
   std::vector<int32_t> labels;
@@ -88,7 +88,7 @@ struct PredictOutcome {
   // classes(); NaN for numbers that have not come up, and for refused rows. Probabilities as above.
   std::vector<float> class_scores;
   std::vector<float> class_probabilities;
-  std::vector<RefusedRow> refused;
+  std::vector<RowError> row_errors;
   // Of a composition: one an input, at which its model was asked.
   std::vector<uint64_t> component_revisions;
 
@@ -156,7 +156,7 @@ class Model {
   // Scores the batch on one revision. Changes nothing. `refused` are rows already found bad.
   // `all_scores`: fill class_scores. INVALID_ARGUMENT for malformed columns, and for more than
   // kMaxClassScores (TOO_MANY_SCORES); ABORTED (REVISION_TOO_OLD) below min_revision.
-  absl::Status Predict(const Batch& batch, std::span<const RefusedRow> refused,
+  absl::Status Predict(const Batch& batch, std::span<const RowError> row_errors,
                        uint64_t min_revision, PredictOutcome& outcome,
                        bool all_scores = false) const ABSL_LOCKS_EXCLUDED(mutex_);
   static constexpr size_t kMaxClassScores = 1 << 20;
@@ -165,7 +165,7 @@ class Model {
   // contributions and the rest, on one revision. Changes nothing. Errors as Predict's;
   // FAILED_PRECONDITION (NOT_LINEAR). Ends at the first bad row: outcome.refused says which. Holds
   // the shared lock meanwhile. O(features, after Phi).
-  absl::Status Explain(const Batch& batch, std::span<const RefusedRow> refused,
+  absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
                        uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -174,7 +174,8 @@ class Model {
   // only as long as they stand as they stood is absent.
   Report MakeReport(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What Predict would answer from now. Nothing if a component cannot be asked.
-  std::optional<AnswerStamp> Stamp(bool load_components) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<StateFingerprint> Fingerprint(bool load_components) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights and report of one revision.
   struct View {
     WeightList weights;
@@ -186,18 +187,18 @@ class Model {
   // The present ones: classes may have come up since it was created.
   std::vector<std::string> LabelNames() const ABSL_LOCKS_EXCLUDED(mutex_);
   // `load_components` as of MakeReport.
-  Curves MakeCurves(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
+  LearningCurve MakeLearningCurve(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The weights it answers with that are furthest from 0, the furthest first, of equals the one
   // with the lower index; of several classes one list a class, by number, empty for one that has
   // not come up; empty if it answers with no weights (Form). Looks through them a stretch at a
   // time, and an update waits for one stretch at the most, some 0.2 ms, so that what is listed may
   // be of several revisions: from WeightList::revision of the first to the one returned.
   // O(weights), and takes memory for `limit` of them a class.
-  struct Heaviest {
+  struct TopWeights {
     std::vector<WeightList> lists;
     uint64_t last_revision = 0;
   };
-  Heaviest FindHeaviest(size_t limit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  TopWeights FindTopWeights(size_t limit) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many weights an answer has, of all classes together. O(1).
   size_t weights() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Weights, names and books, approximately.
@@ -218,7 +219,8 @@ class Model {
   // commit submitted after this call is. On an error nothing changed: FAILED_PRECONDITION
   // (MODEL_FROZEN, NOT_ADOPTABLE), ABORTED (REVISION_MISMATCH) if the model is not at if_revision,
   // RESOURCE_EXHAUSTED (FEATURE_CAP), or why the model is closed. Returns the revision. O(weights).
-  absl::StatusOr<uint64_t> Adopt(const NewWeights& weights, std::optional<uint64_t> if_revision)
+  absl::StatusOr<uint64_t> ReplaceWeights(const NewWeights& weights,
+                                          std::optional<uint64_t> if_revision)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What is retained, and the revision that goes with it. A composition's is not complete once its
   // components would answer otherwise than they did: it holds their answers. Holds up updates for
@@ -259,16 +261,16 @@ class Model {
  private:
   Model(const storage::ModelHeader& header, ModelSettings settings,
         std::shared_ptr<const Expansion> expansion, const Limits& limits,
-        ComponentSource components, const JournalStanding& standing);
+        ComponentSource components, const CommittedState& standing);
 
   // One message being learned: see learn.cc.
   class Learning;
 
   // Of the batch that the learner sees: a composition's is its components' answers.
-  absl::Status PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+  absl::Status PredictOwn(const Batch& batch, std::span<const RowError> row_errors,
                           uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status ExplainOwn(const Batch& batch, std::span<const RefusedRow> refused,
+  absl::Status ExplainOwn(const Batch& batch, std::span<const RowError> row_errors,
                           uint64_t min_revision, size_t max_features, ExplainOutcome& outcome) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether it may answer: not closed, and at least at that revision.
@@ -288,7 +290,7 @@ class Model {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch, size_t i)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ReplayAdoption(const storage::UpdateRecord& record, const Batch& batch)
+  absl::Status ReplayWeightReplacement(const storage::UpdateRecord& record, const Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RestoreRetained(const storage::Retained& retained)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -300,17 +302,18 @@ class Model {
                                                       std::vector<absl::string_view>& added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `components`: of a composition, what they answer from.
-  TheoremContext MakeTheoremContext(std::optional<AnswerStamp> components) const
+  TheoremContext MakeTheoremContext(std::optional<StateFingerprint> components) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Of the components, to be asked for before any lock of this model is taken.
-  std::optional<AnswerStamp> StampComponents(bool load) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<StateFingerprint> FingerprintComponents(bool load) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the weights alone.
-  AnswerStamp OwnStamp() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  StateFingerprint OwnFingerprint() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // What the learner's answers go by besides the weights: see Learner::Answer.
   uint64_t Age() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   WeightList ListWeights(const Hypothesis& hypothesis) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Of a class, or of a model of two labels, whose number is 0. See FindHeaviest.
-  WeightList HeaviestOf(size_t number, size_t limit, uint64_t& last_revision) const
+  WeightList TopWeightsOf(size_t number, size_t limit, uint64_t& last_revision) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the answer makes of it.
   double WeightOf(size_t number, uint32_t index, uint64_t age) const

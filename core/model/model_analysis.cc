@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "core/convergence/analysis/bounds.h"
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/signed_rows.h"
 #include "core/model/error.h"
 
@@ -46,20 +46,20 @@ std::vector<double> InColumns(const Separator& separator, const SignedRows& rows
 
 // Scales the separator and rounds it to float32, and measures what it attains then. Nothing if it
 // leaves float32's range or no longer separates.
-bool Scale(const AnalysisOptions& options, Checkpoint& checkpoint, ModelAnalysis& result) {
-  const SignedRows rows(result.input.rows(), options.offset_value, checkpoint);
-  if (checkpoint.cancelled()) return false;
+bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, ModelAnalysis& result) {
+  const SignedRows rows(result.input.rows(), options.offset_value, cancellation);
+  if (cancellation.cancelled()) return false;
   std::vector<double> w = InColumns(*result.analysis.separator, rows);
-  const Margins unit = MeasureMargins(rows, w, checkpoint);
-  if (checkpoint.cancelled()) return false;
+  const Margins unit = MeasureMargins(rows, w, cancellation);
+  if (cancellation.cancelled()) return false;
   const double least = *std::min_element(unit.scores.begin(), unit.scores.end());
   for (double& weight : w) weight = static_cast<float>(weight / least);
   const bool fits = std::all_of(w.begin(), w.end(), [](double weight) {
     return std::abs(weight) <= std::numeric_limits<float>::max();
   });
   if (!fits) return true;
-  const Margins scaled = MeasureMargins(rows, w, checkpoint);
-  if (checkpoint.cancelled()) return false;
+  const Margins scaled = MeasureMargins(rows, w, cancellation);
+  if (cancellation.cancelled()) return false;
   if (!(scaled.floor > 0)) return true;
   NewWeights& weights = result.separator.emplace();
   for (size_t column = 0; column < rows.features().size(); ++column) {
@@ -92,10 +92,10 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
   result.analysis = Analyze(result.input.rows(), options, report);
   if (result.analysis.end == AnalysisEnd::kCancelled) return Cancelled();
   if (result.analysis.separator.has_value()) {
-    Checkpoint checkpoint(report);
-    checkpoint.progress = {AnalysisStage::kRefining, result.analysis.rounds, 0,
-                           result.analysis.margin_floor, result.analysis.margin_ceiling};
-    if (!Scale(options, checkpoint, result)) return Cancelled();
+    CancellationToken cancellation(report);
+    cancellation.progress = {AnalysisStage::kRefining, result.analysis.rounds, 0,
+                             result.analysis.margin_floor, result.analysis.margin_ceiling};
+    if (!Scale(options, cancellation, result)) return Cancelled();
   }
   result.record = MakeRecord(result.input, result.analysis);
   result.record.unix_nanos = now;

@@ -9,7 +9,7 @@
 #include "core/learner/multiclass.h"
 #include "core/model/class_answers.h"
 #include "core/model/error.h"
-#include "core/model/judged_rows.h"
+#include "core/model/evaluated_rows.h"
 #include "core/model/malformed.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
@@ -25,13 +25,13 @@ constexpr size_t kRowsTogether = 64;
 template <typename Check, typename Answer>
 void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
                  const Answer& answer) {
-  const std::vector<RefusedRow> before = std::exchange(outcome.refused, {});
+  const std::vector<RowError> before = std::exchange(outcome.row_errors, {});
   auto skip = before.begin();
   for (size_t i = 0; i < rows; ++i) {
     if (skip != before.end() && skip->row == i) {
-      outcome.refused.push_back(*skip++);
-    } else if (const Fault fault = check(i); fault != Fault::kNone) {
-      outcome.refused.push_back({static_cast<uint32_t>(i), mapper.Describe(i, fault)});
+      outcome.row_errors.push_back(*skip++);
+    } else if (const ValidationCode code = check(i); code != ValidationCode::kNone) {
+      outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
     } else {
       answer(i);
     }
@@ -42,14 +42,14 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Che
 
 void PredictOutcome::Clear() {
   revision = 0;
-  stamp = 0;
+  fingerprint = 0;
   scores.clear();
   labels.clear();
   distances.clear();
   probabilities.clear();
   class_scores.clear();
   class_probabilities.clear();
-  refused.clear();
+  row_errors.clear();
   component_revisions.clear();
 }
 
@@ -67,35 +67,35 @@ bool Model::has_probabilities() const {
   return several != nullptr ? several->has_probabilities() : learner_->Probability(0).has_value();
 }
 
-absl::Status Model::Predict(const Batch& batch, std::span<const RefusedRow> refused,
+absl::Status Model::Predict(const Batch& batch, std::span<const RowError> row_errors,
                             uint64_t min_revision, PredictOutcome& outcome, bool all_scores) const {
   if (settings_.components.empty())
-    return PredictOwn(batch, refused, min_revision, outcome, all_scores);
+    return PredictOwn(batch, row_errors, min_revision, outcome, all_scores);
   ComposedBatch composed;
-  absl::Status status = Compose(settings_.components, components_, batch, refused, composed);
+  absl::Status status = Compose(settings_.components, components_, batch, row_errors, composed);
   if (!status.ok()) return status;
-  status = PredictOwn(composed.batch, composed.refused, min_revision, outcome, all_scores);
-  outcome.stamp = CombineStamps(outcome.stamp, composed.stamp);
+  status = PredictOwn(composed.batch, composed.row_errors, min_revision, outcome, all_scores);
+  outcome.fingerprint = CombineFingerprints(outcome.fingerprint, composed.fingerprint);
   outcome.component_revisions = std::move(composed.revisions);
   return status;
 }
 
-absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> refused,
+absl::Status Model::PredictOwn(const Batch& batch, std::span<const RowError> row_errors,
                                uint64_t min_revision, PredictOutcome& outcome,
                                bool all_scores) const {
   outcome.Clear();
-  if (Finding finding = CheckColumns(batch)) return Malformed(finding);
+  if (ValidationError error = CheckColumns(batch)) return Malformed(error);
   Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
-  if (Finding finding = mapper.Begin(batch)) return Malformed(finding);
+  if (ValidationError error = mapper.Begin(batch)) return Malformed(error);
   const size_t rows = batch.rows();
   outcome.scores.resize(rows, std::numeric_limits<float>::quiet_NaN());
   outcome.labels.resize(rows, 0);
-  outcome.refused.assign(refused.begin(), refused.end());
+  outcome.row_errors.assign(row_errors.begin(), row_errors.end());
 
   ReaderMutexLock lock(&mutex_);
   if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
   outcome.revision = revision_;
-  outcome.stamp = OwnStamp();
+  outcome.fingerprint = OwnFingerprint();
   const uint64_t age = Age();
   const double squared_norm = learner_->answer_squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
@@ -120,17 +120,17 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RefusedRow> r
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
     if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
   };
-  if (mapper.PassesThrough() && !FindLearner(settings_.learner.kind).answers_otherwise) {
+  if (mapper.PassesThrough() && !FindLearner(settings_.learner.kind).separate_prediction_weights) {
     // Judged by any labels: only the scores are asked for.
     Batch labelled = batch;
     labelled.labels = outcome.labels;
-    JudgedRows judged(labelled, limits_.max_example_features);
+    EvaluatedRows evaluated(labelled, limits_.max_example_features);
     const auto check_judged = [&](size_t i) {
-      if (!judged.Has(i)) judged.Judge(learner, i, kRowsTogether);
-      return judged[i].fault;
+      if (!evaluated.Has(i)) evaluated.Evaluate(learner, i, kRowsTogether);
+      return evaluated[i].code;
     };
     PredictRows(mapper, rows, outcome, check_judged,
-                [&](size_t i) { answer(i, judged[i].judgement.score); });
+                [&](size_t i) { answer(i, evaluated[i].evaluation.score); });
   } else {
     PredictRows(mapper, rows, outcome, check,
                 [&](size_t i) { answer(i, learner.Answer(mapper.Map(i), age)); });

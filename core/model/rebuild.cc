@@ -115,7 +115,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
   batch.weights = {record.weights().data(), static_cast<size_t>(record.weights_size())};
   batch.dense_width = record.dense_width();
-  if (Finding finding = CheckColumns(batch)) return loss(finding.description);
+  if (ValidationError error = CheckColumns(batch)) return loss(error.description);
   if (batch.labels.size() != batch.rows()) return loss("a row has no label");
   const bool counts = FindLearner(settings_.learner.kind).counts_examples;
   if (static_cast<size_t>(record.ages_size()) != (counts ? batch.rows() : 0))
@@ -127,7 +127,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
       continue;
     }
     absl::Status status =
-        record.adopted() ? ReplayAdoption(record, batch) : ReplayUpdate(record, batch, i);
+        record.adopted() ? ReplayWeightReplacement(record, batch) : ReplayUpdate(record, batch, i);
     if (!status.ok()) return status;
   }
   if (settings_.named_classes() && class_names_.size() != classes())
@@ -170,13 +170,13 @@ absl::Status Model::ReplayUpdate(const storage::UpdateRecord& record, const Batc
   const bool counts = FindLearner(settings_.learner.kind).counts_examples;
   const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
                       counts ? record.ages(static_cast<int>(i)) : 0};
-  const Judgement judgement = learner_->Judge(row, label);
-  if (!judgement.update)
+  const Evaluation evaluation = learner_->Evaluate(row, label);
+  if (!evaluation.update)
     return Contradiction("the next example calls for no update, but did when it was learned");
-  learner_->Update(row, target, judgement);
+  learner_->Update(row, target, evaluation);
   ++revision_;
   RetainReplayed({std::make_shared<const RetainedRow>(SeenExample{row, label, {}}), revision_,
-                  batch.weight(i), Saturate(judgement.score),
+                  batch.weight(i), Saturate(evaluation.score),
                   counts ? std::optional(target.age) : std::nullopt});
   return absl::OkStatus();
 }

@@ -13,7 +13,7 @@
 namespace perceptrond {
 
 Model::RetainedView Model::MakeRetainedView() const {
-  const std::optional<AnswerStamp> components = StampComponents(/*load=*/true);
+  const std::optional<StateFingerprint> components = FingerprintComponents(/*load=*/true);
   ReaderMutexLock lock(&mutex_);
   // Before the copy: what comes between makes that incomplete by itself.
   const bool stand =
@@ -63,8 +63,10 @@ void Model::RetainReplayed(const RetainedUpdate& update) {
   if (retention.keeps_updates()) retention.AddUpdate(update);
 }
 
-absl::Status Model::ReplayAdoption(const storage::UpdateRecord& record, const Batch& batch) {
-  if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 || !learner_->CanAdopt())
+absl::Status Model::ReplayWeightReplacement(const storage::UpdateRecord& record,
+                                            const Batch& batch) {
+  if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 ||
+      !learner_->CanReplaceWeights())
     return Contradiction("weights were adopted that are none");
   const Row row = batch.row(0);
   for (size_t j = 0; j < row.size; ++j) {
@@ -72,7 +74,7 @@ absl::Status Model::ReplayAdoption(const storage::UpdateRecord& record, const Ba
       return Contradiction("an adopted weight lies outside the model");
   }
   const bool counts = FindLearner(settings_.learner.kind).counts_examples;
-  learner_->Adopt(row, record.adopted_offset_weight(), counts ? record.ages(0) : 0);
+  learner_->ReplaceWeights(row, record.adopted_offset_weight(), counts ? record.ages(0) : 0);
   ++revision_;
   return absl::OkStatus();
 }
@@ -102,13 +104,13 @@ absl::StatusOr<std::vector<uint32_t>> Model::NumberWeights(const NewWeights& wei
   return numbers;
 }
 
-absl::StatusOr<uint64_t> Model::Adopt(const NewWeights& weights,
-                                      std::optional<uint64_t> if_revision) {
+absl::StatusOr<uint64_t> Model::ReplaceWeights(const NewWeights& weights,
+                                               std::optional<uint64_t> if_revision) {
   ReaderMutexLock gate(&gate_);
   if (frozen_) return ModelFrozen(name_);
   MutexLock lock(&mutex_);
   if (!closed_.ok()) return closed_;
-  if (!learner_->CanAdopt()) {
+  if (!learner_->CanReplaceWeights()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_ADOPTABLE",
                      absl::StrCat("the learner ", FindLearner(settings_.learner.kind).name,
                                   " keeps no weights that others could take the place of"),
@@ -128,7 +130,7 @@ absl::StatusOr<uint64_t> Model::Adopt(const NewWeights& weights,
                 numbers->size()};
   const bool counts = FindLearner(settings_.learner.kind).counts_examples;
   const uint64_t age = ledger_.examples();
-  learner_->Adopt(row, weights.offset_weight, age);
+  learner_->ReplaceWeights(row, weights.offset_weight, age);
   ++revision_;
   Ledger::Update update;
   update.revision = revision_;
@@ -136,7 +138,7 @@ absl::StatusOr<uint64_t> Model::Adopt(const NewWeights& weights,
   if (counts) update.age = age;
   update.new_names = added;
   update.squared_norm = learner_->augmented_squared_norm();
-  ledger_.AddAdoption(update, weights.offset_weight);
+  ledger_.AddWeightReplacement(update, weights.offset_weight);
   return revision_;
 }
 

@@ -69,7 +69,7 @@ void Retention::Miss() {
   complete_ = false;
 }
 
-RetentionStanding Retention::Standing() const {
+RetentionStatistics Retention::Standing() const {
   ReaderMutexLock lock(&mutex_);
   return {updates_.size(), sample_.size(), complete_, updates_bytes_ + sample_bytes_};
 }

@@ -47,7 +47,7 @@ struct RetainedUpdate {
 };
 
 // What is kept, in numbers.
-struct RetentionStanding {
+struct RetentionStatistics {
   uint64_t updates = 0;
   uint64_t sampled = 0;
   // Of the sample.
@@ -92,7 +92,7 @@ class Retention {
   // Examples were judged that nobody has any more.
   void Miss() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  RetentionStanding Standing() const ABSL_LOCKS_EXCLUDED(mutex_);
+  RetentionStatistics Standing() const ABSL_LOCKS_EXCLUDED(mutex_);
   RetainedExamples Copy() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of them the updates.
   std::vector<RetainedUpdate> CopyUpdates() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -429,7 +429,7 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
     if (!examples.ok()) return examples.status();
     settings.example_space = *examples;
   }
-  if (settings.several_classes()) {
+  if (settings.is_multiclass()) {
     if (absl::Status status = ReadClassNames(model, settings); !status.ok()) return status;
     if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
     return settings;

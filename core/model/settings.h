@@ -42,9 +42,9 @@ struct ModelSettings {
   FeatureSpace example_space = {};
 
   // Of more than the two labels -1 and +1; of several that have names.
-  bool several_classes() const { return learner.classes.max > 0; }
+  bool is_multiclass() const { return learner.classes.max > 0; }
   bool named_classes() const {
-    return several_classes() && (!label_names.empty() || new_classes == NewClasses::kNamed);
+    return is_multiclass() && (!label_names.empty() || new_classes == NewClasses::kNamed);
   }
 };
 

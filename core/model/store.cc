@@ -17,7 +17,7 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 // Sets update_time to now, and in any case to later than it was, and the etag that goes with it.
-void Stamp(v1::Model& model) {
+void Fingerprint(v1::Model& model) {
   google::protobuf::Timestamp& time = *model.mutable_update_time();
   const int64_t before = time.seconds() * 1'000'000'000 + time.nanos();
   const int64_t nanos = std::max(absl::ToUnixNanos(absl::Now()), before + 1);
@@ -126,7 +126,7 @@ absl::StatusOr<v1::Model> Store::Create(v1::Model settings, const std::string& r
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
   model.set_state(v1::MODEL_STATE_ACTIVE);
   model.clear_update_time();
-  Stamp(model);
+  Fingerprint(model);
   *model.mutable_create_time() = model.update_time();
   if (validate_only) {
     model.clear_uid();
@@ -171,7 +171,7 @@ absl::StatusOr<v1::Model> Store::ChangeHeader(
   if (absl::Status status = change(model); !status.ok()) return status;
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
   if (model.SerializeAsString() == before || validate_only) return model;
-  Stamp(model);
+  Fingerprint(model);
   if (absl::Status status = journal_->Replace(*header); !status.ok())
     return JournalError(status, name);
   return model;
@@ -207,11 +207,11 @@ absl::Status Store::DeleteModel(absl::string_view name) {
   const absl::Status deleted = journal_->Delete(name);
   if (deleted.ok()) AddToCount(-1);
   // Also if it was not deleted: then the next to ask for it loads it anew.
-  if (model.ok()) Forget(name);
+  if (model.ok()) CloseAndRemove(name);
   return JournalError(deleted, name);
 }
 
-void Store::Forget(absl::string_view name) {
+void Store::CloseAndRemove(absl::string_view name) {
   MutexLock lock(&mutex_);
   // A failed commit may have taken the model out, and somebody else have loaded it again.
   AwaitLoaded(name);
@@ -289,7 +289,7 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
       *header, *journal_, options_.limits,
       [this](absl::string_view component, bool load) -> absl::StatusOr<std::shared_ptr<Model>> {
         if (load) return Acquire(component);
-        std::shared_ptr<Model> model = Peek(component);
+        std::shared_ptr<Model> model = GetIfLoaded(component);
         if (model == nullptr) return absl::NotFoundError("not in memory");
         return model;
       });
@@ -318,7 +318,7 @@ void Store::Remove(const std::string& name) {
   slots_.erase(found);
 }
 
-std::shared_ptr<Model> Store::Peek(absl::string_view name) {
+std::shared_ptr<Model> Store::GetIfLoaded(absl::string_view name) {
   MutexLock lock(&mutex_);
   const auto found = slots_.find(name);
   return found == slots_.end() ? nullptr : found->second.model;
@@ -372,7 +372,7 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
   return found;
 }
 
-absl::StatusOr<ModelSummary> Store::Look(absl::string_view name) {
+absl::StatusOr<ModelSummary> Store::GetSummary(absl::string_view name) {
   const absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
   return SummarizeForList(*header);
@@ -391,7 +391,7 @@ absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header
                                               bool load_components) {
   ModelSummary summary;
   summary.settings = header.model();
-  if (const std::shared_ptr<Model> model = Peek(header.model().name());
+  if (const std::shared_ptr<Model> model = GetIfLoaded(header.model().name());
       model != nullptr && model->id() == header.id()) {
     summary.report = model->MakeReport(load_components);
     summary.journal = model->journal_use();

@@ -34,7 +34,7 @@ struct ModelSummary {
   std::optional<Model::JournalUse> journal;
   size_t memory_bytes = 0;
   // Absent: not in memory.
-  std::optional<RetentionStanding> retained;
+  std::optional<RetentionStatistics> retained;
   // False: taken from the journal's counters; its window, norm and what depends on them are not
   // known.
   bool in_memory = false;
@@ -105,9 +105,9 @@ class Store {
   absl::StatusOr<std::vector<ModelSummary>> List(absl::string_view after, size_t limit);
 
   // What List says of one model. Loads nothing, and is no use of the model. NOT_FOUND.
-  absl::StatusOr<ModelSummary> Look(absl::string_view name);
+  absl::StatusOr<ModelSummary> GetSummary(absl::string_view name);
   // The model if it is in memory, else null. No use of the model.
-  std::shared_ptr<Model> Peek(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Model> GetIfLoaded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the models behind `after`, in the order of their names, those that are `wanted` by their
   // settings, as List gives them: until there are `limit` of them, or `most_read` models were
   // looked at. Loads none. O(models looked at).
@@ -151,7 +151,7 @@ class Store {
   // Whoever is loading the model has it, or failed.
   void AwaitLoaded(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes and takes out whatever is in memory under the name of a model that was deleted.
-  void Forget(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CloseAndRemove(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header, bool load_components);
   // As List gives it.

@@ -9,11 +9,11 @@
 namespace perceptrond {
 namespace {
 
-Finding Malformed(std::string field, std::string description) {
-  return {Fault::kMalformedColumns, std::move(field), std::move(description)};
+ValidationError Malformed(std::string field, std::string description) {
+  return {ValidationCode::kMalformedColumns, std::move(field), std::move(description)};
 }
 
-Finding CheckDenseColumns(const Batch& batch) {
+ValidationError CheckDenseColumns(const Batch& batch) {
   if (!batch.row_ends.empty() || !batch.indices.empty() || !batch.names.empty()) {
     return Malformed("dense_width", "dense rows take no row_ends, indices or feature_names");
   }
@@ -25,7 +25,7 @@ Finding CheckDenseColumns(const Batch& batch) {
   return {};
 }
 
-Finding CheckSparseColumns(const Batch& batch) {
+ValidationError CheckSparseColumns(const Batch& batch) {
   uint32_t begin = 0;
   for (size_t i = 0; i < batch.row_ends.size(); ++i) {
     if (batch.row_ends[i] < begin) {
@@ -61,50 +61,50 @@ size_t FirstDescent(const Row& row) {
 
 }  // namespace
 
-const char* FaultReason(Fault fault) {
-  switch (fault) {
-    case Fault::kNone:
+const char* ReasonName(ValidationCode code) {
+  switch (code) {
+    case ValidationCode::kNone:
       return "";
-    case Fault::kMalformedColumns:
+    case ValidationCode::kMalformedColumns:
       return "MALFORMED_COLUMNS";
-    case Fault::kNonFiniteValue:
+    case ValidationCode::kNonFiniteValue:
       return "NON_FINITE_VALUE";
-    case Fault::kUnsortedIndices:
+    case ValidationCode::kUnsortedIndices:
       return "UNSORTED_INDICES";
-    case Fault::kRepeatedName:
+    case ValidationCode::kRepeatedName:
       return "REPEATED_NAME";
-    case Fault::kBadName:
+    case ValidationCode::kBadName:
       return "BAD_NAME";
-    case Fault::kIndexOutOfRange:
+    case ValidationCode::kIndexOutOfRange:
       return "INDEX_OUT_OF_RANGE";
-    case Fault::kWrongDimension:
+    case ValidationCode::kWrongDimension:
       return "WRONG_DIMENSION";
-    case Fault::kTooManyFeatures:
+    case ValidationCode::kTooManyFeatures:
       return "TOO_MANY_FEATURES";
-    case Fault::kLengthMismatch:
+    case ValidationCode::kLengthMismatch:
       return "LENGTH_MISMATCH";
-    case Fault::kWrongForm:
+    case ValidationCode::kWrongForm:
       return "WRONG_FORM";
-    case Fault::kMissingLabel:
+    case ValidationCode::kMissingLabel:
       return "MISSING_LABEL";
-    case Fault::kUnknownLabel:
+    case ValidationCode::kUnknownLabel:
       return "UNKNOWN_LABEL";
-    case Fault::kBadWeight:
+    case ValidationCode::kBadWeight:
       return "BAD_WEIGHT";
-    case Fault::kWeightOverflow:
+    case ValidationCode::kWeightOverflow:
       return "WEIGHT_OVERFLOW";
-    case Fault::kFeatureCap:
+    case ValidationCode::kFeatureCap:
       return "FEATURE_CAP";
-    case Fault::kClassCap:
+    case ValidationCode::kClassCap:
       return "CLASS_CAP";
   }
   return "";
 }
 
-Finding CheckColumns(const Batch& batch) {
-  if (Finding finding =
+ValidationError CheckColumns(const Batch& batch) {
+  if (ValidationError error =
           batch.dense_width > 0 ? CheckDenseColumns(batch) : CheckSparseColumns(batch)) {
-    return finding;
+    return error;
   }
   if (!batch.labels.empty() && batch.labels.size() != batch.rows()) {
     return Malformed("labels",
@@ -117,54 +117,56 @@ Finding CheckColumns(const Batch& batch) {
   return {};
 }
 
-Fault CheckRow(const Row& row, uint32_t dimension, size_t max_features, double* squared_norm) {
+ValidationCode CheckRow(const Row& row, uint32_t dimension, size_t max_features,
+                        double* squared_norm) {
   // First: a row may be far too long to be read in vain.
-  if (const Fault fault = CheckSize(row, dimension, max_features); fault != Fault::kNone)
-    return fault;
+  if (const ValidationCode code = CheckSize(row, dimension, max_features);
+      code != ValidationCode::kNone)
+    return code;
   const bool ascends = row.indices == nullptr || simd::Best().ascends(row.indices, row.size);
   *squared_norm = SquaredNorm(row);
   return CheckScanned(row, dimension, max_features, {ascends, *squared_norm, 0});
 }
 
-Finding DescribeRow(const Row& row, uint32_t dimension, size_t max_features, Fault fault) {
-  Finding finding{fault, "", ""};
-  switch (fault) {
-    case Fault::kTooManyFeatures:
-      finding.field = row.indices == nullptr ? "values" : "indices";
-      finding.description =
-          absl::StrCat(row.size, " features; at most ", max_features, " are taken");
+ValidationError DescribeRow(const Row& row, uint32_t dimension, size_t max_features,
+                            ValidationCode code) {
+  ValidationError error{code, "", ""};
+  switch (code) {
+    case ValidationCode::kTooManyFeatures:
+      error.field = row.indices == nullptr ? "values" : "indices";
+      error.description = absl::StrCat(row.size, " features; at most ", max_features, " are taken");
       break;
-    case Fault::kWrongDimension:
-      finding.field = "values";
-      finding.description = absl::StrCat(row.size, " values for a model of dimension ", dimension);
+    case ValidationCode::kWrongDimension:
+      error.field = "values";
+      error.description = absl::StrCat(row.size, " values for a model of dimension ", dimension);
       break;
-    case Fault::kUnsortedIndices: {
+    case ValidationCode::kUnsortedIndices: {
       const size_t i = FirstDescent(row);
-      finding.field = "indices";
-      finding.place = i;
-      finding.description = absl::StrCat(row.indices[i], " follows ", row.indices[i - 1],
-                                         "; indices must strictly ascend");
+      error.field = "indices";
+      error.place = i;
+      error.description = absl::StrCat(row.indices[i], " follows ", row.indices[i - 1],
+                                       "; indices must strictly ascend");
       break;
     }
-    case Fault::kIndexOutOfRange:
-      finding.field = "indices";
-      finding.place = row.size - 1;
-      finding.description =
+    case ValidationCode::kIndexOutOfRange:
+      error.field = "indices";
+      error.place = row.size - 1;
+      error.description =
           absl::StrCat(row.indices[row.size - 1], " is not below the model's dimension ", dimension,
                        " (indices count from 0)");
       break;
-    case Fault::kNonFiniteValue: {
+    case ValidationCode::kNonFiniteValue: {
       size_t i = 0;
       while (i < row.size && std::isfinite(row.values[i])) ++i;
-      finding.field = "values";
-      finding.place = i;
-      finding.description = absl::StrCat(row.values[i], " is not a finite number");
+      error.field = "values";
+      error.place = i;
+      error.description = absl::StrCat(row.values[i], " is not a finite number");
       break;
     }
     default:
       break;
   }
-  return finding;
+  return error;
 }
 
 }  // namespace perceptrond

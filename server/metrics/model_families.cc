@@ -151,11 +151,12 @@ MetricFamily RejectedFamily(const std::vector<ModelMetrics>& models) {
   MetricFamily family{"perceptrond_model_rejected_total",
                       "Examples refused, by the reason their error gave.", kCounter};
   for (const ModelMetrics& model : models) {
-    for (size_t fault = 0; fault < kFaults; ++fault) {
-      const uint64_t rejected = model.report.counters.rejected[fault];
+    for (size_t code = 0; code < kValidationCodes; ++code) {
+      const uint64_t rejected = model.report.counters.rejected[code];
       if (rejected == 0) continue;
-      family.Add({{"model_name", model.id}, {"reason", FaultReason(static_cast<Fault>(fault))}},
-                 static_cast<double>(rejected));
+      family.Add(
+          {{"model_name", model.id}, {"reason", ReasonName(static_cast<ValidationCode>(code))}},
+          static_cast<double>(rejected));
     }
   }
   return family;

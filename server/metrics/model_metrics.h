@@ -24,7 +24,7 @@ struct ModelMetrics {
   absl::Time snapshot_time = absl::InfinitePast();
   size_t memory_bytes = 0;
   // Absent: not loaded.
-  std::optional<RetentionStanding> retained;
+  std::optional<RetentionStatistics> retained;
   bool in_memory = false;
 };
 

@@ -41,7 +41,7 @@ std::function<bool(const v1::Model&)> Matches(const std::string& search) {
 }
 
 // So many of the points, spread evenly, the first and the last among them.
-void Thin(size_t points, Curves& curves) {
+void Thin(size_t points, LearningCurve& curves) {
   std::vector<HistoryPoint>& all = curves.points;
   if (all.size() <= points) return;
   std::vector<HistoryPoint> kept;
@@ -51,7 +51,7 @@ void Thin(size_t points, Curves& curves) {
 }
 
 // The present is told also where it came at that revision: with more examples than before.
-void DropUpTo(uint64_t revision, Curves& curves) {
+void DropUpTo(uint64_t revision, LearningCurve& curves) {
   std::vector<HistoryPoint>& all = curves.points;
   const auto last = std::prev(all.end());
   all.erase(all.begin(), std::find_if(all.begin(), last, [revision](const HistoryPoint& point) {
@@ -90,9 +90,9 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     *entry.mutable_model() = ToProto(summary);
     entry.set_in_memory(summary.in_memory);
     entry.set_convergence(ConvergenceWord(entry.model().report().state()));
-    const std::shared_ptr<Model> model = store_.Peek(summary.settings.name());
+    const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
     if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
-    Curves curves = model->MakeCurves(/*load_components=*/false);
+    LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
     Thin(std::min(query.points, kMostPoints), curves);
     ToProto(curves, *entry.mutable_model());
   }
@@ -104,11 +104,11 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
 absl::Status ModelAnswers::Exists(const std::string& id) {
   const std::string name = absl::StrCat(kModelCollection, id);
   if (absl::Status status = CheckModelName(name, "model"); !status.ok()) return status;
-  return store_.Look(name).status();
+  return store_.GetSummary(name).status();
 }
 
 absl::Status ModelAnswers::Load(const std::string& name) {
-  if (store_.Peek(name) != nullptr) return absl::OkStatus();
+  if (store_.GetIfLoaded(name) != nullptr) return absl::OkStatus();
   MutexLock turn(&load_turn_);
   return store_.Acquire(name).status();
 }
@@ -119,15 +119,15 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   if (query.load) {
     if (absl::Status status = Load(name); !status.ok()) return status;
   }
-  const absl::StatusOr<ModelSummary> summary = store_.Look(name);
+  const absl::StatusOr<ModelSummary> summary = store_.GetSummary(name);
   if (!summary.ok()) return summary.status();
   page::ModelDetail answer;
   v1::Model& told = *answer.mutable_model();
   told = ToProto(*summary);
   answer.set_in_memory(summary->in_memory);
-  const std::shared_ptr<Model> model = store_.Peek(name);
+  const std::shared_ptr<Model> model = store_.GetIfLoaded(name);
   if (model != nullptr && model->uid() == told.uid()) {
-    Curves curves = model->MakeCurves(/*load_components=*/false);
+    LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
     DropUpTo(query.after_revision, curves);
     ToProto(curves, told);
     if (query.features > 0) {
@@ -148,9 +148,9 @@ void ModelAnswers::DescribeWeights(const Model& model, size_t limit,
     return;
   }
   MutexLock turn(&weights_turn_);
-  const Model::Heaviest heaviest = model.FindHeaviest(limit);
+  const Model::TopWeights heaviest = model.FindTopWeights(limit);
   if (heaviest.lists.empty()) {
-    features.set_absent(model.settings().several_classes()
+    features.set_absent(model.settings().is_multiclass()
                             ? "no class has come up yet"
                             : "its rule answers by votes or by a kernel, not by weights");
     return;
@@ -162,7 +162,7 @@ void ModelAnswers::DescribeWeights(const Model& model, size_t limit,
     const WeightList& weights = heaviest.lists[number];
     page::HeaviestFeatures::List& list = *features.add_lists();
     list.set_class_number(static_cast<uint32_t>(number));
-    if (model.settings().several_classes() && number < names.size())
+    if (model.settings().is_multiclass() && number < names.size())
       list.set_class_name(names[number]);
     ToProto(weights, *list.mutable_weights());
   }

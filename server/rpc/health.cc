@@ -58,7 +58,7 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   HealthWatch(Call& call, Health& health) : call_(call), health_(health) {}
 
   void Start() { call_.StartRead(&incoming_); }
-  void Look() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void GetSummary() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     Tell();
   }
@@ -148,7 +148,7 @@ void Health::Stop() {
     watches.swap(watches_);
   }
   for (const std::weak_ptr<HealthWatch>& watch : watches) {
-    if (const auto alive = watch.lock()) alive->Look();
+    if (const auto alive = watch.lock()) alive->GetSummary();
   }
 }
 

@@ -1,7 +1,7 @@
 // When whoever polls looks again instead of sleeping: while requests come one at a time, each soon
 // after the last was answered. Waking a processor that sleeps takes longer than such a request
 // does; with more to do, what comes while one sleeps is done at once afterwards, for less
-// (docs/adr/0030-spinning.md).
+// (docs/adr/0027-one-queue.md).
 #pragma once
 
 #include <chrono>

@@ -147,7 +147,7 @@ struct Converged {
         learning(*model, calls) {
     learning.Converge();
     // Nobody commits here: what waits for it is of no use.
-    (void)model->ledger().Cut();
+    (void)model->ledger().TakePending();
   }
 
   const std::vector<Rows> calls;
@@ -213,7 +213,7 @@ Benchmark Recovery(const Options& options) {
               // Learning alone is timed, not the journal.
               learning.Pass([&] {
                 learning_seconds += Since(start);
-                JournalEntry entry = model->ledger().Cut();
+                JournalEntry entry = model->ledger().TakePending();
                 entry.model_id = model->id();
                 Require((*journal)->Commit({&entry, 1}, /*sync=*/false));
                 start = Clock::now();

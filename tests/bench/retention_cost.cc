@@ -64,7 +64,7 @@ class Cost {
       learn(*model_, call, outcome_);
       mistakes += outcome_.mistakes;
       // Nobody commits here: what waits for it is of no use.
-      (void)model_->ledger().Cut();
+      (void)model_->ledger().TakePending();
     }
     return mistakes;
   }

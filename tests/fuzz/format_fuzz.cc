@@ -67,7 +67,8 @@ void CheckMessage(BatchBuilder& builder) {
     const perceptrond::Row row = batch.row(i);
     // The largest index of all is no model's.
     if (names.empty() && row.size > 0 && row.index(row.size - 1) == limit) continue;
-    Check(perceptrond::CheckRow(row, limit, row.size, &squared_norm) == perceptrond::Fault::kNone);
+    Check(perceptrond::CheckRow(row, limit, row.size, &squared_norm) ==
+          perceptrond::ValidationCode::kNone);
   }
 }
 

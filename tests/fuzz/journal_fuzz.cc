@@ -17,7 +17,7 @@
 namespace {
 
 namespace storage = ::perceptron::storage::v1;
-using perceptrond::JournalStanding;
+using perceptrond::CommittedState;
 using perceptrond::Model;
 
 void Check(bool holds) {
@@ -29,8 +29,8 @@ class GivenJournal final : public perceptrond::testing::JournalDecorator {
  public:
   GivenJournal() : JournalDecorator(std::make_unique<perceptrond::MemoryJournal>()) {}
 
-  absl::StatusOr<JournalStanding> LoadStanding(uint64_t /*model_id*/) override {
-    JournalStanding standing;
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t /*model_id*/) override {
+    CommittedState standing;
     standing.counters.set_updates(revision());
     return standing;
   }

@@ -108,9 +108,9 @@ TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
   Teach("and", and_);
   v1::AnalyzeRequest request = Request("and", true);
   request.set_if_revision(Get("and").revision() + 1);
-  grpc::Status refused = Analyze(request);
-  EXPECT_EQ(refused.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(Reason(refused), "REVISION_MISMATCH");
+  grpc::Status row_errors = Analyze(request);
+  EXPECT_EQ(row_errors.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(Reason(row_errors), "REVISION_MISMATCH");
   request.set_if_revision(Get("and").revision());
   v1::AnalysisResult result;
   ASSERT_TRUE(Analyze(request, &result).ok());

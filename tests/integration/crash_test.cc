@@ -240,7 +240,7 @@ class CrashTest : private ChangingConfig,
     ASSERT_TRUE(journal.ok()) << journal.status();
     const auto header = (*journal)->Find("models/m");
     ASSERT_TRUE(header.ok()) << header.status();
-    const auto standing = (*journal)->LoadStanding(header->id());
+    const auto standing = (*journal)->LoadCommittedState(header->id());
     ASSERT_TRUE(standing.ok()) << standing.status();
     const auto snapshot = (*journal)->LoadSnapshot(header->id());
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();

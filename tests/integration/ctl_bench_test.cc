@@ -86,9 +86,9 @@ TEST_F(CtlBenchTest, AModelThatIsThereIsLoadedAndStays) {
   Bench("words --work call --rate 100 --seconds 1 --warmup 0");
   EXPECT_EQ(Get("words").report().examples(), 1010);
   Ctl("create digits --dimension 64 --classes 10");
-  const CommandResult refused = Ctl("bench digits");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.out, ::testing::HasSubstr("--work predict"));
+  const CommandResult row_errors = Ctl("bench digits");
+  EXPECT_EQ(row_errors.exit_code, 2);
+  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("--work predict"));
   EXPECT_EQ(Number(Bench("digits --work predict --rate 1000 --seconds 1 --warmup 0"), "examples"),
             1000);
 }

@@ -74,9 +74,9 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
   EXPECT_THAT(after, ::testing::HasSubstr("\n  learning"));
   EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more updates until it has converged")));
   EXPECT_THAT(after, ::testing::HasSubstr("or its components learned and answer otherwise"));
-  const CommandResult refused = Ctl("delete or");
-  EXPECT_NE(refused.exit_code, 0);
-  EXPECT_THAT(refused.out, ::testing::HasSubstr("MODEL_IN_USE"));
+  const CommandResult row_errors = Ctl("delete or");
+  EXPECT_NE(row_errors.exit_code, 0);
+  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("MODEL_IN_USE"));
   const CommandResult cycle = Ctl("create loop --compose or,loop");
   EXPECT_NE(cycle.exit_code, 0);
   EXPECT_THAT(cycle.out, ::testing::HasSubstr("COMPOSITION_CYCLE"));

@@ -122,10 +122,10 @@ TEST_F(CtlTest, AFullTableOfProducersIsToldAndNotWorkedAround) {
     ASSERT_TRUE(Learn(request).ok());
   }
   const std::string learn = "learn m - --format svmlight --index-base 1";
-  const CommandResult refused = Ctl(learn, "+1 1:1\n");
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.out, ::testing::HasSubstr("PRODUCER_LIMIT"));
-  EXPECT_THAT(refused.out, ::testing::HasSubstr("hint: give --producer a name"));
+  const CommandResult row_errors = Ctl(learn, "+1 1:1\n");
+  EXPECT_EQ(row_errors.exit_code, 1);
+  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("PRODUCER_LIMIT"));
+  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("hint: give --producer a name"));
   EXPECT_EQ(Ctl(learn + " --producer p7", "+1 1:1\n").exit_code, 0);
   EXPECT_EQ(Ctl(learn + " --unnumbered", "+1 1:1\n").exit_code, 0);
   EXPECT_EQ(Get("m").report().examples(), 10'002);

@@ -88,10 +88,10 @@ TEST_F(CtlTest, ExitCodesAndMessagesSayWhatWentWrong) {
       Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n+1 oops\n");
   EXPECT_EQ(malformed.exit_code, 2);
   EXPECT_THAT(malformed.out, ::testing::HasSubstr(":2:"));
-  const CommandResult refused =
+  const CommandResult row_errors =
       Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n+1 7:1\n");
-  EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_THAT(refused.out, ::testing::HasSubstr("INDEX_OUT_OF_RANGE"));
+  EXPECT_EQ(row_errors.exit_code, 3);
+  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("INDEX_OUT_OF_RANGE"));
   Ctl("freeze m");
   const CommandResult frozen = Ctl("learn m - --format svmlight --index-base 1", "+1 1:1\n");
   EXPECT_EQ(frozen.exit_code, 1);
@@ -177,9 +177,9 @@ TEST_F(CtlTest, EachLineOfPredictionsInJsonIsTheAnswerToItsRow) {
   EXPECT_EQ(answer.labels_size(), 1);
   EXPECT_EQ(answer.distances_size(), 1);
   EXPECT_EQ(answer.probabilities_size(), 1);
-  const v1::PredictResponse refused = predict("9:1").second;
-  ASSERT_EQ(refused.errors_size(), 1);
-  EXPECT_EQ(Reason(refused.errors(0).status()), "INDEX_OUT_OF_RANGE");
+  const v1::PredictResponse row_errors = predict("9:1").second;
+  ASSERT_EQ(row_errors.errors_size(), 1);
+  EXPECT_EQ(Reason(row_errors.errors(0).status()), "INDEX_OUT_OF_RANGE");
   EXPECT_THAT(CtlOut("predict m -" + options, "1:1\n").out,
               ::testing::MatchesRegex("[+-]1\t[^\t]+\t[^\t]+\t0[^\t]+\n"));
 }

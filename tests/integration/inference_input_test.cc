@@ -76,12 +76,12 @@ TEST_F(InferenceInputTest, IntegersAreTakenWhereTheyAreFloatsExactly) {
   EXPECT_THAT(Echo("UINT64", Numbers({uint64_t{1} << 63}, 8), 1), ElementsAre(0x1p63F));
   EXPECT_THAT(Echo("INT64", Numbers({uint64_t{1} << 63, static_cast<uint64_t>(-16777216)}, 8), 2),
               ElementsAre(-0x1p63F, -0x1p24F));
-  const std::string refused = "3 INEXACT_VALUE inputs[0]";
-  EXPECT_EQ(RefusalOf("BOOL", Numbers({2}, 1), 1), refused);
-  EXPECT_EQ(RefusalOf("UINT32", Numbers({(1U << 24) + 1}, 4), 1), refused);
-  EXPECT_EQ(RefusalOf("INT32", Numbers({static_cast<uint64_t>(-16777217)}, 4), 1), refused);
-  EXPECT_EQ(RefusalOf("UINT64", Numbers({UINT64_MAX}, 8), 1), refused);
-  EXPECT_EQ(RefusalOf("INT64", Numbers({INT64_MAX}, 8), 1), refused);
+  const std::string row_errors = "3 INEXACT_VALUE inputs[0]";
+  EXPECT_EQ(RefusalOf("BOOL", Numbers({2}, 1), 1), row_errors);
+  EXPECT_EQ(RefusalOf("UINT32", Numbers({(1U << 24) + 1}, 4), 1), row_errors);
+  EXPECT_EQ(RefusalOf("INT32", Numbers({static_cast<uint64_t>(-16777217)}, 4), 1), row_errors);
+  EXPECT_EQ(RefusalOf("UINT64", Numbers({UINT64_MAX}, 8), 1), row_errors);
+  EXPECT_EQ(RefusalOf("INT64", Numbers({INT64_MAX}, 8), 1), row_errors);
 }
 
 TEST_F(InferenceInputTest, DoublesAreTakenWhereTheyAreFloatsExactly) {

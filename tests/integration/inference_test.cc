@@ -264,12 +264,14 @@ TEST_F(InferenceServiceTest, ParametersThatWouldChangeTheAnswerAreRefusedAndOthe
     (*request.mutable_inputs(0)->mutable_parameters())[ignored].set_string_param("x");
   }
   Answer(request);
-  oip::ModelInferRequest refused = request;
-  (*refused.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(2);
-  EXPECT_EQ(Refusal(refused), "3 UNSUPPORTED_PARAMETER outputs[0].parameters[\"classification\"]");
-  refused = request;
-  (*refused.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
-  EXPECT_EQ(Refusal(refused),
+  oip::ModelInferRequest row_errors = request;
+  (*row_errors.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(2);
+  EXPECT_EQ(Refusal(row_errors),
+            "3 UNSUPPORTED_PARAMETER outputs[0].parameters[\"classification\"]");
+  row_errors = request;
+  (*row_errors.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param(
+      "r");
+  EXPECT_EQ(Refusal(row_errors),
             "3 UNSUPPORTED_PARAMETER inputs[0].parameters[\"shared_memory_region\"]");
 }
 

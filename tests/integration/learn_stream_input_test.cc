@@ -59,9 +59,9 @@ TEST_F(LearnStreamTest, AMessageThatContradictsItselfIsRefusedWhole) {
   ends.mutable_columns()->add_row_ends(3);
   ends.mutable_columns()->add_indices(0);
   ends.mutable_columns()->add_labels(1);
-  const v1::LearnResult refused = stream.Ask(ends);
-  EXPECT_EQ(Reason(refused.error()), "MALFORMED_COLUMNS");
-  EXPECT_EQ(BadField(refused.error()), "columns.row_ends");
+  const v1::LearnResult row_errors = stream.Ask(ends);
+  EXPECT_EQ(Reason(row_errors.error()), "MALFORMED_COLUMNS");
+  EXPECT_EQ(BadField(row_errors.error()), "columns.row_ends");
   v1::LearnStreamRequest names = Line();
   names.mutable_columns()->set_dense_width(0);
   names.mutable_columns()->clear_values();

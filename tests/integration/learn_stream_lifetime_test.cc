@@ -17,9 +17,9 @@ TEST_F(LearnStreamTest, AFrozenModelRefusesInBandAndGoesOnWhenUnfrozen) {
   grpc::ClientContext freezing;
   ASSERT_TRUE(models_->FreezeModel(&freezing, freeze, &model).ok());
   EXPECT_EQ(model.state(), v1::MODEL_STATE_FROZEN);
-  const v1::LearnResult refused = stream.Ask(Line());
-  EXPECT_EQ(refused.error().code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(refused.error()), "MODEL_FROZEN");
+  const v1::LearnResult row_errors = stream.Ask(Line());
+  EXPECT_EQ(row_errors.error().code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(row_errors.error()), "MODEL_FROZEN");
   v1::UnfreezeModelRequest unfreeze;
   unfreeze.set_name("models/line");
   grpc::ClientContext unfreezing;

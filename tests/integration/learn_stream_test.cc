@@ -192,10 +192,10 @@ TEST_F(LearnStreamTest, APassThatHasEndedTakesNoMoreExamples) {
   // Sent again, as after a lost answer.
   EXPECT_EQ(stream.Ask(request).pass().SerializeAsString(), first.pass().SerializeAsString());
   request.set_first_offset(4);
-  const v1::LearnResult refused = stream.Ask(request);
-  EXPECT_EQ(refused.error().code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(Reason(refused.error()), "PASS_ENDED");
-  EXPECT_EQ(refused.acknowledged_through(), 3);
+  const v1::LearnResult row_errors = stream.Ask(request);
+  EXPECT_EQ(row_errors.error().code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(row_errors.error()), "PASS_ENDED");
+  EXPECT_EQ(row_errors.acknowledged_through(), 3);
   request.set_end_of_pass(2);
   EXPECT_EQ(stream.Ask(request).pass().number(), 2);
   EXPECT_TRUE(stream.Finish().ok());

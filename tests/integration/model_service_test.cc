@@ -88,8 +88,9 @@ TEST_F(ModelServiceTest, ValidateOnlyCreatesNothing) {
 }
 
 TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
-  const auto refused = [&](const std::string& field, const std::function<void(v1::Model&)>& change,
-                           const std::string& reason = "INVALID_FIELD") {
+  const auto row_errors = [&](const std::string& field,
+                              const std::function<void(v1::Model&)>& change,
+                              const std::string& reason = "INVALID_FIELD") {
     v1::Model model = Dense(3);
     change(model);
     const grpc::Status status = TryCreate("m", model);
@@ -97,23 +98,25 @@ TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
     EXPECT_EQ(Reason(status), reason) << field;
     EXPECT_EQ(BadField(status), field);
   };
-  refused("model.feature_space", [](v1::Model& m) { m.clear_feature_space(); });
-  refused("model.feature_space.dense.dimension",
-          [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); });
-  refused("model.feature_space.hashed.bits",
-          [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); });
-  refused("model.learner.step_size", [](v1::Model& m) { m.mutable_learner()->set_step_size(0); });
-  refused("model.learner.step_size", [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); });
-  refused("model.learner.offset_value",
-          [](v1::Model& m) { m.mutable_learner()->set_offset_value(-1); });
-  refused("model.learner.kind",
-          [](v1::Model& m) { m.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(99)); });
-  refused(
+  row_errors("model.feature_space", [](v1::Model& m) { m.clear_feature_space(); });
+  row_errors("model.feature_space.dense.dimension",
+             [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); });
+  row_errors("model.feature_space.hashed.bits",
+             [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); });
+  row_errors("model.learner.step_size",
+             [](v1::Model& m) { m.mutable_learner()->set_step_size(0); });
+  row_errors("model.learner.step_size",
+             [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); });
+  row_errors("model.learner.offset_value",
+             [](v1::Model& m) { m.mutable_learner()->set_offset_value(-1); });
+  row_errors("model.learner.kind",
+             [](v1::Model& m) { m.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(99)); });
+  row_errors(
       "model.learner.tie_rule",
       [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); }, "ZERO_START");
-  refused("model.label_names", [](v1::Model& m) { m.add_label_names("only"); });
-  refused("model.margin_of_interest", [](v1::Model& m) { m.set_margin_of_interest(-1); });
-  refused("model.learner.starting_weights", [](v1::Model& m) {
+  row_errors("model.label_names", [](v1::Model& m) { m.add_label_names("only"); });
+  row_errors("model.margin_of_interest", [](v1::Model& m) { m.set_margin_of_interest(-1); });
+  row_errors("model.learner.starting_weights", [](v1::Model& m) {
     m.mutable_learner()->mutable_starting_weights()->add_indices(3);
     m.mutable_learner()->mutable_starting_weights()->add_values(1);
   });

@@ -159,9 +159,9 @@ TEST_F(PredictTest, ACompositionTakesTheExamplesOfItsComponentsWhateverTheirNumb
   EXPECT_TRUE(Predict(request, &response).ok());
   EXPECT_EQ(response.scores_size(), 3);
   request.mutable_examples(1)->mutable_dense()->add_values(0);
-  const grpc::Status refused = Predict(request, &response);
-  EXPECT_EQ(Reason(refused), "WRONG_DIMENSION");
-  EXPECT_EQ(BadField(refused), "examples[1].dense.values");
+  const grpc::Status row_errors = Predict(request, &response);
+  EXPECT_EQ(Reason(row_errors), "WRONG_DIMENSION");
+  EXPECT_EQ(BadField(row_errors), "examples[1].dense.values");
 
   v1::Model named;
   named.mutable_feature_space()->mutable_named();
@@ -193,9 +193,9 @@ TEST_F(PredictTest, ABadRowRefusesAUnaryBatchWhole) {
   v1::PredictRequest predict = ThreePoints();
   predict.mutable_examples(1)->mutable_dense()->add_values(0);
   v1::PredictResponse response;
-  const grpc::Status refused = Predict(predict, &response);
-  EXPECT_EQ(Reason(refused), "WRONG_DIMENSION");
-  EXPECT_EQ(BadField(refused), "examples[1].dense.values");
+  const grpc::Status row_errors = Predict(predict, &response);
+  EXPECT_EQ(Reason(row_errors), "WRONG_DIMENSION");
+  EXPECT_EQ(BadField(row_errors), "examples[1].dense.values");
 }
 
 TEST_F(PredictTest, ARowThatOverflowsWhenItsTurnComesIsRefusedAlone) {

@@ -37,7 +37,7 @@ struct Script {
   // Answers may be taken.
   bool may_take ABSL_GUARDED_BY(mutex) = true;
   // The message that is refused, and ends the stream.
-  std::string refused ABSL_GUARDED_BY(mutex);
+  std::string row_errors ABSL_GUARDED_BY(mutex);
   // Full with so many unanswered.
   size_t most = 1000;
   bool quick = true;
@@ -76,7 +76,7 @@ class ScriptedSession {
       return static_cast<int>(script_.accepted.size()) <= script_.may_accept;
     };
     script_.mutex.Await(absl::Condition(&may));
-    if (script_.accepted.back() == script_.refused) return absl::DataLossError("refused");
+    if (script_.accepted.back() == script_.row_errors) return absl::DataLossError("refused");
     answers_.push_back(script_.accepted.back());
     return absl::OkStatus();
   }
@@ -215,7 +215,7 @@ TEST_P(StreamReactorTest, AMessageThatEndsTheStreamIsTheLastThatIsAccepted) {
   {
     MutexLock lock(&script_.mutex);
     script_.may_accept = 0;
-    script_.refused = "5";
+    script_.row_errors = "5";
   }
   Send(0, 20, kSmallMessage);
   script_.AwaitAccepted(1);

@@ -14,7 +14,7 @@ namespace perceptrond::testing {
 
 class FaultyJournal final : public JournalDecorator {
  public:
-  enum class Call { kCommit, kSync, kSaveSnapshot, kLoadStanding, kLoadSnapshot, kReplay };
+  enum class Call { kCommit, kSync, kSaveSnapshot, kLoadCommittedState, kLoadSnapshot, kReplay };
   enum class Fate {
     kWorks,
     // UNAVAILABLE, and nothing was written.
@@ -43,9 +43,9 @@ class FaultyJournal final : public JournalDecorator {
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override {
     return Run(Next(Call::kSaveSnapshot), [&] { return base_->SaveSnapshot(model_id, snapshot); });
   }
-  absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) override {
-    if (Next(Call::kLoadStanding) != Fate::kWorks) return Injected();
-    return base_->LoadStanding(model_id);
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
+    if (Next(Call::kLoadCommittedState) != Fate::kWorks) return Injected();
+    return base_->LoadCommittedState(model_id);
   }
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override {
     if (Next(Call::kLoadSnapshot) != Fate::kWorks) return Injected();

@@ -30,8 +30,8 @@ class JournalDecorator : public Journal {
     return base_->Commit(entries, sync);
   }
   absl::Status Sync() override { return base_->Sync(); }
-  absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) override {
-    return base_->LoadStanding(model_id);
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
+    return base_->LoadCommittedState(model_id);
   }
   absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override {
     return base_->LoadCounters(model_id);

@@ -28,7 +28,7 @@ class MulticlassPaper {
     }
     const double margin = scores[y] - scores[rival];
     if (Move(x, y, rival, margin, scores)) ++updates_;
-    Judged();
+    AddEvaluation();
     return margin <= 0;
   }
   // What it answers with, by class.
@@ -47,7 +47,7 @@ class MulticlassPaper {
   MulticlassPaper(size_t classes, size_t dimension) : w_(classes, Vector(dimension)) {}
   virtual bool Move(const Vector& x, int y, int rival, double margin,
                     const std::vector<double>& scores) = 0;
-  virtual void Judged() {}
+  virtual void AddEvaluation() {}
   void Add(int k, double step, const Vector& x) {
     for (size_t i = 0; i < x.size(); ++i) w_[k][i] += step * x[i];
   }
@@ -87,7 +87,7 @@ class PaperMulticlassAveraged final : public PaperMulticlassPerceptron {
   }
 
  private:
-  void Judged() override {
+  void AddEvaluation() override {
     for (size_t k = 0; k < w_.size(); ++k) {
       for (size_t i = 0; i < w_[k].size(); ++i) sum_[k][i] += w_[k][i];
     }

@@ -30,7 +30,7 @@ class Paper {
   bool Learn(const Vector& x, int y) {
     const double signed_score = y * Score(x);
     if (Move(x, y, signed_score)) ++updates_;
-    Judged();
+    AddEvaluation();
     return signed_score <= 0;
   }
   // A pass over the data ends.
@@ -48,7 +48,7 @@ class Paper {
  protected:
   explicit Paper(size_t dimension) : w_(dimension) {}
   virtual bool Move(const Vector& x, int y, double signed_score) = 0;
-  virtual void Judged() {}
+  virtual void AddEvaluation() {}
   void Add(double step, const Vector& x) {
     for (size_t i = 0; i < x.size(); ++i) w_[i] += step * x[i];
   }
@@ -100,7 +100,7 @@ class PaperAveraged final : public Paper {
     Add(y, x);
     return true;
   }
-  void Judged() override {
+  void AddEvaluation() override {
     for (size_t i = 0; i < w_.size(); ++i) sum_[i] += w_[i];
     ++examples_;
   }

@@ -27,7 +27,7 @@ class PaperBatch final : public Paper {
     mistakes_.emplace_back(x, y);
     return true;
   }
-  void Judged() override {
+  void AddEvaluation() override {
     if (mini_batch_ > 0 && ++examples_ % mini_batch_ == 0) EndPass();
   }
   const uint64_t mini_batch_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/convergence/analysis/bounds.h"
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/exact_combination.h"
 #include "core/convergence/analysis/nearest_point.h"
 #include "core/convergence/analysis/separator.h"
@@ -31,13 +31,16 @@ constexpr double kVanishingMargin = 1e-7;
 
 // One analysis. The working rows grow by those that the best combination so far violates: their
 // ceiling is one of all rows, and their separator's floor is taken over all rows.
-class Analyst {
+class MarginSolver {
  public:
-  Analyst(std::span<const LabelledRow> rows, const AnalysisOptions& options, Checkpoint& checkpoint)
-      : options_(options), checkpoint_(checkpoint), rows_(rows, options.offset_value, checkpoint) {}
+  MarginSolver(std::span<const LabelledRow> rows, const AnalysisOptions& options,
+               CancellationToken& cancellation)
+      : options_(options),
+        cancellation_(cancellation),
+        rows_(rows, options.offset_value, cancellation) {}
 
   Analysis Run() {
-    if (checkpoint_.cancelled()) {
+    if (cancellation_.cancelled()) {
       End(AnalysisEnd::kCancelled);
     } else {
       analysis_.radius = std::sqrt(rows_.squared_radius());
@@ -73,31 +76,31 @@ class Analyst {
     std::partial_sort(violated.begin(), violated.begin() + static_cast<std::ptrdiff_t>(count),
                       violated.end());
     for (size_t k = 0; k < count; ++k) TakeIn(violated[k].second);
-    checkpoint_.progress.working_rows = working_.size();
+    cancellation_.progress.working_rows = working_.size();
     return count > 0;
   }
 
   // Takes the bounds that a combination gives, over all rows. False: ended.
-  bool Look(std::span<const SupportVector> support) {
+  bool GetSummary(std::span<const SupportVector> support) {
     ceiling_ = MarginCeiling(rows_, support);
-    if (ceiling_ < checkpoint_.progress.margin_ceiling) {
-      checkpoint_.progress.margin_ceiling = ceiling_;
+    if (ceiling_ < cancellation_.progress.margin_ceiling) {
+      cancellation_.progress.margin_ceiling = ceiling_;
       analysis_.support.assign(support.begin(), support.end());
     }
     std::vector<double> w(rows_.columns());
     for (const SupportVector& one : support) rows_.AddScaled(one.row, one.multiplier, w);
-    Margins margins = MeasureMargins(rows_, w, checkpoint_);
-    if (checkpoint_.cancelled()) return End(AnalysisEnd::kCancelled);
+    Margins margins = MeasureMargins(rows_, w, cancellation_);
+    if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
     scores_ = std::move(margins.scores);
-    if (margins.floor > checkpoint_.progress.margin_floor) {
-      checkpoint_.progress.margin_floor = margins.floor;
+    if (margins.floor > cancellation_.progress.margin_floor) {
+      cancellation_.progress.margin_floor = margins.floor;
       best_ = std::move(w);
     }
-    ++checkpoint_.progress.round;
+    ++cancellation_.progress.round;
     return !Finished();
   }
   bool Finished() {
-    const AnalysisProgress& now = checkpoint_.progress;
+    const AnalysisProgress& now = cancellation_.progress;
     const double gap = now.margin_ceiling - now.margin_floor;
     if (now.margin_floor > 0 && gap <= options_.relative_gap * now.margin_ceiling) {
       End(AnalysisEnd::kGapReached);
@@ -110,11 +113,11 @@ class Analyst {
 
   // Finds most of the support, by LIBSVM. True: the refinement is to go on from support_.
   bool Search() {
-    checkpoint_.progress.stage = AnalysisStage::kSearching;
+    cancellation_.progress.stage = AnalysisStage::kSearching;
     while (true) {
-      support_ = SolveWithSvm(rows_, working_, checkpoint_);
-      if (checkpoint_.cancelled()) return End(AnalysisEnd::kCancelled);
-      if (!Look(support_)) return false;
+      support_ = SolveWithSvm(rows_, working_, cancellation_);
+      if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
+      if (!GetSummary(support_)) return false;
       if (ceiling_ < kRoughMargin * analysis_.radius) return true;
       if (working_.size() > kMaxSvmRows - kRowsPerRound) return true;
       if (!TakeInBelow(ceiling_ * ceiling_ * (1 - kRoughTolerance))) return true;
@@ -123,17 +126,17 @@ class Analyst {
 
   // Brings the bounds together, in float64, or proves that nothing separates. Always false.
   bool Refine() {
-    NearestPoint nearest(rows_, options_.max_support_rows, checkpoint_);
+    NearestPoint nearest(rows_, options_.max_support_rows, cancellation_);
     const double tolerance = options_.relative_gap / 4;
     auto outcome = nearest.Start(support_);
     bool certifying = true;
     while (true) {
-      checkpoint_.progress.stage = AnalysisStage::kRefining;
+      cancellation_.progress.stage = AnalysisStage::kRefining;
       if (outcome == NearestPoint::Outcome::kDone) outcome = nearest.Improve(working_, tolerance);
       if (outcome == NearestPoint::Outcome::kCancelled) return End(AnalysisEnd::kCancelled);
       if (outcome == NearestPoint::Outcome::kTooManyRows)
         return End(AnalysisEnd::kTooManySupportRows);
-      if (!Look(nearest.support())) return false;
+      if (!GetSummary(nearest.support())) return false;
       const bool vanishing =
           ceiling_ <= kVanishingMargin * analysis_.radius || analysis_.radius == 0;
       if (vanishing && certifying) {
@@ -150,26 +153,26 @@ class Analyst {
   // Tries to prove that nothing separates the working rows. True: it could not, and the analysis
   // may go on.
   bool Certify() {
-    checkpoint_.progress.stage = AnalysisStage::kCertifying;
+    cancellation_.progress.stage = AnalysisStage::kCertifying;
     std::vector<size_t> chosen = working_;
     std::sort(chosen.begin(), chosen.end());
-    const std::vector<size_t> vertex = FindVanishingVertex(rows_, chosen, checkpoint_);
+    const std::vector<size_t> vertex = FindVanishingVertex(rows_, chosen, cancellation_);
     if (vertex.size() > options_.max_certificate_rows)
       return End(AnalysisEnd::kCertificateTooLarge);
-    analysis_.certificate = FindExactCombination(rows_, vertex, checkpoint_);
-    if (checkpoint_.cancelled()) return End(AnalysisEnd::kCancelled);
+    analysis_.certificate = FindExactCombination(rows_, vertex, cancellation_);
+    if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
     return analysis_.certificate.empty() || End(AnalysisEnd::kCertified);
   }
 
   Analysis Finish() {
-    analysis_.rounds = checkpoint_.progress.round;
+    analysis_.rounds = cancellation_.progress.round;
     if (!analysis_.certificate.empty()) {
       analysis_.separability = Separability::kNotSeparable;
       analysis_.support.clear();
       return std::move(analysis_);
     }
-    analysis_.margin_floor = checkpoint_.progress.margin_floor;
-    analysis_.margin_ceiling = checkpoint_.progress.margin_ceiling;
+    analysis_.margin_floor = cancellation_.progress.margin_floor;
+    analysis_.margin_ceiling = cancellation_.progress.margin_ceiling;
     std::erase_if(analysis_.support, [](const auto& one) { return !(one.multiplier > 0); });
     std::sort(analysis_.support.begin(), analysis_.support.end(),
               [](const auto& a, const auto& b) { return a.row < b.row; });
@@ -185,7 +188,7 @@ class Analyst {
   }
 
   const AnalysisOptions& options_;
-  Checkpoint& checkpoint_;
+  CancellationToken& cancellation_;
   const SignedRows rows_;
   Analysis analysis_;
   // Rows solved for, in the order they came in.
@@ -203,12 +206,12 @@ class Analyst {
 
 Analysis Analyze(std::span<const LabelledRow> rows, const AnalysisOptions& options,
                  AnalysisCallback keep_going) {
-  Checkpoint checkpoint(keep_going);
-  checkpoint.progress.margin_ceiling = kInfinity;
+  CancellationToken cancellation(keep_going);
+  cancellation.progress.margin_ceiling = kInfinity;
   Analysis nothing;
   nothing.margin_ceiling = kInfinity;
   if (rows.empty()) return nothing;
-  return Analyst(rows, options, checkpoint).Run();
+  return MarginSolver(rows, options, cancellation).Run();
 }
 
 }  // namespace perceptrond

@@ -31,7 +31,8 @@ double NormAbove(std::span<const double> v) {
 
 }  // namespace
 
-Margins MeasureMargins(const SignedRows& rows, std::span<const double> w, Checkpoint& checkpoint) {
+Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
+                       CancellationToken& cancellation) {
   Margins margins;
   margins.scores.reserve(rows.rows());
   double least = kInfinity;
@@ -47,7 +48,7 @@ Margins MeasureMargins(const SignedRows& rows, std::span<const double> w, Checkp
     }
     margins.scores.push_back(score);
     least = std::min(least, score - SumError(at.size(), magnitude));
-    if (!checkpoint.Spend(2 * at.size() + 1)) return margins;
+    if (!cancellation.Spend(2 * at.size() + 1)) return margins;
   }
   const double norm = NormAbove(w);
   if (least > 0 && least < kInfinity && norm < kInfinity) margins.floor = Down(least / norm);

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/signed_rows.h"
 
 namespace perceptrond {
@@ -22,7 +22,8 @@ struct Margins {
 };
 
 // What w, of rows.columns() finite values, attains. O(nonzeros).
-Margins MeasureMargins(const SignedRows& rows, std::span<const double> w, Checkpoint& checkpoint);
+Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
+                       CancellationToken& cancellation);
 
 // At least ||sum multiplier_i z_i|| / sum multiplier_i; infinite if it cannot be told. The
 // multipliers are at least 0. O(nonzeros of the support + columns).

@@ -65,7 +65,7 @@ class Lifting {
   double bits() const { return static_cast<double>(mpz_sizeinbase(modulus_.get_mpz_t(), 2)); }
   // Integers proportional to (x, 1 at the free column), as far as the digits so far tell. Empty if
   // they do not, or if the checkpoint ended it.
-  std::vector<mpz_class> Read(Checkpoint& checkpoint) const {
+  std::vector<mpz_class> Read(CancellationToken& cancellation) const {
     const mpz_class bound = sqrt(mpz_class(modulus_ / 2));
     // Denominators divide one determinant: what was found serves the next unknowns too.
     mpz_class denominator = 1;
@@ -73,7 +73,7 @@ class Lifting {
     for (const mpz_class& x : solution_) {
       const mpz_class scaled = x * denominator % modulus_;
       const auto fraction = Reconstruct(scaled, modulus_, bound);
-      if (!fraction || !checkpoint.Spend(mpz_size(modulus_.get_mpz_t()) * 64)) return {};
+      if (!fraction || !cancellation.Spend(mpz_size(modulus_.get_mpz_t()) * 64)) return {};
       denominator *= fraction->denominator;
       if (denominator > bound) return {};
       fractions.push_back({fraction->numerator, denominator});
@@ -108,8 +108,9 @@ class Lifting {
 };
 
 // The one null vector; empty if there is none, or if the checkpoint ended it.
-std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix, Checkpoint& checkpoint) {
-  const SquarePart part = FindSquarePart(matrix, checkpoint);
+std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix,
+                                      CancellationToken& cancellation) {
+  const SquarePart part = FindSquarePart(matrix, cancellation);
   if (part.equations.size() + 1 != matrix.columns()) return {};
   Lifting lifting(matrix, part);
   // Cramer: numerators and denominator are minors, so that this many digits tell them.
@@ -117,12 +118,12 @@ std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix, Checkpoint& c
   double next = 64;
   while (true) {
     if (lifting.bits() >= next) {
-      std::vector<mpz_class> x = lifting.Read(checkpoint);
+      std::vector<mpz_class> x = lifting.Read(cancellation);
       if (!x.empty() && matrix.Annihilates(x)) return x;
       if (lifting.bits() >= enough) return {};
       next = std::min(enough, 1.4 * next);
     }
-    if (!checkpoint.Spend(lifting.work())) return {};
+    if (!cancellation.Spend(lifting.work())) return {};
     lifting.Step();
   }
 }
@@ -131,11 +132,11 @@ std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix, Checkpoint& c
 
 std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
                                                    std::span<const size_t> chosen,
-                                                   Checkpoint& checkpoint) {
+                                                   CancellationToken& cancellation) {
   const IntegerMatrix matrix(rows, chosen);
   std::vector<CertificateEntry> entries;
   if (matrix.columns() == 0) return entries;
-  const std::vector<mpz_class> x = FindNullVector(matrix, checkpoint);
+  const std::vector<mpz_class> x = FindNullVector(matrix, cancellation);
   if (x.empty() || std::any_of(x.begin(), x.end(), [](const auto& v) { return v < 0; }))
     return entries;
   const std::vector<mpz_class> multipliers = matrix.Unscale(x);

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/signed_rows.h"
 
 namespace perceptrond {
@@ -24,6 +24,6 @@ namespace perceptrond {
 // `chosen` strictly ascends. Any thread may call it.
 std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
                                                    std::span<const size_t> chosen,
-                                                   Checkpoint& checkpoint);
+                                                   CancellationToken& cancellation);
 
 }  // namespace perceptrond

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/integer_matrix.h"
 
 namespace perceptrond {
@@ -24,6 +24,6 @@ struct SquarePart {
 
 // Empty equations for a matrix of more than one column: the rank is less, or the checkpoint ended
 // it. O(columns^2 equations + columns^3).
-SquarePart FindSquarePart(const IntegerMatrix& matrix, Checkpoint& checkpoint);
+SquarePart FindSquarePart(const IntegerMatrix& matrix, CancellationToken& cancellation);
 
 }  // namespace perceptrond

@@ -21,10 +21,11 @@ double SquaredNorm(const std::vector<double>& v) {
 
 }  // namespace
 
-NearestPoint::NearestPoint(const SignedRows& rows, size_t max_support, Checkpoint& checkpoint)
+NearestPoint::NearestPoint(const SignedRows& rows, size_t max_support,
+                           CancellationToken& cancellation)
     : rows_(rows),
       max_support_(max_support),
-      checkpoint_(checkpoint),
+      cancellation_(cancellation),
       ridge_(rows.squared_radius() > 0 ? 1e-13 * rows.squared_radius() : 1),
       scratch_(rows.columns()) {}
 
@@ -37,7 +38,7 @@ NearestPoint::Outcome NearestPoint::Start(std::span<const SupportVector> support
   double total = 0;
   for (const SupportVector& one : ordered) {
     if (Append(one)) total += one.multiplier;
-    if (!checkpoint_.Spend(factor_.size() * factor_.size())) return Outcome::kCancelled;
+    if (!cancellation_.Spend(factor_.size() * factor_.size())) return Outcome::kCancelled;
   }
   for (SupportVector& one : support_) one.multiplier /= total;
   return Settle();
@@ -61,7 +62,7 @@ NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, 
       }
       work += rows_.size(i);
     }
-    if (!checkpoint_.Spend(work)) return Outcome::kCancelled;
+    if (!cancellation_.Spend(work)) return Outcome::kCancelled;
     if (least >= squared * (1 - tolerance)) return Outcome::kDone;
     if (squared <= kVanishing * rows_.squared_radius()) return Outcome::kDone;
     // A row of the support that is violated asks for a refinement only.
@@ -136,7 +137,7 @@ NearestPoint::Outcome NearestPoint::Settle() {
       support_[k].multiplier = std::max(0.0, support_[k].multiplier + step * change[k]);
     if (leaving == change.size()) return Outcome::kDone;
     Drop(leaving);
-    if (!checkpoint_.Spend(support_.size() * support_.size() * 4)) return Outcome::kCancelled;
+    if (!cancellation_.Spend(support_.size() * support_.size() * 4)) return Outcome::kCancelled;
   }
 }
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/cholesky.h"
 #include "core/convergence/analysis/signed_rows.h"
 
@@ -27,7 +27,7 @@ class NearestPoint {
   enum class Outcome { kDone, kCancelled, kTooManyRows };
 
   // `rows` and `checkpoint` must outlive it.
-  NearestPoint(const SignedRows& rows, size_t max_support, Checkpoint& checkpoint);
+  NearestPoint(const SignedRows& rows, size_t max_support, CancellationToken& cancellation);
 
   // Begins with this support. O(k^3 + k^2 nonzeros a row) for k rows.
   Outcome Start(std::span<const SupportVector> support);
@@ -53,7 +53,7 @@ class NearestPoint {
 
   const SignedRows& rows_;
   const size_t max_support_;
-  Checkpoint& checkpoint_;
+  CancellationToken& cancellation_;
   const double ridge_;
   std::vector<SupportVector> support_;
   // Of z_i . z_j + ridge [i = j] over the support.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/convergence/analysis/bounds.h"
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 
 namespace perceptrond {
 
@@ -15,7 +15,7 @@ std::optional<Separator> RoundSeparator(const SignedRows& rows, std::span<const 
   for (const double x : w) rounded.push_back(static_cast<float>(x / std::sqrt(squared)));
   // A cancelled analysis still says what it has.
   const auto go_on = [](const AnalysisProgress&) { return true; };
-  Checkpoint uncancelled(go_on);
+  CancellationToken uncancelled(go_on);
   Separator separator;
   separator.margin_floor = MeasureMargins(rows, rounded, uncancelled).floor;
   if (separator.margin_floor <= 0) return std::nullopt;

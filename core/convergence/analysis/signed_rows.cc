@@ -7,22 +7,23 @@
 namespace perceptrond {
 
 SignedRows::SignedRows(std::span<const LabelledRow> rows, double offset_value,
-                       Checkpoint& checkpoint)
+                       CancellationToken& cancellation)
     : has_offset_(offset_value != 0) {
-  if (!CollectFeatures(rows, checkpoint)) return;
+  if (!CollectFeatures(rows, cancellation)) return;
   ends_.reserve(rows.size());
   for (const LabelledRow& one : rows) {
     Append(one, offset_value);
-    if (!checkpoint.Spend(10 * one.row.size)) return;
+    if (!cancellation.Spend(10 * one.row.size)) return;
   }
 }
 
-bool SignedRows::CollectFeatures(std::span<const LabelledRow> rows, Checkpoint& checkpoint) {
+bool SignedRows::CollectFeatures(std::span<const LabelledRow> rows,
+                                 CancellationToken& cancellation) {
   absl::flat_hash_set<uint32_t> seen;
   for (const LabelledRow& one : rows) {
     for (size_t i = 0; i < one.row.size; ++i)
       if (one.row.value(i) != 0) seen.insert(one.row.index(i));
-    if (!checkpoint.Spend(10 * one.row.size)) return false;
+    if (!cancellation.Spend(10 * one.row.size)) return false;
   }
   features_.assign(seen.begin(), seen.end());
   std::sort(features_.begin(), features_.end());

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/convergence/analysis/analysis.h"
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 
 namespace perceptrond {
 
@@ -17,7 +17,8 @@ namespace perceptrond {
 class SignedRows {
  public:
   // O(nonzeros log features). If the checkpoint ends it, the rows are not to be used.
-  SignedRows(std::span<const LabelledRow> rows, double offset_value, Checkpoint& checkpoint);
+  SignedRows(std::span<const LabelledRow> rows, double offset_value,
+             CancellationToken& cancellation);
 
   size_t rows() const { return ends_.size(); }
   // Features that some row has, and one for the offset if there is one: always the last.
@@ -44,7 +45,7 @@ class SignedRows {
 
  private:
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
-  bool CollectFeatures(std::span<const LabelledRow> rows, Checkpoint& checkpoint);
+  bool CollectFeatures(std::span<const LabelledRow> rows, CancellationToken& cancellation);
   void Append(const LabelledRow& one, double offset_value);
 
   bool has_offset_;

@@ -27,7 +27,7 @@ void Silence() {
 // Q / R^2 as LIBSVM takes it: row k is its number, counted from 1, and its products with all rows.
 // Divided, since LIBSVM's float32 must hold all of it. Empty if the checkpoint ended it.
 std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<const size_t> working,
-                                            Checkpoint& checkpoint) {
+                                            CancellationToken& cancellation) {
   const size_t n = working.size();
   const double scale = rows.squared_radius() > 0 ? 1 / rows.squared_radius() : 1;
   std::vector<std::vector<svm_node>> products(n, std::vector<svm_node>(n + 1));
@@ -42,7 +42,7 @@ std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<co
       work += rows.size(working[k]);
     }
     for (const uint32_t column : rows.indices(working[i])) scattered[column] = 0;
-    if (!checkpoint.Spend(work)) return {};
+    if (!cancellation.Spend(work)) return {};
   }
   return products;
 }
@@ -61,11 +61,11 @@ svm_parameter Parameters(size_t n) {
 }  // namespace
 
 std::vector<SupportVector> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
-                                        Checkpoint& checkpoint) {
+                                        CancellationToken& cancellation) {
   Silence();
-  std::vector<std::vector<svm_node>> products = Products(rows, working, checkpoint);
+  std::vector<std::vector<svm_node>> products = Products(rows, working, cancellation);
   std::vector<SupportVector> support;
-  if (!checkpoint.Ask()) return support;
+  if (!cancellation.Ask()) return support;
   std::vector<svm_node*> starts;
   for (std::vector<svm_node>& one : products) starts.push_back(one.data());
   std::vector<double> ones(working.size(), 1);

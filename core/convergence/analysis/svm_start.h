@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/convergence/analysis/checkpoint.h"
+#include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/signed_rows.h"
 
 namespace perceptrond {
@@ -22,6 +22,6 @@ namespace perceptrond {
 //
 // `working` is not empty. Empty if the checkpoint ended it. Any thread may call it.
 std::vector<SupportVector> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
-                                        Checkpoint& checkpoint);
+                                        CancellationToken& cancellation);
 
 }  // namespace perceptrond

@@ -14,18 +14,19 @@ constexpr double kLeastMultiplier = 1e-10;
 // Clp copies its handlers; the checkpoint is shared by the copies.
 class Interrupter final : public ClpEventHandler {
  public:
-  Interrupter(Checkpoint& checkpoint, size_t work) : checkpoint_(&checkpoint), work_(work) {}
+  Interrupter(CancellationToken& cancellation, size_t work)
+      : cancellation_(&cancellation), work_(work) {}
 
   int event(Event which) override {
     constexpr int kGoOn = -1;
     constexpr int kStop = 5;
     if (which != endOfIteration) return kGoOn;
-    return checkpoint_->Spend(work_) ? kGoOn : kStop;
+    return cancellation_->Spend(work_) ? kGoOn : kStop;
   }
   ClpEventHandler* clone() const override { return new Interrupter(*this); }
 
  private:
-  Checkpoint* checkpoint_;
+  CancellationToken* cancellation_;
   // Of one pivot, about.
   size_t work_;
 };
@@ -61,10 +62,10 @@ struct Program {
 }  // namespace
 
 std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const size_t> chosen,
-                                        Checkpoint& checkpoint) {
+                                        CancellationToken& cancellation) {
   const Program program(rows, chosen);
   const auto height = static_cast<size_t>(program.height);
-  const Interrupter interrupter(checkpoint, program.indices.size() + 10 * height * height);
+  const Interrupter interrupter(cancellation, program.indices.size() + 10 * height * height);
   ClpSimplex clp;
   clp.setLogLevel(0);
   clp.passInEventHandler(&interrupter);
@@ -75,7 +76,7 @@ std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const 
   clp.setPrimalTolerance(1e-9);
   clp.dual();
   std::vector<size_t> vertex;
-  if (checkpoint.cancelled() || !clp.isProvenOptimal()) return vertex;
+  if (cancellation.cancelled() || !clp.isProvenOptimal()) return vertex;
   for (size_t k = 0; k < chosen.size(); ++k)
     if (clp.primalColumnSolution()[k] > kLeastMultiplier) vertex.push_back(chosen[k]);
   return vertex;

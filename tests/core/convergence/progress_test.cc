@@ -44,12 +44,12 @@ class BruteForce {
 };
 
 // Judges one example; y = +1.
-void Judge(Tally& tally, double score) {
-  Judgement judgement;
-  judgement.score = score;
-  judgement.mistake = score <= 0;
-  tally.Judged(judgement, 1, 2);
-  if (judgement.mistake) ++tally.updates;
+void Evaluate(Tally& tally, double score) {
+  Evaluation evaluation;
+  evaluation.score = score;
+  evaluation.mistake = score <= 0;
+  tally.AddEvaluation(evaluation, 1, 2);
+  if (evaluation.mistake) ++tally.updates;
 }
 
 // A stretch of correct answers, mostly ended by a mistake.
@@ -58,7 +58,7 @@ Tally Stretch(std::mt19937& random, BruteForce& all, unsigned longest) {
   Tally tally;
   const auto add = [&](double score) {
     all.Add(score);
-    Judge(tally, score);
+    Evaluate(tally, score);
   };
   for (unsigned i = random() % (longest + 1); i > 0; --i) add(uniform(random));
   if (random() % 4 != 0) add(random() % 10 == 0 ? 0.0 : -uniform(random));
@@ -112,17 +112,17 @@ TEST(Progress, AfterARestartCountsOnAndBeginsTheWindowAnew) {
 TEST(Progress, CountsRefusalsAndReplaysApart) {
   Progress progress;
   Tally tally;
-  tally.Rejected(Fault::kNonFiniteValue);
-  tally.Rejected(Fault::kNonFiniteValue);
-  tally.Rejected(Fault::kUnknownLabel);
+  tally.Rejected(ValidationCode::kNonFiniteValue);
+  tally.Rejected(ValidationCode::kNonFiniteValue);
+  tally.Rejected(ValidationCode::kUnknownLabel);
   tally.duplicates = 5;
   progress.Add(tally);
   const Counters& counters = progress.counters();
   EXPECT_EQ(counters.examples, 0U);
   EXPECT_EQ(counters.streak, 0U);
   EXPECT_EQ(counters.duplicates, 5U);
-  EXPECT_EQ(counters.rejected[static_cast<size_t>(Fault::kNonFiniteValue)], 2U);
-  EXPECT_EQ(counters.rejected[static_cast<size_t>(Fault::kUnknownLabel)], 1U);
+  EXPECT_EQ(counters.rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)], 2U);
+  EXPECT_EQ(counters.rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)], 1U);
 }
 
 TEST(Progress, KeepsTheLatestFloor) {
@@ -256,7 +256,7 @@ TEST(Progress, AMistakeThatCouldNotBeLearnedEndsTheStreakAndIsNotForgotten) {
   Tally right;
   right.examples = 9;
   Tally unlearned;
-  unlearned.Rejected(Fault::kFeatureCap);
+  unlearned.Rejected(ValidationCode::kFeatureCap);
   unlearned.unlearned = true;
   for (int i = 0; i < 1000; ++i) {
     progress.Add(right);
@@ -283,7 +283,7 @@ TEST(Progress, TheErrorCeilingIsOfTheWeightsThatHadTheStreak) {
   right.examples = 1000;
   progress.Add(right);
   TheoremContext others = Applies();
-  others.answers_otherwise = true;
+  others.separate_prediction_weights = true;
   EXPECT_TRUE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
   EXPECT_FALSE(progress.MakeReport(1, others).error_ceiling.has_value());
 }
@@ -295,14 +295,14 @@ TEST(Progress, HasConvergedUntilAMistakeThatCouldNotBeLearned) {
   pass.converged = true;
   progress.AddPass(pass);
   Tally unlearned;
-  unlearned.Rejected(Fault::kWeightOverflow);
+  unlearned.Rejected(ValidationCode::kWeightOverflow);
   unlearned.unlearned = true;
   progress.Add(unlearned);
   EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kLearning);
   // What is malformed says nothing of the weights.
   progress.AddPass(pass);
   Tally malformed;
-  malformed.Rejected(Fault::kNonFiniteValue);
+  malformed.Rejected(ValidationCode::kNonFiniteValue);
   progress.Add(malformed);
   EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kConverged);
 }
@@ -368,8 +368,8 @@ TEST(PassProgress, SumsUpItsStretches) {
 TEST(PassProgress, ConvergesOnOneRevisionWithTheSmallestMargin) {
   PassProgress pass;
   Tally tally;
-  Judge(tally, 3);
-  Judge(tally, 1.5);
+  Evaluate(tally, 3);
+  Evaluate(tally, 1.5);
   pass.Add(tally, 4);
   const PassSummary summary = pass.End(1, 4, 3);
   EXPECT_TRUE(summary.converged);
@@ -381,7 +381,7 @@ TEST(PassProgress, ConvergesOnOneRevisionWithTheSmallestMargin) {
 TEST(PassProgress, DoesNotConvergeIfAnotherChangedTheModelBeforeTheMark) {
   PassProgress pass;
   Tally tally;
-  Judge(tally, 3);
+  Evaluate(tally, 3);
   pass.Add(tally, 4);
   EXPECT_FALSE(pass.End(1, 5, 3).converged);
 }
@@ -389,17 +389,17 @@ TEST(PassProgress, DoesNotConvergeIfAnotherChangedTheModelBeforeTheMark) {
 TEST(PassProgress, DoesNotConvergeIfItsStretchesSawTwoRevisions) {
   PassProgress pass;
   Tally tally;
-  Judge(tally, 3);
+  Evaluate(tally, 3);
   pass.Add(tally, 4);
   pass.Add(tally, 5);
   EXPECT_FALSE(pass.End(1, 5, 3).converged);
 }
 
 TEST(PassProgress, OfNoExampleHasNotConverged) {
-  Tally refused;
-  refused.Rejected(Fault::kNonFiniteValue);
+  Tally row_errors;
+  row_errors.Rejected(ValidationCode::kNonFiniteValue);
   PassProgress pass;
-  pass.Add(refused, 4);
+  pass.Add(row_errors, 4);
   const PassSummary summary = pass.End(1, 4, 3);
   EXPECT_FALSE(summary.converged);
   EXPECT_EQ(summary.rejected, 1U);

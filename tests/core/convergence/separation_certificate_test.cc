@@ -17,20 +17,20 @@ using testing::RowsOf;
 // The multipliers of all examples, through the origin.
 std::vector<CertificateEntry> Combine(const Examples& examples,
                                       AnalysisCallback keep_going = GoOn) {
-  Checkpoint building(GoOn);
+  CancellationToken building(GoOn);
   const SignedRows rows(RowsOf(examples), 0, building);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
-  Checkpoint checkpoint(keep_going);
-  return FindExactCombination(rows, all, checkpoint);
+  CancellationToken cancellation(keep_going);
+  return FindExactCombination(rows, all, cancellation);
 }
 
 std::vector<size_t> Vertex(const Examples& examples) {
-  Checkpoint checkpoint(GoOn);
-  const SignedRows rows(RowsOf(examples), 0, checkpoint);
+  CancellationToken cancellation(GoOn);
+  const SignedRows rows(RowsOf(examples), 0, cancellation);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
-  return FindVanishingVertex(rows, all, checkpoint);
+  return FindVanishingVertex(rows, all, cancellation);
 }
 
 TEST(ExactCombination, FindsTheSmallestIntegers) {

@@ -118,7 +118,7 @@ TEST_P(EveryMap, KeepsItsMemoryButNothingOfTheRowBefore) {
   mapper.Resolve(dictionary);
   for (const size_t i : {3U, 7U, 3U, 11U, 7U, 0U, 19U, 3U}) {
     double squared_norm = -1;
-    ASSERT_EQ(mapper.Check(i, &squared_norm), Fault::kNone);
+    ASSERT_EQ(mapper.Check(i, &squared_norm), ValidationCode::kNone);
     const Row row = mapper.Map(i);
     EXPECT_EQ(SquaredNorm(row), squared_norm);
     const std::map<std::string, float> alone = MapAlone(examples[i]);
@@ -140,11 +140,11 @@ TEST_P(EveryMap, MapsTheNextBatchAnew) {
     ASSERT_FALSE(mapper.Begin(dense() ? columns.batch() : named.batch()));
     mapper.Resolve(dictionary);
     double squared_norm = 0;
-    ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kNone);
+    ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kNone);
     Mapper fresh(space());
     ASSERT_FALSE(fresh.Begin(dense() ? columns.batch() : named.batch()));
     double expected = 0;
-    ASSERT_EQ(fresh.Check(0, &expected), Fault::kNone);
+    ASSERT_EQ(fresh.Check(0, &expected), ValidationCode::kNone);
     EXPECT_EQ(squared_norm, expected);
   }
 }
@@ -164,7 +164,8 @@ TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
   const auto expansion = MakeExpansion(space);
   std::vector<uint32_t> slots;
   for (uint32_t i = 0; i < batch.names.size(); ++i) slots.push_back(i);
-  ASSERT_EQ(expansion->Expand({batch.row(0), batch.names, slots}, 10000, mapped), Fault::kNone);
+  ASSERT_EQ(expansion->Expand({batch.row(0), batch.names, slots}, 10000, mapped),
+            ValidationCode::kNone);
   const uint64_t count = mapped.extent.features;
   if (space.kind == Kind::kNamed && space.mapped().kind == Kind::kNamed) {
     uint64_t bytes = 0;
@@ -178,14 +179,14 @@ TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
   double squared_norm = 0;
   Mapper enough(space, count);
   ASSERT_FALSE(enough.Begin(batch));
-  EXPECT_EQ(enough.Check(0, &squared_norm), Fault::kNone);
+  EXPECT_EQ(enough.Check(0, &squared_norm), ValidationCode::kNone);
   Mapper too_few(space, count - 1);
   ASSERT_FALSE(too_few.Begin(batch));
-  ASSERT_EQ(too_few.Check(0, &squared_norm), Fault::kTooManyFeatures);
-  const Finding finding = too_few.Describe(0, Fault::kTooManyFeatures);
-  EXPECT_EQ(finding.field, "indices");
-  EXPECT_EQ(finding.fault, Fault::kTooManyFeatures);
-  EXPECT_NE(finding.description.find(absl::StrCat(count - 1)), std::string::npos);
+  ASSERT_EQ(too_few.Check(0, &squared_norm), ValidationCode::kTooManyFeatures);
+  const ValidationError error = too_few.Describe(0, ValidationCode::kTooManyFeatures);
+  EXPECT_EQ(error.field, "indices");
+  EXPECT_EQ(error.code, ValidationCode::kTooManyFeatures);
+  EXPECT_NE(error.description.find(absl::StrCat(count - 1)), std::string::npos);
   EXPECT_EQ(too_few.Map(0).size, 0U);
 }
 
@@ -200,7 +201,7 @@ TEST(Expansion, RefusesBeforeMemoryIsSpent) {
   Mapper mapper(testing::Polynomial(Kind::kHashed, 1U << 20, 4));
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
-  EXPECT_EQ(mapper.Check(0, &squared_norm), Fault::kTooManyFeatures);
+  EXPECT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kTooManyFeatures);
 }
 
 TEST(Expansion, RefusesNamesThatTakeTooManyBytes) {
@@ -211,8 +212,8 @@ TEST(Expansion, RefusesNamesThatTakeTooManyBytes) {
   Mapper mapper(testing::Polynomial(Kind::kNamed, 1U << 20, 2));
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
-  ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kTooManyFeatures);
-  EXPECT_NE(mapper.Describe(0, Fault::kTooManyFeatures).description.find("20300 products"),
+  ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kTooManyFeatures);
+  EXPECT_NE(mapper.Describe(0, ValidationCode::kTooManyFeatures).description.find("20300 products"),
             std::string::npos);
 }
 
@@ -228,12 +229,12 @@ TEST(Expansion, RefusesProductsThatOverflow) {
     Mapper mapper(space);
     ASSERT_FALSE(mapper.Begin(space.kind == Kind::kDense ? dense.batch() : named.batch()));
     double squared_norm = 0;
-    ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kNonFiniteValue);
-    const Finding finding = mapper.Describe(0, Fault::kNonFiniteValue);
-    EXPECT_EQ(finding.fault, Fault::kNonFiniteValue);
-    EXPECT_EQ(finding.field, "values");
-    EXPECT_FALSE(finding.place.has_value());
-    EXPECT_EQ(mapper.Check(1, &squared_norm), Fault::kNone);
+    ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kNonFiniteValue);
+    const ValidationError error = mapper.Describe(0, ValidationCode::kNonFiniteValue);
+    EXPECT_EQ(error.code, ValidationCode::kNonFiniteValue);
+    EXPECT_EQ(error.field, "values");
+    EXPECT_FALSE(error.place.has_value());
+    EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNone);
   }
 }
 
@@ -243,10 +244,10 @@ TEST(Expansion, DescribesWhatWasWrongWithTheRowItselfByItsPlace) {
   Mapper mapper(testing::Polynomial(Kind::kDense, 4, 2));
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
-  ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kUnsortedIndices);
-  EXPECT_EQ(mapper.Describe(0, Fault::kUnsortedIndices).place, 1U);
-  ASSERT_EQ(mapper.Check(1, &squared_norm), Fault::kNonFiniteValue);
-  EXPECT_EQ(mapper.Describe(1, Fault::kNonFiniteValue).place, 1U);
+  ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kUnsortedIndices);
+  EXPECT_EQ(mapper.Describe(0, ValidationCode::kUnsortedIndices).place, 1U);
+  ASSERT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNonFiniteValue);
+  EXPECT_EQ(mapper.Describe(1, ValidationCode::kNonFiniteValue).place, 1U);
 }
 
 // As a model does it: names of an update get weights, and then the row finds them.

@@ -151,8 +151,8 @@ TEST(Fourier, ATableChangesNoValue) {
   const perceptrond::Fourier without(space, 0);
   Mapped one;
   Mapped other;
-  ASSERT_EQ(with.Expand({columns.batch().row(0), {}, {}}, 100, one), Fault::kNone);
-  ASSERT_EQ(without.Expand({columns.batch().row(0), {}, {}}, 100, other), Fault::kNone);
+  ASSERT_EQ(with.Expand({columns.batch().row(0), {}, {}}, 100, one), ValidationCode::kNone);
+  ASSERT_EQ(without.Expand({columns.batch().row(0), {}, {}}, 100, other), ValidationCode::kNone);
   EXPECT_EQ(one.values, other.values);
 }
 
@@ -169,8 +169,8 @@ TEST(Fourier, WhatIsRememberedChangesNoValue) {
   Mapped mapped;
   for (const size_t i : {0U, 1U, 0U, 2U, 1U, 2U, 2U}) {
     const Source source{columns.batch().row(i), {}, {}};
-    ASSERT_EQ(table.Expand(source, space.map.dimension, expected), Fault::kNone);
-    ASSERT_EQ(remembering.Expand(source, space.map.dimension, mapped), Fault::kNone);
+    ASSERT_EQ(table.Expand(source, space.map.dimension, expected), ValidationCode::kNone);
+    ASSERT_EQ(remembering.Expand(source, space.map.dimension, mapped), ValidationCode::kNone);
     EXPECT_TRUE(mapped.values == expected.values);
     EXPECT_LE(mapped.frequencies.size(), perceptrond::Fourier::kRememberedLimit);
   }

@@ -38,12 +38,12 @@ TEST(Mapper, GivesTheVeryRowAndItsNormWithoutAMap) {
     Mapper mapper(space);
     double squared_norm = 0;
     ASSERT_FALSE(mapper.Begin(dense.batch()));
-    ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kNone);
+    ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kNone);
     EXPECT_EQ(squared_norm, 204);
     EXPECT_EQ(mapper.Map(0).values, dense.batch().values.data());
     EXPECT_EQ(mapper.Map(0).indices, nullptr);
     ASSERT_FALSE(mapper.Begin(sparse.batch()));
-    ASSERT_EQ(mapper.Check(1, &squared_norm), Fault::kNone);
+    ASSERT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNone);
     EXPECT_EQ(squared_norm, 13);
     EXPECT_EQ(mapper.Map(1).values, sparse.batch().values.data() + 1);
   }
@@ -54,11 +54,11 @@ TEST(Mapper, RefusesRowsThatAreNotWellFormed) {
   Mapper mapper(kDense, 1);
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
-  EXPECT_EQ(mapper.Check(0, &squared_norm), Fault::kTooManyFeatures);
-  EXPECT_EQ(mapper.Check(1, &squared_norm), Fault::kIndexOutOfRange);
-  const Finding finding = mapper.Describe(2, Fault::kTooManyFeatures);
-  EXPECT_EQ(finding.field, "indices");
-  EXPECT_EQ(finding.description, "2 features; at most 1 are taken");
+  EXPECT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kTooManyFeatures);
+  EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kIndexOutOfRange);
+  const ValidationError error = mapper.Describe(2, ValidationCode::kTooManyFeatures);
+  EXPECT_EQ(error.field, "indices");
+  EXPECT_EQ(error.description, "2 features; at most 1 are taken");
 }
 
 TEST(Mapper, RefusesNamesWhoseSumInASlotLeavesFloat32) {
@@ -69,10 +69,10 @@ TEST(Mapper, RefusesNamesWhoseSumInASlotLeavesFloat32) {
   Mapper mapper(kHashed);
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
-  ASSERT_EQ(mapper.Check(0, &squared_norm), Fault::kNonFiniteValue);
-  EXPECT_EQ(mapper.Describe(0, Fault::kNonFiniteValue).description,
+  ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kNonFiniteValue);
+  EXPECT_EQ(mapper.Describe(0, ValidationCode::kNonFiniteValue).description,
             "names that share a slot add up to no finite number");
-  EXPECT_EQ(mapper.Check(1, &squared_norm), Fault::kNone);
+  EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNone);
   EXPECT_EQ(squared_norm, 1);
 }
 
@@ -80,7 +80,7 @@ TEST(Mapper, FindsFaultWithAFormTheSpaceDoesNotTake) {
   const NamedColumns named({{{{"a", 1}}, 1}});
   const Columns indexed = Columns().Add({1}, {1}, 1);
   const Columns full = Columns().AddDense({1, 2}, 1);
-  EXPECT_EQ(Mapper(kDense).Begin(named.batch()).fault, Fault::kMalformedColumns);
+  EXPECT_EQ(Mapper(kDense).Begin(named.batch()).code, ValidationCode::kMalformedColumns);
   EXPECT_EQ(Mapper(kNamed).Begin(indexed.batch()).field, "feature_names");
   EXPECT_EQ(Mapper(kNamed).Begin(full.batch()).field, "dense_width");
 }
@@ -89,11 +89,11 @@ TEST(Mapper, TakesNamesOfOneToAThousandBytes) {
   const NamedColumns empty({{{{"", 1}, {"a", 1}}, 1}});
   const NamedColumns longest({{{{std::string(1024, 'x'), 1}}, 1}});
   const NamedColumns too_long({{{{"a", 1}, {std::string(1025, 'x'), 1}}, 1}});
-  EXPECT_EQ(Mapper(kNamed).Begin(empty.batch()).fault, Fault::kBadName);
+  EXPECT_EQ(Mapper(kNamed).Begin(empty.batch()).code, ValidationCode::kBadName);
   EXPECT_FALSE(Mapper(kNamed).Begin(longest.batch()));
-  const Finding finding = Mapper(kHashed).Begin(too_long.batch());
-  EXPECT_EQ(finding.fault, Fault::kBadName);
-  EXPECT_EQ(finding.field, "feature_names[1]");
+  const ValidationError error = Mapper(kHashed).Begin(too_long.batch());
+  EXPECT_EQ(error.code, ValidationCode::kBadName);
+  EXPECT_EQ(error.field, "feature_names[1]");
 }
 
 TEST(Mapper, AddsUpNamesThatShareASlotAndSortsTheSlots) {

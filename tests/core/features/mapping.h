@@ -46,11 +46,11 @@ inline std::map<uint32_t, float> ByIndex(const FeatureSpace& space, const Batch&
   Mapper mapper(space);
   EXPECT_FALSE(mapper.Begin(batch));
   double squared_norm = 0;
-  EXPECT_EQ(mapper.Check(i, &squared_norm), Fault::kNone);
+  EXPECT_EQ(mapper.Check(i, &squared_norm), ValidationCode::kNone);
   const Row row = mapper.Map(i);
   double checked_norm = 0;
   EXPECT_EQ(CheckRow(row, space.mapped().size, FeatureSpace::kMaxFeatures, &checked_norm),
-            Fault::kNone);
+            ValidationCode::kNone);
   EXPECT_EQ(checked_norm, squared_norm);
   std::map<uint32_t, float> features;
   for (size_t j = 0; j < row.size; ++j) features[row.index(j)] = row.value(j);
@@ -66,7 +66,7 @@ inline std::map<std::string, float> ByName(const FeatureSpace& space, const Batc
   const Dictionary dictionary;
   mapper.Resolve(dictionary);
   double squared_norm = 0;
-  EXPECT_EQ(mapper.Check(i, &squared_norm), Fault::kNone);
+  EXPECT_EQ(mapper.Check(i, &squared_norm), ValidationCode::kNone);
   const Row row = mapper.Map(i);
   std::vector<absl::string_view> names;
   mapper.UnknownNames(i, names);

@@ -263,12 +263,12 @@ TEST(Polynomial, MakesXorSeparable) {
   for (int& in_pass : updates) {
     for (size_t i = 0; i < 4; ++i) {
       double squared_norm = 0;
-      ASSERT_EQ(mapper.Check(i, &squared_norm), Fault::kNone);
+      ASSERT_EQ(mapper.Check(i, &squared_norm), ValidationCode::kNone);
       const Row row = mapper.Map(i);
       const int32_t label = columns.batch().labels[i];
-      const Judgement judgement = learner->Judge(row, label);
-      if (!judgement.mistake) continue;
-      learner->Update(row, {label}, judgement);
+      const Evaluation evaluation = learner->Evaluate(row, label);
+      if (!evaluation.mistake) continue;
+      learner->Update(row, {label}, evaluation);
       ++in_pass;
     }
   }

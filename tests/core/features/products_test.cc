@@ -70,9 +70,9 @@ TEST(Products, NeedNamesInAHashedSpace) {
   const FeatureSpace space = testing::Products(Kind::kHashed, 16, {{"a", "b"}});
   const Columns sparse = Columns().Add({1}, {1}, 1);
   const Columns dense = Columns().AddDense(std::vector<float>(16), 1);
-  const Finding finding = Mapper(space).Begin(sparse.batch());
-  EXPECT_EQ(finding.fault, Fault::kMalformedColumns);
-  EXPECT_EQ(finding.field, "feature_names");
+  const ValidationError error = Mapper(space).Begin(sparse.batch());
+  EXPECT_EQ(error.code, ValidationCode::kMalformedColumns);
+  EXPECT_EQ(error.field, "feature_names");
   EXPECT_EQ(Mapper(space).Begin(dense.batch()).field, "dense_width");
   EXPECT_FALSE(Mapper(space).Begin(Columns().Add({}, {}, 1).batch()));
 }

@@ -121,18 +121,18 @@ TEST_P(JournalConformance, DeletingTakesEverythingOfTheModelAndNothingOfOthers) 
   EXPECT_TRUE(absl::IsNotFound(journal_->Delete("one")));
   EXPECT_THAT(Revisions(one), IsEmpty());
   EXPECT_EQ(journal_->LoadCounters(one)->updates(), 0U);
-  EXPECT_THAT(journal_->LoadStanding(one)->positions, IsEmpty());
+  EXPECT_THAT(journal_->LoadCommittedState(one)->positions, IsEmpty());
   EXPECT_FALSE(journal_->LoadSnapshot(one)->has_value());
   EXPECT_THAT(Revisions(other), ElementsAre(3));
-  EXPECT_EQ(journal_->LoadStanding(other)->positions.size(), 1U);
+  EXPECT_EQ(journal_->LoadCommittedState(other)->positions.size(), 1U);
   EXPECT_TRUE(journal_->LoadSnapshot(other)->has_value());
   EXPECT_EQ(journal_->Count().value(), 1U);
 }
 
 TEST_P(JournalConformance, AModelThatNeverCommittedStandsAtZero) {
   const uint64_t id = CreateModel(*journal_, "a").id();
-  EXPECT_EQ(Bytes(journal_->LoadStanding(id)->counters), "");
-  EXPECT_THAT(journal_->LoadStanding(id)->positions, IsEmpty());
+  EXPECT_EQ(Bytes(journal_->LoadCommittedState(id)->counters), "");
+  EXPECT_THAT(journal_->LoadCommittedState(id)->positions, IsEmpty());
   EXPECT_THAT(Revisions(id), IsEmpty());
   EXPECT_FALSE(journal_->LoadSnapshot(id)->has_value());
 }
@@ -184,8 +184,9 @@ TEST_P(JournalConformance, ACommitMovesCountersAndPositionsWithItsRecords) {
                                   MakeEntry(other, {MakeRecord(1, 5)})};
   ASSERT_OK(journal_->Commit(entries, /*sync=*/true));
   EXPECT_EQ(Bytes(*journal_->LoadCounters(one)), Bytes(entries[0].counters));
-  EXPECT_EQ(Bytes(journal_->LoadStanding(other)->counters), Bytes(entries[1].counters));
-  EXPECT_EQ(Bytes(journal_->LoadStanding(other)->positions.at(0)), Bytes(entries[1].positions[0]));
+  EXPECT_EQ(Bytes(journal_->LoadCommittedState(other)->counters), Bytes(entries[1].counters));
+  EXPECT_EQ(Bytes(journal_->LoadCommittedState(other)->positions.at(0)),
+            Bytes(entries[1].positions[0]));
   EXPECT_THAT(Revisions(one), ElementsAre(2));
   EXPECT_THAT(Revisions(other), ElementsAre(5));
 }
@@ -205,7 +206,7 @@ TEST_P(JournalConformance, PositionsOfProducersThatDidNotMoveStay) {
   move(odd, 3);
   move("p", 4);
   std::map<std::string, int64_t> offsets;
-  const JournalStanding standing = journal_->LoadStanding(id).value();
+  const CommittedState standing = journal_->LoadCommittedState(id).value();
   for (const storage::ProducerPosition& position : standing.positions)
     offsets[position.id()] = position.next_offset();
   EXPECT_EQ(offsets, (std::map<std::string, int64_t>{{"p", 4}, {"pp", 2}, {odd, 3}}));
@@ -289,7 +290,7 @@ TEST_P(JournalConformance, HoldsThousandsOfModels) {
     const auto header = journal_->Find(absl::StrCat("model-", i));
     ASSERT_OK(header.status());
     ASSERT_THAT(Revisions(header->id()), ElementsAre(1 + i % 5));
-    ASSERT_EQ(journal_->LoadStanding(header->id())->positions.size(), 1U);
+    ASSERT_EQ(journal_->LoadCommittedState(header->id())->positions.size(), 1U);
   }
   EXPECT_EQ(journal_->Count().value(), static_cast<uint64_t>(kModels / 2));
 }

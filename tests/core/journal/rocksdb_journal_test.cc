@@ -57,7 +57,7 @@ absl::StatusOr<uint64_t> ReadAll(const std::string& directory) {
   if (!journal.ok()) return journal.status();
   const auto header = (*journal)->Find("a");
   if (!header.ok()) return header.status();
-  const auto standing = (*journal)->LoadStanding(header->id());
+  const auto standing = (*journal)->LoadCommittedState(header->id());
   if (!standing.ok()) return standing.status();
   const auto records = ReadRecords(**journal, header->id());
   if (!records.ok()) return records.status();

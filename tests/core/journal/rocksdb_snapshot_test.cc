@@ -77,7 +77,7 @@ TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
   ASSERT_OK(found.status());
   EXPECT_EQ((*found)->LoadSnapshot(id).value()->SerializeAsString(), snapshot.SerializeAsString());
   EXPECT_THAT(LastRevisions(ReadRecords(**found, id).value()), ElementsAre(3 * kRows));
-  EXPECT_EQ((*found)->LoadStanding(id)->counters.updates(), 3 * kRows);
+  EXPECT_EQ((*found)->LoadCommittedState(id)->counters.updates(), 3 * kRows);
 }
 
 RocksDbJournal::Options SmallParts(const std::string& directory) {

@@ -163,9 +163,9 @@ TEST(BatchPerceptron, ASumThatAStepCouldNotTakeInIsRefusedWhenItGrows) {
   LoneModel lone(settings);
   const Columns columns = Columns().AddDense({6e37F}, 1).AddDense({6e37F}, 1);
   const LearnOutcome outcome = lone.Learn(columns.batch(), 1);
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].row, 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kWeightOverflow);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].row, 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
   EXPECT_EQ(lone.Weights(1)[0], 4 * 6e37F);
 }
 

@@ -106,10 +106,10 @@ class LearnerConformance : public ::testing::TestWithParam<Setting> {
   // As core/model uses a learner. Says whether it was updated.
   static bool Learn(Learner& learner, const Row& row, const Target& target) {
     if (learner.BatchIsFull(target.age)) learner.EndBatch();
-    const Judgement judgement = learner.Judge(row, target.label);
-    EXPECT_TRUE(judgement.update || !judgement.mistake);
-    if (!judgement.update || !learner.CanUpdate(row, target, judgement)) return false;
-    learner.Update(row, target, judgement);
+    const Evaluation evaluation = learner.Evaluate(row, target.label);
+    EXPECT_TRUE(evaluation.update || !evaluation.mistake);
+    if (!evaluation.update || !learner.CanUpdate(row, target, evaluation)) return false;
+    learner.Update(row, target, evaluation);
     return true;
   }
   // The rows after `age` others.
@@ -161,7 +161,7 @@ TEST_P(LearnerConformance, AnswersByWhatItLearnsWithUnlessTheCatalogueSaysOtherw
       otherwise |= learner->Answer(row, i + 1) != learner->Score(row);
     }
   }
-  EXPECT_EQ(otherwise, entry.answers_otherwise);
+  EXPECT_EQ(otherwise, entry.separate_prediction_weights);
 }
 
 TEST_P(LearnerConformance, JudgingAndScoringChangeNothing) {
@@ -172,10 +172,10 @@ TEST_P(LearnerConformance, JudgingAndScoringChangeNothing) {
   for (size_t i = 0; i < 40; ++i) {
     const Row row = columns.batch().row(i);
     for (const int32_t label : {-1, 1}) {
-      const Judgement judgement = learner->Judge(row, label);
-      EXPECT_EQ(BitsOf(judgement.score), BitsOf(learner->Score(row)));
-      EXPECT_EQ(judgement.predicted, learner->Predict(judgement.score));
-      learner->CanUpdate(row, {label, 1, 40}, judgement);
+      const Evaluation evaluation = learner->Evaluate(row, label);
+      EXPECT_EQ(BitsOf(evaluation.score), BitsOf(learner->Score(row)));
+      EXPECT_EQ(evaluation.predicted, learner->Predict(evaluation.score));
+      learner->CanUpdate(row, {label, 1, 40}, evaluation);
       learner->Answer(row, 40);
     }
   }
@@ -196,8 +196,8 @@ TEST_P(LearnerConformance, AMistakeAtZeroIsWhatTheTieRuleSays) {
   const uint32_t place = 0;
   const Row row{&place, &zero, 1};  // scores 0 before anything was learned, whatever the start
   ASSERT_EQ(learner->Score(row), 0);
-  const bool minus = learner->Judge(row, -1).mistake;
-  const bool plus = learner->Judge(row, 1).mistake;
+  const bool minus = learner->Evaluate(row, -1).mistake;
+  const bool plus = learner->Evaluate(row, 1).mistake;
   switch (std::get<TieRule>(GetParam())) {
     case TieRule::kMistake:
       EXPECT_TRUE(minus && plus);
@@ -351,7 +351,7 @@ class NamedOrder {
       mapper.Resolve(dictionary_);
       const Target target{batch.labels[i], 1, age_++};
       if (learner_->BatchIsFull(target.age)) learner_->EndBatch();
-      if (!learner_->Judge(mapper.Map(i), target.label).update) continue;
+      if (!learner_->Evaluate(mapper.Map(i), target.label).update) continue;
       if (space_.kind == FeatureSpace::Kind::kNamed) {
         std::vector<absl::string_view> unknown;
         mapper.UnknownNames(i, unknown);
@@ -360,7 +360,7 @@ class NamedOrder {
         mapper.Resolve(dictionary_);
       }
       const Row row = mapper.Map(i);
-      learner_->Update(row, target, learner_->Judge(row, target.label));
+      learner_->Update(row, target, learner_->Evaluate(row, target.label));
     }
   }
   const Learner& learner() const { return *learner_; }
@@ -411,12 +411,12 @@ TEST_P(LearnerConformance, NoUpdateLeavesFloat32) {
     columns.AddDense(values, random() % 2 == 0 ? 1 : -1);
     const Row row = columns.batch().row(0);
     const int32_t label = columns.batch().labels[0];
-    const Judgement judgement = learner->Judge(row, label);
-    ASSERT_TRUE(std::isfinite(judgement.score));
-    if (!judgement.update) continue;
+    const Evaluation evaluation = learner->Evaluate(row, label);
+    ASSERT_TRUE(std::isfinite(evaluation.score));
+    if (!evaluation.update) continue;
     const Target target{label, 1, static_cast<uint64_t>(n)};
-    if (!learner->CanUpdate(row, target, judgement)) continue;
-    learner->Update(row, target, judgement);
+    if (!learner->CanUpdate(row, target, evaluation)) continue;
+    learner->Update(row, target, evaluation);
     const Hypothesis hypothesis = learner->AnswerHypothesis(n + 1);
     for (const float weight : hypothesis.weights) ASSERT_TRUE(std::isfinite(weight));
     ASSERT_TRUE(std::isfinite(hypothesis.offset));
@@ -461,17 +461,17 @@ TEST_P(WeightConformance, AnExampleOfWeightTwoCountsAsMuchAsItsRuleSays) {
   LearnAll(*learner, columns.batch());
   const Row row = columns.batch().row(7);
   for (const int32_t label : {-1, 1}) {
-    const Judgement judgement = learner->Judge(row, label);
-    if (!judgement.update) continue;
+    const Evaluation evaluation = learner->Evaluate(row, label);
+    if (!evaluation.update) continue;
     std::vector<double> moved;
     for (const double weight : {1.0, 2.0}) {
       const std::unique_ptr<Learner> copy = Make();
       ASSERT_TRUE(copy->Restore(CopyOfState(*learner)));
-      copy->Update(row, {label, weight, 60}, judgement);
-      moved.push_back(std::abs(copy->Score(row) - judgement.score));
+      copy->Update(row, {label, weight, 60}, evaluation);
+      moved.push_back(std::abs(copy->Score(row) - evaluation.score));
     }
     // At least as far, and at most twice: passive steps end where the example is right.
-    const double rounding = 1e-5 * (1 + std::abs(judgement.score));
+    const double rounding = 1e-5 * (1 + std::abs(evaluation.score));
     EXPECT_GE(moved[1], moved[0] - rounding);
     EXPECT_LE(moved[1], 2 * moved[0] + rounding);
   }

@@ -79,10 +79,10 @@ class MulticlassConformance : public ::testing::TestWithParam<Setting> {
     return MakeLearner(settings, size);
   }
   static bool Learn(Learner& learner, const Row& row, const Target& target) {
-    const Judgement judgement = learner.Judge(row, target.label);
-    EXPECT_TRUE(judgement.update || !judgement.mistake);
-    if (!judgement.update || !learner.CanUpdate(row, target, judgement)) return false;
-    learner.Update(row, target, judgement);
+    const Evaluation evaluation = learner.Evaluate(row, target.label);
+    EXPECT_TRUE(evaluation.update || !evaluation.mistake);
+    if (!evaluation.update || !learner.CanUpdate(row, target, evaluation)) return false;
+    learner.Update(row, target, evaluation);
     return true;
   }
   static size_t LearnAll(Learner& learner, const Batch& batch, uint64_t age = 0) {
@@ -117,9 +117,9 @@ TEST_P(MulticlassConformance, JudgingAndScoringChangeNothing) {
   for (size_t i = 0; i < 60; ++i) {
     const Row row = columns.batch().row(i);
     for (int32_t label = 0; label < static_cast<int32_t>(kClasses); ++label) {
-      const Judgement judgement = learner->Judge(row, label);
-      EXPECT_NE(judgement.rival, label);
-      learner->CanUpdate(row, {label, 1, 60}, judgement);
+      const Evaluation evaluation = learner->Evaluate(row, label);
+      EXPECT_NE(evaluation.rival, label);
+      learner->CanUpdate(row, {label, 1, 60}, evaluation);
     }
     AnswersTo(*learner, row, 60);
   }
@@ -144,13 +144,13 @@ TEST_P(MulticlassConformance, TheJudgementIsThatOfTheScores) {
         if (scores[k] > scores[predicted]) predicted = k;
         if (k != label && scores[k] > best) best = scores[rival = k];
       }
-      const Judgement judgement = learner->Judge(row, label);
-      EXPECT_EQ(judgement.predicted, predicted);
-      EXPECT_EQ(judgement.rival, rival);
-      EXPECT_EQ(judgement.score, scores[label] - best);
-      EXPECT_EQ(judgement.mistake,
-                tie == TieRule::kPositive ? predicted != label : judgement.score <= 0);
-      EXPECT_GE(judgement.loss, 0);
+      const Evaluation evaluation = learner->Evaluate(row, label);
+      EXPECT_EQ(evaluation.predicted, predicted);
+      EXPECT_EQ(evaluation.rival, rival);
+      EXPECT_EQ(evaluation.score, scores[label] - best);
+      EXPECT_EQ(evaluation.mistake,
+                tie == TieRule::kPositive ? predicted != label : evaluation.score <= 0);
+      EXPECT_GE(evaluation.loss, 0);
     }
   }
 }
@@ -162,16 +162,16 @@ TEST_P(MulticlassConformance, ATieIsWhatTheTieRuleSaysAndTheLowestClassWins) {
   // Classes that come up one after the other with nothing to learn by.
   for (int32_t k = 0; k < 3; ++k) {
     if (learner->multiclass()->HasClass(k)) continue;
-    const Judgement judgement = learner->Judge(zero, k);
-    EXPECT_TRUE(judgement.mistake) << "a new class";
-    learner->Update(zero, {k}, judgement);
+    const Evaluation evaluation = learner->Evaluate(zero, k);
+    EXPECT_TRUE(evaluation.mistake) << "a new class";
+    learner->Update(zero, {k}, evaluation);
   }
   if (std::get<double>(GetParam()) != 0) return;
   const bool positive = std::get<TieRule>(GetParam()) == TieRule::kPositive;
   for (int32_t label = 0; label < 3; ++label) {
-    const Judgement judgement = learner->Judge(zero, label);
-    EXPECT_EQ(judgement.predicted, 0);
-    EXPECT_EQ(judgement.mistake, !positive || label != 0);
+    const Evaluation evaluation = learner->Evaluate(zero, label);
+    EXPECT_EQ(evaluation.predicted, 0);
+    EXPECT_EQ(evaluation.mistake, !positive || label != 0);
   }
 }
 
@@ -184,12 +184,12 @@ TEST_P(MulticlassConformance, AnExampleOfANewClassIsAMistakeAndItsUpdateAddsTheC
     const int32_t label = examples[i].label;
     for (int32_t k = 0; k < static_cast<int32_t>(kClasses); ++k)
       ASSERT_EQ(learner->multiclass()->HasClass(k), seen[k]);
-    const Judgement judgement = learner->Judge(columns.batch().row(i), label);
-    EXPECT_TRUE(judgement.predicted < 0 || seen[judgement.predicted]);
-    EXPECT_TRUE(judgement.rival < 0 || seen[judgement.rival]);
+    const Evaluation evaluation = learner->Evaluate(columns.batch().row(i), label);
+    EXPECT_TRUE(evaluation.predicted < 0 || seen[evaluation.predicted]);
+    EXPECT_TRUE(evaluation.rival < 0 || seen[evaluation.rival]);
     if (!seen[label]) {
-      EXPECT_TRUE(judgement.mistake);
-      ASSERT_TRUE(judgement.update);
+      EXPECT_TRUE(evaluation.mistake);
+      ASSERT_TRUE(evaluation.update);
     }
     if (Learn(*learner, columns.batch().row(i), {label, 1, i})) seen[label] = true;
   }
@@ -208,7 +208,7 @@ TEST_P(MulticlassConformance, ClassesThatHaveNotComeUpScoreNothing) {
   ASSERT_EQ(scores.size(), 4U);
   for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(std::isnan(scores[k]));
   EXPECT_EQ(scores[3], 0);
-  EXPECT_FALSE(learner->Judge(row, 3).mistake) << "while it is the only one it is right";
+  EXPECT_FALSE(learner->Evaluate(row, 3).mistake) << "while it is the only one it is right";
 }
 
 TEST_P(MulticlassConformance, TheUpdatesAloneGiveTheSameBits) {

@@ -300,8 +300,8 @@ TEST(KernelPerceptron, AnExampleBeyondItsRangeIsRefusedAndChangesNothing) {
     LoneModel lone(KernelSettingsOf(settings, 2));
     const Columns huge = Columns().AddDense({3e38F, 3e38F}, 1);
     const LearnOutcome outcome = lone.Learn(huge.batch());
-    ASSERT_EQ(outcome.refused.size(), 1U);
-    EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kWeightOverflow);
+    ASSERT_EQ(outcome.row_errors.size(), 1U);
+    EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
     EXPECT_EQ(lone.model->revision(), 0U);
     lone.Learn(Xor().batch());
     EXPECT_TRUE(std::isfinite(lone.Predict(huge.unlabelled()).scores[0]));

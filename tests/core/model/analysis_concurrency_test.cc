@@ -66,7 +66,7 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
       revision = analysis->record.revision;
       examples = analysis->record.examples;
       if (!analysis->separator.has_value()) continue;
-      ASSERT_OK(model_->Adopt(*analysis->separator, std::nullopt).status());
+      ASSERT_OK(model_->ReplaceWeights(*analysis->separator, std::nullopt).status());
     }
   });
   std::thread reader([&] {

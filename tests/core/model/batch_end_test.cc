@@ -169,7 +169,7 @@ struct Reloaded {
     call.end_of_pass = 1;
     LearnOutcome outcome;
     EXPECT_OK(learned->Learn(call, outcome));
-    JournalEntry entry = learned->ledger().Cut();
+    JournalEntry entry = learned->ledger().TakePending();
     EXPECT_EQ(entry.records.size(), 2U);
     entry.model_id = learned->id();
     change(entry);

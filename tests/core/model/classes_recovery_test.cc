@@ -78,7 +78,7 @@ class ClassesRecovery : public ::testing::TestWithParam<Case> {
       const ClassBatch batch(GetParam().classes, GetParam().space, message);
       const testing::Sent sent = testing::Send(store, name, "p", batch.batch());
       EXPECT_OK(sent.status);
-      EXPECT_TRUE(sent.outcome.refused.empty());
+      EXPECT_TRUE(sent.outcome.row_errors.empty());
       updates += sent.outcome.updated_rows.size();
     }
     return updates;

@@ -176,7 +176,7 @@ TEST_P(ClassesRetained, UpdatesComeBackFromTheirRecordsAfterACrash) {
   testing::LoneModel lone(Settings(1000, 0));
   for (const auto& message : testing::ClassMessages(4, kClasses, kDimension, 40))
     lone.Learn(Batched(message).batch());
-  JournalEntry entry = lone.model->ledger().Cut();
+  JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
   ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
   const std::shared_ptr<Model> model =

@@ -89,10 +89,10 @@ TEST(Classes, ALabelThatIsNoClassRefusesItsRow) {
   const LearnOutcome outcome =
       lone.Learn(Columns().AddDense({1, 0}, 3).AddDense({1, 0}, -1).AddDense({1, 0}, 2).batch());
   EXPECT_EQ(outcome.examples, 1U);
-  ASSERT_EQ(outcome.refused.size(), 2U);
-  for (const RefusedRow& refused : outcome.refused)
-    EXPECT_EQ(refused.finding.fault, Fault::kUnknownLabel);
-  EXPECT_EQ(outcome.refused[0].finding.description, "3 is no class: they are numbered 0 to 2");
+  ASSERT_EQ(outcome.row_errors.size(), 2U);
+  for (const RowError& row_errors : outcome.row_errors)
+    EXPECT_EQ(row_errors.error.code, ValidationCode::kUnknownLabel);
+  EXPECT_EQ(outcome.row_errors[0].error.description, "3 is no class: they are numbered 0 to 2");
   EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, -1, 0}));
 }
 
@@ -101,10 +101,10 @@ TEST(Classes, ANameThatIsNoneOfTheModelsRefusesItsRow) {
   const Columns columns = Columns().AddDense({1, 0}, 0).AddDense({1, 0}, 1).AddDense({1, 0}, 2);
   const LearnOutcome outcome = lone.Learn(Named(columns, {"nobody", "class 7"}));
   EXPECT_EQ(outcome.examples, 1U);
-  ASSERT_EQ(outcome.refused.size(), 2U);
-  EXPECT_EQ(outcome.refused[0].finding.description,
+  ASSERT_EQ(outcome.row_errors.size(), 2U);
+  EXPECT_EQ(outcome.row_errors[0].error.description,
             "\"nobody\" is none of the model's label_names");
-  EXPECT_EQ(outcome.refused[1].finding.description,
+  EXPECT_EQ(outcome.row_errors[1].error.description,
             "2 is no position in label_names, of which there are 2");
   // "class 7" is class 2.
   EXPECT_EQ(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
@@ -117,7 +117,7 @@ TEST(Classes, TwoLabelsMayGoByNameInColumnsToo) {
   LoneModel lone(settings);
   const LearnOutcome outcome = lone.Learn(
       Named(Columns().AddDense({1}, 1).AddDense({2}, 0).AddDense({1}, 2), {"ham", "spam", "eggs"}));
-  EXPECT_EQ(outcome.refused.size(), 1U);
+  EXPECT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(lone.Weights(1)[0], 1 - 2);
 }
 
@@ -138,9 +138,9 @@ TEST(Classes, ANameBeyondTheMostIsRefusedAndTheOthersAreLearned) {
   const Columns rows =
       Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({1, 1}, 2).AddDense({1, 0}, 0);
   const LearnOutcome outcome = lone.Learn(Named(rows, {"a", "b", "c"}));
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].row, 2U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kClassCap);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].row, 2U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kClassCap);
   EXPECT_EQ(outcome.examples, 3U);
   EXPECT_EQ(lone.model->LabelNames().size(), 2U);
 }
@@ -159,8 +159,8 @@ TEST(Classes, AClassWhoseExampleIsRefusedDoesNotComeUp) {
   const std::vector<absl::string_view> b = {"b"};
   batch.label_names = b;
   const LearnOutcome outcome = lone.Learn(batch);
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kFeatureCap);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
   EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a"}));
 }
 

@@ -12,7 +12,7 @@ namespace perceptrond {
 namespace {
 
 using testing::DenseSettings;
-using Pace = Committer::Pace;
+using FlushPolicy = Committer::FlushPolicy;
 
 // Notes what it is told, and can hold the committer up.
 class Waiter final : public CommitWaiter {
@@ -53,8 +53,8 @@ class CommitterTest : public ::testing::Test {
     EXPECT_TRUE(store_.Create(DenseSettings("a", 2), "", false).ok());
     model_ = store_.Acquire("a").value();
   }
-  void Submit(const std::shared_ptr<Waiter>& waiter, Pace pace) {
-    store_.committer().Submit(model_, waiter, pace);
+  void Submit(const std::shared_ptr<Waiter>& waiter, FlushPolicy flush_policy) {
+    store_.committer().Submit(model_, waiter, flush_policy);
   }
 
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
@@ -64,16 +64,17 @@ class CommitterTest : public ::testing::Test {
 };
 
 TEST_F(CommitterTest, AWaiterWithoutHurryIsToldAlsoIfNobodyElseComes) {
-  Submit(first_, Pace::kSoon);
+  Submit(first_, FlushPolicy::kDelayed);
   EXPECT_EQ(first_->Await(1), std::vector<size_t>{1});
 }
 
 TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
   first_->Hold();
-  Submit(first_, Pace::kAtOnce);
+  Submit(first_, FlushPolicy::kImmediate);
   first_->Await(1);
   const uint64_t commits = store_.committer().commits();
-  for (int i = 0; i < 5; ++i) Submit(second_, i % 2 == 0 ? Pace::kSoon : Pace::kAtOnce);
+  for (int i = 0; i < 5; ++i)
+    Submit(second_, i % 2 == 0 ? FlushPolicy::kDelayed : FlushPolicy::kImmediate);
   first_->LetGo();
   EXPECT_EQ(second_->Await(1), std::vector<size_t>{5});
   EXPECT_EQ(store_.committer().commits(), commits + 1);
@@ -81,11 +82,11 @@ TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
 
 TEST_F(CommitterTest, WaitersThatTakeTurnsAreToldInTheOrderOfTheirSubmissions) {
   first_->Hold();
-  Submit(first_, Pace::kAtOnce);
+  Submit(first_, FlushPolicy::kImmediate);
   first_->Await(1);
   for (int i = 0; i < 3; ++i) {
-    Submit(second_, Pace::kSoon);
-    Submit(first_, Pace::kSoon);
+    Submit(second_, FlushPolicy::kDelayed);
+    Submit(first_, FlushPolicy::kDelayed);
   }
   first_->LetGo();
   EXPECT_EQ(second_->Await(3), (std::vector<size_t>{1, 1, 1}));
@@ -98,7 +99,7 @@ TEST_F(CommitterTest, ItsEndTellsEverybody) {
     Store store(std::make_unique<MemoryJournal>(), Store::Options());
     ASSERT_TRUE(store.Create(DenseSettings("a", 2), "", false).ok());
     const std::shared_ptr<Model> model = store.Acquire("a").value();
-    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, Pace::kSoon);
+    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, FlushPolicy::kDelayed);
   }
   size_t told = 0;
   for (const size_t submissions : waiter->Await(1)) told += submissions;

@@ -50,10 +50,10 @@ class UncreatingJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
   absl::Status Create(storage::ModelHeader& header) override {
-    if (header.model().name() == refused) return absl::UnavailableError("injected");
+    if (header.model().name() == row_errors) return absl::UnavailableError("injected");
     return JournalDecorator::Create(header);
   }
-  std::string refused;
+  std::string row_errors;
 };
 
 class CompositionTest : public ::testing::Test {
@@ -144,10 +144,10 @@ TEST_F(CompositionTest, ARowThatAComponentRefusesIsRefusedAndTheOthersAreLearned
   const testing::Sent sent = Send(*store_, "xor", "p", rows.batch());
   ASSERT_OK(sent.status);
   EXPECT_EQ(sent.outcome.examples, 2U);
-  ASSERT_EQ(sent.outcome.refused.size(), 1U);
-  EXPECT_EQ(sent.outcome.refused[0].row, 1U);
-  EXPECT_EQ(sent.outcome.refused[0].finding.fault, Fault::kNonFiniteValue);
-  EXPECT_EQ(Predict("xor", rows.batch()).refused.size(), 1U);
+  ASSERT_EQ(sent.outcome.row_errors.size(), 1U);
+  EXPECT_EQ(sent.outcome.row_errors[0].row, 1U);
+  EXPECT_EQ(sent.outcome.row_errors[0].error.code, ValidationCode::kNonFiniteValue);
+  EXPECT_EQ(Predict("xor", rows.batch()).row_errors.size(), 1U);
 }
 
 TEST_F(CompositionTest, ReplayIsExactAlthoughTheComponentsHaveLearnedOn) {
@@ -260,10 +260,10 @@ TEST_F(CompositionTest, ComponentsTellTwoLabelsApartAndTheirCompositionMayTellMo
   v1::Model several = DenseSettings("several", 2);
   several.mutable_learner()->mutable_classes()->set_max_classes(2);
   ASSERT_OK(Create(several));
-  const absl::Status refused = Create(Composed("c", {"or", "several"}));
-  EXPECT_TRUE(absl::IsInvalidArgument(refused));
-  EXPECT_EQ(ReasonOf(refused), "INVALID_FIELD");
-  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("several classes"));
+  const absl::Status row_errors = Create(Composed("c", {"or", "several"}));
+  EXPECT_TRUE(absl::IsInvalidArgument(row_errors));
+  EXPECT_EQ(ReasonOf(row_errors), "INVALID_FIELD");
+  EXPECT_THAT(std::string(row_errors.message()), ::testing::HasSubstr("several classes"));
   v1::Model sums = Composed("sums", {"or", "nand"});
   sums.mutable_learner()->mutable_classes()->set_max_classes(3);
   ASSERT_OK(Create(sums));
@@ -300,11 +300,11 @@ TEST_F(CompositionTest, AComponentIsNotDeletedWhileItIsUsed) {
 
 TEST_F(CompositionTest, ACompositionThatCameToNothingHoldsNobody) {
   CreateGates();
-  home_->refused = "xor";
+  home_->row_errors = "xor";
   EXPECT_TRUE(absl::IsUnavailable(Create(Composed("xor", {"or", "nand"}))));
   EXPECT_OK(store_->Delete("or", "", false));
   // Nor does another model that takes its name.
-  home_->refused = "";
+  home_->row_errors = "";
   ASSERT_OK(Create(DenseSettings("xor", 2)));
   EXPECT_OK(store_->Delete("nand", "", false));
 }

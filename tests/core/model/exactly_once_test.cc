@@ -107,36 +107,36 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   ASSERT_OK(Learn(columns, 0));
   EXPECT_EQ(outcome_.next_offset, 5);
   EXPECT_EQ(outcome_.examples, 2U);
-  ASSERT_EQ(outcome_.refused.size(), 3U);
-  EXPECT_EQ(outcome_.refused[0].row, 0U);
-  EXPECT_EQ(outcome_.refused[0].finding.fault, Fault::kNonFiniteValue);
-  EXPECT_EQ(outcome_.refused[0].finding.field, "values");
-  EXPECT_EQ(outcome_.refused[0].finding.place, 0);
-  EXPECT_EQ(outcome_.refused[1].row, 2U);
-  EXPECT_EQ(outcome_.refused[1].finding.fault, Fault::kUnknownLabel);
-  EXPECT_EQ(outcome_.refused[2].row, 4U);
+  ASSERT_EQ(outcome_.row_errors.size(), 3U);
+  EXPECT_EQ(outcome_.row_errors[0].row, 0U);
+  EXPECT_EQ(outcome_.row_errors[0].error.code, ValidationCode::kNonFiniteValue);
+  EXPECT_EQ(outcome_.row_errors[0].error.field, "values");
+  EXPECT_EQ(outcome_.row_errors[0].error.place, 0);
+  EXPECT_EQ(outcome_.row_errors[1].row, 2U);
+  EXPECT_EQ(outcome_.row_errors[1].error.code, ValidationCode::kUnknownLabel);
+  EXPECT_EQ(outcome_.row_errors[2].row, 4U);
   EXPECT_EQ(outcome_.predicted[0], 0);
   ASSERT_OK(Learn(columns, 0));
   EXPECT_EQ(outcome_.duplicates, 5U);
-  EXPECT_EQ(Books().rejected[static_cast<size_t>(Fault::kNonFiniteValue)], 2U);
-  EXPECT_EQ(Books().rejected[static_cast<size_t>(Fault::kUnknownLabel)], 1U);
+  EXPECT_EQ(Books().rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)], 2U);
+  EXPECT_EQ(Books().rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)], 1U);
 }
 
 TEST_F(ExactlyOnce, RowsFoundBadBeforehandAreRefusedInTheirPlace) {
-  const RefusedRow bad[] = {{1, {Fault::kWrongForm, "features", "neither"}},
-                            {3, {Fault::kLengthMismatch, "values", "short"}}};
+  const RowError bad[] = {{1, {ValidationCode::kWrongForm, "features", "neither"}},
+                          {3, {ValidationCode::kLengthMismatch, "values", "short"}}};
   Columns columns;
   columns.Add({0}, {1}, 1).Add({}, {}, 0).Add({1}, {1}, -1).Add({}, {}, 0);
   LearnCall call;
   call.batch = columns.batch();
-  call.refused = bad;
+  call.row_errors = bad;
   call.producer = producer_.get();
   call.first_offset = 0;
   ASSERT_OK(model_->Learn(call, outcome_));
-  ASSERT_EQ(outcome_.refused.size(), 2U);
-  EXPECT_EQ(outcome_.refused[0].finding.fault, Fault::kWrongForm);
-  EXPECT_EQ(outcome_.refused[1].row, 3U);
-  EXPECT_EQ(outcome_.refused[1].finding.description, "short");
+  ASSERT_EQ(outcome_.row_errors.size(), 2U);
+  EXPECT_EQ(outcome_.row_errors[0].error.code, ValidationCode::kWrongForm);
+  EXPECT_EQ(outcome_.row_errors[1].row, 3U);
+  EXPECT_EQ(outcome_.row_errors[1].error.description, "short");
   EXPECT_EQ(outcome_.examples, 2U);
   EXPECT_EQ(outcome_.next_offset, 4);
   // Half replayed: the bad row among the replayed ones is not refused again.
@@ -146,8 +146,8 @@ TEST_F(ExactlyOnce, RowsFoundBadBeforehandAreRefusedInTheirPlace) {
   call.first_offset = 2;
   ASSERT_OK(model_->Learn(call, outcome_));
   EXPECT_EQ(outcome_.duplicates, 2U);
-  ASSERT_EQ(outcome_.refused.size(), 1U);
-  EXPECT_EQ(outcome_.refused[0].row, 3U);
+  ASSERT_EQ(outcome_.row_errors.size(), 1U);
+  EXPECT_EQ(outcome_.row_errors[0].row, 3U);
   EXPECT_EQ(outcome_.next_offset, 7);
 }
 
@@ -155,8 +155,8 @@ TEST_F(ExactlyOnce, AllOrNothingLearnsNothingOfABatchWithABadRow) {
   const Columns columns = Columns().AddDense({1, 2}, 1).AddDense({1, 2}, 0);
   const absl::Status status = Learn(columns, 0, 0, /*all_or_nothing=*/true);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  ASSERT_EQ(outcome_.refused.size(), 1U);
-  EXPECT_EQ(outcome_.refused[0].row, 1U);
+  ASSERT_EQ(outcome_.row_errors.size(), 1U);
+  EXPECT_EQ(outcome_.row_errors[0].row, 1U);
   EXPECT_EQ(Position(), 0);
   EXPECT_EQ(model_->revision(), 0U);
   EXPECT_OK(Learn(three_, 0, 0, /*all_or_nothing=*/true));
@@ -166,7 +166,7 @@ TEST_F(ExactlyOnce, AllOrNothingLearnsNothingOfABatchWithABadRow) {
 TEST_F(ExactlyOnce, ARowThatWasRefusedIsAReplayToAllOrNothingToo) {
   const Columns columns = Columns().AddDense({1, 2}, 1).AddDense({1, 2}, 0);
   ASSERT_OK(Learn(columns, 0));
-  ASSERT_EQ(outcome_.refused.size(), 1U);
+  ASSERT_EQ(outcome_.row_errors.size(), 1U);
   EXPECT_OK(Learn(columns, 0, 0, /*all_or_nothing=*/true));
   EXPECT_EQ(outcome_.duplicates, 2U);
 }
@@ -300,16 +300,16 @@ TEST_F(ExactlyOnce, CallersOfANewNameMeetOneProducer) {
 
 TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {
   ASSERT_OK(Learn(three_, 0, 1));
-  const JournalEntry first = model_->ledger().Cut();
+  const JournalEntry first = model_->ledger().TakePending();
   EXPECT_EQ(first.counters.updates(), LastRevision(first.records.back()));
   EXPECT_EQ(first.positions.at(0).next_offset(), 3);
   EXPECT_EQ(first.positions.at(0).passes(), 1);
-  const JournalEntry idle = model_->ledger().Cut();
+  const JournalEntry idle = model_->ledger().TakePending();
   EXPECT_TRUE(idle.records.empty());
   EXPECT_TRUE(idle.positions.empty());
   EXPECT_EQ(idle.counters.updates(), first.counters.updates());
   ASSERT_OK(Learn(three_, 3));
-  const JournalEntry second = model_->ledger().Cut();
+  const JournalEntry second = model_->ledger().TakePending();
   EXPECT_EQ(second.positions.at(0).next_offset(), 6);
   EXPECT_EQ(second.positions.at(0).pass().examples(), 3U);
 }

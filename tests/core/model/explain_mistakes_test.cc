@@ -58,7 +58,7 @@ class ExplainByMistakes : public ::testing::TestWithParam<Case> {
   bool adopts() const {
     LearnerSettings settings;
     settings.kind = rule().kind;
-    return rule().make(settings, 1)->CanAdopt();
+    return rule().make(settings, 1)->CanReplaceWeights();
   }
   v1::Model Settings() const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "m", kDimension);
@@ -132,7 +132,7 @@ TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMista
   LoneModel lone(settings);
   Learn(lone, 1);
   const NewWeights weights{{0, 2, 5}, {0.5F, -1.5F, 2}, 0.25F, {}, ~0U};
-  const uint64_t adopted = lone.model->Adopt(weights, std::nullopt).value();
+  const uint64_t adopted = lone.model->ReplaceWeights(weights, std::nullopt).value();
   for (const bool learned : {false, true}) {
     if (learned) Learn(lone, 2);
     ASSERT_EQ(lone.model->revision() > adopted, learned);
@@ -151,7 +151,7 @@ TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMista
       for (const PastMistake& mistake : explanation.mistakes) EXPECT_GT(mistake.revision, adopted);
     }
   }
-  JournalEntry entry = lone.model->ledger().Cut();
+  JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
   ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
   const std::vector<Explanation> before = Explain(lone);
@@ -244,7 +244,7 @@ TEST(ExplainByFewer, AdoptedWeightsAreNotToldApartFromWhatIsNoLongerRetained) {
   settings.mutable_retention()->set_updates(2);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).batch());
-  ASSERT_OK(lone.model->Adopt({{0}, {1}, 0, {}, ~0U}, std::nullopt).status());
+  ASSERT_OK(lone.model->ReplaceWeights({{0}, {1}, 0, {}, ~0U}, std::nullopt).status());
   const auto learn = [&](int32_t label) { lone.Learn(Columns().AddDense({5}, label).batch()); };
   learn(-1);
   EXPECT_TRUE(ExplainOne(lone, Columns().AddDense({1}, 1)).mistakes_complete);

@@ -23,7 +23,7 @@ constexpr size_t kAll = 1 << 20;
 ExplainOutcome Explain(const LoneModel& lone, const Batch& batch, size_t max_features = kAll) {
   ExplainOutcome outcome;
   EXPECT_OK(lone.model->Explain(batch, {}, 0, max_features, outcome));
-  EXPECT_TRUE(outcome.refused.empty());
+  EXPECT_TRUE(outcome.row_errors.empty());
   return outcome;
 }
 
@@ -278,12 +278,12 @@ TEST(Explain, EndsAtTheFirstBadRowAndSaysWhich) {
   const testing::Columns columns = testing::Columns().Add({0}, {1}, 1).Add({9}, {1}, 1);
   ExplainOutcome outcome;
   EXPECT_OK(lone.model->Explain(columns.unlabelled(), {}, 0, 5, outcome));
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].row, 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kIndexOutOfRange);
-  const std::vector<RefusedRow> before{{0, {Fault::kBadName, "examples[0]", "bad"}}};
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].row, 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kIndexOutOfRange);
+  const std::vector<RowError> before{{0, {ValidationCode::kBadName, "examples[0]", "bad"}}};
   EXPECT_OK(lone.model->Explain(columns.unlabelled(), before, 0, 5, outcome));
-  EXPECT_EQ(outcome.refused[0].row, 0U);
+  EXPECT_EQ(outcome.row_errors[0].row, 0U);
 }
 
 TEST(Explain, AnOlderStateThanAskedForIsAborted) {

@@ -146,7 +146,7 @@ TEST_P(LoadFault, IsUnavailableOnceAndThenOver) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, LoadFault,
-                         ::testing::Values(Call::kLoadStanding, Call::kLoadSnapshot,
+                         ::testing::Values(Call::kLoadCommittedState, Call::kLoadSnapshot,
                                            Call::kReplay));
 
 TEST_F(Faults, AFailedSnapshotIsNoLoss) {

@@ -44,7 +44,7 @@ std::vector<std::string> Figures(const std::vector<HistoryPoint>& points) {
   return figures;
 }
 
-TEST(Curves, APointIsTheReportRightAfterItsUpdate) {
+TEST(LearningCurve, APointIsTheReportRightAfterItsUpdate) {
   LoneModel lone(testing::DenseSettings("m", 3));
   std::vector<std::string> expected;
   for (const SvmExample& example : Noise(1, 300)) {
@@ -64,33 +64,33 @@ TEST(Curves, APointIsTheReportRightAfterItsUpdate) {
   }
   ASSERT_GT(expected.size(), 100U);
   ASSERT_LE(expected.size(), History::kMaxPoints);
-  EXPECT_EQ(Figures(lone.model->MakeCurves().points), expected);
+  EXPECT_EQ(Figures(lone.model->MakeLearningCurve().points), expected);
 }
 
-TEST(Curves, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
+TEST(LearningCurve, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
   const std::vector<SvmExample> examples = Noise(2, 6000);
   LoneModel whole(testing::DenseSettings("m", 3));
   whole.Learn(Columns(examples).batch());
   LoneModel parts(testing::DenseSettings("m", 3));
   for (size_t begin = 0; begin < examples.size(); begin += 37) {
     parts.Learn(Columns(examples, begin, begin + 37).batch());
-    if (begin % 2 == 0) parts.model->ledger().Cut();
+    if (begin % 2 == 0) parts.model->ledger().TakePending();
   }
-  const Curves curves = whole.model->MakeCurves();
+  const LearningCurve curves = whole.model->MakeLearningCurve();
   EXPECT_GT(whole.model->revision(), 4 * History::kMaxPoints);
   EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
-  EXPECT_EQ(Figures(curves.points), Figures(parts.model->MakeCurves().points));
+  EXPECT_EQ(Figures(curves.points), Figures(parts.model->MakeLearningCurve().points));
 }
 
-TEST(Curves, EndWithThePresentState) {
+TEST(LearningCurve, EndWithThePresentState) {
   LoneModel lone(testing::DenseSettings("m", 2));
-  Curves curves = lone.model->MakeCurves();
+  LearningCurve curves = lone.model->MakeLearningCurve();
   ASSERT_EQ(curves.points.size(), 1U);
   EXPECT_EQ(curves.points[0].revision, 0U);
   EXPECT_EQ(curves.points[0].margin_ceiling, std::nullopt);
   const Columns columns = Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).AddDense({-2, 0}, -1);
   for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
-  curves = lone.model->MakeCurves();
+  curves = lone.model->MakeLearningCurve();
   const Report report = lone.model->MakeReport();
   // The floor came with a pass that changed nothing, after the last update.
   ASSERT_TRUE(report.margin_floor.has_value());
@@ -102,17 +102,17 @@ TEST(Curves, EndWithThePresentState) {
 }
 
 // Else a curve would climb to where it has long been.
-TEST(Curves, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
+TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   LoneModel lone(testing::DenseSettings("m", 2));
   lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).batch());
-  const HistoryPoint updated = lone.model->MakeCurves().points.back();
+  const HistoryPoint updated = lone.model->MakeLearningCurve().points.back();
   const uint64_t revision = lone.model->revision();
   ASSERT_GT(revision, 0U);
   Columns right;
   for (int i = 0; i < 2000; ++i) right.AddDense({2, 0}, 1);
   lone.Learn(right.batch());
   ASSERT_EQ(lone.model->revision(), revision);
-  const Curves curves = lone.model->MakeCurves();
+  const LearningCurve curves = lone.model->MakeLearningCurve();
   ASSERT_EQ(curves.points.size(), revision + 1);
   const HistoryPoint& own = curves.points[revision - 1];
   const HistoryPoint& present = curves.points[revision];
@@ -126,21 +126,21 @@ TEST(Curves, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   EXPECT_EQ(present.examples, 2002U);
 }
 
-TEST(Curves, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
+TEST(LearningCurve, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
   LoneModel lone(testing::DenseSettings("m", 2));
   lone.Learn(Columns().AddDense({1, 0}, 1).batch());
-  const Curves curves = lone.model->MakeCurves();
+  const LearningCurve curves = lone.model->MakeLearningCurve();
   ASSERT_EQ(curves.points.size(), 1U);
   EXPECT_EQ(curves.points[0].revision, 1U);
   EXPECT_EQ(curves.points[0].examples, 1U);
 }
 
-TEST(Curves, FiguresThatDoNotApplyAreAbsentAndNotZero) {
+TEST(LearningCurve, FiguresThatDoNotApplyAreAbsentAndNotZero) {
   v1::Model settings = testing::DenseSettings("m", 3);
   settings.mutable_learner()->set_kind(v1::LEARNER_KIND_AROW);
   LoneModel lone(settings);
   lone.Learn(Columns(Noise(3, 50)).batch());
-  const Curves curves = lone.model->MakeCurves();
+  const LearningCurve curves = lone.model->MakeLearningCurve();
   ASSERT_GT(curves.points.size(), 10U);
   for (const HistoryPoint& point : curves.points) {
     EXPECT_FALSE(point.margin_ceiling.has_value());
@@ -173,7 +173,7 @@ TEST_P(CurvesOnDisk, OfAWindowBegunAnewAHandfulOfExamplesIsNoError) {
     EXPECT_OK(testing::Send(*store_, "models/m", "p", rows.batch()).status);
   };
   const auto latest = [this] {
-    return store_->Acquire("models/m").value()->MakeCurves().points.back();
+    return store_->Acquire("models/m").value()->MakeLearningCurve().points.back();
   };
   learn(500, 1);
   Open();
@@ -202,7 +202,7 @@ TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
     Open();
     ASSERT_EQ(Bytes(**store_->Acquire("models/m")), before);
   }
-  const Curves curves = store_->Acquire("models/m").value()->MakeCurves();
+  const LearningCurve curves = store_->Acquire("models/m").value()->MakeLearningCurve();
   EXPECT_GT(curves.points.back().revision, 3000U);
   EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
 }
@@ -210,7 +210,7 @@ TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
 INSTANTIATE_TEST_SUITE_P(Snapshots, CurvesOnDisk,
                          ::testing::Values(uint64_t{1}, uint64_t{1} << 14, uint64_t{1} << 40));
 
-TEST(Curves, TakeFewBytesOfTheJournal) {
+TEST(LearningCurve, TakeFewBytesOfTheJournal) {
   auto recording = std::make_shared<testing::RecordingJournal>(std::make_shared<MemoryJournal>());
   Store store(std::make_unique<testing::JournalDecorator>(recording), Store::Options());
   ASSERT_OK(store.Create(testing::DenseSettings("models/m", 3), "", false).status());
@@ -237,14 +237,14 @@ absl::Status LoadWith(const std::function<void(storage::UpdateRecord&)>& change)
   call.producer = &producer;
   LearnOutcome outcome;
   EXPECT_OK(model->Learn(call, outcome));
-  JournalEntry entry = model->ledger().Cut();
+  JournalEntry entry = model->ledger().TakePending();
   entry.model_id = model->id();
   change(entry.records[0]);
   EXPECT_OK(journal.Commit({&entry, 1}, true));
   return Model::Load(journal.Find("m").value(), journal, Model::Limits()).status();
 }
 
-TEST(Curves, PointsThatContradictTheirRecordAreDataLoss) {
+TEST(LearningCurve, PointsThatContradictTheirRecordAreDataLoss) {
   EXPECT_OK(LoadWith([](storage::UpdateRecord& /*record*/) {}));
   // Written by a server from before there were any.
   EXPECT_OK(LoadWith([](storage::UpdateRecord& record) { record.clear_history(); }));

@@ -40,7 +40,7 @@ Analysis Solve(const std::vector<SvmExample>& examples, double b) {
 
 // What the journal makes of the model, as after a crash.
 std::shared_ptr<Model> Reload(LoneModel& lone) {
-  JournalEntry entry = lone.model->ledger().Cut();
+  JournalEntry entry = lone.model->ledger().TakePending();
   entry.model_id = lone.model->id();
   EXPECT_OK(lone.journal.Commit({&entry, 1}, true));
   return Model::Load(lone.journal.Find(lone.model->name()).value(), lone.journal, Model::Limits())
@@ -254,7 +254,7 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
     if (!lone.model->MakeReport().update_bound.has_value()) continue;
     // Weights from elsewhere end it.
     const ModelAnalysis analysis = Analyzed(*lone.model).value();
-    if (!lone.model->Adopt(*analysis.separator, std::nullopt).ok()) continue;
+    if (!lone.model->ReplaceWeights(*analysis.separator, std::nullopt).ok()) continue;
     EXPECT_FALSE(lone.model->MakeReport().update_bound.has_value()) << entry.name;
   }
 }
@@ -270,9 +270,9 @@ TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
       Columns().AddDense({0, 0}, -1).AddDense({0, 1}, 1).AddDense({1, 0}, 1).AddDense({1, 1}, -1);
   int64_t pass = 1;
   while (!lone.Learn(xor_.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
-  const absl::Status refused = Analyzed(*lone.model).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_EQ(testing::ReasonOf(refused), "KERNEL_SPACE");
+  const absl::Status row_errors = Analyzed(*lone.model).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(row_errors)) << row_errors;
+  EXPECT_EQ(testing::ReasonOf(row_errors), "KERNEL_SPACE");
   for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
     const Report report = model->MakeReport();
     EXPECT_EQ(report.state, ConvergenceState::kConverged);
@@ -303,7 +303,7 @@ TEST(ModelAnalysis, CancellingReportsNothing) {
   EXPECT_FALSE(lone.model->MakeReport().counters.analysis.has_value());
 }
 
-class Adoption : public ::testing::TestWithParam<const CatalogueEntry*> {
+class WeightReplacement : public ::testing::TestWithParam<const CatalogueEntry*> {
  protected:
   v1::Model Settings() const {
     v1::Model settings = Sampled(5);
@@ -315,14 +315,14 @@ class Adoption : public ::testing::TestWithParam<const CatalogueEntry*> {
   const SeparableData more_ = MakeSeparable(8, 200, 5, 0.01, 1);
 };
 
-TEST_P(Adoption, TheSeparatorAnswersAndIsReplayedToTheBit) {
+TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   LoneModel lone(Settings());
   lone.Learn(Columns(data_.examples, 0, 100).batch());
   lone.Learn(Columns(data_.examples, 100, 200).batch());
   const ModelAnalysis analysis = Analyzed(*lone.model).value();
   ASSERT_TRUE(analysis.separator.has_value());
   const uint64_t before = lone.model->revision();
-  ASSERT_EQ(lone.model->Adopt(*analysis.separator, before).value(), before + 1);
+  ASSERT_EQ(lone.model->ReplaceWeights(*analysis.separator, before).value(), before + 1);
   EXPECT_EQ(lone.model->revision(), before + 1);
   EXPECT_EQ(lone.model->MakeReport().counters.updates, before + 1);
   const PredictOutcome answers = lone.Predict(Columns(data_.examples).batch());
@@ -358,12 +358,13 @@ TEST_P(Adoption, TheSeparatorAnswersAndIsReplayedToTheBit) {
   EXPECT_EQ(Learned(*restored), Learned(*lone.model));
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, Adoption, ::testing::ValuesIn([] {
+INSTANTIATE_TEST_SUITE_P(Catalogue, WeightReplacement, ::testing::ValuesIn([] {
                            std::vector<const CatalogueEntry*> entries;
                            for (const CatalogueEntry& entry : Catalogue()) {
                              LearnerSettings settings;
                              settings.kind = entry.kind;
-                             if (entry.make(settings, 1)->CanAdopt()) entries.push_back(&entry);
+                             if (entry.make(settings, 1)->CanReplaceWeights())
+                               entries.push_back(&entry);
                            }
                            return entries;
                          }()),
@@ -373,18 +374,19 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Adoption, ::testing::ValuesIn([] {
                            return name;
                          });
 
-TEST(AdoptionRules, RefusalsChangeNothing) {
+TEST(WeightReplacementRules, RefusalsChangeNothing) {
   LoneModel lone(Sampled(2));
   lone.Learn(Columns().AddDense({1, 2}, 1).AddDense({2, -3}, -1).batch());
   const std::string before = StateBytes(*lone.model);
   const NewWeights weights{{0}, {1}, 0.5F, {}, ~0U};
-  EXPECT_TRUE(absl::IsAborted(lone.model->Adopt(weights, 7).status()));
+  EXPECT_TRUE(absl::IsAborted(lone.model->ReplaceWeights(weights, 7).status()));
   testing::Freeze(*lone.model, true);
-  EXPECT_TRUE(absl::IsFailedPrecondition(lone.model->Adopt(weights, std::nullopt).status()));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(lone.model->ReplaceWeights(weights, std::nullopt).status()));
   EXPECT_EQ(StateBytes(*lone.model), before);
 }
 
-TEST(AdoptionRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
+TEST(WeightReplacementRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
   for (const bool room : {true, false}) {
     v1::Model settings = testing::NamedSettings("m", room ? 3 : 1);
     settings.mutable_retention()->set_sample(10);
@@ -401,7 +403,7 @@ TEST(AdoptionRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
     learn({{"a", 0.1F}, {"b", 3}}, 1);
     const ModelAnalysis analysis = Analyzed(*lone.model).value();
     ASSERT_TRUE(analysis.separator.has_value());
-    const auto revision = lone.model->Adopt(*analysis.separator, std::nullopt);
+    const auto revision = lone.model->ReplaceWeights(*analysis.separator, std::nullopt);
     if (!room) {
       EXPECT_TRUE(absl::IsResourceExhausted(revision.status()));
       EXPECT_EQ(lone.model->MakeView().weights.names, std::vector<std::string>{"a"});
@@ -414,7 +416,7 @@ TEST(AdoptionRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
   }
 }
 
-TEST(AdoptionRules, TheAverageAndThePocketBeginAnew) {
+TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
   for (const v1::LearnerKind kind :
        {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, v1::LEARNER_KIND_POCKET}) {
     v1::Model settings = DenseSettings("m", 2);
@@ -424,7 +426,7 @@ TEST(AdoptionRules, TheAverageAndThePocketBeginAnew) {
     // A long run of right answers, so that the old weights would count for much.
     lone.Learn(Columns().AddDense({-8, 0}, 1).batch());
     for (int i = 0; i < 50; ++i) lone.Learn(Columns().AddDense({-1, 0}, 1).batch());
-    ASSERT_OK(lone.model->Adopt({{0, 1}, {1, 0.5F}, 0, {}, ~0U}, std::nullopt).status());
+    ASSERT_OK(lone.model->ReplaceWeights({{0, 1}, {1, 0.5F}, 0, {}, ~0U}, std::nullopt).status());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     // One example that they survive, one that they do not: w = (1, -1.5) afterwards.
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());

@@ -57,7 +57,7 @@ TEST(Predict, SaysWhatLearningWouldSay) {
     const PredictOutcome predicted = lone.Predict(one.batch());
     const LearnOutcome learned = lone.Learn(one.batch());
     // A bad label is no matter to a prediction.
-    if (!learned.refused.empty()) continue;
+    if (!learned.row_errors.empty()) continue;
     EXPECT_EQ(predicted.scores, learned.scores);
     EXPECT_EQ(predicted.labels, learned.predicted);
   }
@@ -68,9 +68,9 @@ TEST(Predict, RefusesBadRowsAndScoresTheOthers) {
   lone.Learn(Columns().AddDense({1, 2}, 1).batch());
   const Columns columns = Columns().Add({0}, {1}, 0).Add({5}, {1}, 0).Add({1}, {1}, 0);
   const PredictOutcome outcome = lone.Predict(columns.unlabelled());
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].row, 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kIndexOutOfRange);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].row, 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kIndexOutOfRange);
   EXPECT_EQ(outcome.scores[0], 2);
   EXPECT_TRUE(std::isnan(outcome.scores[1]));
   EXPECT_EQ(outcome.scores[2], 3);
@@ -132,13 +132,13 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
                               .AddDense({kHuge, -kHuge, -kHuge}, 1)
                               .AddDense({1, 0, 0}, -1);
   const LearnOutcome outcome = lone.Learn(columns.batch());
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].row, 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kWeightOverflow);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].row, 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
   EXPECT_EQ(outcome.next_offset, 3);
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
   const Report report = lone.model->MakeReport();
-  EXPECT_EQ(report.counters.rejected[static_cast<size_t>(Fault::kWeightOverflow)], 1U);
+  EXPECT_EQ(report.counters.rejected[static_cast<size_t>(ValidationCode::kWeightOverflow)], 1U);
   EXPECT_TRUE(std::isfinite(*report.weight_norm));
 }
 
@@ -147,8 +147,8 @@ TEST(Learn, RefusesNamesThatShareASlotAndAddUpToInfinity) {
   std::vector<std::pair<std::string, float>> features;
   for (int i = 0; i < 8; ++i) features.emplace_back(absl::StrCat("f", i), kHuge);
   const LearnOutcome outcome = lone.Learn(NamedColumns({{features, 1}, {{{"f0", 1}}, 1}}).batch());
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kNonFiniteValue);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kNonFiniteValue);
   EXPECT_EQ(outcome.examples, 1U);
 }
 
@@ -160,11 +160,11 @@ TEST(Learn, TakesExamplesWithoutFeaturesInEverySpace) {
       examples[0].label = 1;
       if (!alone) examples.push_back({-1, {2}, {1}});
       const LearnOutcome outcome = lone.Learn(testing::SpaceBatch(space, examples).batch());
-      EXPECT_TRUE(outcome.refused.empty());
+      EXPECT_TRUE(outcome.row_errors.empty());
       EXPECT_EQ(outcome.updated_rows.size(), examples.size());
       EXPECT_EQ(lone.Offset(), alone ? 1 : 0);
       // What was learned can be read back.
-      JournalEntry entry = lone.model->ledger().Cut();
+      JournalEntry entry = lone.model->ledger().TakePending();
       entry.model_id = lone.model->id();
       ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
       const auto again =
@@ -187,7 +187,7 @@ TEST(Learn, MixesDenseAndSparseRowsInOneHistory) {
       lone.Learn(Columns().Add({0, 2}, {value(), value()}, label).Add({}, {}, label).batch());
     }
   }
-  JournalEntry entry = lone.model->ledger().Cut();
+  JournalEntry entry = lone.model->ledger().TakePending();
   EXPECT_GT(entry.records.size(), 5U);
   entry.model_id = lone.model->id();
   ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
@@ -229,8 +229,8 @@ TEST(Learn, RefusesRowsOfTooManyFeatures) {
   call.producer = &producer;
   LearnOutcome outcome;
   ASSERT_OK(model->Learn(call, outcome));
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kTooManyFeatures);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kTooManyFeatures);
   EXPECT_EQ(outcome.examples, 1U);
 }
 
@@ -240,14 +240,14 @@ TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
   const std::string state = StateBytes(*lone.model);
   const LearnOutcome outcome =
       lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}, {"d", 1}}, 1}}).batch());
-  ASSERT_EQ(outcome.refused.size(), 1U);
-  EXPECT_EQ(outcome.refused[0].finding.fault, Fault::kFeatureCap);
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
   EXPECT_EQ(outcome.next_offset, 2);
   EXPECT_EQ(StateBytes(*lone.model), state);
   // One more fits, and a correct example needs no name at all.
   EXPECT_EQ(lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}}, 1}}).batch()).updated_rows.size(), 1U);
   EXPECT_TRUE(
-      lone.Learn(NamedColumns({{{{"x", 1}, {"y", 1}, {"z", 1}}, 1}}).batch()).refused.empty());
+      lone.Learn(NamedColumns({{{{"x", 1}, {"y", 1}, {"z", 1}}, 1}}).batch()).row_errors.empty());
   const WeightList weights = lone.model->MakeView().weights;
   EXPECT_EQ(weights.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(weights.values, (std::vector<float>{-4, 1, 1}));
@@ -260,7 +260,7 @@ TEST(FeatureCap, APassWhoseMistakeCouldNotBeLearnedHasNotConverged) {
   const NamedColumns columns({{{{"x", 1}}, 1}, {{{"y", 1}}, -1}, {{{"z", 1}}, 1}});
   for (int64_t pass = 1; pass <= 3; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    EXPECT_EQ(outcome.refused.size(), 1U);
+    EXPECT_EQ(outcome.row_errors.size(), 1U);
     EXPECT_FALSE(outcome.pass->converged) << pass;
     EXPECT_FALSE(outcome.pass->margin.has_value()) << pass;
   }

@@ -96,7 +96,7 @@ TEST_P(Recovery, IsExactWhereverTheStoreIsDropped) {
       ASSERT_OK(twin->Learn(call, expected));
       ASSERT_EQ(sent.outcome.next_offset, expected.next_offset);
       ASSERT_EQ(sent.outcome.update_revisions, expected.update_revisions);
-      ASSERT_EQ(sent.outcome.refused.size(), expected.refused.size());
+      ASSERT_EQ(sent.outcome.row_errors.size(), expected.row_errors.size());
       ASSERT_EQ(sent.outcome.pass.has_value(), expected.pass.has_value());
       if (expected.pass.has_value()) {
         // Also of passes that went on while the model was away.
@@ -173,7 +173,7 @@ class Contradiction : public ::testing::Test {
     LearnOutcome outcome;
     EXPECT_OK(model->Learn(call, outcome));
     EXPECT_EQ(outcome.revision, 3U);
-    JournalEntry entry = model->ledger().Cut();
+    JournalEntry entry = model->ledger().TakePending();
     entry.model_id = model->id();
     change(entry.records);
     EXPECT_OK(journal.Commit({&entry, 1}, true));

@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Spaces, Retaining,
 class CrashedSample : public ::testing::Test {
  protected:
   std::shared_ptr<Model> Reload() {
-    JournalEntry entry = lone_.model->ledger().Cut();
+    JournalEntry entry = lone_.model->ledger().TakePending();
     entry.model_id = lone_.model->id();
     EXPECT_OK(lone_.journal.Commit({&entry, 1}, true));
     return Model::Load(lone_.journal.Find("models/m").value(), lone_.journal, Model::Limits())

@@ -90,18 +90,18 @@ TEST_F(SearchTest, LooksAtNoMoreThanItMay) {
 TEST_F(SearchTest, LookingAndPeekingLoadNothing) {
   EXPECT_OK(testing::Send(*store_, Name(1), "p", Columns().AddDense({1}, 1).batch()).status);
   Open();
-  const absl::StatusOr<ModelSummary> stored = store_->Look(Name(1));
+  const absl::StatusOr<ModelSummary> stored = store_->GetSummary(Name(1));
   ASSERT_OK(stored.status());
   EXPECT_FALSE(stored->in_memory);
   EXPECT_EQ(stored->report.counters.examples, 1U);
-  EXPECT_EQ(store_->Peek(Name(1)), nullptr);
-  EXPECT_EQ(store_->Peek("models/none"), nullptr);
-  EXPECT_TRUE(absl::IsNotFound(store_->Look("models/none").status()));
+  EXPECT_EQ(store_->GetIfLoaded(Name(1)), nullptr);
+  EXPECT_EQ(store_->GetIfLoaded("models/none"), nullptr);
+  EXPECT_TRUE(absl::IsNotFound(store_->GetSummary("models/none").status()));
   ASSERT_OK(store_->Search("", 100, 100, All).status());
   EXPECT_EQ(store_->stats().loads, 0U);
   const std::shared_ptr<Model> model = *store_->Acquire(Name(1));
-  EXPECT_EQ(store_->Peek(Name(1)), model);
-  EXPECT_TRUE(store_->Look(Name(1))->in_memory);
+  EXPECT_EQ(store_->GetIfLoaded(Name(1)), model);
+  EXPECT_TRUE(store_->GetSummary(Name(1))->in_memory);
 }
 
 }  // namespace

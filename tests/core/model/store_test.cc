@@ -60,9 +60,9 @@ TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
 class DamagedJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
-  absl::StatusOr<JournalStanding> LoadStanding(uint64_t model_id) override {
+  absl::StatusOr<CommittedState> LoadCommittedState(uint64_t model_id) override {
     if (model_id == damaged_id) return absl::DataLossError("block checksum mismatch");
-    return JournalDecorator::LoadStanding(model_id);
+    return JournalDecorator::LoadCommittedState(model_id);
   }
   std::atomic<uint64_t> damaged_id = 0;
 };

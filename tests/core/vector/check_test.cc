@@ -22,13 +22,13 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 struct Bad {
   std::vector<uint32_t> indices;
   std::vector<float> values;
-  Fault fault;
+  ValidationCode code;
   const char* field;
   std::optional<size_t> place = std::nullopt;
 };
 
 void PrintTo(const Bad& bad, std::ostream* out) {
-  *out << FaultReason(bad.fault) << " of " << bad.indices.size() << " indices and "
+  *out << ReasonName(bad.code) << " of " << bad.indices.size() << " indices and "
        << bad.values.size() << " values";
 }
 
@@ -43,33 +43,34 @@ TEST_P(BadRow, IsFoundAndDescribed) {
   }
   const Row row = columns.batch().row(0);
   double norm = -1;
-  ASSERT_EQ(CheckRow(row, 4, 5, &norm), GetParam().fault);
-  const Finding finding = DescribeRow(row, 4, 5, GetParam().fault);
-  EXPECT_EQ(finding.fault, GetParam().fault);
-  EXPECT_EQ(finding.field, GetParam().field);
-  EXPECT_EQ(finding.place, GetParam().place);
-  EXPECT_FALSE(finding.description.empty());
+  ASSERT_EQ(CheckRow(row, 4, 5, &norm), GetParam().code);
+  const ValidationError error = DescribeRow(row, 4, 5, GetParam().code);
+  EXPECT_EQ(error.code, GetParam().code);
+  EXPECT_EQ(error.field, GetParam().field);
+  EXPECT_EQ(error.place, GetParam().place);
+  EXPECT_FALSE(error.description.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, BadRow,
     ::testing::Values(
-        Bad{{0, 1}, {1, kNaN}, Fault::kNonFiniteValue, "values", 1},
-        Bad{{0, 1}, {kInfinity, 1}, Fault::kNonFiniteValue, "values", 0},
-        Bad{{0, 1}, {1, -kInfinity}, Fault::kNonFiniteValue, "values", 1},
-        Bad{{0, 2, 1}, {1, 1, 1}, Fault::kUnsortedIndices, "indices", 2},
-        Bad{{2, 2}, {1, 1}, Fault::kUnsortedIndices, "indices", 1},
-        Bad{{0, 4}, {1, 1}, Fault::kIndexOutOfRange, "indices", 1},
-        Bad{{0xffffffff}, {1}, Fault::kIndexOutOfRange, "indices", 0},
-        Bad{{0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 1, 1}, Fault::kTooManyFeatures, "indices"},
-        Bad{{}, {1, 2, 3}, Fault::kWrongDimension, "values"},
-        Bad{{}, {1, 2, 3, 4, 5}, Fault::kWrongDimension, "values"},
-        Bad{{}, {1, 2, 3, 4, 5, 6}, Fault::kTooManyFeatures, "values"},
-        Bad{{}, {1, 2, kNaN, 4}, Fault::kNonFiniteValue, "values", 2}));
+        Bad{{0, 1}, {1, kNaN}, ValidationCode::kNonFiniteValue, "values", 1},
+        Bad{{0, 1}, {kInfinity, 1}, ValidationCode::kNonFiniteValue, "values", 0},
+        Bad{{0, 1}, {1, -kInfinity}, ValidationCode::kNonFiniteValue, "values", 1},
+        Bad{{0, 2, 1}, {1, 1, 1}, ValidationCode::kUnsortedIndices, "indices", 2},
+        Bad{{2, 2}, {1, 1}, ValidationCode::kUnsortedIndices, "indices", 1},
+        Bad{{0, 4}, {1, 1}, ValidationCode::kIndexOutOfRange, "indices", 1},
+        Bad{{0xffffffff}, {1}, ValidationCode::kIndexOutOfRange, "indices", 0},
+        Bad{{0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 1, 1}, ValidationCode::kTooManyFeatures, "indices"},
+        Bad{{}, {1, 2, 3}, ValidationCode::kWrongDimension, "values"},
+        Bad{{}, {1, 2, 3, 4, 5}, ValidationCode::kWrongDimension, "values"},
+        Bad{{}, {1, 2, 3, 4, 5, 6}, ValidationCode::kTooManyFeatures, "values"},
+        Bad{{}, {1, 2, kNaN, 4}, ValidationCode::kNonFiniteValue, "values", 2}));
 
 TEST(CheckRow, TellsTheSquaredNormOfAGoodRow) {
   double norm = 0;
-  EXPECT_EQ(CheckRow(Columns().Add({0, 3}, {3, -4}, 1).batch().row(0), 4, 5, &norm), Fault::kNone);
+  EXPECT_EQ(CheckRow(Columns().Add({0, 3}, {3, -4}, 1).batch().row(0), 4, 5, &norm),
+            ValidationCode::kNone);
   EXPECT_EQ(norm, 25);
 }
 
@@ -77,27 +78,28 @@ TEST(CheckRow, TellsTheSquaredNormOfAGoodRow) {
 TEST(CheckRow, TakesTheLargestNumbers) {
   const float huge = std::numeric_limits<float>::max();
   double norm = 0;
-  EXPECT_EQ(CheckRow(Columns().Add({0}, {huge}, 1).batch().row(0), 4, 5, &norm), Fault::kNone);
+  EXPECT_EQ(CheckRow(Columns().Add({0}, {huge}, 1).batch().row(0), 4, 5, &norm),
+            ValidationCode::kNone);
   EXPECT_TRUE(std::isfinite(norm));
 }
 
 TEST(CheckRow, TakesARowWithoutFeaturesWhereverItLies) {
   double norm = -1;
   const Columns alone = Columns().Add({}, {}, 1);
-  EXPECT_EQ(CheckRow(alone.batch().row(0), 4, 5, &norm), Fault::kNone);
+  EXPECT_EQ(CheckRow(alone.batch().row(0), 4, 5, &norm), ValidationCode::kNone);
   EXPECT_EQ(norm, 0);
   const Columns among = Columns().Add({}, {}, 1).Add({1}, {1}, 1).Add({}, {}, -1);
   for (size_t i = 0; i < 3; ++i)
-    EXPECT_EQ(CheckRow(among.batch().row(i), 4, 5, &norm), Fault::kNone) << i;
+    EXPECT_EQ(CheckRow(among.batch().row(i), 4, 5, &norm), ValidationCode::kNone) << i;
 }
 
 class Malformed : public ::testing::Test {
  protected:
   static void ExpectField(const Batch& batch, const std::string& field) {
-    const Finding finding = CheckColumns(batch);
-    EXPECT_EQ(finding.fault, Fault::kMalformedColumns);
-    EXPECT_EQ(finding.field, field);
-    EXPECT_FALSE(finding.description.empty());
+    const ValidationError error = CheckColumns(batch);
+    EXPECT_EQ(error.code, ValidationCode::kMalformedColumns);
+    EXPECT_EQ(error.field, field);
+    EXPECT_FALSE(error.description.empty());
   }
   const Columns good_ = Columns().Add({0, 1}, {1, 2}, 1).Add({3}, {1}, -1);
 };
@@ -154,12 +156,13 @@ TEST_F(Malformed, DenseRowsWithIndicesOrWithoutEnoughValues) {
   ExpectField(short_batch, "values");
 }
 
-TEST(FaultReason, OfEachFaultIsItsOwn) {
+TEST(ReasonName, OfEachFaultIsItsOwn) {
   std::set<std::string> reasons;
-  for (size_t i = 0; i < kFaults; ++i) reasons.insert(FaultReason(static_cast<Fault>(i)));
-  EXPECT_EQ(reasons.size(), kFaults);
-  EXPECT_STREQ(FaultReason(Fault::kNonFiniteValue), "NON_FINITE_VALUE");
-  EXPECT_STREQ(FaultReason(Fault::kFeatureCap), "FEATURE_CAP");
+  for (size_t i = 0; i < kValidationCodes; ++i)
+    reasons.insert(ReasonName(static_cast<ValidationCode>(i)));
+  EXPECT_EQ(reasons.size(), kValidationCodes);
+  EXPECT_STREQ(ReasonName(ValidationCode::kNonFiniteValue), "NON_FINITE_VALUE");
+  EXPECT_STREQ(ReasonName(ValidationCode::kFeatureCap), "FEATURE_CAP");
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ ModelMetrics FullModel() {
   counters.mistakes = 13;
   counters.updates = 12;
   counters.duplicates = 3;
-  counters.rejected[static_cast<size_t>(Fault::kNonFiniteValue)] = 2;
-  counters.rejected[static_cast<size_t>(Fault::kUnknownLabel)] = 1;
+  counters.rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)] = 2;
+  counters.rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)] = 1;
   counters.streak = 7;
   counters.squared_radius = 9;
   counters.last_pass.emplace();

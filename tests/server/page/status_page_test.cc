@@ -282,7 +282,7 @@ TEST_F(StatusPageTest, AModelIsToldAsItStands) {
   EXPECT_EQ(detail.convergence(), "learning");
   const std::vector<std::string> words = ReportInWords(detail.model());
   EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), words);
-  const Curves curves = store_->Peek("models/m")->MakeCurves();
+  const LearningCurve curves = store_->GetIfLoaded("models/m")->MakeLearningCurve();
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),
@@ -423,9 +423,9 @@ TEST_F(StatusPageTest, BeyondSoManyAtOnceItSaysWhenToComeBack) {
     askers.emplace_back([this] { EXPECT_EQ(Ask("/api/models").status, 200); });
   inside.Wait();
   hold = false;
-  const HttpAnswer refused = Ask("/api/models");
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_EQ(Header(refused, "Retry-After"), "1");
+  const HttpAnswer row_errors = Ask("/api/models");
+  EXPECT_EQ(row_errors.status, 503);
+  EXPECT_EQ(Header(row_errors, "Retry-After"), "1");
   // Its own files are not held up.
   EXPECT_EQ(Ask("/assets/page.css").status, 200);
   go.Notify();

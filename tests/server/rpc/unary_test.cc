@@ -195,7 +195,7 @@ TEST_F(UnaryTest, AModelThatDoesMoreThanOneProductARowIsNotQuick) {
   for (const v1::Model& settings : {voted, classes, polynomial, composed}) {
     ASSERT_OK(store_.Create(settings, "", false).status());
     ASSERT_OK(store_.Acquire(settings.name()).status());
-    EXPECT_NE(store_.Peek(settings.name()), nullptr);
+    EXPECT_NE(store_.GetIfLoaded(settings.name()), nullptr);
     EXPECT_FALSE(IsQuick(store_, settings.name())) << settings.name();
   }
 }

@@ -14,31 +14,31 @@ namespace perceptrond {
 
 // Holds a run of rows, as the learner judged them last; none at first. The batch must outlive it.
 // Not thread-safe.
-class JudgedRows {
+class EvaluatedRows {
  public:
   // The batch needs labels, one a row; they may be anything. Not for rules of several classes.
-  JudgedRows(const Batch& batch, size_t max_features)
+  EvaluatedRows(const Batch& batch, size_t max_features)
       : batch_(batch), max_features_(max_features) {}
 
   // The rows from `first` on, `most` of them if there are so many.
-  void Judge(const Learner& learner, size_t first, size_t most) {
+  void Evaluate(const Learner& learner, size_t first, size_t most) {
     begin_ = first;
     end_ = std::min(batch_.rows(), first + most);
     const size_t count = end_ - begin_;
     if (rows_.size() < count) rows_.resize(count);
-    learner.JudgeRows(batch_, first, max_features_, std::span(rows_).first(count));
+    learner.EvaluateRows(batch_, first, max_features_, std::span(rows_).first(count));
   }
-  void Forget() { end_ = begin_; }
+  void Clear() { end_ = begin_; }
 
   // Behind the last.
   size_t end() const { return end_; }
   bool Has(size_t row) const { return row >= begin_ && row < end_; }
-  const JudgedRow& operator[](size_t row) const { return rows_[row - begin_]; }
+  const EvaluatedRow& operator[](size_t row) const { return rows_[row - begin_]; }
 
  private:
   const Batch& batch_;
   const size_t max_features_;
-  std::vector<JudgedRow> rows_;
+  std::vector<EvaluatedRow> rows_;
   size_t begin_ = 0;
   size_t end_ = 0;
 };

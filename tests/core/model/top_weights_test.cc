@@ -36,7 +36,7 @@ std::vector<Weight> Weights(const WeightList& list) {
 }
 
 // Sorted by their size: the list is by index, and equals stay in that order.
-std::vector<Weight> HeaviestOf(const WeightList& list, size_t limit) {
+std::vector<Weight> TopWeightsOf(const WeightList& list, size_t limit) {
   std::vector<Weight> weights = Weights(list);
   std::stable_sort(weights.begin(), weights.end(), [](const Weight& a, const Weight& b) {
     return std::abs(a.value) > std::abs(b.value);
@@ -49,14 +49,14 @@ v1::LearnerKind KindOf(const CatalogueEntry& entry) {
   return static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
 }
 
-class HeaviestOfLearner
+class TopWeightsOfLearner
     : public ::testing::TestWithParam<std::tuple<const CatalogueEntry*, Space>> {
  protected:
   const CatalogueEntry& entry() const { return *std::get<0>(GetParam()); }
   Space space() const { return std::get<1>(GetParam()); }
 };
 
-TEST_P(HeaviestOfLearner, AreThoseOfTheWholeList) {
+TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
   testing::TrafficOptions traffic;
   traffic.space = space();
   traffic.bad_rows = false;
@@ -67,13 +67,13 @@ TEST_P(HeaviestOfLearner, AreThoseOfTheWholeList) {
     lone.Learn(testing::SpaceBatch(space(), message.examples).batch());
   const Model::View view = lone.model->MakeView();
   for (const size_t limit : {1, 5, 1000}) {
-    const Model::Heaviest heaviest = lone.model->FindHeaviest(limit);
+    const Model::TopWeights heaviest = lone.model->FindTopWeights(limit);
     if (entry().form != Form::kLinear) {
       EXPECT_TRUE(heaviest.lists.empty());
       continue;
     }
     ASSERT_EQ(heaviest.lists.size(), 1U);
-    EXPECT_EQ(Weights(heaviest.lists[0]), HeaviestOf(view.weights, limit));
+    EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(view.weights, limit));
     // The whole list's is in float32.
     EXPECT_NEAR(heaviest.lists[0].offset, view.weights.offset,
                 1e-6 * std::abs(view.weights.offset));
@@ -83,31 +83,31 @@ TEST_P(HeaviestOfLearner, AreThoseOfTheWholeList) {
   EXPECT_GT(lone.model->revision(), 50U);
 }
 
-class HeaviestOfClasses : public HeaviestOfLearner {};
+class TopWeightsOfClasses : public TopWeightsOfLearner {};
 
-TEST_P(HeaviestOfClasses, AreThoseOfEachClassesList) {
+TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
   constexpr int kClasses = 6;
   v1::Model settings = testing::SpaceSettings(space(), "models/m", 12);
   settings.mutable_learner()->set_kind(KindOf(entry()));
   testing::SetClasses(ClassKind::kNamed, kClasses, settings);
   LoneModel lone(settings);
-  EXPECT_TRUE(lone.model->FindHeaviest(3).lists.empty());
+  EXPECT_TRUE(lone.model->FindTopWeights(3).lists.empty());
   for (const auto& examples : testing::ClassMessages(2, kClasses, 12, 60))
     lone.Learn(testing::ClassBatch(ClassKind::kNamed, space(), examples).batch());
   const Model::View view = lone.model->MakeView();
   ASSERT_EQ(view.weights_by_class.size(), static_cast<size_t>(kClasses));
-  const Model::Heaviest heaviest = lone.model->FindHeaviest(4);
+  const Model::TopWeights heaviest = lone.model->FindTopWeights(4);
   ASSERT_EQ(heaviest.lists.size(), view.weights_by_class.size());
   for (size_t k = 0; k < heaviest.lists.size(); ++k) {
-    EXPECT_EQ(Weights(heaviest.lists[k]), HeaviestOf(view.weights_by_class[k], 4)) << k;
+    EXPECT_EQ(Weights(heaviest.lists[k]), TopWeightsOf(view.weights_by_class[k], 4)) << k;
     EXPECT_NEAR(heaviest.lists[k].offset, view.weights_by_class[k].offset, 1e-5) << k;
   }
 }
 
-std::vector<const CatalogueEntry*> Entries(bool several_classes) {
+std::vector<const CatalogueEntry*> Entries(bool is_multiclass) {
   std::vector<const CatalogueEntry*> entries;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (!several_classes || entry.make_multiclass != nullptr) entries.push_back(&entry);
+    if (!is_multiclass || entry.make_multiclass != nullptr) entries.push_back(&entry);
   }
   return entries;
 }
@@ -119,18 +119,18 @@ std::string CaseName(
   return name + testing::SpaceName(std::get<1>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HeaviestOfLearner,
+INSTANTIATE_TEST_SUITE_P(All, TopWeightsOfLearner,
                          ::testing::Combine(::testing::ValuesIn(Entries(false)),
                                             ::testing::Values(Space::kDense, Space::kNamed)),
                          CaseName);
-INSTANTIATE_TEST_SUITE_P(All, HeaviestOfClasses,
+INSTANTIATE_TEST_SUITE_P(All, TopWeightsOfClasses,
                          ::testing::Combine(::testing::ValuesIn(Entries(true)),
                                             ::testing::Values(Space::kDense, Space::kNamed)),
                          CaseName);
 
 // Several stretches long, and each row's weight is its own: a weight is what its example taught, or
 // nothing.
-TEST(Heaviest, AreFoundWhileOthersLearnThem) {
+TEST(TopWeights, AreFoundWhileOthersLearnThem) {
   constexpr uint32_t kDimension = 200'000;
   constexpr uint32_t kTaught = 2'000;
   constexpr uint32_t kStep = kDimension / kTaught;
@@ -148,7 +148,7 @@ TEST(Heaviest, AreFoundWhileOthersLearnThem) {
   bool last = false;
   while (!last) {
     last = done;
-    const Model::Heaviest heaviest = lone.model->FindHeaviest(50);
+    const Model::TopWeights heaviest = lone.model->FindTopWeights(50);
     ASSERT_EQ(heaviest.lists.size(), 1U);
     const WeightList& list = heaviest.lists[0];
     EXPECT_LE(list.revision, heaviest.last_revision);
@@ -159,9 +159,9 @@ TEST(Heaviest, AreFoundWhileOthersLearnThem) {
     }
   }
   learner.join();
-  const Model::Heaviest heaviest = lone.model->FindHeaviest(50);
+  const Model::TopWeights heaviest = lone.model->FindTopWeights(50);
   EXPECT_EQ(heaviest.lists[0].values.size(), 50U);
-  EXPECT_EQ(Weights(heaviest.lists[0]), HeaviestOf(lone.model->MakeView().weights, 50));
+  EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(lone.model->MakeView().weights, 50));
   EXPECT_EQ(heaviest.last_revision, lone.model->revision());
 }
 

@@ -59,21 +59,21 @@ size_t Model::weights() const {
   return learner_->size() * std::max<size_t>(classes(), 1);
 }
 
-Model::Heaviest Model::FindHeaviest(size_t limit) const {
-  Heaviest heaviest;
+Model::TopWeights Model::FindTopWeights(size_t limit) const {
+  TopWeights heaviest;
   if (FindLearner(settings_.learner.kind).form != Form::kLinear) return heaviest;
   size_t lists = 1;
-  if (settings_.several_classes()) {
+  if (settings_.is_multiclass()) {
     ReaderMutexLock lock(&mutex_);
     lists = classes();
     heaviest.last_revision = revision_;
   }
   for (size_t number = 0; number < lists; ++number)
-    heaviest.lists.push_back(HeaviestOf(number, limit, heaviest.last_revision));
+    heaviest.lists.push_back(TopWeightsOf(number, limit, heaviest.last_revision));
   return heaviest;
 }
 
-WeightList Model::HeaviestOf(size_t number, size_t limit, uint64_t& last_revision) const {
+WeightList Model::TopWeightsOf(size_t number, size_t limit, uint64_t& last_revision) const {
   Heap heap(limit);
   WeightList list;
   for (size_t begin = 0;; begin += kStretch) {

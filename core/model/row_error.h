@@ -7,9 +7,9 @@
 
 namespace perceptrond {
 
-struct RefusedRow {
+struct RowError {
   uint32_t row = 0;
-  Finding finding;
+  ValidationError error;
 };
 
 }  // namespace perceptrond

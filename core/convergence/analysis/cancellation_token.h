@@ -7,9 +7,9 @@ namespace perceptrond {
 
 // Calls back once for so much work, not by the clock: the calls are the same on each run. Not
 // thread-safe: each analysis has its own.
-class Checkpoint {
+class CancellationToken {
  public:
-  explicit Checkpoint(AnalysisCallback keep_going) : keep_going_(keep_going) {}
+  explicit CancellationToken(AnalysisCallback keep_going) : keep_going_(keep_going) {}
 
   // Takes note of `work` multiplications; false once the analysis was cancelled.
   bool Spend(size_t work) {
