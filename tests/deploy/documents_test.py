@@ -32,7 +32,7 @@ def pattern(shown):
 
 
 class Session:
-    """A shell of a reader's, and the server that was started in it, which is reached over a socket in its directory."""
+    """A reader's shell. Servers that it starts listen on a socket in its directory."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)

@@ -1,5 +1,5 @@
-"""docs/metrics.md says of every metric what it means, and of none that there is not; what the pages for operators say to run can
-be run.
+"""docs/metrics.md explains every metric, and no other; the commands of docs/operate.md and docs/backup.md work; flags and alerts
+that a document names exist.
 
     python3 operate_test.py PERCEPTROND PERCEPTRONCTL
 """
@@ -22,10 +22,10 @@ METRICS = (ROOT / "docs/metrics.md").read_text()
 OPERATE = (ROOT / "docs/operate.md").read_text()
 BACKUP = (ROOT / "docs/backup.md").read_text()
 PAGES = "".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
-# A family is told by its full name, in the lists of the server's sources.
+# A family has its full name in the lists of the server's sources.
 SOURCES = sorted((ROOT / "server/metrics").glob("*_families.cc"))
 FAMILY = r"(?:perceptrond|grpc_server|process)_\w+"
-# Rows whose examples are told apart by this line, and one that is not separated.
+# Separable rows.
 ROWS = "+1 0:1 1:2\n-1 0:1 1:-2\n+1 0:2 1:1\n-1 0:2 1:-3\n"
 
 
@@ -107,7 +107,7 @@ class OperateTest(unittest.TestCase):
         self.assertEqual(server.process.wait(), 0)
 
     def commands(self):
-        """The lines to type of docs/backup.md, in a tree of the test's own; what systemctl is told is written down."""
+        """The commands of docs/backup.md, in a tree of the test's own."""
         lines = [line[4:] for line in BACKUP.splitlines() if line.startswith("    ")]
         for place in ("/var/lib/", "/backup/"):
             lines = [line.replace(place, f"{self.directory}{place}") for line in lines]
@@ -121,7 +121,7 @@ class OperateTest(unittest.TestCase):
         return subprocess.run(["bash", "-c", "\n".join(lines)], env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, capture_output=True,
                               text=True)
 
-    def test_what_is_said_of_backups_brings_the_models_back(self):
+    def test_the_backup_commands_restore_the_models(self):
         """Where systemd has the data: in private/, with a link to it."""
         (self.directory / "var/lib/private").mkdir(parents=True)
         (self.directory / "backup").mkdir()
@@ -155,7 +155,7 @@ class OperateTest(unittest.TestCase):
         self.assertEqual(self.state(restored), before)
         self.assertNotIn("other", self.ctl(restored, "list"))
 
-    def test_what_is_said_of_upgrades_names_what_the_new_server_does_not_know(self):
+    def test_the_upgrade_command_names_settings_that_the_new_server_does_not_know(self):
         (tools := self.directory / "programs").mkdir()
         (tools / "perceptrond").symlink_to(pathlib.Path(sys.argv[1]).resolve())
         variables = self.directory / "variables"
@@ -175,7 +175,7 @@ class OperateTest(unittest.TestCase):
         out_of_range = said('PERCEPTROND_MEMORY_BUDGET="2B"\n')
         self.assertEqual(out_of_range.returncode, 2)
 
-    def test_series_are_as_many_as_is_said(self):
+    def test_the_number_of_series_is_as_documented(self):
         """Of a server that was asked nothing, and of a model more."""
         server, fewest, most = map(int, re.search(r"about (\d+)\s+series.*?each\s+model\s+that\s+learns\s+(\d+)\s+to\s+(\d+)", OPERATE, re.DOTALL).groups())
 
@@ -191,7 +191,7 @@ class OperateTest(unittest.TestCase):
         self.assertGreaterEqual(taught, fewest)
         self.assertLessEqual(taught, most)
 
-    def test_a_name_takes_the_memory_that_is_said(self):
+    def test_the_memory_of_a_name_is_as_documented(self):
         bytes_a_name = int(re.search(r"some (\d+)\s+bytes\s+a\s+name", OPERATE)[1])
         names = 30000
         (self.directory / "names.vw").write_text("".join(

@@ -75,6 +75,19 @@ plant deploy/b.sh '#!/bin/sh\nrm $1\n'
 printf '#!/bin/sh\ntrue\n' >"$tree/deploy/a.sh"
 finds "a script that shellcheck warns of" sh "$here/shell_test.sh" "$tree"
 
+locks() {
+  printf '#include "core/sync/mutex.h"\nstruct A {\n  perceptrond::Mutex mutex_;\n  int a_ ABSL_GUARDED_BY(mutex_) = 0;\n  void F() { %s }\n};\n' "$1" >"$tree/core/model/c.cc"
+  printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"},
+           {"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"}]\n' \
+    "$tree" "$tree/core/model/c.cc" "$tree" "$tree" "$tree/core/vector/a.cc" "$tree" >"$tree/build/compile_commands.json"
+  python3 "$here/thread_safety_test.py" "$tree" "$tree/build" "$clang"
+}
+locks 'perceptrond::MutexLock lock(&mutex_); ++a_;' >/dev/null
+if locks '++a_;' >/dev/null; then echo "NOT FOUND: a guarded member changed without its lock"; exit 1; fi
+if locks 'perceptrond::ReaderMutexLock lock(&mutex_); ++a_;' >/dev/null; then echo "NOT FOUND: a guarded member changed under a shared lock"; exit 1; fi
+if locks 'mutex_.Lock();' >/dev/null; then echo "NOT FOUND: a lock that is never let go"; exit 1; fi
+planted=$((planted + 3))
+
 documents() {
   plant "$2" "$3"
   finds "$1" python3 "$here/documents_test.py" "$tree"
@@ -91,18 +104,5 @@ documents "a long line of prose" docs/b.md "$(printf 'word %.0s' $(seq 30))\n"
 documents "a row that lost a cell" docs/b.md 'a | b\n---|---\none | two\nthree\n'
 documents "a long README.md" README.md "$(printf 'line\\n%.0s' $(seq 200))"
 documents "too many words" docs/b.md "$(printf 'word\\n%.0s' $(seq 20001))"
-
-locks() {
-  printf '#include "core/sync/mutex.h"\nstruct A {\n  perceptrond::Mutex mutex_;\n  int a_ ABSL_GUARDED_BY(mutex_) = 0;\n  void F() { %s }\n};\n' "$1" >"$tree/core/model/c.cc"
-  printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"},
-           {"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"}]\n' \
-    "$tree" "$tree/core/model/c.cc" "$tree" "$tree" "$tree/core/vector/a.cc" "$tree" >"$tree/build/compile_commands.json"
-  python3 "$here/thread_safety_test.py" "$tree" "$tree/build" "$clang"
-}
-locks 'perceptrond::MutexLock lock(&mutex_); ++a_;' >/dev/null
-if locks '++a_;' >/dev/null; then echo "NOT FOUND: a guarded member changed without its lock"; exit 1; fi
-if locks 'perceptrond::ReaderMutexLock lock(&mutex_); ++a_;' >/dev/null; then echo "NOT FOUND: a guarded member changed under a shared lock"; exit 1; fi
-if locks 'mutex_.Lock();' >/dev/null; then echo "NOT FOUND: a lock that is never let go"; exit 1; fi
-planted=$((planted + 3))
 
 echo "$planted violations planted, all found"
