@@ -43,7 +43,7 @@ BEGIN {
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
   home["civetweb"] = "^server/metrics/page_handler[.]h$"
-  home["rocksdb/"] = "^core/journal/rocksdb_(journal|open)[.]cc$"
+  home["rocksdb/"] = "^core/journal/rocksdb_(journal|open|snapshot)[.]cc$"
   home["xxhash"] = "^core/features/hashing[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/svm_start[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/vanishing_vertex[.]cc$"
