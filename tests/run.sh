@@ -4,13 +4,16 @@ set -eu
 
 usage() {
   cat <<'END'
-Usage: sh tests/run.sh [--tsan | --asan | --asan-short] [--label X]... [--no-install] [--jobs N] [-- CTEST-OPTIONS]
+Usage: sh tests/run.sh [--style | --tsan | --asan | --asan-short] [--label X]... [--no-install] [--jobs N]
+                       [-- CTEST-OPTIONS]
 
   (none)         builds into build/ (Release) and runs every test
+  --style        builds nothing; runs the checks of the source itself, but for clang's analysis of locks
   --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
   --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
                  runs the tests of core/ and client/
-  --asan-short   the same, but builds and runs only the tests labelled "asan"
+  --asan-short   the same, but runs only the tests labelled "asan"; builds these and both programs with
+                 clang, which analyses their locks
   --label X      only the tests labelled X (a regular expression); may be repeated
   --no-install   install no packages
   --jobs N       compilers, and tests, that may run at once (default: as many as fit)
@@ -28,8 +31,10 @@ program_label=
 labels=
 install=yes
 jobs=
+targets=all
 while [ $# -gt 0 ]; do
   case $1 in
+    --style) targets='' labels=style ;;
     --tsan) build=$root/build-tsan kind=Debug sanitize=thread program_label=tsan ;;
     --asan-short) build=$root/build-asan kind=Debug sanitize=address,undefined program_label=asan ;;
     --asan) build=$root/build-asan kind=Debug sanitize=address,undefined ;;
@@ -79,16 +84,21 @@ else
 fi
 
 # A sanitizer's run builds its own tests only.
-targets=all
-if [ -n "$program_label" ]; then
+if [ "$program_label" = asan ]; then
+  targets="perceptrond perceptronctl tests_asan"
+elif [ -n "$program_label" ]; then
   targets=tests_$program_label
 elif [ -n "$sanitize" ]; then
   targets="tests/core/all tests/client/all"
   # What was not built; and a package for others, whose build knows nothing of sanitizers.
   set -- -E '_NOT_BUILT$|^client_package$|^perceptronctl_usage$' -LE 'style|bench|fuzz|integration|deploy|proto|clients' "$@"
 fi
-# shellcheck disable=SC2086  # a list of words
-cmake --build "$build" -j "$jobs" --target $targets
+if [ -n "$targets" ]; then
+  # shellcheck disable=SC2086  # a list of words
+  cmake --build "$build" -j "$jobs" --target $targets
+else
+  set -- -E '_NOT_BUILT$|^style_thread_safety$' "$@"
+fi
 
 say "test"
 for label in $labels; do set -- -L "$label" "$@"; done

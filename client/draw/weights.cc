@@ -10,7 +10,7 @@ namespace perceptrond::client {
 namespace {
 
 // How far a line points to its right side.
-constexpr double kTickLength = 9;
+constexpr double kArrowTickLength = 9;
 
 double DistanceFrom(Point point, const HalfPlane& half) {
   const double norm = std::hypot(half.a, half.b);
@@ -25,7 +25,8 @@ Polyline TickOf(const HalfPlane& half, Point from, Point to, const Axes& axes) {
   const double dy = half.b / (axes(Point{0, 1}).y - axes(Point{0, 0}).y);
   const double norm = std::hypot(dx, dy);
   if (norm == 0) return {};
-  return {middle, {middle.x + kTickLength * dx / norm, middle.y + kTickLength * dy / norm}};
+  return {middle,
+          {middle.x + kArrowTickLength * dx / norm, middle.y + kArrowTickLength * dy / norm}};
 }
 
 std::vector<WeightsPicture::Example> Nearest(const WeightsPicture& picture) {

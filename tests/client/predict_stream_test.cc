@@ -13,7 +13,7 @@
 namespace perceptrond::client {
 namespace {
 
-Row Example(uint32_t id) {
+Row UnlabeledRow(uint32_t id) {
   Row row;
   row.indices = {id};
   return row;
@@ -42,7 +42,7 @@ TEST(PredictStream, AnswersEveryRowInOrder) {
   FakeServer server;
   Collected collected;
   PredictStream stream(server.Connect(), "m", Collecting(&collected));
-  for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE(stream.Push(Example(id), id).ok());
+  for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE(stream.Push(UnlabeledRow(id), id).ok());
   ASSERT_TRUE(stream.Finish().ok());
   std::vector<uint64_t> expected(50);
   std::iota(expected.begin(), expected.end(), 0u);
@@ -55,7 +55,7 @@ TEST(PredictStream, AsksAgainWhereTheConnectionBroke) {
   server.predict_break_after = 2;
   Collected collected;
   PredictStream stream(server.Connect(), "m", Collecting(&collected));
-  for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE(stream.Push(Example(id), id).ok());
+  for (uint32_t id = 0; id < 50; ++id) ASSERT_TRUE(stream.Push(UnlabeledRow(id), id).ok());
   ASSERT_TRUE(stream.Finish().ok());
   std::vector<uint64_t> expected(50);
   std::iota(expected.begin(), expected.end(), 0u);
@@ -69,7 +69,7 @@ TEST(PredictStream, FailsWhenTheServerStaysAway) {
   PredictOptions options = Collecting(&collected);
   options.retry.give_up_after = absl::Milliseconds(10);
   PredictStream stream(server.Connect(), "m", std::move(options));
-  ASSERT_TRUE(stream.Push(Example(1)).ok());
+  ASSERT_TRUE(stream.Push(UnlabeledRow(1)).ok());
   EXPECT_TRUE(absl::IsUnavailable(stream.Finish()));
   EXPECT_TRUE(collected.tags.empty());
 }
@@ -87,7 +87,7 @@ TEST(PredictStream, SaysThatItGaveUpAndEnds) {
   options.on_end = [&] { ++ends; };
   {
     PredictStream stream(server.Connect(), "m", std::move(options));
-    ASSERT_TRUE(stream.Push(Example(1)).ok());
+    ASSERT_TRUE(stream.Push(UnlabeledRow(1)).ok());
     EXPECT_EQ(GaveUpAfter(stream.Finish()), absl::Seconds(1));
   }
   EXPECT_GT(breaks, 0);
@@ -108,7 +108,7 @@ TEST(PredictStream, IsBrokenOffByItsOwner) {
     broken.get_future().wait();
     stream.Cancel();
   });
-  ASSERT_TRUE(stream.Push(Example(1)).ok());
+  ASSERT_TRUE(stream.Push(UnlabeledRow(1)).ok());
   EXPECT_TRUE(absl::IsCancelled(stream.Finish()));
   owner.join();
 }

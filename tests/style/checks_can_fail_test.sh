@@ -75,6 +75,48 @@ plant deploy/b.sh '#!/bin/sh\nrm $1\n'
 printf '#!/bin/sh\ntrue\n' >"$tree/deploy/a.sh"
 finds "a script that shellcheck warns of" sh "$here/shell_test.sh" "$tree"
 
+lines() { i=0; while [ $i -lt "$1" ]; do echo "$2"; i=$((i + 1)); done; }
+# long FILE LINES: a file of that many lines
+long() { plant "$1" ""; lines "$2" "// a line" >"$file"; }
+long core/vector/b.cc 401
+finds "a file of 401 lines" python3 "$here/file_length_test.py" "$tree"
+long tests/b.py 401
+finds "a test of 401 lines" python3 "$here/file_length_test.py" "$tree"
+
+# class FILE METHODS: of a class with that many public methods, and others that do not count
+class() {
+  plant "$1" ""
+  {
+    printf 'class A {\n public:\n  A();\n  ~A();\n  A& operator=(const A&) = delete;\n  std::function<void(int)> callback;\n'
+    lines "$2" '  virtual int F(std::function<void(int)> f = {}) const { if (true) { f(1); } return 0; }'
+    printf ' private:\n  void G();\n};\n'
+  } >"$file"
+}
+class core/model/a.h 20
+python3 "$here/public_methods_test.py" "$tree" >"$tree/said" || { cat "$tree/said"; echo "20 public methods are found to be too many"; exit 1; }
+class core/model/b.h 21
+finds "a class of 21 public methods" python3 "$here/public_methods_test.py" "$tree"
+rm "$tree/core/model/a.h"
+
+# words FILE TEXT: a word that must not return, listed as it would be in words.txt
+printf 'name | Cut | TakePending\npart | heaviest | top\ntext | so many | this many\ntext | behind | after | behind a proxy\n' >"$tree/words.txt"
+words() {
+  plant "$1" "$2"
+  finds "$1 saying '$2'" python3 "$here/words_test.py" "$tree" "$tree/words.txt"
+}
+words core/model/b.cc 'void Cut();\n'
+words core/model/b.cc 'int kHeaviestRow = 0;\n'
+words core/model/heaviest_b.cc 'int b;\n'
+words core/model/b.cc '// At most so\n// many rows.\n'
+words client/b.md 'Now so\nmany rows.\n'
+words tests/b.py 'print("so many")\n'
+words server/b.cc 'return "behind the row";\n'
+printf '#include "core/model/cut.h"\n// Shortcuts, cut behind a proxy; TakePending.\nint shortcut;\n' >"$tree/core/model/d.cc"
+python3 "$here/words_test.py" "$tree" "$tree/words.txt" >"$tree/said" || { cat "$tree/said"; echo "found where it is allowed"; exit 1; }
+rm "$tree/core/model/d.cc"
+mkdir -p "$tree/plain/core" && printf 'int f();\n' >"$tree/plain/core/a.cc"
+python3 "$here/words_test.py" "$tree/plain" >"$tree/said" || { cat "$tree/said"; echo "words.txt cannot be read"; exit 1; }
+
 locks() {
   printf '#include "core/sync/mutex.h"\nstruct A {\n  perceptrond::Mutex mutex_;\n  int a_ ABSL_GUARDED_BY(mutex_) = 0;\n  void F() { %s }\n};\n' "$1" >"$tree/core/model/c.cc"
   printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"},

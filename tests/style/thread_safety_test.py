@@ -4,7 +4,8 @@
 usage: thread_safety_test.py ROOT BUILD [CLANG++]
 
 BUILD holds the compile_commands.json of a build whose generated headers exist. The build itself is g++'s: this runs the
-analysis alone, with the same include paths and definitions, and makes nothing.
+analysis alone, with the same include paths and definitions, and makes nothing. Files that the build compiles in a batch
+are analysed in that batch.
 """
 import concurrent.futures
 import json
@@ -20,6 +21,7 @@ KEPT_WITH_VALUE = {"-I", "-isystem", "-D"}
 
 LOCKS = {"absl/base/thread_annotations.h", "absl/synchronization/mutex.h"}
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+BATCH = "/Unity/unity_"
 
 
 class Includes:
@@ -35,6 +37,12 @@ class Includes:
             names = INCLUDE.findall(path.read_text()) if path.is_file() else []
             self.known[path] = any(name in LOCKS or self.see_locks(self.root / name) for name in names)
         return self.known[path]
+
+
+def sources_of(entry):
+    """The files that one compilation compiles: a batch includes its files."""
+    path = entry["file"]
+    return INCLUDE.findall(pathlib.Path(path).read_text()) if BATCH in path else [path]
 
 
 def command_for(entry, clang):
@@ -62,18 +70,18 @@ def main():
     build = pathlib.Path(sys.argv[2]).resolve()
     clang = sys.argv[3] if len(sys.argv) == 4 else "clang++-14"
     layers = tuple(str(root / layer) + os.sep for layer in ("core", "server", "client"))
-    entries = {
-        entry["file"]: entry
+    entries = [
+        (entry, [path for path in sources_of(entry) if path.startswith(layers)])
         for entry in json.loads((build / "compile_commands.json").read_text())
-        if entry["file"].startswith(layers)
-    }
-    if not entries:
+    ]
+    compiled = {path for _, paths in entries for path in paths}
+    if not compiled:
         sys.exit(f"{build}/compile_commands.json names no file of {root}")
     # A file that is in no target would be in no analysis either.
     sources = {str(path) for layer in layers for path in pathlib.Path(layer).rglob("*.cc")}
-    missing = sorted(sources - entries.keys())
+    missing = sorted(sources - compiled)
     includes = Includes(root)
-    analysed = [entry for entry in entries.values() if includes.see_locks(pathlib.Path(entry["file"]))]
+    analysed = [entry for entry, paths in entries if any(includes.see_locks(pathlib.Path(path)) for path in paths)]
     if not analysed:
         sys.exit("no file sees a lock: LOCKS in this script must name the headers that declare them")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -84,7 +92,7 @@ def main():
         print(f"{path}: in no target of {build}")
     if findings or missing:
         sys.exit(1)
-    print(f"{len(analysed)} of {len(entries)} files see locks, and keep them")
+    print(f"{len(compiled)} files in {len(analysed)} compilations that see locks, and keep them")
 
 
 if __name__ == "__main__":

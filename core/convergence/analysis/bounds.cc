@@ -8,7 +8,7 @@ namespace perceptrond {
 namespace {
 
 constexpr double kTiny = std::numeric_limits<double>::denorm_min();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 // At least what a sum of n rounded products may be off by, given the rounded sum of their
 // magnitudes. Twice the rule's g(n), with room for the rounding of this bound, of the magnitudes
@@ -35,7 +35,7 @@ Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
                        CancellationToken& cancellation) {
   Margins margins;
   margins.scores.reserve(rows.rows());
-  double least = kInfinity;
+  double least = kUnbounded;
   for (size_t i = 0; i < rows.rows(); ++i) {
     const auto at = rows.indices(i);
     const auto x = rows.values(i);
@@ -51,7 +51,7 @@ Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
     if (!cancellation.Spend(2 * at.size() + 1)) return margins;
   }
   const double norm = NormAbove(w);
-  if (least > 0 && least < kInfinity && norm < kInfinity) margins.floor = Down(least / norm);
+  if (least > 0 && least < kUnbounded && norm < kUnbounded) margins.floor = Down(least / norm);
   return margins;
 }
 
@@ -72,7 +72,7 @@ double MarginCeiling(const SignedRows& rows, std::span<const SupportVector> supp
     sum[j] = std::abs(sum[j]) + SumError(support.size(), magnitude[j]);
   const double total_below = Down(total - SumError(support.size(), total));
   const double ceiling = Up(NormAbove(sum) / total_below);
-  return total_below > 0 && std::isfinite(ceiling) ? ceiling : kInfinity;
+  return total_below > 0 && std::isfinite(ceiling) ? ceiling : kUnbounded;
 }
 
 }  // namespace perceptrond

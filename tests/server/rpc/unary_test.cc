@@ -23,7 +23,7 @@ namespace {
 
 using namespace ::perceptrond::testing;
 
-constexpr size_t kMost = 64 << 10;
+constexpr size_t kMostBytes = 64 << 10;
 
 // Says which thread answers; fails where it is told to.
 absl::Status WhichThread(Store& /*store*/, const v1::GetModelRequest& request,
@@ -43,7 +43,7 @@ bool Quick(Store& /*store*/, const v1::GetModelRequest& request) {
 
 class UnaryTest : public ::testing::Test {
  protected:
-  UnaryTest() : UnaryTest(kMost) {}
+  UnaryTest() : UnaryTest(kMostBytes) {}
   explicit UnaryTest(size_t most)
       : methods_(Methods(Backend{store_, drain_, workers_, most})),
         server_([this](const std::string& path) -> const Call::Method& {
@@ -124,10 +124,10 @@ TEST_F(UnaryTest, BytesThatAreNoRequestAreInvalid) {
 }
 
 TEST_F(UnaryTest, ARequestBeyondTheMostIsRefusedAndOneOfTheMostIsNot) {
-  const size_t own = Request(std::string(kMost - 8, 'x')).ByteSizeLong() - (kMost - 8);
+  const size_t own = Request(std::string(kMostBytes - 8, 'x')).ByteSizeLong() - (kMostBytes - 8);
   for (const char* path : {"/slow", "/quick"}) {
-    EXPECT_TRUE(Try(path, std::string(kMost - own, 'x')).ok()) << path;
-    EXPECT_EQ(Try(path, std::string(kMost - own + 1, 'x')).error_code(),
+    EXPECT_TRUE(Try(path, std::string(kMostBytes - own, 'x')).ok()) << path;
+    EXPECT_EQ(Try(path, std::string(kMostBytes - own + 1, 'x')).error_code(),
               grpc::StatusCode::RESOURCE_EXHAUSTED)
         << path;
   }

@@ -1,0 +1,133 @@
+// Errors as a client receives them over gRPC: code, reason and what to do, for the cases that a
+// program handles by more than showing the message.
+#include "core/journal/rocksdb_journal.h"
+#include "tests/integration/fixture.h"
+#include "tests/support/journals.h"
+
+namespace perceptrond::testing {
+namespace {
+
+// The delay of google.rpc.RetryInfo in seconds; -1 without one.
+int64_t RetrySeconds(const google::rpc::Status& status) {
+  google::rpc::RetryInfo retry;
+  for (const google::protobuf::Any& any : status.details()) {
+    if (any.UnpackTo(&retry)) return retry.retry_delay().seconds();
+  }
+  return -1;
+}
+
+google::rpc::Status Details(const grpc::Status& status) {
+  google::rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  return details;
+}
+
+class ErrorDetailsTest : public ServerTest {
+ protected:
+  ErrorDetailsTest() : ServerTest({"--max-example-features", "3"}) {}
+
+  static v1::LearnRequest Request(const std::string& id, const v1::Example& example) {
+    v1::LearnRequest request;
+    request.set_model("models/" + id);
+    *request.add_examples() = example;
+    return request;
+  }
+  const v1::Example wide_ = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
+};
+
+TEST_F(ErrorDetailsTest, AnExampleOfTooManyFeaturesIsInvalidAndOthersOfItsMessageAreLearned) {
+  CreateDense("m", 10);
+  v1::LearnRequest request = Request("m", wide_);
+  *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}});
+  v1::LearnResult result;
+  ASSERT_TRUE(Learn(request, &result).ok());
+  ASSERT_EQ(result.errors_size(), 1);
+  EXPECT_EQ(result.errors(0).row(), 0);
+  EXPECT_EQ(result.errors(0).status().code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(result.errors(0).status()), "TOO_MANY_FEATURES");
+  EXPECT_NE(BadField(result.errors(0).status()), "");
+  EXPECT_EQ(result.updates(), 1);
+}
+
+TEST_F(ErrorDetailsTest, APredictionOfTooManyFeaturesIsInvalid) {
+  CreateDense("m", 10);
+  v1::PredictRequest request;
+  request.set_model("models/m");
+  *request.add_examples() = wide_;
+  v1::PredictResponse response;
+  const grpc::Status status = Predict(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "TOO_MANY_FEATURES");
+  EXPECT_NE(BadField(status), "");
+}
+
+TEST_F(ErrorDetailsTest, AStreamGoesOnAfterAnExampleOfTooManyFeatures) {
+  CreateDense("m", 10);
+  RawLearnStream stream(*learning_, "m", "p");
+  stream.Open();
+  v1::LearnStreamRequest request;
+  *request.add_examples() = wide_;
+  const v1::LearnResult refused = stream.Ask(request);
+  ASSERT_EQ(refused.errors_size(), 1);
+  EXPECT_EQ(Reason(refused.errors(0).status()), "TOO_MANY_FEATURES");
+  request.clear_examples();
+  *request.add_examples() = SparseExample(1, {{0, 1}});
+  EXPECT_EQ(stream.Ask(request).updates(), 1);
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(ErrorDetailsTest, AModelThatIsFullSaysWhenToTryAgain) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_named()->set_max_features(1);
+  settings.add_label_names("ham");
+  settings.add_label_names("spam");
+  Create("full", settings);
+  v1::LearnResult result;
+  ASSERT_TRUE(
+      Learn(Request("full", NamedExample("spam", {{"win", 1}, {"free", 1}})), &result).ok());
+  ASSERT_EQ(result.errors_size(), 1);
+  const google::rpc::Status& status = result.errors(0).status();
+  EXPECT_EQ(status.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(status), "FEATURE_CAP");
+  EXPECT_EQ(RetrySeconds(status), 24 * 60 * 60);
+}
+
+TEST_F(ErrorDetailsTest, AModelWhoseJournalIsDamagedIsDataLossAndOthersServe) {
+  CreateDense("damaged", 10);
+  CreateDense("sound", 10);
+  const v1::Example example = SparseExample(1, {{0, 1}});
+  ASSERT_TRUE(Learn(Request("damaged", example)).ok());
+  ASSERT_TRUE(Learn(Request("sound", example)).ok());
+  ASSERT_EQ(server_.Terminate(), 0);
+  {
+    RocksDbJournal::Options options;
+    options.directory = dir_.path() + "/data";
+    const auto journal = RocksDbJournal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    const auto header = (*journal)->Find("models/damaged");
+    ASSERT_TRUE(header.ok()) << header.status();
+    // Revisions 2 to 99 are nowhere.
+    ASSERT_TRUE(CommitOne(**journal, MakeEntry(header->id(), {MakeRecord(100, 1)})).ok());
+  }
+  Restart();
+  const auto expect_data_loss = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS) << status.error_message();
+    EXPECT_EQ(Reason(status), "JOURNAL_CORRUPT");
+    EXPECT_EQ(RetrySeconds(Details(status)), -1) << "waiting does not repair a journal";
+  };
+  expect_data_loss(Learn(Request("damaged", example)));
+  v1::PredictRequest predict;
+  predict.set_model("models/damaged");
+  *predict.add_examples() = example;
+  v1::PredictResponse response;
+  expect_data_loss(Predict(predict, &response));
+  RawLearnStream stream(*learning_, "damaged");
+  v1::LearnStreamRequest first;
+  first.set_model("models/damaged");
+  stream.Send(first);
+  expect_data_loss(stream.Finish());
+  EXPECT_TRUE(Learn(Request("sound", example)).ok());
+}
+
+}  // namespace
+}  // namespace perceptrond::testing
