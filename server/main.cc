@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "server/build_info.h"
-#include "server/logging.h"
-#include "server/options.h"
+#include "server/config/build_info.h"
+#include "server/config/logging.h"
+#include "server/config/options.h"
 #include "server/server.h"
 
 int main(int argc, char** argv) {

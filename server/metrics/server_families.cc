@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "server/build_info.h"
+#include "server/config/build_info.h"
 
 namespace perceptrond {
 namespace {

@@ -10,10 +10,10 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/words/convergence.h"
-#include "server/build_info.h"
-#include "server/convert.h"
-#include "server/model_name.h"
-#include "server/page_token.h"
+#include "server/config/build_info.h"
+#include "server/rpc/model_name.h"
+#include "server/rpc/page_token.h"
+#include "server/sessions/convert.h"
 
 namespace perceptrond {
 namespace {

@@ -15,7 +15,7 @@
 #include "server/page/embedded.h"
 #include "server/page/host_header.h"
 #include "server/page/json.h"
-#include "server/status.h"
+#include "server/rpc/status.h"
 
 namespace perceptrond {
 namespace {

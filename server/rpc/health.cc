@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "grpc/health/v1/health.pb.h"
-#include "server/message.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message.h"
 #include "server/rpc/router.h"
+#include "server/rpc/status.h"
 #include "server/rpc/unary.h"
-#include "server/status.h"
 
 namespace perceptrond {
 namespace {

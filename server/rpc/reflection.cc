@@ -10,10 +10,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
-#include "server/message.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message.h"
 #include "server/rpc/router.h"
-#include "server/status.h"
+#include "server/rpc/status.h"
 
 namespace perceptrond {
 namespace {

@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "core/model/store.h"
-#include "server/drain.h"
-#include "server/message.h"
-#include "server/quick.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/rpc/drain.h"
+#include "server/rpc/message.h"
+#include "server/rpc/quick.h"
+#include "server/rpc/status.h"
 #include "server/rpc/workers.h"
-#include "server/status.h"
 
 namespace perceptrond {
 

@@ -13,7 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "core/journal/memory_journal.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "server/quick.h"
+#include "server/rpc/quick.h"
 #include "tests/server/rpc/rpc_server.h"
 #include "tests/support/models.h"
 #include "tests/support/status.h"
