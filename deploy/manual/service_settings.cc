@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/config/config_file.h"
+#include "server/config/command_line.h"
 #include "server/config/option_flags.h"
 #include "server/config/options.h"
 

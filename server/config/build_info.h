@@ -1,4 +1,4 @@
-// What this binary was built from.
+// Version, source revision and compiler of this binary.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace perceptrond {
 struct BuildInfo {
   // The project's version, "0.1.0".
   std::string version;
-  // The source's revision, as git describes it; "unknown" if built outside of a repository.
+  // The output of git describe; "unknown" if built outside of a repository.
   std::string revision;
   // "gcc 12.2.0".
   std::string compiler;

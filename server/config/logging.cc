@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "server/rpc/utf8.h"
+#include "core/vector/name.h"
 
 namespace perceptrond {
 namespace {
@@ -59,8 +59,8 @@ void LogFromGrpc(gpr_log_func_args* args) {
   Log(level, args->message, {{"component", "grpc"}, {"file", args->file}, {"line", args->line}});
 }
 
-// Protobuf complains of what it cannot parse, which the sender is told anyway: worth a line to
-// those who debug.
+// Protobuf reports messages that it cannot parse. The client receives that error anyway, so that
+// the log needs it for debugging only.
 void LogFromProtobuf(google::protobuf::LogLevel severity, const char* file, int line,
                      const std::string& message) {
   const LogLevel level =
@@ -68,7 +68,7 @@ void LogFromProtobuf(google::protobuf::LogLevel severity, const char* file, int 
   Log(level, message, {{"component", "protobuf"}, {"file", file}, {"line", line}});
 }
 
-// What gRPC need not even format.
+// The level below which gRPC need not format messages.
 gpr_log_severity GrpcVerbosity(LogLevel level) {
   switch (level) {
     case LogLevel::kTrace:
@@ -113,7 +113,7 @@ bool NeedsQuotes(std::string_view text) {
   return false;
 }
 
-// The shortest form that reads back as the same number.
+// The shortest form that parses to the same number.
 std::string Number(double value) {
   char buffer[32];
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);

@@ -1,5 +1,5 @@
-// Structured log lines on standard error, one event a line. What writes them is hidden in
-// logging.cc.
+// Structured log lines on standard error, one event per line. The library that writes them is used
+// in logging.cc alone.
 #pragma once
 
 #include <concepts>
@@ -21,8 +21,8 @@ enum class LogFormat : uint8_t { kText, kJson };
 // "trace", "debug", "info", "warning", "error".
 std::string_view LogLevelName(LogLevel level);
 
-// A key and its value, as in {"model", name} or {"revision", 12}. Refers to the strings it is made
-// from: for use within one call of Log only.
+// A key and its value: {"model", name} or {"revision", 12}. Holds views of its strings: for use
+// within one call of Log only.
 class LogField {
  public:
   LogField(std::string_view key, std::string_view value) : key_(key), value_(value) {}
@@ -54,28 +54,27 @@ class LogField {
 
 using LogFields = std::initializer_list<LogField>;
 
-// Says from which level on lines are written, and how. Default, also before the first call: info,
-// text. Routes gRPC's and Protobuf's own messages here too: gRPC's errors as errors, its
-// information as debug, its debug as trace; Protobuf's as debug.
+// Sets the least severe level that is written, and the format; info and text until the first call.
+// Also redirects the messages of gRPC (its errors as errors, its info as debug, its debug as trace)
+// and of Protobuf (as debug) to this log.
 void InitLogging(LogLevel level, LogFormat format);
 
 // Whether Log would write at this level: one atomic read.
 bool LogEnabled(LogLevel level);
 
-// Writes one line, or nothing below the level set: then nothing is formatted either. Any thread may
-// call it; lines do not mix. Text and JSON forms are those of FormatLogText and FormatLogJson.
+// Writes one line, formatted by FormatLogText or FormatLogJson. Below the level set it formats and
+// writes nothing. Any thread may call it; lines do not mix.
 void Log(LogLevel level, std::string_view message, LogFields fields = {});
 
 // 2026-11-21T06:00:00.123Z info model loaded model=spam revision=12
-// Control characters become \n, \r, \t or \xNN, so that no value can start a line of its own; a
-// field's value that is empty or holds a space, '"', '=' or '\' stands in double quotes. Without
-// the line's end.
+// Control characters are written as \n, \r, \t or \xNN, so that no value can start a new line. A
+// field's value is quoted if it is empty or has a space, '"', '=' or '\'. Without a line end.
 std::string FormatLogText(absl::Time time, LogLevel level, std::string_view message,
                           std::span<const LogField> fields);
 
-// {"time":"2026-11-21T06:00:00.123Z","level":"info","message":"model
-// loaded","model":"spam","revision":12} One valid JSON object whatever the bytes: what is not UTF-8
-// becomes U+FFFD, what is no finite number a string.
+// {"time":"2026-11-21T06:00:00.123Z","level":"info","message":"model loaded","model":"spam"} A
+// valid JSON object for any bytes: bytes that are not UTF-8 become U+FFFD, and numbers that are not
+// finite become strings.
 std::string FormatLogJson(absl::Time time, LogLevel level, std::string_view message,
                           std::span<const LogField> fields);
 

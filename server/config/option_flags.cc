@@ -1,9 +1,7 @@
 #include "server/config/option_flags.h"
 
-#include <arpa/inet.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/config/address.h"
 
 namespace perceptrond {
 namespace {
@@ -44,6 +43,7 @@ std::optional<uint64_t> ParseBytes(absl::string_view text) {
   return number * unit;
 }
 
+// In the largest unit that divides the number.
 std::string FormatBytes(uint64_t bytes) {
   for (const auto& [suffix, size] : kByteUnits) {
     if (bytes >= size && bytes % size == 0) return absl::StrCat(bytes / size, suffix);
@@ -51,41 +51,14 @@ std::string FormatBytes(uint64_t bytes) {
   return absl::StrCat(bytes);
 }
 
-// The host of "HOST:PORT", without the brackets of an IPv6 address; nothing if it is no such
-// address.
-std::optional<std::string> HostOf(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos) return std::nullopt;
-  absl::string_view host = address.substr(0, colon);
-  const absl::string_view port = address.substr(colon + 1);
-  uint32_t number;
-  if (port.empty() || !std::all_of(port.begin(), port.end(), absl::ascii_isdigit) ||
-      !absl::SimpleAtoi(port, &number) || number > 65535) {
-    return std::nullopt;
-  }
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    const std::string bare(host.substr(1, host.size() - 2));
-    in6_addr parsed;
-    if (inet_pton(AF_INET6, bare.c_str(), &parsed) != 1) return std::nullopt;
-    return bare;
-  }
-  if (host.empty() || host.find_first_of(":[]/ ") != absl::string_view::npos) return std::nullopt;
-  return std::string(host);
-}
-
-bool IsAddress(absl::string_view address) {
-  constexpr absl::string_view kUnix = "unix:";
-  if (absl::StartsWith(address, kUnix)) return address.size() > kUnix.size();
-  return HostOf(address).has_value();
-}
-
+// The value as a config file's string.
 std::string Quoted(absl::string_view value) {
   const char quote = value.find('"') == absl::string_view::npos ? '"' : '\'';
   const std::string mark(1, quote);
   return absl::StrCat(mark, value, mark);
 }
 
-// The flags, each bound to its field. `options` must outlive it.
+// Builds the list of flags. Each method adds a flag of one kind.
 class FlagList {
  public:
   explicit FlagList(Options* options);
@@ -199,7 +172,7 @@ void FlagList::Addresses(const std::string& name, std::vector<std::string>* fiel
       for (const absl::string_view part : absl::StrSplit(value, ',')) {
         const absl::string_view address = absl::StripAsciiWhitespace(part);
         if (!IsAddress(address)) {
-          return "expected HOST:PORT, [IPV6]:PORT with a port from 0 to 65535, or unix:PATH";
+          return "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or unix:PATH";
         }
         addresses.emplace_back(address);
       }
@@ -225,14 +198,15 @@ void FlagList::MetricsAddress(const std::string& name, std::string* field,
   Add(
       name, "HOST:PORT|off", absl::StrCat(help, "\nDefault ", *field, "."),
       [field](const std::string& value) -> std::string {
-        const bool off = value.empty() || value == "off";
-        if (!off && !HostOf(value)) {
-          return "expected HOST:PORT with a port from 0 to 65535, or off";
+        if (value.empty() || value == "off") {
+          field->clear();
+          return "";
         }
-        // CivetWeb, as Debian builds it.
+        if (!HostOf(value)) return "expected HOST:PORT with a port from 0 to 65535, or off";
+        // Debian builds CivetWeb without IPv6.
         if (value.front() == '[')
           return "metrics are served over IPv4 alone: expected an address such as 0.0.0.0:7601";
-        *field = off ? "" : value;
+        *field = value;
         return "";
       },
       [field] { return Quoted(field->empty() ? "off" : *field); });
@@ -242,7 +216,7 @@ void FlagList::Directory(const std::string& name, std::string* field, const std:
   Add(
       name, "DIR", absl::StrCat(help, "\nDefault ", *field, "."),
       [field](const std::string& value) -> std::string {
-        if (value.empty()) return "expected a directory's path";
+        if (value.empty()) return "expected the path of a directory";
         *field = value;
         return "";
       },
@@ -263,90 +237,97 @@ void FlagList::File(const std::string& name, std::string* field, const std::stri
 }
 
 FlagList::FlagList(Options* o) {
-  Addresses("address", &o->addresses,
-            "Where to serve gRPC: HOST:PORT, [IPV6]:PORT or unix:PATH, separated by commas;\n"
-            "port 0 takes a free one. Whoever reaches an address that is not loopback may read,\n"
-            "train and delete every model, unless --tls-client-ca keeps them out.");
-  Directory("data-dir", &o->data_dir,
-            "Where the journal lives; made if missing. One server at a time may use it.");
-  Choice("journal", &o->journal,
-         {{"rocksdb", JournalKind::kRocksDb}, {"memory", JournalKind::kMemory}},
-         "What keeps the models. With memory all of them are lost when the server stops.");
-  Choice("durability", &o->durability,
-         {{"sync", Durability::kSync},
-          {"interval", Durability::kInterval},
-          {"none", Durability::kNone}},
-         "When an acknowledged update is on disk. sync: before it is acknowledged, by an fsync\n"
-         "that concurrent streams share. interval: within --durability-interval, which a power\n"
-         "failure may cost. none: when the system likes. Killing the server loses nothing.");
-  Time("durability-interval", &o->durability_interval, absl::Milliseconds(1), absl::Hours(1),
-       "With --durability=interval: the most that a power failure may cost.");
+  Addresses(
+      "address", &o->addresses,
+      "Addresses to serve gRPC on: HOST:PORT, [IPV6]:PORT or unix:PATH, separated by commas.\n"
+      "Port 0 takes a free port. Every client that reaches an address can read, train and\n"
+      "delete all models, unless --tls-client-ca is set.");
+  Directory(
+      "data-dir", &o->data_dir,
+      "Directory of the journal, which holds all models. Created if missing. Only one server\n"
+      "at a time can use it.");
+  Choice(
+      "journal", &o->journal,
+      {{"rocksdb", JournalKind::kRocksDb}, {"memory", JournalKind::kMemory}},
+      "Where models are stored. rocksdb: in --data-dir. memory: nowhere; all models are lost when\n"
+      "the server stops.");
+  Choice(
+      "durability", &o->durability,
+      {{"sync", Durability::kSync},
+       {"interval", Durability::kInterval},
+       {"none", Durability::kNone}},
+      "When updates reach the disk. sync: before they are acknowledged; concurrent streams share\n"
+      "one fsync. interval: at most --durability-interval later. none: when the operating system\n"
+      "writes them. A power failure loses updates that have not reached the disk; killing the\n"
+      "server loses no acknowledged update.");
+  Time(
+      "durability-interval", &o->durability_interval, absl::Milliseconds(1), absl::Hours(1),
+      "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"
+      "much.");
   Bytes("memory-budget", &o->memory_budget, kMiB, 1024 * kTiB,
-        "Memory for loaded models. Beyond it the longest unused ones leave memory and are loaded\n"
-        "again on their next use, which then takes longer.");
+        "Memory for loaded models. Above it the server evicts the least recently used models, and\n"
+        "loads them again on their next use, which takes longer.");
   Bytes("max-message-bytes", &o->max_message_bytes, 64 * kKiB, kGiB,
-        "The largest message taken; a larger one ends its call with RESOURCE_EXHAUSTED\n"
-        "(MESSAGE_TOO_LARGE). A message beyond four times this is not even taken into memory.");
-  Number("max-in-flight-messages", "Messages a stream", &o->max_in_flight_messages, 1, 10000,
-         "Unanswered messages after which a stream is read no further until answers went out.\n"
-         "More hides more latency and takes more memory.");
+        "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"
+        "(MESSAGE_TOO_LARGE). gRPC rejects a message of more than four times this limit unread.");
+  Number(
+      "max-in-flight-messages", "Messages per stream", &o->max_in_flight_messages, 1, 10000,
+      "Unanswered messages at which the server stops reading a stream until it has sent answers.\n"
+      "A higher limit hides more latency and uses more memory.");
   Bytes("max-in-flight-bytes", &o->max_in_flight_bytes, 64 * kKiB, 16 * kGiB,
-        "The same in bytes of answers, and of updates on their way to the journal. One message is\n"
-        "always taken, whatever its size.");
+        "The same limit in bytes per stream, for answers and for updates on their way to the "
+        "journal.\n"
+        "A stream can always send one message, whatever its size.");
   Number("max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
-         "The most features one example may have; more is INVALID_ARGUMENT (TOO_MANY_FEATURES).");
-  Bytes("snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
-        "A model's snapshot is taken when its journal since the last one exceeds this and\n"
-        "twice the model's own size. Less means faster loading and more writing.");
+         "The most features that one example may have. An example with more is rejected with\n"
+         "INVALID_ARGUMENT (TOO_MANY_FEATURES).");
+  Bytes(
+      "snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
+      "Size of a model's journal at which the server writes a snapshot, if that is also more than\n"
+      "twice the size of the model. A smaller size makes loading faster and writes more.");
   MetricsAddress("metrics-address", &o->metrics_address,
-                 "Where to serve Prometheus metrics over HTTP, at /metrics; off: nowhere.\n"
-                 "Whoever reaches it may read every model's name and counts.");
-  Number("metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
-         "How many models get metrics of their own; each has 30 to 40 series. The rest are\n"
-         "counted in perceptrond_models_not_exported.");
+                 "Address to serve Prometheus metrics on, over HTTP at /metrics; off serves none.\n"
+                 "Every client that reaches it can read the names and figures of all models.");
+  Number(
+      "metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
+      "The most models with metrics of their own, which are 30 to 40 series each. Further models\n"
+      "are counted in perceptrond_models_not_exported.");
   Choice("status-page", &o->status_page, {{"on", true}, {"off", false}},
-         "Whether the metrics' address also serves a page with the models and their curves, at /.\n"
-         "Whoever reaches it may read names, descriptions, curves and the heaviest features.");
-  Time("busy-poll", &o->busy_poll, absl::ZeroDuration(), absl::Milliseconds(1),
-       "How long the server looks for the next request before it sleeps, while requests come one\n"
-       "at a time and it has nothing else to do: waking takes longer than answering. It costs the\n"
-       "processor's time; 0 where that is short, as under a container's limit of processors.\n"
-       "Only on two to seven processors.");
+         "Whether to serve a page with all models and their learning curves, at / of the metrics\n"
+         "address. Every client that reaches it can read names, descriptions, curves and the top\n"
+         "features of all models.");
+  Time(
+      "busy-poll", &o->busy_poll, absl::ZeroDuration(), absl::Milliseconds(1),
+      "How long an idle server polls for the next request before it sleeps, while requests arrive\n"
+      "one at a time. Polling lowers latency, since waking up takes longer than answering, and "
+      "uses\n"
+      "processor time. Set 0 where that is limited, as in a container with a CPU limit. Has an\n"
+      "effect on machines with two to seven processors only.");
   Time("drain-timeout", &o->drain_timeout, absl::ZeroDuration(), absl::Hours(1),
-       "How long a stopping server lets calls finish before it cancels them. What was\n"
-       "acknowledged is durable either way.");
-  Choice("log-level", &o->log_level,
-         {{"trace", LogLevel::kTrace},
-          {"debug", LogLevel::kDebug},
-          {"info", LogLevel::kInfo},
-          {"warning", LogLevel::kWarning},
-          {"error", LogLevel::kError}},
-         "The least important lines still logged to standard error. trace and debug include\n"
-         "gRPC's and Protobuf's own.");
+       "How long a stopping server waits for in-flight calls before it cancels them. Acknowledged\n"
+       "updates are kept in both cases.");
+  Choice(
+      "log-level", &o->log_level,
+      {{"trace", LogLevel::kTrace},
+       {"debug", LogLevel::kDebug},
+       {"info", LogLevel::kInfo},
+       {"warning", LogLevel::kWarning},
+       {"error", LogLevel::kError}},
+      "The least severe level that is logged, to standard error. debug and trace include messages\n"
+      "of gRPC and Protobuf.");
   Choice("log-format", &o->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
-         "How a log line is written: key=value text, or one JSON object.");
+         "Format of log lines. text: a message and key=value pairs. json: one object per line.");
   File("tls-cert", &o->tls_cert,
-       "PEM certificate chain of the server; with --tls-key. Without it nothing is encrypted.");
-  File("tls-key", &o->tls_key, "PEM private key of the server; with --tls-cert.");
+       "PEM file with the server's certificate chain. Enables TLS, with --tls-key; without both\n"
+       "nothing is encrypted.");
+  File("tls-key", &o->tls_key, "PEM file with the private key of --tls-cert.");
   File("tls-client-ca", &o->tls_client_ca,
-       "PEM certificates of the authorities that must have signed a client's certificate;\n"
-       "others are turned away. Without it any client is served.");
+       "PEM file with certificate authorities. Clients must have a certificate that one of these\n"
+       "signed. Without it every client is accepted.");
 }
 
 }  // namespace
 
 std::vector<Flag> MakeFlags(Options* options) { return FlagList(options).Take(); }
-
-bool IsLoopback(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  const std::optional<std::string> host = HostOf(address);
-  if (!host) return false;
-  if (absl::EqualsIgnoreCase(*host, "localhost")) return true;
-  in_addr v4;
-  if (inet_pton(AF_INET, host->c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
-  in6_addr v6;
-  if (inet_pton(AF_INET6, host->c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
-  return false;
-}
 
 }  // namespace perceptrond

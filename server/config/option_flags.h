@@ -1,5 +1,5 @@
-// The server's flags: each with its help, its range and the field it sets. A new flag is one line
-// in option_flags.cc.
+// The server's flags: help, range, default, and the field of Options that each sets. To add a flag,
+// add one entry to the list in option_flags.cc.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,15 @@ namespace perceptrond {
 
 struct Flag {
   std::string name;
-  // What its value looks like, for --help.
+  // The form of its value in --help: "HOST:PORT", "N".
   std::string form;
   std::string help;
-  // May be given more than once.
+  // Whether it may be given more than once.
   bool repeatable = false;
-  // Takes the values given; returns what is wrong with them, or nothing.
+  // Sets the field from the given values. Returns what values are expected if they are invalid, and
+  // an empty string otherwise.
   std::function<std::string(const std::vector<std::string>&)> set;
-  // The current value, as a config file has it.
+  // The current value in the form of a config file.
   std::function<std::string()> get;
 };
 

@@ -10,14 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/config/command_line.h"
-#include "server/config/config_file.h"
 #include "server/config/option_flags.h"
 
 namespace perceptrond {
 namespace {
 
-// "--flag=" means an empty value; CLI11 would take the argument behind it. The environment's config
-// file is named first, where no flag names another.
+// Replaces "--flag=" by "--flag" and an empty argument, since CLI11 would take the next argument as
+// its value. Adds --config from the environment unless a flag names another file.
 std::vector<std::string> Normalized(const std::vector<std::string>& args) {
   std::vector<std::string> normalized;
   bool config = false;
@@ -33,13 +32,13 @@ std::vector<std::string> Normalized(const std::vector<std::string>& args) {
   return normalized;
 }
 
-// What cannot be seen from one flag alone; empty if all is well.
+// Checks flags that depend on one another; returns an error message, or an empty string.
 std::string CheckTogether(const Options& options) {
   if (options.tls_cert.empty() != options.tls_key.empty()) {
-    return "--tls-cert and --tls-key go together: give both or neither";
+    return "--tls-cert and --tls-key go together: set both or neither";
   }
   if (!options.tls_client_ca.empty() && options.tls_cert.empty()) {
-    return "--tls-client-ca needs --tls-cert and --tls-key";
+    return "--tls-client-ca needs --tls-cert and --tls-key: set them too";
   }
   return "";
 }
@@ -58,13 +57,13 @@ std::vector<std::string> UnknownSettings(Options& options) {
   return UnknownVariables(known);
 }
 
-ParseResult Printed(ParseResult result) {
+ParseResult WithConfigText(ParseResult result) {
   result.exit_code = 0;
   result.out = ConfigText(result.options);
   for (const std::string& name : result.unknown_variables) {
     absl::StrAppend(&result.err, "perceptrond: the environment variable ",
                     absl::Utf8SafeCEscape(name),
-                    " is no setting and does nothing; perceptrond --help lists those there are\n");
+                    " is not a setting and has no effect; perceptrond --help lists all settings\n");
   }
   return result;
 }
@@ -82,7 +81,7 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    // Between two flags CLI11 indents the empty line too.
+    // CLI11 indents the empty line between two flags.
     return Exit(0, absl::StrReplaceAll(app.help(), {{"\n      \n", "\n\n"}}));
   } catch (const CLI::CallForVersion& version) {
     return Exit(0, absl::StrCat(version.what(), "\n"));
@@ -95,7 +94,7 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
     return Exit(2, "", wrong);
   }
   result.unknown_variables = UnknownSettings(result.options);
-  return line.print_config() ? Printed(std::move(result)) : result;
+  return line.print_config() ? WithConfigText(std::move(result)) : result;
 }
 
 std::string ConfigText(const Options& options) {

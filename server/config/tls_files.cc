@@ -30,10 +30,10 @@ Bio Read(const std::string& pem) {
   return {BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free};
 }
 
-// OpenSSL would otherwise ask for the passphrase at the terminal.
+// Without it OpenSSL would ask for the passphrase at the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
-// The first one; null if there is none.
+// The first certificate; null if there is none.
 Certificate FirstCertificate(const std::string& pem) {
   return {PEM_read_bio_X509(Read(pem).get(), nullptr, NoPassphrase, nullptr), X509_free};
 }
@@ -44,15 +44,15 @@ absl::Status Bad(const std::string& path, absl::string_view why) {
 }
 
 absl::Status CheckCertificates(const std::string& path, const std::string& pem) {
-  // All of them: a chain that is cut off is no chain.
+  // Checks all certificates, since a truncated chain is invalid.
   const Bio bio = Read(pem);
   int found = 0;
   while (Certificate(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr), X509_free))
     ++found;
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (found == 0) return Bad(path, "holds no certificate in PEM");
-  if (!at_end) return Bad(path, absl::StrCat("is damaged behind certificate ", found));
+  if (found == 0) return Bad(path, "holds no certificate in PEM form");
+  if (!at_end) return Bad(path, absl::StrCat("is damaged after certificate ", found));
   return absl::OkStatus();
 }
 
@@ -60,7 +60,7 @@ absl::Status CheckKey(const std::string& path, const std::string& pem,
                       const std::string& certificate_path, const std::string& certificates) {
   const Key key(PEM_read_bio_PrivateKey(Read(pem).get(), nullptr, NoPassphrase, nullptr),
                 EVP_PKEY_free);
-  if (key == nullptr) return Bad(path, "holds no private key in PEM that needs no passphrase");
+  if (key == nullptr) return Bad(path, "holds no private key in PEM form without a passphrase");
   const Certificate certificate = FirstCertificate(certificates);
   if (X509_check_private_key(certificate.get(), key.get()) != 1)
     return Bad(path, absl::StrCat("is not the key of the first certificate in ", certificate_path));

@@ -1,5 +1,5 @@
-// Certificates and keys from their PEM files, checked before anything listens with them: gRPC would
-// say of a bad one no more than that it cannot listen.
+// Reads certificates and keys from PEM files and checks them, since for an invalid one gRPC reports
+// only that it cannot listen.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace perceptrond {
 
-// In PEM.
+// The contents of the files, in PEM.
 struct TlsFiles {
-  // The server's own first, then those that lead to its authority.
+  // The server's certificate, followed by those of the authorities that lead to its root.
   std::string certificates;
   std::string key;
-  // Authorities that sign clients; "" if they need not be signed.
+  // Authorities that sign clients' certificates; empty if clients need none.
   std::string client_ca;
 };
 
-// Reads what the paths name; `client_ca` may be "". NOT_FOUND for a file that cannot be read;
-// INVALID_ARGUMENT, naming the file, for one that holds no certificate or no key without a
-// passphrase, and for a key that is not the certificate's.
+// Reads the files at these paths; `client_ca` may be empty. NOT_FOUND for a file that cannot be
+// read. INVALID_ARGUMENT, naming the file, if it has no certificate, no key without a passphrase,
+// or a key that does not match the certificate.
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& certificates, const std::string& key,
                                       const std::string& client_ca);
 

@@ -23,12 +23,6 @@ void Drain::Remove(uint64_t id) {
   listeners_.erase(id);
 }
 
-bool Drain::AwaitAllRemoved(absl::Duration timeout) {
-  MutexLock lock(&mutex_);
-  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return listeners_.empty(); };
-  return mutex_.AwaitWithTimeout(absl::Condition(&none), timeout);
-}
-
 void Drain::Begin() {
   std::vector<std::function<void()>> listeners;
   {
@@ -36,19 +30,25 @@ void Drain::Begin() {
     draining_ = true;
     for (auto& [id, listener] : listeners_) listeners.push_back(listener);
   }
-  // Outside the lock: a listener may end its stream, which removes it. It owns what it uses.
+  // Not under the lock: a listener may end its stream, which removes it.
   for (const std::function<void()>& listener : listeners) listener();
 }
 
-void Drain::AwaitQuiet(absl::Duration quiet, absl::Duration most) {
-  const absl::Time until = absl::Now() + most;
+bool Drain::AwaitAllRemoved(absl::Duration timeout) {
+  MutexLock lock(&mutex_);
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return listeners_.empty(); };
+  return mutex_.AwaitWithTimeout(absl::Condition(&none), timeout);
+}
+
+void Drain::AwaitQuiet(absl::Duration quiet_period, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
   MutexLock lock(&mutex_);
   for (bool another = true; another;) {
-    const auto added = [this, seen = last_id_]()
-                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return last_id_ > seen; };
-    const absl::Duration left = until - absl::Now();
+    const auto added = [this, last_seen = last_id_]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return last_id_ > last_seen; };
+    const absl::Duration left = deadline - absl::Now();
     another = left > absl::ZeroDuration() &&
-              mutex_.AwaitWithTimeout(absl::Condition(&added), std::min(quiet, left));
+              mutex_.AwaitWithTimeout(absl::Condition(&added), std::min(quiet_period, left));
   }
 }
 

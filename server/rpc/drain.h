@@ -1,5 +1,5 @@
-// The end of service: calls under way are finished, streams learn of it, finish what they have
-// taken, and go.
+// The end of serving: in-flight calls are waited for, and streams are notified so that they finish
+// what they have accepted and end.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace perceptrond {
 
-// Thread contract: safe for any number of threads.
+// The calls that a stopping server waits for. Thread contract: safe for any number of threads.
 class Drain {
  public:
-  // To be called by every call that outlives its handler. Calls `listener` once when draining
-  // begins, at once if it has. A call may be under way while Remove returns: the listener must own
-  // what it uses.
-  // `id`, by which to Remove it, is set before that.
+  // Registers a call that outlives its handler. Calls `listener` once when draining begins, or at
+  // once if it has begun. The listener may still run while Remove returns: it must own what it
+  // uses. Sets `id`, which is for Remove, before the listener can run.
   void Add(std::function<void()> listener, uint64_t& id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits, for at most so long, until everybody who was added is removed; says whether they are.
-  bool AwaitAllRemoved(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Begins draining: notifies all registered calls.
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until nobody was added for `quiet` from now on, for at most `most`.
-  void AwaitQuiet(absl::Duration quiet, absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until all registered calls are removed, for at most `timeout`; returns whether they are.
+  bool AwaitAllRemoved(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until no call was registered for `quiet_period`, for at most `timeout`.
+  void AwaitQuiet(absl::Duration quiet_period, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A call that is answered before its handler returns: counted as long as this is there.
-  class Visit {
+  // Registers a call without a listener for as long as this object exists.
+  class InFlightCall {
    public:
-    explicit Visit(Drain& drain) : drain_(drain) {
+    explicit InFlightCall(Drain& drain) : drain_(drain) {
       drain_.Add([] {}, id_);
     }
-    ~Visit() { drain_.Remove(id_); }
-    Visit(const Visit&) = delete;
-    Visit& operator=(const Visit&) = delete;
+    ~InFlightCall() { drain_.Remove(id_); }
+    InFlightCall(const InFlightCall&) = delete;
+    InFlightCall& operator=(const InFlightCall&) = delete;
 
    private:
     Drain& drain_;

@@ -1,15 +1,10 @@
-#include "server/services/analysis_service.h"
-
-#include <algorithm>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "core/model/error.h"
-#include "server/rpc/model_name.h"
-#include "server/rpc/page_token.h"
+#include "server/rpc/request_fields.h"
 #include "server/rpc/router.h"
 #include "server/rpc/unary.h"
+#include "server/services/services.h"
 #include "server/sessions/analysis_convert.h"
 #include "server/sessions/analyze_reactor.h"
 
@@ -18,52 +13,53 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr int kDefaultPage = 1000;
-constexpr int kLargestPage = 10'000;
-// A page ends when its examples have so many features: a message of some 10 MB, names apart.
-constexpr size_t kPageFeatures = 1 << 20;
+constexpr size_t kDefaultPageSize = 1000;
+constexpr size_t kMaxPageSize = 10'000;
+// A page ends when its examples have this many features: about 10 MB, without names.
+constexpr size_t kMaxPageFeatures = 1 << 20;
 
-// The last example listed: a revision, or a hash of the sample, which comes behind all revisions.
-struct Place {
+// Where a page ended. Updates are listed first, by their revision, then the sample, by its hashes.
+struct Position {
   bool in_sample = false;
   uint64_t number = 0;
 };
 
-// A model that was deleted and created anew has another list.
+// A model that was deleted and created again has another list.
 std::string ListOf(const Model& model) {
   return absl::StrCat("ListRetainedExamples of ", model.uid());
 }
 
-std::string Token(const Model& model, const Place& place) {
-  return MakePageToken(ListOf(model), absl::StrCat(place.in_sample ? "s" : "u", place.number));
+std::string Token(const Model& model, const Position& position) {
+  return MakePageToken(ListOf(model),
+                       absl::StrCat(position.in_sample ? "s" : "u", position.number));
 }
 
-absl::StatusOr<Place> ReadToken(const Model& model, const std::string& token) {
+absl::StatusOr<Position> ReadToken(const Model& model, const std::string& token) {
   const absl::StatusOr<std::string> text = ReadPageToken(ListOf(model), token);
   if (!text.ok()) return text.status();
-  Place place;
-  if (text->empty()) return place;
-  place.in_sample = text->front() == 's';
-  // It is one of Token's.
-  (void)absl::SimpleAtoi(text->substr(1), &place.number);
-  return place;
+  Position position;
+  if (text->empty()) return position;
+  position.in_sample = text->front() == 's';
+  // Cannot fail: the token is one that Token made.
+  (void)absl::SimpleAtoi(text->substr(1), &position.number);
+  return position;
 }
 
-// Some examples from behind a place on.
+// The examples after a position, as many as fit a page.
 class Page {
  public:
   explicit Page(size_t limit) : limit_(limit) {}
 
-  // False: the page is full.
-  bool Add(const RetainedUpdate& example, const Place& place) {
-    if (examples_.size() == limit_ || features_ >= kPageFeatures) return false;
+  // Returns false, and adds nothing, if the page is full.
+  bool Add(const RetainedUpdate& example, const Position& position) {
+    if (examples_.size() == limit_ || features_ >= kMaxPageFeatures) return false;
     features_ += example.row->values.size();
     examples_.push_back(example);
-    last_ = place;
+    last_ = position;
     return true;
   }
-  // Says whether that was all.
-  bool Fill(const RetainedExamples& retained, const Place& after) {
+  // Adds the examples after `after`; returns whether these are all.
+  bool Fill(const RetainedExamples& retained, const Position& after) {
     for (const RetainedUpdate& update : retained.updates) {
       if (after.in_sample || update.revision <= after.number) continue;
       if (!Add(update, {false, update.revision})) return false;
@@ -75,25 +71,27 @@ class Page {
     return true;
   }
   const std::vector<RetainedUpdate>& examples() const { return examples_; }
-  const Place& last() const { return last_; }
+  const Position& last() const { return last_; }
 
  private:
   const size_t limit_;
   size_t features_ = 0;
   std::vector<RetainedUpdate> examples_;
-  Place last_;
+  Position last_;
 };
 
 absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
                   v1::ListRetainedExamplesResponse& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
-  if (request.page_size() < 0) return InvalidField("INVALID_FIELD", "page_size", "is below 0");
+  const absl::StatusOr<size_t> page_size =
+      ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
+  if (!page_size.ok()) return page_size.status();
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
-  const absl::StatusOr<Place> after = ReadToken(**model, request.page_token());
+  const absl::StatusOr<Position> after = ReadToken(**model, request.page_token());
   if (!after.ok()) return after.status();
   const RetainedExamples retained = (*model)->MakeRetainedView().examples;
-  Page page(request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kLargestPage));
+  Page page(*page_size);
   const bool all = page.Fill(retained, *after);
   for (v1::RetainedExample& example : ToProto(**model, page.examples()))
     *response.add_examples() = std::move(example);

@@ -21,14 +21,14 @@ constexpr absl::string_view kForms = "send features; or indices and row_ends; or
 
 absl::string_view NameOf(size_t role) { return kInputNames[role]; }
 
-// Of "row_ends[3]" 3; of "row_ends" none.
-std::optional<size_t> PlaceIn(absl::string_view path) {
+// 3 for "row_ends[3]"; absent for "row_ends".
+std::optional<size_t> PositionIn(absl::string_view path) {
   const size_t bracket = path.find('[');
-  size_t place = 0;
+  size_t position = 0;
   if (bracket == absl::string_view::npos ||
-      !absl::SimpleAtoi(path.substr(bracket + 1, path.find(']') - bracket - 1), &place))
+      !absl::SimpleAtoi(path.substr(bracket + 1, path.find(']') - bracket - 1), &position))
     return std::nullopt;
-  return place;
+  return position;
 }
 
 template <typename Detail>
@@ -60,16 +60,16 @@ absl::Status InferenceBatch::Gather(const ::inference::ModelInferRequest& reques
     InferenceTensor tensor(input, raw ? &request.raw_input_contents(i) : nullptr, i);
     const auto* const known = std::find(kInputNames.begin(), kInputNames.end(), input.name());
     if (known == kInputNames.end()) {
-      return tensor.Invalid("UNKNOWN_TENSOR", absl::StrCat("is no input of a model; ", kForms));
+      return tensor.Invalid("UNKNOWN_TENSOR", absl::StrCat("is not an input of a model; ", kForms));
     }
-    std::optional<InferenceTensor>& place = tensors_[known - kInputNames.begin()];
-    if (place.has_value()) return tensor.Invalid("DUPLICATE_TENSOR", "is there twice");
+    std::optional<InferenceTensor>& slot = tensors_[known - kInputNames.begin()];
+    if (slot.has_value()) return tensor.Invalid("DUPLICATE_TENSOR", "is sent twice; send it once");
     if (raw && input.has_contents()) {
       return tensor.Invalid("BOTH_FORMS",
-                            "has contents beside raw_input_contents; send one of them");
+                            "has contents as well as raw_input_contents; send one of them");
     }
     if (absl::Status status = tensor.Check(); !status.ok()) return status;
-    place = tensor;
+    slot = tensor;
   }
   return absl::OkStatus();
 }
@@ -80,25 +80,25 @@ absl::Status InferenceBatch::CheckForm() const {
       std::find_if(std::begin(forms), std::end(forms), [this](Role role) { return Has(role); });
   if (form == std::end(forms)) {
     return InvalidField("MISSING_TENSOR", "inputs",
-                        absl::StrCat("there are no examples; ", kForms));
+                        absl::StrCat("the request has no examples; ", kForms));
   }
   const bool dense = *form == Role::kFeatures;
   const bool padded = *form == Role::kNames && this->padded();
   for (size_t role = 0; role < kRoles; ++role) {
     if (!tensors_[role].has_value() || role == static_cast<size_t>(*form)) continue;
-    const bool goes_along = (role == static_cast<size_t>(Role::kRowEnds) && !dense && !padded) ||
-                            (role == static_cast<size_t>(Role::kValues) && !dense);
-    if (!goes_along) {
+    const bool is_companion = (role == static_cast<size_t>(Role::kRowEnds) && !dense && !padded) ||
+                              (role == static_cast<size_t>(Role::kValues) && !dense);
+    if (!is_companion) {
       return tensors_[role]->Invalid(
-          "BOTH_FORMS", absl::StrCat("does not go with ", padded ? "two-dimensional " : "",
+          "BOTH_FORMS", absl::StrCat("cannot be combined with ", padded ? "two-dimensional " : "",
                                      NameOf(static_cast<size_t>(*form)), "; ", kForms));
     }
   }
   if (!dense && !padded && !Has(Role::kRowEnds)) {
     return InvalidField("MISSING_TENSOR", "inputs",
                         absl::StrCat(NameOf(static_cast<size_t>(*form)),
-                                     " need row_ends, which say where each row ends",
-                                     *form == Role::kNames ? "; or two dimensions" : ""));
+                                     " need row_ends, the position after each row",
+                                     *form == Role::kNames ? ", or two dimensions" : ""));
   }
   return absl::OkStatus();
 }
@@ -108,7 +108,8 @@ absl::Status InferenceBatch::ReadDense(v1::ExampleColumns& columns) const {
   if (absl::Status status = features.CheckRank(2, "[rows, features]"); !status.ok()) return status;
   if (features.size(1) == 0 || features.size(1) > FeatureSpace::kMaxFeatures) {
     return features.Invalid("WRONG_DIMENSION",
-                            absl::StrCat("rows of ", features.size(1), " values"));
+                            absl::StrCat("rows have ", features.size(1), " values; a row has 1 to ",
+                                         FeatureSpace::kMaxFeatures));
   }
   columns.set_dense_width(static_cast<uint32_t>(features.size(1)));
   return features.AppendFloats(*columns.mutable_values());
@@ -120,7 +121,7 @@ absl::Status InferenceBatch::CheckWidth(const FeatureSpace& space,
   if (columns.values_size() > 0 || width == 0 || width == space.size) return absl::OkStatus();
   return tensor(Role::kFeatures)
       ->Invalid("WRONG_DIMENSION",
-                absl::StrCat("rows of ", width, " values for a model of dimension ", space.size));
+                absl::StrCat("rows have ", width, " values; the model has dimension ", space.size));
 }
 
 absl::Status InferenceBatch::ReadRowEnds(
@@ -141,7 +142,7 @@ absl::Status InferenceBatch::ReadSparse(v1::ExampleColumns& columns) const {
       !status.ok())
     return status;
   if (!Has(Role::kValues)) return absl::OkStatus();
-  // To the columns no values are all ones: here they are too few.
+  // Columns without values mean all ones; a tensor without values is an error.
   const InferenceTensor& values = *tensor(Role::kValues);
   if (values.elements() != tensor(Role::kIndices)->elements()) {
     return values.Invalid("LENGTH_MISMATCH",
@@ -160,7 +161,7 @@ const InferenceTensor& InferenceBatch::TensorOf(absl::string_view field) const {
   return *tensor(form);
 }
 
-absl::Status InferenceBatch::InTensors(const absl::Status& status) const {
+absl::Status InferenceBatch::ToTensorError(const absl::Status& status) const {
   google::rpc::ErrorInfo info;
   google::rpc::BadRequest bad;
   if (!absl::IsInvalidArgument(status) || !ReadDetail(status, kErrorInfoUrl, info) ||
@@ -176,20 +177,21 @@ absl::Status InferenceBatch::InTensors(const absl::Status& status) const {
   absl::string_view path = violation.field();
   if (!absl::ConsumePrefix(&path, "columns")) return status;
   absl::ConsumePrefix(&path, ".");
-  return InTensors(info.reason(), path, violation.description());
+  return ToTensorError(info.reason(), path, violation.description());
 }
 
-absl::Status InferenceBatch::InTensors(absl::string_view reason, absl::string_view path,
-                                       absl::string_view description) const {
+absl::Status InferenceBatch::ToTensorError(absl::string_view reason, absl::string_view path,
+                                           absl::string_view description) const {
   const absl::string_view field = path.substr(0, path.find('['));
-  std::optional<size_t> place = PlaceIn(path);
-  // Names lie in the columns in another order than they were sent in.
-  if (Has(Role::kNames) && place.has_value() && (field == "values" || field == "indices"))
-    place = *place < places_.size() ? std::optional<size_t>(places_[*place]) : std::nullopt;
-  // These are not about one element.
+  std::optional<size_t> position = PositionIn(path);
+  // The columns have the names of a row in another order than the tensor.
+  if (Has(Role::kNames) && position.has_value() && (field == "values" || field == "indices"))
+    position =
+        *position < positions_.size() ? std::optional<size_t>(positions_[*position]) : std::nullopt;
+  // Errors that are not about one element.
   if (field == "feature_names" || reason == ReasonName(ValidationCode::kWrongDimension))
-    place = std::nullopt;
-  return TensorOf(field).Invalid(reason, description, place);
+    position = std::nullopt;
+  return TensorOf(field).Invalid(reason, description, position);
 }
 
 }  // namespace perceptrond

@@ -1,5 +1,5 @@
-// From the tensors of an inference request to examples in columns, and from what is wrong with
-// those back to the tensors. The one place that knows which tensors make an example.
+// Converts the tensors of an inference request to examples in columns, and errors about the columns
+// to errors about the tensors. The one place that knows which tensors form an example.
 #pragma once
 
 #include <array>
@@ -17,27 +17,27 @@
 
 namespace perceptrond {
 
-// What the tensors that make examples are called, in the order of Role.
+// The names of the input tensors, in the order of Role.
 inline constexpr std::array<absl::string_view, 5> kInputNames = {"features", "row_ends", "indices",
                                                                  "values", "names"};
 
-// Not thread-safe. Views of the request: it must outlive the batch.
+// Holds views of the request, which must outlive the batch. Not thread-safe.
 class InferenceBatch {
  public:
-  // Fills `columns`, which are empty, with the request's examples. Whether the model takes their
-  // form, and what is in their rows, is for Predict to say. INVALID_ARGUMENT, as the proto lists
-  // the reasons. O(elements), of names O(elements x log elements).
+  // Fills `columns`, which must be empty, with the request's examples. Predict checks their rows,
+  // and whether the model takes their form. INVALID_ARGUMENT, with the reasons that the proto
+  // lists. O(elements), for names O(elements x log elements).
   absl::Status Read(const ::inference::ModelInferRequest& request,
                     ::perceptron::v1::ExampleColumns& columns);
 
-  // Whether dense rows are as wide as the model's examples where there are none, so that Predict,
-  // which looks at each row, found nothing wrong with them. WRONG_DIMENSION.
+  // Checks the width of a dense tensor without rows, which Predict cannot do: it checks each row.
+  // WRONG_DIMENSION.
   absl::Status CheckWidth(const FeatureSpace& space,
                           const ::perceptron::v1::ExampleColumns& columns) const;
 
-  // An error that Predict answered to these columns with, said of the tensors they came from.
-  // Others are left as they are.
-  absl::Status InTensors(const absl::Status& status) const;
+  // Converts an error of Predict about the columns to one about the tensors. Other errors are
+  // returned unchanged.
+  absl::Status ToTensorError(const absl::Status& status) const;
 
  private:
   enum class Role : uint8_t { kFeatures, kRowEnds, kIndices, kValues, kNames };
@@ -49,39 +49,39 @@ class InferenceBatch {
   absl::Status ReadSparse(::perceptron::v1::ExampleColumns& columns) const;
   absl::Status ReadRowEnds(google::protobuf::RepeatedField<uint32_t>& row_ends) const;
 
-  // Names: server/services/inference_names.cc. The rows as they were sent, before they are in columns.
+  // Names, in server/services/inference_names.cc. The rows as sent.
   struct SentNames {
-    // "" where a row of [n, k] ends early.
+    // Shorter rows of [n, k] end with "".
     std::vector<absl::string_view> names;
-    // Where each row ends among them.
+    // Where each row ends in `names`.
     google::protobuf::RepeatedField<uint32_t> row_ends;
-    // Of each name its place among all that occur, in the order of their bytes; of "" 0.
+    // The position of each name in the vocabulary; 0 for "".
     std::vector<uint32_t> numbers;
   };
   absl::Status ReadNamed(::perceptron::v1::ExampleColumns& columns);
   absl::Status CheckNameShapes() const;
-  absl::Status CheckName(absl::string_view name, size_t place) const;
+  absl::Status CheckName(absl::string_view name, size_t position) const;
   absl::Status ReadNameRows(SentNames& sent) const;
   absl::Status CheckNameRows(const SentNames& sent) const;
   absl::Status AppendNameRow(const SentNames& sent, size_t begin, size_t end,
                              ::perceptron::v1::ExampleColumns& columns);
   absl::Status AppendNameValues(::perceptron::v1::ExampleColumns& columns) const;
-  // Names as [n, k].
+  // Whether names have the shape [n, k].
   bool padded() const { return Has(Role::kNames) && tensor(Role::kNames)->rank() == 2; }
 
   bool Has(Role role) const { return tensor(role).has_value(); }
   const std::optional<InferenceTensor>& tensor(Role role) const {
     return tensors_[static_cast<size_t>(role)];
   }
-  // What was found of the columns at `path`, "row_ends[3]", said of the tensor it came from.
-  absl::Status InTensors(absl::string_view reason, absl::string_view path,
-                         absl::string_view description) const;
-  // The tensor that a field of the columns was made of.
+  // The error about the columns at `path`, such as "row_ends[3]", as one about their tensor.
+  absl::Status ToTensorError(absl::string_view reason, absl::string_view path,
+                             absl::string_view description) const;
+  // The tensor that a field of the columns was made from.
   const InferenceTensor& TensorOf(absl::string_view field) const;
 
   std::array<std::optional<InferenceTensor>, kRoles> tensors_;
-  // Of named rows: where each of their features stands in the tensors.
-  std::vector<size_t> places_;
+  // The position in the tensors of each feature of the columns, for named rows.
+  std::vector<size_t> positions_;
 };
 
 }  // namespace perceptrond

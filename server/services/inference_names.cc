@@ -1,4 +1,4 @@
-// Rows of names: looked up in what all rows together have, and in the order of that.
+// Reads rows of names: builds the vocabulary of the request, and rows of positions in it.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/features/feature_space.h"
 #include "core/vector/check.h"
-#include "server/rpc/utf8.h"
+#include "core/vector/name.h"
 #include "server/services/inference_batch.h"
 #include "server/sessions/example_batch.h"
 
@@ -16,20 +16,21 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// Sets each name's number, and returns what the numbers stand for: every name once, but "", in the
-// order of its bytes.
-std::vector<absl::string_view> Number(const std::vector<absl::string_view>& names,
-                                      std::vector<uint32_t>& numbers) {
-  absl::flat_hash_map<absl::string_view, uint32_t> places;
+// Returns the vocabulary, which is every name except "" once, in ascending order, and sets
+// `numbers` to the position of each name in it.
+std::vector<absl::string_view> MakeVocabulary(const std::vector<absl::string_view>& names,
+                                              std::vector<uint32_t>& numbers) {
+  absl::flat_hash_map<absl::string_view, uint32_t> positions;
   std::vector<absl::string_view> vocabulary;
   for (const absl::string_view name : names) {
-    if (!name.empty() && places.emplace(name, 0).second) vocabulary.push_back(name);
+    if (!name.empty() && positions.emplace(name, 0).second) vocabulary.push_back(name);
   }
   std::sort(vocabulary.begin(), vocabulary.end());
-  for (size_t i = 0; i < vocabulary.size(); ++i) places[vocabulary[i]] = static_cast<uint32_t>(i);
+  for (size_t i = 0; i < vocabulary.size(); ++i)
+    positions[vocabulary[i]] = static_cast<uint32_t>(i);
   numbers.assign(names.size(), 0);
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!names[i].empty()) numbers[i] = places.at(names[i]);
+    if (!names[i].empty()) numbers[i] = positions.at(names[i]);
   }
   return vocabulary;
 }
@@ -40,10 +41,10 @@ absl::Status InferenceBatch::ReadNamed(v1::ExampleColumns& columns) {
   SentNames sent;
   if (absl::Status status = CheckNameShapes(); !status.ok()) return status;
   if (absl::Status status = ReadNameRows(sent); !status.ok()) return status;
-  for (const absl::string_view name : Number(sent.names, sent.numbers))
+  for (const absl::string_view name : MakeVocabulary(sent.names, sent.numbers))
     columns.add_feature_names(std::string(name));
   if (absl::Status status = CheckNameRows(sent); !status.ok()) return status;
-  places_.clear();
+  positions_.clear();
   size_t begin = 0;
   for (const uint32_t end : sent.row_ends) {
     absl::Status status = AppendNameRow(sent, begin, end, columns);
@@ -64,25 +65,25 @@ absl::Status InferenceBatch::CheckNameShapes() const {
   if (values.has_value() &&
       !std::equal(shape.begin(), shape.end(), values->message().shape().begin(),
                   values->message().shape().end()))
-    return values->Invalid("WRONG_SHAPE", "has another shape than names");
-  // Before memory is taken: rows without names take no bytes of the message.
+    return values->Invalid("WRONG_SHAPE",
+                           "has another shape than names; send one value for each name");
+  // Checked before memory is allocated: rows without names take no bytes of the message.
   if (!padded() || names.size(0) <= ExampleBatch::kMaxExamples) return absl::OkStatus();
   return names.Invalid("TOO_MANY_EXAMPLES",
-                       absl::StrCat(names.size(0), " examples; a message holds at most ",
+                       absl::StrCat(names.size(0), " examples; a message can hold at most ",
                                     ExampleBatch::kMaxExamples));
 }
 
-absl::Status InferenceBatch::CheckName(absl::string_view name, size_t place) const {
+absl::Status InferenceBatch::CheckName(absl::string_view name, size_t position) const {
   if (name.empty() && padded()) return absl::OkStatus();
-  if (name.empty() || name.size() > FeatureSpace::kMaxNameBytes) {
+  if (name.empty() || name.size() > kMaxNameBytes) {
     return tensor(Role::kNames)
         ->Invalid("BAD_NAME",
-                  absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes, " bytes, this has ",
-                               name.size()),
-                  place);
+                  absl::StrCat("has ", name.size(), " bytes; a name has 1 to ", kMaxNameBytes),
+                  position);
   }
-  if (IsUtf8({name.data(), name.size()})) return absl::OkStatus();
-  return tensor(Role::kNames)->Invalid("BAD_NAME", "is not UTF-8", place);
+  if (IsValidUtf8({name.data(), name.size()})) return absl::OkStatus();
+  return tensor(Role::kNames)->Invalid("BAD_NAME", "is not UTF-8", position);
 }
 
 absl::Status InferenceBatch::ReadNameRows(SentNames& sent) const {
@@ -102,7 +103,7 @@ absl::Status InferenceBatch::CheckNameRows(const SentNames& sent) const {
   batch.row_ends = {sent.row_ends.data(), static_cast<size_t>(sent.row_ends.size())};
   batch.indices = sent.numbers;
   const ValidationError error = CheckColumns(batch);
-  return error ? InTensors(ReasonName(error.code), error.field, error.description)
+  return error ? ToTensorError(ReasonName(error.code), error.field, error.description)
                : absl::OkStatus();
 }
 
@@ -114,16 +115,17 @@ absl::Status InferenceBatch::AppendNameRow(const SentNames& sent, size_t begin, 
   }
   std::sort(row.begin(), row.end());
   for (size_t i = 0; i < row.size(); ++i) {
-    const auto [number, place] = row[i];
+    const auto [number, position] = row[i];
     if (i > 0 && row[i - 1].first == number) {
       return tensor(Role::kNames)
           ->Invalid("REPEATED_NAME",
-                    absl::StrCat("\"", absl::Utf8SafeCHexEscape(sent.names[place]),
-                                 "\" stands twice in row ", columns.row_ends_size()),
-                    place);
+                    absl::StrCat("\"", absl::Utf8SafeCHexEscape(sent.names[position]),
+                                 "\" occurs twice in row ", columns.row_ends_size(),
+                                 "; a name may occur once in a row"),
+                    position);
     }
     columns.add_indices(number);
-    places_.push_back(place);
+    positions_.push_back(position);
   }
   columns.add_row_ends(static_cast<uint32_t>(columns.indices_size()));
   return absl::OkStatus();
@@ -133,8 +135,8 @@ absl::Status InferenceBatch::AppendNameValues(v1::ExampleColumns& columns) const
   if (!Has(Role::kValues)) return absl::OkStatus();
   google::protobuf::RepeatedField<float> sent;
   if (absl::Status status = tensor(Role::kValues)->AppendFloats(sent); !status.ok()) return status;
-  columns.mutable_values()->Reserve(static_cast<int>(places_.size()));
-  for (const size_t place : places_) columns.add_values(sent[static_cast<int>(place)]);
+  columns.mutable_values()->Reserve(static_cast<int>(positions_.size()));
+  for (const size_t position : positions_) columns.add_values(sent[static_cast<int>(position)]);
   return absl::OkStatus();
 }
 

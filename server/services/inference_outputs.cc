@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
-#include "server/services/little_endian.h"
+#include "server/services/tensor_number.h"
 
 namespace perceptrond {
 namespace {
@@ -23,10 +23,11 @@ void AppendName(const InferenceOutput& output, std::string* text) {
   absl::StrAppend(text, output.name);
 }
 
-// Writes one tensor after the other.
-class Writer {
+// Writes tensors to a response, one after the other.
+class TensorWriter {
  public:
-  Writer(bool raw, ::inference::ModelInferResponse& response) : raw_(raw), response_(response) {}
+  TensorWriter(bool raw, ::inference::ModelInferResponse& response)
+      : raw_(raw), response_(response) {}
 
   void Begin(const InferenceOutput& output, std::vector<int64_t> shape) {
     tensor_ = response_.add_outputs();
@@ -75,28 +76,28 @@ bool HasNames(const ModelSettings& settings) {
   return settings.is_multiclass() ? settings.named_classes() : !settings.label_names.empty();
 }
 
-// How many classes there are for good; kAny: some may come up.
+// The number of classes; kAny if the model may still add classes.
 int64_t Classes(const ModelSettings& settings) {
   return settings.new_classes == NewClasses::kNone ? settings.learner.classes.max : kAny;
 }
 
-// The name of a label that was predicted; "" while there is no class.
+// The name of a predicted label; "" if the model has no class yet.
 std::string LabelName(const ModelSettings& settings, const std::vector<std::string>& names,
                       int32_t label) {
-  const int32_t place = settings.is_multiclass() ? label : (label > 0 ? 1 : 0);
-  return place < 0 ? "" : names[static_cast<size_t>(place)];
+  const int32_t position = settings.is_multiclass() ? label : (label > 0 ? 1 : 0);
+  return position < 0 ? "" : names[static_cast<size_t>(position)];
 }
 
-// One answer, tensor by tensor.
-class Answer {
+// The contents of each output tensor.
+class OutputContents {
  public:
-  Answer(const Model& model, const v1::PredictResponse& prediction)
+  OutputContents(const Model& model, const v1::PredictResponse& prediction)
       : settings_(model.settings()),
         prediction_(prediction),
-        // Later than the prediction: a class that has come up since is at the end.
+        // Read after the prediction; a class that was added since is at the end.
         names_(HasNames(settings_) ? model.LabelNames() : std::vector<std::string>()) {}
 
-  void Append(const InferenceOutput& output, Writer& writer) const {
+  void Append(const InferenceOutput& output, TensorWriter& writer) const {
     const int64_t rows = prediction_.labels_size();
     switch (output.kind) {
       case Kind::kLabel:
@@ -128,22 +129,22 @@ class Answer {
   }
 
  private:
-  void AppendLabels(Writer& writer) const {
+  void AppendLabels(TensorWriter& writer) const {
     if (!HasNames(settings_)) return writer.Int32s(View(prediction_.labels()));
     for (const int32_t label : prediction_.labels())
       writer.String(LabelName(settings_, names_, label));
   }
-  void AppendDistances(Writer& writer) const {
+  void AppendDistances(TensorWriter& writer) const {
     if (!prediction_.distances().empty()) return writer.Floats(View(prediction_.distances()));
     writer.Floats(std::vector<float>(static_cast<size_t>(prediction_.labels_size()),
                                      std::numeric_limits<float>::quiet_NaN()));
   }
-  // Of the classes' scores.
+  // The number of columns of the classes' scores.
   int64_t Columns() const {
     if (prediction_.labels().empty()) return std::max<int64_t>(Classes(settings_), 0);
     return prediction_.class_scores_size() / prediction_.labels_size();
   }
-  // As many as there are columns, if these were asked for.
+  // The number of class names: that of the columns, if scores were requested.
   size_t Names() const {
     return prediction_.class_scores().empty() ? names_.size() : static_cast<size_t>(Columns());
   }
@@ -189,20 +190,20 @@ absl::StatusOr<std::vector<InferenceOutput>> ChooseOutputs(
   for (int i = 0; i < request.outputs_size(); ++i) {
     const std::string& name = request.outputs(i).name();
     const auto named = [&name](const InferenceOutput& output) { return output.name == name; };
-    const auto code = [&](absl::string_view reason, absl::string_view what) {
+    const auto invalid = [&](absl::string_view reason, absl::string_view what) {
       return InvalidField(reason, absl::StrCat("outputs[", i, "]"),
                           absl::StrCat("tensor \"", absl::Utf8SafeCHexEscape(name), "\": ", what));
     };
     const auto known = std::find_if(all.begin(), all.end(), named);
     if (known == all.end()) {
-      return code("UNKNOWN_TENSOR",
-                  absl::StrCat("is no output of this model; it has ",
-                               absl::StrJoin(all, ", ", [](auto* text, auto& one) {
-                                 AppendName(one, text);
-                               })));
+      return invalid("UNKNOWN_TENSOR",
+                     absl::StrCat("is not an output of this model, which has ",
+                                  absl::StrJoin(all, ", ", [](auto* text, auto& one) {
+                                    AppendName(one, text);
+                                  })));
     }
     if (std::any_of(chosen.begin(), chosen.end(), named))
-      return code("DUPLICATE_TENSOR", "is there twice");
+      return invalid("DUPLICATE_TENSOR", "is requested twice; request it once");
     chosen.push_back(*known);
   }
   return chosen;
@@ -217,9 +218,9 @@ bool NeedAllScores(const std::vector<InferenceOutput>& outputs) {
 void AppendOutputs(const std::vector<InferenceOutput>& outputs, const Model& model,
                    const v1::PredictResponse& prediction, bool raw,
                    ::inference::ModelInferResponse& response) {
-  const Answer answer(model, prediction);
-  Writer writer(raw, response);
-  for (const InferenceOutput& output : outputs) answer.Append(output, writer);
+  const OutputContents contents(model, prediction);
+  TensorWriter writer(raw, response);
+  for (const InferenceOutput& output : outputs) contents.Append(output, writer);
 }
 
 }  // namespace perceptrond

@@ -1,4 +1,5 @@
-// Which output tensors a model has in the Open Inference Protocol, and a prediction as these.
+// The output tensors of a model in the Open Inference Protocol, and their contents for a
+// prediction.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +28,23 @@ struct InferenceOutput {
   Kind kind;
   absl::string_view name;
   absl::string_view datatype;
-  // -1: what differs from request to request, or with what was learned.
+  // -1 for a size that depends on the request or on what was learned.
   std::vector<int64_t> shape;
 };
 
-// All that a model has, in the order of Kind.
+// All outputs of a model, in the order of Kind.
 std::vector<InferenceOutput> OutputsOf(const Model& model);
 
-// Those that the request asks for, in its order. INVALID_ARGUMENT (UNKNOWN_TENSOR,
-// DUPLICATE_TENSOR).
+// The outputs that the request asks for, in its order; all if it names none. INVALID_ARGUMENT
+// (UNKNOWN_TENSOR, DUPLICATE_TENSOR).
 absl::StatusOr<std::vector<InferenceOutput>> ChooseOutputs(
     const ::inference::ModelInferRequest& request, const Model& model);
 
-// Whether they need PredictRequest.all_scores.
+// Whether the outputs need PredictRequest.all_scores.
 bool NeedAllScores(const std::vector<InferenceOutput>& outputs);
 
-// Appends the outputs to the response. `prediction`: all rows of one batch, none of them refused.
-// `raw`: to raw_output_contents. O(what is written).
+// Appends the outputs for `prediction`, which must have no row errors, to the response; to
+// raw_output_contents if `raw`. O(size of the outputs).
 void AppendOutputs(const std::vector<InferenceOutput>& outputs, const Model& model,
                    const ::perceptron::v1::PredictResponse& prediction, bool raw,
                    ::inference::ModelInferResponse& response);

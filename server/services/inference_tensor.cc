@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/model/error.h"
-#include "server/services/little_endian.h"
 #include "server/services/tensor_number.h"
 
 namespace perceptrond {
@@ -31,9 +30,9 @@ enum class Element : uint8_t {
 struct TensorDatatype {
   absl::string_view name;
   Element element;
-  // Of an element in raw contents; of BYTES the least.
+  // The size of an element in raw contents; for BYTES the smallest.
   size_t bytes;
-  // Where typed contents have it; empty: nowhere.
+  // The field for typed contents; empty if there is none.
   absl::string_view field;
 };
 
@@ -65,6 +64,7 @@ const TensorDatatype* FindDatatype(absl::string_view name) {
   return nullptr;
 }
 
+// Calls use(element) for each element, of the raw contents if there are any; see EachNumber.
 template <typename T, typename Typed, typename Use>
 size_t Each(size_t elements, const std::string* raw,
             const google::protobuf::RepeatedField<Typed>& typed, const Use& use) {
@@ -80,7 +80,7 @@ size_t Each(size_t elements, const std::string* raw,
   return elements;
 }
 
-// How many elements each field of the contents has, in the order of their numbers.
+// The fields of typed contents and their numbers of elements, in the same order.
 constexpr absl::string_view kFields[] = {"bool_contents", "int_contents",    "int64_contents",
                                          "uint_contents", "uint64_contents", "fp32_contents",
                                          "fp64_contents", "bytes_contents"};
@@ -101,7 +101,7 @@ absl::Status InferenceTensor::Invalid(absl::string_view reason, absl::string_vie
                                       std::optional<size_t> element) const {
   const std::string where = element.has_value() ? absl::StrCat(", element ", *element) : "";
   return InvalidField(
-      reason, absl::StrCat("inputs[", place_, "]"),
+      reason, absl::StrCat("inputs[", position_, "]"),
       absl::StrCat("tensor \"", absl::Utf8SafeCHexEscape(name()), "\"", where, ": ", what));
 }
 
@@ -110,7 +110,7 @@ absl::Status InferenceTensor::Check() {
   if (datatype_ == nullptr) {
     return Invalid("WRONG_DATATYPE",
                    absl::StrCat("\"", absl::Utf8SafeCHexEscape(message_->datatype()),
-                                "\" is no datatype; write BOOL, INT8 to INT64, UINT8 to UINT64, "
+                                "\" is not a datatype; use BOOL, INT8 to INT64, UINT8 to UINT64, "
                                 "FP16, BF16, FP32, FP64 or BYTES"));
   }
   uint64_t elements = 1;
@@ -126,7 +126,7 @@ absl::Status InferenceTensor::Check() {
   }
   if (overflow && !none) {
     return Invalid("WRONG_SHAPE",
-                   absl::StrCat("the shape ", Shape(*message_), " has more elements than can be"));
+                   absl::StrCat("the shape ", Shape(*message_), " has more than 2^64 elements"));
   }
   elements_ = none ? 0 : elements;
   return raw_ == nullptr ? CheckContents() : CheckRaw();
@@ -139,18 +139,17 @@ absl::Status InferenceTensor::CheckContents() const {
     if (kFields[i] == datatype_->field) {
       own = static_cast<size_t>(sizes[i]);
     } else if (sizes[i] > 0) {
-      return Invalid("WRONG_DATATYPE",
-                     absl::StrCat("is ", datatype_->name, " and has ", kFields[i], "; ",
-                                  datatype_->field.empty() ? "only raw_input_contents have it"
-                                                           : datatype_->field,
-                                  datatype_->field.empty() ? "" : " are what belongs to it"));
+      return Invalid(
+          "WRONG_DATATYPE",
+          absl::StrCat("is ", datatype_->name, " and has ", kFields[i], "; send ",
+                       datatype_->field.empty() ? "raw_input_contents" : datatype_->field));
     }
   }
   if (own == elements_) return absl::OkStatus();
   if (datatype_->field.empty()) {
     return Invalid("LENGTH_MISMATCH",
-                   absl::StrCat("has no contents; ", datatype_->name,
-                                " has none but raw ones: send raw_input_contents"));
+                   absl::StrCat("has no contents; send ", datatype_->name,
+                                " in raw_input_contents, since there is no field for it"));
   }
   return Invalid("LENGTH_MISMATCH", absl::StrCat(own, " elements in ", datatype_->field,
                                                  " for the shape ", Shape(*message_)));
@@ -193,11 +192,11 @@ size_t InferenceTensor::EachNumber(const Use& use) const {
       return Each<int32_t>(elements_, raw_, contents.int_contents(), use);
     case Element::kInt64:
       return Each<int64_t>(elements_, raw_, contents.int64_contents(), use);
-    // Typed contents have none of the next two, which Check has seen to.
+    // There are no typed contents for the next two: Check has verified that they are raw.
     case Element::kFp16:
       return Each<Half>(elements_, raw_, contents.fp32_contents(), use);
     case Element::kBf16:
-      return Each<Brain>(elements_, raw_, contents.fp32_contents(), use);
+      return Each<Bfloat16>(elements_, raw_, contents.fp32_contents(), use);
     case Element::kFp32:
       return Each<float>(elements_, raw_, contents.fp32_contents(), use);
     case Element::kFp64:
@@ -210,24 +209,22 @@ size_t InferenceTensor::EachNumber(const Use& use) const {
 
 absl::Status InferenceTensor::AppendFloats(google::protobuf::RepeatedField<float>& values) const {
   if (datatype_->element == Element::kBytes)
-    return Invalid("WRONG_DATATYPE", "is BYTES and must be numbers, best FP32");
+    return Invalid("WRONG_DATATYPE", "is BYTES; send numbers, preferably FP32");
   values.Reserve(values.size() + static_cast<int>(elements_));
-  std::string number_words;
+  std::string number_text;
   const size_t taken = EachNumber([&](auto number) {
     float value = 0;
     if (!ToFloat(number, value)) {
-      number_words = Words(number);
+      number_text = ToString(number);
       return false;
     }
     values.AddAlreadyReserved(value);
     return true;
   });
   if (taken == elements_) return absl::OkStatus();
-  if (number_words.empty()) return NotOfDatatype("INEXACT_VALUE", taken);
+  if (number_text.empty()) return NotOfDatatype("INEXACT_VALUE", taken);
   return Invalid("INEXACT_VALUE",
-                 absl::StrCat(number_words,
-                              " is not exactly a float32; send FP32, rounded as you "
-                              "want it"),
+                 absl::StrCat(number_text, " is not exactly a float32; round it and send FP32"),
                  taken);
 }
 
@@ -235,32 +232,32 @@ absl::Status InferenceTensor::AppendIndices(
     google::protobuf::RepeatedField<uint32_t>& indices) const {
   if (datatype_->element < Element::kUint8 || datatype_->element > Element::kInt64) {
     return Invalid("WRONG_DATATYPE",
-                   absl::StrCat("is ", datatype_->name, " and must be integers, best UINT32"));
+                   absl::StrCat("is ", datatype_->name, "; send integers, preferably UINT32"));
   }
   indices.Reserve(indices.size() + static_cast<int>(elements_));
-  std::string number_words;
+  std::string number_text;
   const size_t taken = EachNumber([&](auto number) {
     uint32_t index = 0;
     if (!ToIndex(number, index)) {
-      number_words = Words(number);
+      number_text = ToString(number);
       return false;
     }
     indices.AddAlreadyReserved(index);
     return true;
   });
   if (taken == elements_) return absl::OkStatus();
-  if (number_words.empty()) return NotOfDatatype("INDEX_OUT_OF_RANGE", taken);
-  return Invalid("INDEX_OUT_OF_RANGE", absl::StrCat(number_words, " is not from 0 to 4294967295"),
+  if (number_text.empty()) return NotOfDatatype("INDEX_OUT_OF_RANGE", taken);
+  return Invalid("INDEX_OUT_OF_RANGE", absl::StrCat(number_text, " is not from 0 to 4294967295"),
                  taken);
 }
 
 absl::Status InferenceTensor::NotOfDatatype(absl::string_view reason, size_t element) const {
-  return Invalid(reason, absl::StrCat("is no ", datatype_->name), element);
+  return Invalid(reason, absl::StrCat("is out of the range of ", datatype_->name), element);
 }
 
 absl::Status InferenceTensor::AppendStrings(std::vector<absl::string_view>& strings) const {
   if (datatype_->element != Element::kBytes)
-    return Invalid("WRONG_DATATYPE", absl::StrCat("is ", datatype_->name, " and must be BYTES"));
+    return Invalid("WRONG_DATATYPE", absl::StrCat("is ", datatype_->name, "; send BYTES"));
   if (raw_ != nullptr) return AppendRawStrings(strings);
   const auto& contents = message_->contents().bytes_contents();
   strings.insert(strings.end(), contents.begin(), contents.end());
@@ -273,17 +270,18 @@ absl::Status InferenceTensor::AppendRawStrings(std::vector<absl::string_view>& s
     const size_t length =
         rest.size() < sizeof(uint32_t) ? rest.size() : LoadLittleEndian<uint32_t>(rest.data());
     if (rest.size() < sizeof(uint32_t) || rest.size() - sizeof(uint32_t) < length) {
-      return Invalid("LENGTH_MISMATCH",
-                     "passes the raw contents' end; each element stands behind its length in four "
-                     "bytes, little endian",
-                     i);
+      return Invalid(
+          "LENGTH_MISMATCH",
+          "exceeds the raw contents; precede each element with its length in four bytes, "
+          "little endian",
+          i);
     }
     strings.push_back(rest.substr(sizeof(uint32_t), length));
     rest.remove_prefix(sizeof(uint32_t) + length);
   }
   if (rest.empty()) return absl::OkStatus();
   return Invalid("LENGTH_MISMATCH",
-                 absl::StrCat(rest.size(), " raw bytes are left behind the last element"));
+                 absl::StrCat(rest.size(), " raw bytes follow the last element"));
 }
 
 }  // namespace perceptrond

@@ -1,16 +1,15 @@
-#include "server/services/model_service.h"
-
 #include <google/protobuf/util/field_mask_util.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "server/rpc/model_name.h"
-#include "server/rpc/page_token.h"
+#include "server/rpc/request_fields.h"
 #include "server/rpc/router.h"
 #include "server/rpc/unary.h"
+#include "server/services/services.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {
@@ -18,15 +17,18 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr int kDefaultPage = 100;
-constexpr int kLargestPage = 1000;
+constexpr size_t kDefaultPageSize = 100;
+constexpr size_t kMaxPageSize = 1000;
 constexpr absl::string_view kModelList = "ListModels";
 
 absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Model& response) {
   const std::string name = absl::StrCat(kModelCollection, request.model_id());
   if (absl::Status status = CheckModelName(name, "model_id"); !status.ok()) return status;
-  if (request.request_id().size() > 128)
-    return InvalidField("INVALID_FIELD", "request_id", "has more than 128 bytes");
+  if (request.request_id().size() > 128) {
+    return InvalidField(
+        "INVALID_FIELD", "request_id",
+        absl::StrCat("has ", request.request_id().size(), " bytes; an id has at most 128 bytes"));
+  }
   v1::Model settings = request.model();
   settings.set_name(name);
   absl::StatusOr<v1::Model> created =
@@ -40,14 +42,13 @@ absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Mod
   return absl::OkStatus();
 }
 
-// FAILED_PRECONDITION for a model that answers with no one vector of weights.
+// FAILED_PRECONDITION (NOT_LINEAR) unless the model predicts with one weight vector for each class.
 absl::Status CheckLinear(const Model& model) {
   const CatalogueEntry& learner = FindLearner(model.settings().learner.kind);
   if (learner.form == Form::kLinear) return absl::OkStatus();
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
-                   absl::StrCat("model \"", model.name(), "\" learns by ", learner.name,
-                                ", which answers with no one vector of weights: there are none to "
-                                "show; ask without them"),
+                   absl::StrCat("model \"", model.name(), "\" has the learner ", learner.name,
+                                ", which predicts without a weight vector; ask for another view"),
                    {{"model", model.name()}, {"learner", std::string(learner.name)}});
 }
 
@@ -66,7 +67,7 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
     return absl::OkStatus();
   }
   if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
-  // Report and weights of one revision, also while the model learns.
+  // Report and weights have the same revision, also while the model learns.
   const Model::View view = (*model)->MakeView();
   ToProto(view.report, *response.mutable_report());
   if (!(*model)->settings().is_multiclass()) ToProto(view.weights, *response.mutable_weights());
@@ -78,25 +79,23 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
 
 absl::Status List(Store& store, const v1::ListModelsRequest& request,
                   v1::ListModelsResponse& response) {
-  if (request.page_size() < 0) return InvalidField("INVALID_FIELD", "page_size", "is below 0");
-  const int limit =
-      request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kLargestPage);
+  const absl::StatusOr<size_t> limit =
+      ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
+  if (!limit.ok()) return limit.status();
   // The name of the last model listed.
   const absl::StatusOr<std::string> after = ReadPageToken(kModelList, request.page_token());
   if (!after.ok()) return after.status();
-  absl::StatusOr<std::vector<ModelSummary>> page =
-      store.List(*after, static_cast<size_t>(limit) + 1);
+  absl::StatusOr<std::vector<ModelSummary>> page = store.List(*after, *limit + 1);
   if (!page.ok()) return page.status();
-  for (size_t i = 0; i < page->size() && i < static_cast<size_t>(limit); ++i) {
+  for (size_t i = 0; i < std::min(page->size(), *limit); ++i)
     *response.add_models() = ToProto((*page)[i]);
-  }
-  if (page->size() > static_cast<size_t>(limit)) {
-    response.set_next_page_token(MakePageToken(kModelList, response.models(limit - 1).name()));
-  }
+  if (page->size() > *limit)
+    response.set_next_page_token(MakePageToken(kModelList, (*page)[*limit - 1].settings.name()));
   return absl::OkStatus();
 }
 
-// The fields of the mask that may be updated. INVALID_ARGUMENT for others.
+// The fields that the mask selects. INVALID_ARGUMENT (IMMUTABLE_FIELD, INVALID_FIELD) for a field
+// that cannot be updated or does not exist.
 absl::StatusOr<std::vector<std::string>> UpdatedFields(const google::protobuf::FieldMask& mask) {
   const std::vector<std::string> all = {"description", "margin_of_interest"};
   if (mask.paths_size() == 0 || (mask.paths_size() == 1 && mask.paths(0) == "*")) return all;
@@ -106,7 +105,7 @@ absl::StatusOr<std::vector<std::string>> UpdatedFields(const google::protobuf::F
       fields.push_back(path);
     } else if (google::protobuf::util::FieldMaskUtil::IsValidPath<v1::Model>(path)) {
       return InvalidField("IMMUTABLE_FIELD", "update_mask",
-                          absl::StrCat(path, " cannot be changed; create another model with it"));
+                          absl::StrCat(path, " cannot be changed; create another model instead"));
     } else {
       return InvalidField("INVALID_FIELD", "update_mask",
                           absl::StrCat("a model has no field ", path));
@@ -134,7 +133,7 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
   if (!changed.ok()) return changed.status();
   absl::StatusOr<ModelSummary> summary = store.Get(request.model().name());
   if (!summary.ok()) return summary.status();
-  // With validate_only, what would be.
+  // With validate_only these are the settings that the model would have.
   summary->settings = *std::move(changed);
   response = ToProto(*summary);
   return absl::OkStatus();
@@ -146,7 +145,7 @@ absl::Status Delete(Store& store, const v1::DeleteModelRequest& request,
   return store.Delete(request.name(), request.etag(), request.validate_only());
 }
 
-// The model as it is after its state changed.
+// Changes the state and returns the model after the change.
 absl::Status SetState(Store& store, const std::string& name, const std::string& etag,
                       v1::ModelState state, v1::Model& response) {
   if (absl::Status status = CheckModelName(name, "name"); !status.ok()) return status;

@@ -1,11 +1,13 @@
-// The numbers that tensors are made of: which of them are float32, and which are indices. Nothing
-// is rounded.
+// The elements of tensors: their bytes, and their conversion to float32 values and to indices. No
+// conversion rounds.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -15,18 +17,41 @@
 
 namespace perceptrond {
 
-// What C++ has no type for.
+// ---- Raw contents: little endian, unaligned ----
+
+template <typename T>
+T LoadLittleEndian(const char* at) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, at, sizeof(T));
+  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes, bytes + sizeof(T));
+  return std::bit_cast<T>(bytes);
+}
+
+template <typename T>
+void AppendLittleEndian(T value, std::string& to) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof(T));
+  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes, bytes + sizeof(T));
+  to.append(bytes, sizeof(T));
+}
+
+// ---- Conversions ----
+
+// Element types that C++ lacks.
 struct Bool {
   uint8_t byte;
 };
 struct Half {
   uint16_t bits;
 };
-struct Brain {
+struct Bfloat16 {
   uint16_t bits;
 };
 
-// The float32 that a number is. False: it is none. NaN and the infinities are.
+// Sets `to` to the float32 that equals `from`; returns false if there is none. NaN and infinities
+// are converted to float32's.
 inline bool ToFloat(float from, float& to) {
   to = from;
   return true;
@@ -41,14 +66,14 @@ bool ToFloat(T from, float& to) {
   const auto bits = static_cast<uint64_t>(from);
   const uint64_t magnitude = std::cmp_less(from, 0) ? 0 - bits : bits;
   to = static_cast<float>(from);
-  // No more than 24 bits between the first and the last that is set.
+  // The significant bits fit float32's 24.
   return magnitude == 0 || magnitude >> std::countr_zero(magnitude) < 1U << 24;
 }
 inline bool ToFloat(Bool from, float& to) {
   to = from.byte;
   return from.byte <= 1;
 }
-inline bool ToFloat(Brain from, float& to) {
+inline bool ToFloat(Bfloat16 from, float& to) {
   to = std::bit_cast<float>(static_cast<uint32_t>(from.bits) << 16);
   return true;
 }
@@ -65,7 +90,7 @@ inline bool ToFloat(Half from, float& to) {
   return true;
 }
 
-// The index that a number is. False: it is none.
+// Sets `to` to the index that equals `from`; returns false if there is none.
 template <typename T>
 bool ToIndex(T from, uint32_t& to) {
   if constexpr (std::integral<T>) {
@@ -75,18 +100,19 @@ bool ToIndex(T from, uint32_t& to) {
   return false;
 }
 
-// A number that was refused, for people.
+// The number in an error message.
 template <typename T>
-std::string Words(T number) {
+std::string ToString(T number) {
   if constexpr (std::is_arithmetic_v<T>) {
     return absl::StrCat(+number);
   } else {
-    // Of these only BOOL has any.
+    // BOOL is the only one of these with invalid values.
     return "a BOOL other than 0 and 1";
   }
 }
 
-// A number of typed contents as one of its datatype. False: it is none of them.
+// Converts a number of typed contents to the tensor's datatype; returns false if it is out of
+// range.
 template <typename From, typename To>
 bool Narrow(From from, To& to) {
   if constexpr (std::same_as<From, To>) {

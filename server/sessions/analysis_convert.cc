@@ -12,9 +12,10 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-absl::Status Limit(const char* field, uint32_t value, uint32_t most, size_t& option) {
-  if (value > most) {
-    return InvalidField("INVALID_FIELD", field, absl::StrCat(value, " is above ", most));
+absl::Status Limit(const char* field, uint32_t value, uint32_t maximum, size_t& option) {
+  if (value > maximum) {
+    return InvalidField("INVALID_FIELD", field,
+                        absl::StrCat(value, " is above ", maximum, "; send 0 for the default"));
   }
   if (value > 0) option = value;
   return absl::OkStatus();
@@ -30,7 +31,8 @@ void SetFeatures(const RetainedRow& row, v1::Example& example) {
   sparse.mutable_values()->Add(row.values.begin(), row.values.end());
 }
 
-// `known` are the names of the row's numbers that are not 0, from there on in their order.
+// `known` points to the names of the row's known features, in the order of the row, and is advanced
+// past them.
 void SetNames(const RetainedRow& row, std::vector<std::string>::const_iterator& known,
               v1::Example& example) {
   v1::NamedFeatures& named = *example.mutable_named();
@@ -67,7 +69,7 @@ void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::Analysi
   std::vector<uint32_t> numbers;
   std::copy_if(weights.indices.begin(), weights.indices.end(), std::back_inserter(numbers),
                [&](uint32_t index) { return index < weights.first_new; });
-  // Indices ascend: new names come last.
+  // Indices ascend, so new names come last.
   for (std::string& name : model.FeatureNames(numbers)) separator.add_names(std::move(name));
   for (size_t i = numbers.size(); i < weights.indices.size(); ++i)
     separator.add_names(weights.new_names[weights.indices[i] - weights.first_new]);
@@ -76,29 +78,32 @@ void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::Analysi
 }  // namespace
 
 absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& request) {
-  constexpr uint32_t kMostRounds = 1'000'000;
-  constexpr uint32_t kMostSupport = 20'000;
-  constexpr uint32_t kMostCertificate = 2'000;
+  constexpr uint32_t kMaxRounds = 1'000'000;
+  constexpr uint32_t kMaxSupport = 20'000;
+  constexpr uint32_t kMaxCertificate = 2'000;
   AnalysisOptions options;
   if (request.relative_gap() != 0) {
     if (!(request.relative_gap() > 0 && request.relative_gap() < 1)) {
-      return InvalidField("INVALID_FIELD", "relative_gap",
-                          absl::StrCat(request.relative_gap(), " is not between 0 and 1"));
+      return InvalidField(
+          "INVALID_FIELD", "relative_gap",
+          absl::StrCat(request.relative_gap(), " is not between 0 and 1; send 0 for the default"));
     }
     options.relative_gap = request.relative_gap();
   }
-  absl::Status status = Limit("max_rounds", request.max_rounds(), kMostRounds, options.max_rounds);
+  absl::Status status = Limit("max_rounds", request.max_rounds(), kMaxRounds, options.max_rounds);
   if (status.ok())
-    status = Limit("max_support_examples", request.max_support_examples(), kMostSupport,
+    status = Limit("max_support_examples", request.max_support_examples(), kMaxSupport,
                    options.max_support_rows);
   if (status.ok())
-    status = Limit("max_certificate_examples", request.max_certificate_examples(), kMostCertificate,
+    status = Limit("max_certificate_examples", request.max_certificate_examples(), kMaxCertificate,
                    options.max_certificate_rows);
   if (status.ok() && request.has_if_revision() && !request.adopt()) {
-    status = InvalidField("INVALID_FIELD", "if_revision", "guards what adopt does; set that too");
+    status = InvalidField("INVALID_FIELD", "if_revision",
+                          "applies to adopt only; set adopt too, or leave it out");
   }
   if (status.ok() && request.if_revision() < 0)
-    status = InvalidField("INVALID_FIELD", "if_revision", "is below 0");
+    status = InvalidField("INVALID_FIELD", "if_revision",
+                          absl::StrCat(request.if_revision(), " is below 0; revisions start at 0"));
   if (!status.ok()) return status;
   return options;
 }
@@ -125,7 +130,7 @@ std::vector<v1::RetainedExample> ToProto(const Model& model,
     } else {
       SetFeatures(*one.row, example);
     }
-    // Of named classes none is ever forgotten.
+    // Named classes are never removed, so each label has its name.
     if (classes.empty()) {
       example.set_label(one.row->label);
     } else {

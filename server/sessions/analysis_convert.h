@@ -1,4 +1,5 @@
-// Analyses and retained examples on their way out, and the limits of an analysis on their way in.
+// Converts analyses and stored examples to the API's types, and the limits of an analysis from
+// them.
 #pragma once
 
 #include <span>
@@ -10,15 +11,15 @@
 
 namespace perceptrond {
 
-// INVALID_ARGUMENT, INVALID_FIELD.
+// INVALID_ARGUMENT (INVALID_FIELD).
 absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
     const ::perceptron::v1::AnalyzeRequest& request);
 
-// In the form of the model's weights, names and all. O(features).
+// The examples with the features in the form of the model's weights. O(features).
 std::vector<::perceptron::v1::RetainedExample> ToProto(const Model& model,
                                                        std::span<const RetainedUpdate> examples);
 void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
-// All but the adopted revision and the time it took.
+// Sets everything except the adopted revision and the duration.
 void ToProto(const Model& model, const ModelAnalysis& analysis,
              ::perceptron::v1::AnalysisResult& proto);
 

@@ -15,32 +15,32 @@ AnalysisQueue::~AnalysisQueue() {
 }
 
 void AnalysisQueue::Submit(std::shared_ptr<Job> job) {
-  size_t before = 0;
+  size_t jobs_ahead = 0;
   {
     MutexLock lock(&mutex_);
     DropCancelled();
-    before = jobs_.size();
+    jobs_ahead = jobs_.size();
     jobs_.push_back(job);
   }
-  if (before > 0) job->Wait(before);
+  if (jobs_ahead > 0) job->OnQueued(jobs_ahead);
 }
 
 void AnalysisQueue::DropCancelled() {
   if (jobs_.empty()) return;
-  // The first belongs to the thread.
+  // The queue's thread removes the first itself.
   jobs_.erase(std::remove_if(jobs_.begin() + 1, jobs_.end(),
                              [](const std::shared_ptr<Job>& job) { return job->cancelled(); }),
               jobs_.end());
 }
 
-void AnalysisQueue::TellPlaces() {
+void AnalysisQueue::NotifyPositions() {
   std::vector<std::shared_ptr<Job>> jobs;
   {
     MutexLock lock(&mutex_);
     DropCancelled();
     jobs.assign(jobs_.begin(), jobs_.end());
   }
-  for (size_t i = 1; i < jobs.size(); ++i) jobs[i]->Wait(i);
+  for (size_t i = 1; i < jobs.size(); ++i) jobs[i]->OnQueued(i);
 }
 
 void AnalysisQueue::RunAll() {
@@ -55,7 +55,7 @@ void AnalysisQueue::RunAll() {
       if (stopping_) return jobs_.clear();
       job = jobs_.front();
     }
-    TellPlaces();
+    NotifyPositions();
     if (!job->cancelled()) job->Run();
     MutexLock lock(&mutex_);
     jobs_.pop_front();

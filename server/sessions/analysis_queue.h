@@ -1,5 +1,5 @@
-// Analyses, one at a time in the order they came: each may take a core for seconds, and serving
-// needs the others.
+// Runs analyses one at a time, in the order of their submission: each may use a core for seconds,
+// and serving needs the others.
 #pragma once
 
 #include <deque>
@@ -13,33 +13,34 @@ namespace perceptrond {
 // Thread contract: safe for any number of threads.
 class AnalysisQueue {
  public:
-  // Methods are called on the queue's thread.
+  // The methods are called on the queue's thread, unless they say otherwise.
   class Job {
    public:
     virtual ~Job() = default;
-    // So many come first.
-    virtual void Wait(size_t before) = 0;
+    // The job waits for `jobs_ahead` others. Called again when that number changes; the first time
+    // on the thread that submits the job.
+    virtual void OnQueued(size_t jobs_ahead) = 0;
     virtual void Run() = 0;
-    // Nobody waits for it any more: it is not run. Any thread may ask.
+    // Whether the job should not run, since its client is gone. Any thread may call it.
     virtual bool cancelled() const = 0;
   };
 
   AnalysisQueue() : thread_([this] { RunAll(); }) {}
-  // Waits for the job under way, which somebody has cancelled; the others are dropped.
+  // Waits for the running job, which should have been cancelled, and drops the others.
   ~AnalysisQueue();
 
   void Submit(std::shared_ptr<Job> job) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void RunAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  void TellPlaces() ABSL_LOCKS_EXCLUDED(mutex_);
+  void NotifyPositions() ABSL_LOCKS_EXCLUDED(mutex_);
   void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
-  // The first is under way.
+  // The first job is running, or the next to run.
   std::deque<std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // The last member: it uses all the others.
+  // The last member, since it uses all the others.
   std::thread thread_;
 };
 

@@ -1,13 +1,13 @@
 #include "server/sessions/analyze_reactor.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "core/model/model_analysis.h"
 #include "server/rpc/message.h"
-#include "server/rpc/model_name.h"
-#include "server/rpc/status.h"
+#include "server/rpc/request_fields.h"
 #include "server/rpc/workers.h"
 #include "server/sessions/analysis_convert.h"
 
@@ -16,14 +16,14 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr absl::Duration kBetweenProgress = absl::Milliseconds(100);
+constexpr absl::Duration kProgressInterval = absl::Milliseconds(100);
 
 absl::Status NoSeparator(const ModelAnalysis& analysis) {
   const bool none = analysis.analysis.separability == Separability::kNotSeparable;
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_SEPARATOR",
-                   none ? "nothing separates the examples retained: there are no weights to adopt"
-                        : "no separator of the examples retained was found in float32: there are "
-                          "no weights to adopt");
+                   none ? "the stored examples are not separable: there are no weights to adopt"
+                        : "no float32 weights that separate the stored examples were found: there "
+                          "are no weights to adopt");
 }
 
 }  // namespace
@@ -36,28 +36,23 @@ void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& qu
       [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
         const std::shared_ptr<AnalyzeReactor> alive = weak.lock();
         if (alive == nullptr) return;
-        {
-          MutexLock lock(&alive->mutex_);
-          alive->End(DrainingError());
-        }
-        // Only now: what the analysis then says of itself comes too late.
+        alive->Finish(DrainingError());
+        // Only now, so that the status of the cancelled analysis comes after this one.
         alive->cancelled_ = true;
       },
       reactor->drain_id_);
 }
 
 void AnalyzeReactor::OnReadDone(bool ok) {
-  if (ok) return backend_.workers.Do([self = shared_from_this()] { self->Begin(); });
-  MutexLock lock(&mutex_);
-  End(NoRequest());
+  if (!ok) return Finish(MissingRequest());
+  // On a worker, since the model may have to be loaded.
+  backend_.workers.Schedule([self = shared_from_this()] { self->Enqueue(); });
 }
 
-// The model may have to be loaded.
-void AnalyzeReactor::Begin() {
+void AnalyzeReactor::Enqueue() {
   const absl::Status status = ReadRequest();
-  if (status.ok()) return queue_.Submit(shared_from_this());
-  MutexLock lock(&mutex_);
-  End(status);
+  if (!status.ok()) return Finish(status);
+  queue_.Submit(shared_from_this());
 }
 
 absl::Status AnalyzeReactor::ReadRequest() {
@@ -70,19 +65,19 @@ absl::Status AnalyzeReactor::ReadRequest() {
   return backend_.store.Acquire(request_.name()).status();
 }
 
-void AnalyzeReactor::Wait(size_t before) {
+void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
   v1::AnalysisProgress progress;
   progress.set_stage(v1::ANALYSIS_STAGE_WAITING);
-  progress.set_waiting_for(static_cast<uint32_t>(before));
-  TellProgress(progress);
+  progress.set_waiting_for(static_cast<uint32_t>(jobs_ahead));
+  SendProgress(progress);
 }
 
 void AnalyzeReactor::Run() {
   v1::AnalyzeResponse response;
   const absl::Status status = Analyze(*response.mutable_result());
   MutexLock lock(&mutex_);
-  if (status.ok()) next_ = std::move(response);
-  End(status);
+  if (status.ok()) writer_.Write(response);
+  writer_.Finish(status);
 }
 
 absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
@@ -90,11 +85,11 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.name());
   if (!model.ok()) return model.status();
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
-    if (absl::Now() - told_ >= kBetweenProgress) {
-      told_ = absl::Now();
+    if (absl::Now() - last_progress_ >= kProgressInterval) {
+      last_progress_ = absl::Now();
       v1::AnalysisProgress progress;
       ToProto(now, progress);
-      TellProgress(progress);
+      SendProgress(progress);
     }
     return !cancelled_ && (*model)->closed().ok();
   };
@@ -104,7 +99,7 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   if (!analysis.ok()) return analysis.status();
   ToProto(**model, *analysis, result);
   absl::Status adopted;
-  // Whoever has cancelled by now does not want it any more; what was proven stays.
+  // A client that has cancelled does not want the weights any more; the analysis is kept.
   if (request_.adopt() && !cancelled_) {
     adopted = analysis->separator.has_value()
                   ? ReplaceWeights(**model, *analysis->separator, result)
@@ -124,47 +119,27 @@ absl::Status AnalyzeReactor::ReplaceWeights(Model& model, const NewWeights& sepa
   return revision.status();
 }
 
-void AnalyzeReactor::TellProgress(const v1::AnalysisProgress& progress) {
+void AnalyzeReactor::SendProgress(const v1::AnalysisProgress& progress) {
+  v1::AnalyzeResponse response;
+  *response.mutable_progress() = progress;
   MutexLock lock(&mutex_);
-  if (end_.has_value()) return;
-  *next_.emplace().mutable_progress() = progress;
-  GoOn();
+  writer_.Write(response);
 }
 
-void AnalyzeReactor::GoOn() {
-  if (writing_ || finished_) return;
-  if (next_.has_value()) {
-    const absl::Status status = SerializeMessage(*next_, outgoing_);
-    next_.reset();
-    if (status.ok()) {
-      writing_ = true;
-      return call_.StartWrite(outgoing_);
-    }
-    end_ = ToGrpc(status);
-  }
-  if (!end_.has_value()) return;
-  finished_ = true;
-  call_.Finish(*end_);
-}
-
-void AnalyzeReactor::End(const absl::Status& status) {
-  if (end_.has_value()) return;
-  if (!status.ok()) next_.reset();
-  end_ = ToGrpc(status);
-  GoOn();
+void AnalyzeReactor::Finish(const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  writer_.Finish(status);
 }
 
 void AnalyzeReactor::OnWriteDone(bool ok) {
-  MutexLock lock(&mutex_);
-  writing_ = false;
   if (!ok) cancelled_ = true;
-  GoOn();
+  MutexLock lock(&mutex_);
+  writer_.OnWriteDone(ok);
 }
 
 void AnalyzeReactor::OnCancel() {
   cancelled_ = true;
-  MutexLock lock(&mutex_);
-  End(MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED", "cancelled"));
+  Finish(MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED", "the client cancelled"));
 }
 
 void AnalyzeReactor::OnDone() {

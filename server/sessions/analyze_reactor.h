@@ -1,11 +1,10 @@
-// One Analyze call: waits for its turn, says how far it is, and ends with the result.
+// One Analyze call: waits in the queue, reports its progress, and ends with the result.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <memory>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -15,18 +14,19 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/drain.h"
+#include "server/rpc/stream_writer.h"
 #include "server/sessions/analysis_queue.h"
 
 namespace perceptrond {
 
-// The call, the queue and the drain each keep it alive while they use it.
+// Ownership: the call, the queue and each running listener keep the reactor.
 class AnalyzeReactor final : public Reactor,
                              public AnalysisQueue::Job,
                              public std::enable_shared_from_this<AnalyzeReactor> {
  public:
   static void Start(Call& call, const Backend& backend, AnalysisQueue& queue);
 
-  void Wait(size_t before) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnQueued(size_t jobs_ahead) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Run() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool cancelled() const override { return cancelled_; }
 
@@ -37,37 +37,30 @@ class AnalyzeReactor final : public Reactor,
 
  private:
   AnalyzeReactor(Call& call, const Backend& backend, AnalysisQueue& queue)
-      : call_(call), backend_(backend), queue_(queue) {}
+      : backend_(backend), queue_(queue), writer_(call) {}
 
-  void Begin();
+  // Reads the request and enqueues the analysis.
+  void Enqueue() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReadRequest();
-  // Analyzes, adopts if asked to, and makes both durable.
+  // Analyzes the model, replaces its weights if the request says so, and makes both durable.
   absl::Status Analyze(::perceptron::v1::AnalysisResult& result);
   absl::Status ReplaceWeights(Model& model, const NewWeights& separator,
                               ::perceptron::v1::AnalysisResult& result);
-  void TellProgress(const ::perceptron::v1::AnalysisProgress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends what waits, or ends, unless a write is under way.
-  void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendProgress(const ::perceptron::v1::AnalysisProgress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Call& call_;
   const Backend backend_;
   AnalysisQueue& queue_;
   uint64_t drain_id_ = 0;
   grpc::ByteBuffer incoming_;
-  // Read before the queue has it.
+  // Constant once the queue has the job.
   ::perceptron::v1::AnalyzeRequest request_;
   std::atomic<bool> cancelled_ = false;
-  // The queue's thread's own.
-  absl::Time told_ = absl::InfinitePast();
+  // Used by the queue's thread alone.
+  absl::Time last_progress_ = absl::InfinitePast();
 
   Mutex mutex_;
-  // To be sent when the write under way is done; progress gives way to what is newer.
-  std::optional<::perceptron::v1::AnalyzeResponse> next_ ABSL_GUARDED_BY(mutex_);
-  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
-  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  StreamWriter writer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

@@ -5,7 +5,7 @@
 #include "core/model/ledger_codec.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "server/rpc/status.h"
+#include "server/rpc/message.h"
 #include "server/sessions/example_batch.h"
 
 namespace perceptrond {
@@ -18,10 +18,11 @@ void Append(const std::vector<From>& from, google::protobuf::RepeatedField<To>& 
   to.Add(from.begin(), from.end());
 }
 
-// A message of bad rows only must not make an answer many times its size.
-constexpr size_t kDetailedErrors = 1000;
+// Only this many errors have details, so that the response to a message of invalid rows is not many
+// times its size.
+constexpr size_t kMaxDetailedErrors = 1000;
 
-// What a model has no room for, and never will.
+// Whether the model has no room for the row, and never will.
 bool IsCap(ValidationCode code) {
   return code == ValidationCode::kFeatureCap || code == ValidationCode::kClassCap;
 }
@@ -32,8 +33,9 @@ absl::StatusCode CodeOf(ValidationCode code) {
 
 absl::Status CheckEnum(bool known, int value, absl::string_view field) {
   if (known) return absl::OkStatus();
-  return InvalidField("INVALID_FIELD", field,
-                      absl::StrCat("this server knows no value numbered ", value));
+  return InvalidField(
+      "INVALID_FIELD", field,
+      absl::StrCat(value, " is not a value of this enum; send one of those in the proto"));
 }
 
 void AddErrors(const std::vector<RowError>& row_errors, const ExampleBatch& batch,
@@ -41,7 +43,7 @@ void AddErrors(const std::vector<RowError>& row_errors, const ExampleBatch& batc
   for (const RowError& row : row_errors) {
     v1::RowError& error = *errors.Add();
     error.set_row(row.row);
-    if (static_cast<size_t>(errors.size()) <= kDetailedErrors) {
+    if (static_cast<size_t>(errors.size()) <= kMaxDetailedErrors) {
       ToProto(ToStatus(row, batch), *error.mutable_status());
     } else {
       error.mutable_status()->set_code(static_cast<int>(CodeOf(row.error.code)));
@@ -164,9 +166,9 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
-absl::Status ToStatus(const RowError& row_errors, const ExampleBatch& batch) {
-  const ValidationError& error = row_errors.error;
-  const std::string field = batch.PathTo(row_errors);
+absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch) {
+  const ValidationError& error = row_error.error;
+  const std::string field = batch.PathTo(row_error);
   if (IsCap(error.code)) {
     return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, ReasonName(error.code),
                                absl::StrCat(field, ": ", error.description)),

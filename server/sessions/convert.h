@@ -1,5 +1,5 @@
-// From the core's types to the API's. The other direction is server/sessions/example_batch.h for examples,
-// and core/model/settings.h for settings, which are stored in the API's own form.
+// Converts the core's types to the API's. The other direction is in server/sessions/example_batch.h
+// for examples, and in core/model/settings.h for settings, which are stored in the API's own form.
 #pragma once
 
 #include "absl/status/status.h"
@@ -13,11 +13,11 @@ namespace perceptrond {
 
 class ExampleBatch;
 
-// INVALID_ARGUMENT, INVALID_FIELD, for a number that is none of the enum's.
+// INVALID_ARGUMENT (INVALID_FIELD) for a number that is not a value of the enum.
 absl::Status CheckAnswerDetail(int detail);
 absl::Status CheckModelView(int view);
 
-// A report; last_pass included.
+// The report, with last_pass.
 void ToProto(const Report& report, ::perceptron::v1::ConvergenceReport& proto);
 // Settings, revision and report.
 ::perceptron::v1::Model ToProto(const ModelSummary& summary);
@@ -26,9 +26,9 @@ void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);
 void ToProto(const LearningCurve& curves, ::perceptron::v1::Model& proto);
 void ToProto(const ExplainOutcome& outcome, ::perceptron::v1::ExplainResponse& proto);
 
-// Why a row of the batch was refused, with the field's path from the request's root.
-absl::Status ToStatus(const RowError& row_errors, const ExampleBatch& batch);
-// `detail`: with scores and predicted labels. Leaves message_number to the caller.
+// The error of one row, naming the field by its path from the request.
+absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch);
+// With scores and predicted labels if `detail`. Does not set message_number.
 void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
              ::perceptron::v1::LearnResult& proto);
 void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch,

@@ -5,28 +5,28 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/vector/name.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr int kMaxNameBytes = 1024;
-
 template <typename T>
 std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
-ValidationError LengthMismatch(absl::string_view what, int places, int values) {
+ValidationError LengthMismatch(absl::string_view what, int features, int values) {
   return {ValidationCode::kLengthMismatch, absl::StrCat(what, ".values"),
-          absl::StrCat(values, " values for ", places, " features (or none, for all ones)")};
+          absl::StrCat(values, " values for ", features,
+                       " features; send one value for each, or none for all ones")};
 }
 
 absl::Status TooMany(absl::string_view field, size_t examples) {
   return InvalidField(
       "TOO_MANY_EXAMPLES", field,
-      absl::StrCat(examples, " examples; a message holds at most ", ExampleBatch::kMaxExamples));
+      absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
 }
 
 }  // namespace
@@ -35,9 +35,10 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
                                 bool has_columns, const v1::ExampleColumns& columns,
                                 const ModelSettings& settings, Use use) {
   batch_ = Batch();
-  refused_.clear();
+  row_errors_.clear();
   if (has_columns && !examples.empty()) {
-    return InvalidField("BOTH_FORMS", "columns", "a message holds examples or columns, not both");
+    return InvalidField("BOTH_FORMS", "columns",
+                        "the message has examples and columns; send one of them");
   }
   examples_ = has_columns ? nullptr : &examples;
   if (static_cast<size_t>(examples.size()) > kMaxExamples)
@@ -52,44 +53,44 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
     return InvalidField(
         "WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
         absl::StrCat("the model's learner, ", FindLearner(settings.learner.kind).name,
-                     ", has no weights of examples"));
+                     ", does not support example weights; send none"));
   }
   return absl::OkStatus();
 }
 
-std::string ExampleBatch::PathTo(const RowError& row_errors) const {
-  return examples_ == nullptr ? PathInColumns(row_errors) : PathInExample(row_errors);
+std::string ExampleBatch::PathTo(const RowError& row_error) const {
+  return examples_ == nullptr ? PathInColumns(row_error) : PathInExample(row_error);
 }
 
-std::string ExampleBatch::PathInColumns(const RowError& row_errors) const {
-  const ValidationError& error = row_errors.error;
+std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
+  const ValidationError& error = row_error.error;
   if (error.field == "labels" || error.field == "weights")
-    return absl::StrCat("columns.", error.field, "[", row_errors.row, "]");
+    return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
   const bool dense = batch_.dense_width > 0;
   size_t begin = 0;
-  if (dense) begin = size_t{row_errors.row} * batch_.dense_width;
-  if (!dense && row_errors.row > 0) begin = batch_.row_ends[row_errors.row - 1];
+  if (dense) begin = size_t{row_error.row} * batch_.dense_width;
+  if (!dense && row_error.row > 0) begin = batch_.row_ends[row_error.row - 1];
   if (error.place.has_value())
     return absl::StrCat("columns.", error.field, "[", begin + *error.place, "]");
-  // The row as a whole.
+  // The error is about the row as a whole.
   return dense ? absl::StrCat("columns.values[", begin, "]")
-               : absl::StrCat("columns.row_ends[", row_errors.row, "]");
+               : absl::StrCat("columns.row_ends[", row_error.row, "]");
 }
 
-std::string ExampleBatch::PathInExample(const RowError& row_errors) const {
-  const ValidationError& error = row_errors.error;
-  const std::string path = absl::StrCat("examples[", row_errors.row, "]");
+std::string ExampleBatch::PathInExample(const RowError& row_error) const {
+  const ValidationError& error = row_error.error;
+  const std::string path = absl::StrCat("examples[", row_error.row, "]");
   if (error.field == "weights") return absl::StrCat(path, ".weight");
   if (error.field == "labels")
     return absl::StrCat(path, batch_.label_names.empty() ? ".label" : ".label_name");
   const bool in_batch =
       error.field == "indices" || error.field == "values" || error.field == "feature_names";
-  // Found by ReadLabel or AppendRow, in the example's own terms.
+  // ReadLabel and AppendRow name fields of the example itself.
   if (!in_batch) return absl::StrCat(path, ".", error.field);
-  const v1::Example& example = (*examples_)[static_cast<int>(row_errors.row)];
+  const v1::Example& example = (*examples_)[static_cast<int>(row_error.row)];
   if (example.has_named()) {
     if (!error.place.has_value()) return absl::StrCat(path, ".named");
-    const absl::string_view name = names_[batch_.row(row_errors.row).indices[*error.place]];
+    const absl::string_view name = names_[batch_.row(row_error.row).indices[*error.place]];
     const auto& names = example.named().names();
     const auto found = std::find(names.begin(), names.end(), name);
     return absl::StrCat(path, ".named.", error.field, "[", found - names.begin(), "]");
@@ -123,11 +124,10 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   labels_.clear();
   weights_.clear();
   names_.clear();
-  places_.clear();
+  positions_.clear();
   label_names_.clear();
-  label_places_.clear();
-  // A dense model takes no names: the examples that have some will be refused, the others go by
-  // index.
+  label_positions_.clear();
+  // For a dense model examples with names are invalid, and the others have indices.
   if (settings.example_space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
   if (settings.is_multiclass() && use == Use::kLearn) GatherLabelNames(examples);
   for (int i = 0; i < examples.size(); ++i) {
@@ -140,7 +140,7 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
     if (error) {
       indices_.resize(begin);
       values_.resize(begin);
-      refused_.push_back({static_cast<uint32_t>(i), std::move(error)});
+      row_errors_.push_back({static_cast<uint32_t>(i), std::move(error)});
     }
     row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
     labels_.push_back(label);
@@ -162,12 +162,12 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
 void ExampleBatch::GatherNames(const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
   for (const v1::Example& example : examples) {
     for (const std::string& name : example.named().names()) {
-      if (name.empty() || name.size() > kMaxNameBytes) continue;  // its example will be refused
-      if (places_.emplace(name, 0).second) names_.push_back(name);
+      if (name.empty() || name.size() > kMaxNameBytes) continue;  // its example is invalid
+      if (positions_.emplace(name, 0).second) names_.push_back(name);
     }
   }
   std::sort(names_.begin(), names_.end());
-  for (size_t i = 0; i < names_.size(); ++i) places_[names_[i]] = static_cast<uint32_t>(i);
+  for (size_t i = 0; i < names_.size(); ++i) positions_[names_[i]] = static_cast<uint32_t>(i);
 }
 
 void ExampleBatch::GatherLabelNames(
@@ -175,20 +175,20 @@ void ExampleBatch::GatherLabelNames(
   for (const v1::Example& example : examples) {
     if (!example.has_label_name()) continue;
     const auto next = static_cast<int32_t>(label_names_.size());
-    if (label_places_.emplace(example.label_name(), next).second)
+    if (label_positions_.emplace(example.label_name(), next).second)
       label_names_.push_back(example.label_name());
   }
 }
 
-// Which classes there are is the model's to say, when the row's turn comes.
+// Whether the class exists is checked by the model when it learns the row.
 ValidationError ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) const {
   if (example.has_label_name()) {
-    label = label_places_.at(example.label_name());
+    label = label_positions_.at(example.label_name());
     return {};
   }
   if (!label_names_.empty()) {
     return {ValidationCode::kWrongForm, "label",
-            "other examples of this message have a label_name; send those that go by number in "
+            "other examples of this message have label_name; send examples with numeric labels in "
             "another message"};
   }
   label = example.label();
@@ -203,7 +203,7 @@ ValidationError ExampleBatch::ReadLabel(const v1::Example& example, const ModelS
     case v1::Example::kLabel:
       if (example.label() != 1 && example.label() != -1) {
         return {ValidationCode::kUnknownLabel, "label",
-                absl::StrCat(example.label(), " is neither -1 nor +1")};
+                absl::StrCat(example.label(), " is not a label; use -1 or +1")};
       }
       label = example.label();
       return {};
@@ -222,23 +222,23 @@ ValidationError ExampleBatch::ReadLabel(const v1::Example& example, const ModelS
     case v1::Example::TARGET_NOT_SET:
       break;
   }
-  return {ValidationCode::kMissingLabel, "label", "an example to be learned needs a label"};
+  return {ValidationCode::kMissingLabel, "label", "is missing; an example to learn needs a label"};
 }
 
 ValidationError ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
   const bool by_index = example.has_dense() || example.has_sparse();
   if (settings.example_space.kind == FeatureSpace::Kind::kNamed && by_index) {
     return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
-            "a model with named features takes names"};
+            "the model has named features; send named"};
   }
   if (settings.example_space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
     return {ValidationCode::kWrongForm, "named",
-            "a dense model takes dense or sparse features, not names"};
+            "the model is dense; send dense or sparse features"};
   }
   if (!names_.empty() && by_index) {
     return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
-            "other examples of this message go by name; send those that go by index in another "
-            "message"};
+            "other examples of this message have named features; send examples with indices in "
+            "another message"};
   }
   if (example.has_dense()) {
     const auto& values = example.dense().values();
@@ -271,20 +271,21 @@ ValidationError ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
   std::vector<std::pair<uint32_t, float>> features;
   features.reserve(named.names_size());
   for (int i = 0; i < named.names_size(); ++i) {
-    const auto place = places_.find(named.names(i));
-    if (place == places_.end()) {
-      return {ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
-              absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
-                           named.names(i).size())};
+    const auto position = positions_.find(named.names(i));
+    if (position == positions_.end()) {
+      return {
+          ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
+          absl::StrCat("has ", named.names(i).size(), " bytes; a name has 1 to ", kMaxNameBytes)};
     }
-    features.emplace_back(place->second, named.values_size() == 0 ? 1.0F : named.values(i));
+    features.emplace_back(position->second, named.values_size() == 0 ? 1.0F : named.values(i));
   }
   std::sort(features.begin(), features.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (size_t i = 0; i < features.size(); ++i) {
     if (i > 0 && features[i].first == features[i - 1].first) {
       return {ValidationCode::kRepeatedName, "named.names",
-              absl::StrCat("\"", names_[features[i].first], "\" stands twice")};
+              absl::StrCat("\"", names_[features[i].first],
+                           "\" occurs twice; a name may occur once in an example")};
     }
     indices_.push_back(features[i].first);
     values_.push_back(features[i].second);

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "google/rpc/status.pb.h"
-#include "server/rpc/model_name.h"
-#include "server/rpc/status.h"
+#include "server/rpc/message.h"
+#include "server/rpc/request_fields.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {
@@ -14,33 +14,34 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// More than a producer can send in a century; as many as there are producers still fit in a
-// counter.
-constexpr int64_t kMostAcknowledged = int64_t{1} << 48;
+// More than a producer can send in a century; the sum over all producers still fits in a counter.
+constexpr int64_t kMaxAcknowledged = int64_t{1} << 48;
 
-// What is wrong with one message and leaves the stream open.
+// Whether an error is about one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ||
          absl::IsFailedPrecondition(status);
 }
 
-absl::Status Replaced(const std::string& model) {
-  return MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
-                   absl::StrCat("model \"", model,
-                                "\" was deleted, and another has its name: begin a new stream"),
-                   {{"model", model}});
+absl::Status ModelReplaced(const std::string& model) {
+  return MakeError(
+      absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
+      absl::StrCat("model \"", model,
+                   "\" was deleted, and another model has its name: open a new stream"),
+      {{"model", model}});
 }
 
 absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model) {
   if (resume.model_uid() != model.uid()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
                      absl::StrCat("model \"", model.name(),
-                                  "\" was deleted and created anew since it acknowledged your "
-                                  "examples: begin a new stream without resume"));
+                                  "\" was deleted and created again since it acknowledged your "
+                                  "examples: open a new stream without resume"));
   }
-  if (resume.acknowledged_through() > kMostAcknowledged) {
+  if (resume.acknowledged_through() > kMaxAcknowledged) {
     return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
-                        "is more than any producer can have sent");
+                        absl::StrCat(resume.acknowledged_through(), " is above ", kMaxAcknowledged,
+                                     "; send the position that the server acknowledged"));
   }
   return absl::OkStatus();
 }
@@ -56,7 +57,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   Answer answer;
   std::unique_ptr<v1::StreamOpened> opened;
   {
-    // From the position that a new stream finds to its first message nothing may come between.
+    // No other stream of the producer may learn between Open, which reads the position, and Learn.
     MutexLock turn(&producer_->turn);
     if (messages_ == 0) {
       absl::StatusOr<v1::StreamOpened> start = Open(**model, request);
@@ -70,7 +71,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   answer.bytes =
       answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
   if (with_report_) {
-    // Now, and not when it is sent: by then it might tell of what is not durable yet.
+    // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
     ToProto((*model)->MakeReport(), *answer.report);
     answer.bytes += answer.report->ByteSizeLong();
@@ -94,26 +95,31 @@ size_t LearnSession::UpdateShare(size_t bytes) const {
 }
 
 Committer::FlushPolicy LearnSession::FlushPolicy() const {
-  // Of a producer that waits for its answers fewer wait; one that sends as fast as it may should
-  // not be stopped at its limit.
-  constexpr size_t kLeastPipelined = 4;
-  const bool roomy = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
-  return answers_.size() >= kLeastPipelined && roomy ? Committer::FlushPolicy::kDelayed
-                                                     : Committer::FlushPolicy::kImmediate;
+  // A commit is delayed only for a producer that sends without waiting for answers, which has at
+  // least this many unanswered messages, and only while it is far from its limits.
+  constexpr size_t kMinPipelined = 4;
+  const bool has_room = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
+  return answers_.size() >= kMinPipelined && has_room ? Committer::FlushPolicy::kDelayed
+                                                      : Committer::FlushPolicy::kImmediate;
 }
 
 absl::Status LearnSession::ReadTarget(const Request& request) {
   if (request.model().empty()) {
-    return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
+    return InvalidField("MISSING_MODEL", "model",
+                        "is missing; the first message of a stream must name its model");
   }
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   model_name_ = request.model();
   producer_id_ = request.producer().id();
-  if (producer_id_.size() > 128)
-    return InvalidField("INVALID_FIELD", "producer.id", "has more than 128 bytes");
+  if (producer_id_.size() > 128) {
+    return InvalidField(
+        "INVALID_FIELD", "producer.id",
+        absl::StrCat("has ", producer_id_.size(), " bytes; an id has at most 128 bytes"));
+  }
   if (request.has_producer() && producer_id_.empty()) {
-    return InvalidField("INVALID_FIELD", "producer.id",
-                        "a producer has a name; leave producer out for an unnumbered stream");
+    return InvalidField(
+        "INVALID_FIELD", "producer.id",
+        "is empty; name the producer, or leave producer out for a stream without one");
   }
   if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
   detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
@@ -124,9 +130,9 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
 absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
   absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
   if (!model.ok()) return model.status();
-  if (!model_uid_.empty() && (*model)->uid() != model_uid_) return Replaced(model_name_);
+  if (!model_uid_.empty() && (*model)->uid() != model_uid_) return ModelReplaced(model_name_);
   if (!producer_id_.empty()) {
-    // Kept while it is used: an evicted model's producer would go with it.
+    // Held while it is used: an evicted model releases its producers.
     absl::StatusOr<std::shared_ptr<Producer>> producer =
         (*model)->ledger().FindProducer(producer_id_);
     if (!producer.ok()) return producer.status();
@@ -147,7 +153,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
                                   [weak = weak_from_this()](const absl::Status& why) {
                                     if (const auto self = weak.lock()) self->End(why);
                                   });
-  // A deletion closes the model first and then tells the streams there are.
+  // A deletion closes the model first and then notifies its open streams.
   if (absl::Status closed = model.closed(); !closed.ok()) return closed;
   if (request.producer().has_resume()) {
     model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
@@ -166,7 +172,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   absl::Status status;
   if (!request.model().empty() && request.model() != model_name_) {
     status = InvalidField("INVALID_FIELD", "model",
-                          "a stream learns one model; open another for another");
+                          "differs from the stream's model; open another stream for another model");
   }
   const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
   if (status.ok())
@@ -177,15 +183,15 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     call.batch = batch_.batch();
     call.row_errors = batch_.row_errors();
     call.producer = producer_.get();
-    // Said outright: should the model have been taken back to an earlier state, this must be a gap
-    // and not go on there.
+    // Stated explicitly: if the model was rolled back to an earlier state, this message must be an
+    // offset gap, and not continue from there.
     call.first_offset = first_offset;
     call.end_of_pass = request.end_of_pass();
     call.detail = detail_;
     status = model.Learn(call, outcome_);
   }
   if (status.ok()) {
-    // The one that follows this message's last, also where that was a replay.
+    // The offset after this message, also if the message was a replay.
     next_offset_ = first_offset + static_cast<int64_t>(batch_.batch().rows());
     ToProto(outcome_, batch_, detail_, result);
     return status;
@@ -211,7 +217,7 @@ void LearnSession::Committed(size_t submissions, const absl::Status& status) {
     if (status.ok() && failure_.ok()) {
       ready_answers_ += submissions;
     } else {
-      // Nothing behind a failed commit may be answered.
+      // No message after a failed commit may be answered.
       if (failure_.ok()) failure_ = status;
       for (; submissions > 0; --submissions) {
         bytes_ -= answers_.back().bytes;
@@ -230,7 +236,7 @@ bool LearnSession::Take(Response& response) {
   for (; ready_answers_ > 0; --ready_answers_) {
     bytes_ -= answers_.front().bytes;
     response.add_results()->Swap(&answers_.front().result);
-    // That of the last stays.
+    // The response keeps the last report.
     response.set_allocated_report(answers_.front().report.release());
     answers_.pop_front();
   }

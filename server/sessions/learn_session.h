@@ -1,5 +1,5 @@
-// One LearnStream as a state machine that knows nothing of the transport: messages in, answers out,
-// in order, each once its effects are durable.
+// One LearnStream as a state machine without a transport: messages in, responses out, in order,
+// each once its effects are durable.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,41 @@
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
-#include "server/rpc/quick.h"
+#include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
-#include "server/sessions/stream_limits.h"
 
 namespace perceptrond {
 
-// Thread contract: Accept is called by one thread at a time; the other methods by any, also while
-// Accept runs. Owned by a shared_ptr: commits that are under way keep it alive.
+// Thread contract: Accept is called by one thread at a time, the other methods by any thread, also
+// while Accept runs. Owned by a shared_ptr: pending commits keep it alive.
 class LearnSession final : public CommitWaiter, public std::enable_shared_from_this<LearnSession> {
  public:
   using Request = ::perceptron::v1::LearnStreamRequest;
   using Response = ::perceptron::v1::LearnStreamResponse;
 
-  // Whether a message's answer is there when Accept has returned. Here it waits for the commit.
-  static constexpr bool kAnswersAtOnce = false;
+  // Whether a message's answer is ready when Accept returns. Here it waits for the commit.
+  static constexpr bool kAnswersSynchronously = false;
 
   LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
 
-  // `ready` is called, from any thread, when Take may have something. To be set before the first
+  // `ready` is called on any thread when Take may have a response. To be set before the first
   // Accept.
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
-  // Whether a small message will be learned in microseconds. Not while Accept runs.
-  bool Quick() const { return IsQuick(store_, model_name_); }
-  // Learns a message of so many bytes. An error ends the stream: what was accepted before is still
-  // answered.
+  // Whether a polling thread may call Accept with a small message: it takes microseconds and does
+  // not block. Not to be called while Accept runs.
+  bool CanRunInline() const { return perceptrond::CanRunInline(store_, model_name_); }
+  // Learns the examples of a message, which has `bytes` bytes on the wire. An error ends the
+  // stream; messages that were accepted before are still answered.
   absl::Status Accept(const Request& request, size_t bytes);
-  // Moves what is ready into `response`; false if nothing is.
+  // Moves the answers that are ready into `response`; returns false if there are none.
   bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Too much is unanswered, with so much that is still to be accepted: read no more until Take has
-  // had something.
+  // Whether too much is unanswered, counting `messages` with `bytes` that are not accepted yet: the
+  // stream should not be read until Take returns a response.
   bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing is unanswered.
+  // Whether every accepted message is answered.
   bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Why the stream must end although its messages were fine: a commit failed, the model was
-  // deleted, or its producer has opened a newer stream. Ok otherwise.
+  // An error if the stream must end although its messages were valid: a commit failed, the model
+  // was deleted, or its producer has opened a newer stream. OK otherwise.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Committed(size_t submissions, const absl::Status& status) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,40 +55,41 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
  private:
   struct Answer {
     ::perceptron::v1::LearnResult result;
-    // Null: the stream asked for none.
+    // Null unless the stream asked for reports.
     std::unique_ptr<::perceptron::v1::ConvergenceReport> report;
     size_t bytes = 0;
   };
 
-  // Reads what the first message says of the stream.
+  // Reads the fields of the first message that apply to the stream.
   absl::Status ReadTarget(const Request& request);
-  // Puts the stream at its producer's position.
+  // Sets the stream's position to that of its producer.
   absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Request& request);
-  // The model the stream began with, and its producer in it. NOT_FOUND if another has its name.
+  // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if
+  // another model has the name now.
   absl::StatusOr<std::shared_ptr<Model>> FindModel();
-  // Fills the result; in-band errors are part of it.
+  // Fills the result, which holds in-band errors too.
   absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
-  // From now on the stream is to end.
+  // Makes the stream end once every accepted message is answered.
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the last message, of so many bytes, has left for the journal.
+  // The share of the last message, of `bytes` bytes, that waits in memory for the journal.
   size_t UpdateShare(size_t bytes) const;
-  // How soon the last answer is needed.
+  // How soon the last answer should be committed.
   Committer::FlushPolicy FlushPolicy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Store& store_;
   const StreamLimits limits_;
   std::function<void()> ready_;
 
-  // Accept's.
+  // Used by Accept alone.
   std::string model_name_;
   std::string model_uid_;
-  // Empty: the stream numbers its own examples, and producer_ is its own.
+  // Empty if the stream has no producer; producer_ is then an unnamed one of its own.
   std::string producer_id_;
   std::shared_ptr<Producer> producer_;
   bool detail_ = true;
   bool with_report_ = false;
   int64_t messages_ = 0;
-  // The number of the next example, unless a message says otherwise.
+  // The offset of the next example, unless a message states another.
   int64_t next_offset_ = 0;
   // While the stream is open; set by the first message.
   std::unique_ptr<OpenStreams::Ticket> ticket_;
@@ -96,16 +97,15 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   LearnOutcome outcome_;
 
   mutable Mutex mutex_;
-  // Sent with the first answer: what it says the producer need not send again must be durable, as
-  // that answer is.
+  // Sent with the first answer, since the position it states must be durable, as that answer is.
   std::unique_ptr<::perceptron::v1::StreamOpened> opened_ ABSL_GUARDED_BY(mutex_);
   std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
-  // How many of answers_, from the front, are ready.
+  // The number of answers, from the front, that are ready.
   size_t ready_answers_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // A commit failed: nothing behind it is answered.
+  // Why a commit failed; no later message is answered.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  // See End. What was taken before is still answered.
+  // The status given to End. Messages accepted before are still answered.
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 

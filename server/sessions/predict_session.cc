@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "google/rpc/status.pb.h"
-#include "server/rpc/model_name.h"
-#include "server/rpc/status.h"
+#include "server/rpc/message.h"
+#include "server/rpc/request_fields.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {
@@ -23,7 +24,8 @@ absl::Status Predictor::Predict(const std::string& model_name,
 absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                                 ::perceptron::v1::PredictResponse& response) {
   if (request.min_revision() < 0)
-    return InvalidField("INVALID_FIELD", "min_revision", "is below 0");
+    return InvalidField("INVALID_FIELD", "min_revision",
+                        absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
   absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
                                     model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
@@ -38,7 +40,8 @@ absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::Pred
 absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
   if (!request.model().empty()) model_name_ = request.model();
   if (model_name_.empty()) {
-    return InvalidField("MISSING_MODEL", "model", "the first message of a stream names its model");
+    return InvalidField("MISSING_MODEL", "model",
+                        "is missing; the first message of a stream must name its model");
   }
   Answer answer;
   absl::Status status = predictor_.Predict(model_name_, request, answer.response);

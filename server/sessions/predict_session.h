@@ -1,5 +1,4 @@
-// One PredictStream as a state machine that knows nothing of the transport: one answer a message,
-// in order.
+// One PredictStream as a state machine without a transport: one response per message, in order.
 #pragma once
 
 #include <deque>
@@ -11,21 +10,22 @@
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
-#include "server/rpc/quick.h"
+#include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
-#include "server/sessions/stream_limits.h"
 
 namespace perceptrond {
 
-// Predicts one message: shared by the unary call and the stream. Keeps its memory. Not thread-safe.
+// Predicts the examples of one message, for the unary method and the stream. Reuses its memory from
+// one message to the next. Not thread-safe.
 class Predictor {
  public:
   explicit Predictor(Store& store) : store_(store) {}
-  // Rows that are refused are in the response; an error refuses the message.
+  // Rows with validation errors are reported in the response; an error is about the message as a
+  // whole.
   absl::Status Predict(const std::string& model_name,
                        const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
-  // The same of a model that was looked up.
+  // The same for a model that the caller has looked up.
   absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
 
@@ -35,22 +35,21 @@ class Predictor {
   PredictOutcome outcome_;
 };
 
-// Thread contract: Accept is called by one thread at a time; the other methods by any, also while
-// Accept runs.
+// The methods are those of LearnSession. Thread contract: Accept is called by one thread at a time,
+// the other methods by any thread, also while Accept runs.
 class PredictSession {
  public:
   using Request = ::perceptron::v1::PredictRequest;
   using Response = ::perceptron::v1::PredictResponse;
 
-  static constexpr bool kAnswersAtOnce = true;
+  static constexpr bool kAnswersSynchronously = true;
 
   PredictSession(Store& store, const StreamLimits& limits)
       : store_(store), predictor_(store), limits_(limits) {}
 
   void OnReady(std::function<void()> /*ready*/) {}
-  // As LearnSession::Quick.
-  bool Quick() const { return IsQuick(store_, model_name_); }
-  // Predicts a message. An error ends the stream.
+  bool CanRunInline() const { return perceptrond::CanRunInline(store_, model_name_); }
+  // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes);
   bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -66,7 +65,7 @@ class PredictSession {
   Store& store_;
   Predictor predictor_;
   const StreamLimits limits_;
-  // Accept's.
+  // Used by Accept alone.
   std::string model_name_;
 
   mutable Mutex mutex_;

@@ -1,11 +1,10 @@
-// One WatchModel call: sends the model's report when it has changed, at most once an interval.
+// One WatchModel call: sends the model's report whenever it has changed, at most once per interval.
 #pragma once
 
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,10 +15,11 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/drain.h"
+#include "server/rpc/stream_writer.h"
 
 namespace perceptrond {
 
-// The call keeps it; listeners under way keep it longer.
+// Ownership: the call keeps the reactor, and so does every listener and worker that runs.
 class WatchReactor final : public Reactor, public std::enable_shared_from_this<WatchReactor> {
  public:
   static void Start(Call& call, const Backend& backend);
@@ -31,17 +31,18 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
   void OnDone() override;
 
  private:
-  WatchReactor(Call& call, const Backend& backend) : call_(call), backend_(backend) {}
+  WatchReactor(Call& call, const Backend& backend)
+      : call_(call), backend_(backend), writer_(call) {}
 
-  // Has a worker look: the model may have to be loaded.
-  void LookSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ReadRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sends the report if it has changed, else waits for the next time.
-  void GetSummary(absl::StatusOr<ModelSummary> summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Hears of the model's deletion from now on.
-  void Begin(const std::string& uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has a worker get the model's summary, since the model may have to be read from the journal.
+  void ScheduleCheck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends the report if it has changed, and waits for the interval otherwise.
+  void OnSummary(absl::StatusOr<ModelSummary> summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Subscribes to the model's deletion.
+  void Subscribe(const std::string& uid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WaitForInterval() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Call& call_;
   const Backend backend_;
@@ -50,19 +51,15 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
 
   Mutex mutex_;
   std::string name_ ABSL_GUARDED_BY(mutex_);
-  // Of the model watched; empty before the first look.
+  // The uid of the model; empty before the first check.
   std::string uid_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<OpenStreams::Ticket> ticket_ ABSL_GUARDED_BY(mutex_);
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
-  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool alarm_pending_ ABSL_GUARDED_BY(mutex_) = false;
   ::perceptron::v1::WatchModelResponse response_ ABSL_GUARDED_BY(mutex_);
-  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
-  // What was sent last: the settings' etag and the serialized report.
-  std::string last_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  // To be sent when the write under way is done.
-  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // Etag and serialized report of the last response.
+  std::string last_sent_ ABSL_GUARDED_BY(mutex_);
+  StreamWriter writer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

@@ -42,7 +42,7 @@ BEGIN {
   # Where a library may be seen.
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
-  home["civetweb"] = "^server/metrics/page_handler[.]h$"
+  home["civetweb"] = "^server/metrics/metrics[.]cc$"
   home["rocksdb/"] = "^core/journal/rocksdb_(journal|open)[.]cc$"
   home["xxhash"] = "^core/features/hashing[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/svm_start[.]cc$"
@@ -50,7 +50,7 @@ BEGIN {
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
   home["openssl/"] = "^server/config/tls_files[.]cc$"
   home["spdlog/"] = home["fmt/"] = "^server/config/logging[.]cc$"
-  home["CLI/"] = "^(server/config/(options|command_line|config_file)[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
+  home["CLI/"] = "^(server/config/(options|command_line)[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
 }
 FNR == 1 {
   files++

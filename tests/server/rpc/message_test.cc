@@ -1,11 +1,16 @@
-// Messages to bytes and back, and what is said where that cannot be.
+// Messages are parsed and serialized, or rejected with a reason; errors fit a call's trailers.
 #include "server/rpc/message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
 #include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
@@ -26,7 +31,7 @@ Model SomeModel() {
   return model;
 }
 
-TEST(Message, IsTheSameAgain) {
+TEST(Message, IsTheSameAfterSerializingAndParsing) {
   grpc::ByteBuffer bytes;
   ASSERT_TRUE(SerializeMessage(SomeModel(), bytes).ok());
   Model again;
@@ -44,7 +49,7 @@ TEST(Message, AnAnswerTooLargeForAMessageIsAnErrorAndNotAnEmptyAnswer) {
   EXPECT_EQ(bytes.Length(), 0);
 }
 
-TEST(Message, BytesThatAreNoMessageAreABadRequestThatNamesTheType) {
+TEST(Message, MalformedBytesAreABadRequestThatNamesTheType) {
   const grpc::Slice slice("\xff\xff\xff");
   grpc::ByteBuffer bytes(&slice, 1);
   Model model;
@@ -57,6 +62,47 @@ TEST(Message, BytesThatAreNoMessageAreABadRequestThatNamesTheType) {
   ASSERT_EQ(bad.field_violations_size(), 1);
   EXPECT_EQ(bad.field_violations(0).field(), "perceptron.v1.Model");
 }
+
+std::string Repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// gRPC writes a byte beyond ASCII as three in the message; the details go in base64.
+size_t TrailerBytes(const grpc::Status& status) {
+  return 3 * status.error_message().size() + 4 * (status.error_details().size() + 2) / 3;
+}
+
+class LongErrors : public ::testing::TestWithParam<int> {};
+
+TEST_P(LongErrors, AreTruncatedBetweenCharactersToFitTrailersAndKeepTheirDetails) {
+  // Characters of two bytes, at every offset against the cut.
+  const std::string text =
+      std::string(static_cast<size_t>(GetParam()), 'a') + Repeated("\u00e9", 20000);
+  for (const absl::Status& error :
+       {InvalidField("INVALID_FIELD", text, text),
+        MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", text, {{"model", text}})}) {
+    const grpc::Status status = ToGrpc(error);
+    EXPECT_EQ(static_cast<int>(status.error_code()), static_cast<int>(error.code()));
+    EXPECT_LT(TrailerBytes(status), 7000U);
+    google::rpc::Status details;
+    ASSERT_TRUE(details.ParseFromString(status.error_details()));
+    EXPECT_GT(details.message().size(), 500U);
+    bool has_reason = false;
+    for (const google::protobuf::Any& detail : details.details()) {
+      google::rpc::ErrorInfo info;
+      google::rpc::BadRequest request;
+      if (detail.UnpackTo(&info)) has_reason = !info.reason().empty();
+      if (detail.UnpackTo(&request)) {
+        EXPECT_GT(request.field_violations(0).description().size(), 300U);
+      }
+    }
+    EXPECT_TRUE(has_reason);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Offsets, LongErrors, ::testing::Values(0, 1));
 
 }  // namespace
 }  // namespace perceptrond

@@ -26,10 +26,10 @@ TEST(TensorNumber, EveryHalfIsTheFloatThatItsDefinitionSays) {
   }
 }
 
-TEST(TensorNumber, EveryBrainFloatIsTheUpperHalfOfItsFloat) {
+TEST(TensorNumber, EveryBfloat16IsTheUpperHalfOfItsFloat) {
   for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
     float value = 0;
-    ASSERT_TRUE(ToFloat(Brain{static_cast<uint16_t>(bits)}, value));
+    ASSERT_TRUE(ToFloat(Bfloat16{static_cast<uint16_t>(bits)}, value));
     ASSERT_EQ(std::bit_cast<uint32_t>(value), bits << 16);
   }
 }

@@ -41,7 +41,7 @@ v1::ExampleColumns Separable(std::mt19937& random) {
   return columns;
 }
 
-// What one session was told.
+// The answers of one session.
 struct Heard {
   uint64_t examples = 0;
   uint64_t updates = 0;

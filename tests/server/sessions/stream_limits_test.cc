@@ -1,6 +1,6 @@
 // When a stream is read no further: the bound counts what is kept for it, answers as well as
 // requests.
-#include "server/sessions/stream_limits.h"
+#include "server/rpc/backend.h"
 
 #include <gtest/gtest.h>
 

@@ -32,19 +32,19 @@ v1::GetModelRequest Message(int number, size_t bytes = 0) {
 // What the sessions of a test do, and have done.
 struct Script {
   Mutex mutex;
-  // So many messages may be accepted; whoever brings another waits.
+  // The number of messages that may be accepted; a thread with another message waits.
   int may_accept ABSL_GUARDED_BY(mutex) = 1 << 30;
   // Answers may be taken.
   bool may_take ABSL_GUARDED_BY(mutex) = true;
-  // The message that is refused, and ends the stream.
+  // The message that is rejected and ends the stream.
   std::string row_errors ABSL_GUARDED_BY(mutex);
-  // Full with so many unanswered.
+  // The number of unanswered messages at which the session is full.
   size_t most = 1000;
-  bool quick = true;
+  bool can_run_inline = true;
   std::vector<std::string> accepted ABSL_GUARDED_BY(mutex);
   std::function<void()> ready ABSL_GUARDED_BY(mutex);
 
-  // Waits until so many are accepted, or being accepted.
+  // Waits until `count` messages are accepted or being accepted.
   void AwaitAccepted(size_t count) {
     MutexLock lock(&mutex);
     const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -60,7 +60,7 @@ class ScriptedSession {
  public:
   using Request = v1::GetModelRequest;
   using Response = v1::Model;
-  static constexpr bool kAnswersAtOnce = at_once;
+  static constexpr bool kAnswersSynchronously = at_once;
 
   explicit ScriptedSession(Script& script) : script_(script) {}
 
@@ -68,7 +68,7 @@ class ScriptedSession {
     MutexLock lock(&script_.mutex);
     script_.ready = std::move(ready);
   }
-  bool Quick() const { return script_.quick; }
+  bool CanRunInline() const { return script_.can_run_inline; }
   absl::Status Accept(const Request& request, size_t /*bytes*/) {
     MutexLock lock(&script_.mutex);
     script_.accepted.push_back(request.name().substr(0, request.name().find(':')));
@@ -147,13 +147,13 @@ class StreamReactorTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(StreamReactorTest, OneMessageAtATimeIsAnsweredAtATimeSmallOrLarge) {
   for (int i = 0; i < 100; ++i) {
-    Send(i, 1, i % 3 == 0 ? kSmallMessage : 0);
+    Send(i, 1, i % 3 == 0 ? kMaxInlineBytes : 0);
     ExpectAnswers(i, 1);
   }
 }
 
 TEST_P(StreamReactorTest, ABurstIsAnsweredInItsOrder) {
-  for (const size_t bytes : {size_t{0}, kSmallMessage}) {
+  for (const size_t bytes : {size_t{0}, kMaxInlineBytes}) {
     {
       MutexLock lock(&script_.mutex);
       script_.accepted.clear();
@@ -168,7 +168,7 @@ TEST_P(StreamReactorTest, WhatWasReadAheadOfAHalfCloseIsAnsweredBeforeTheEnd) {
     MutexLock lock(&script_.mutex);
     script_.may_accept = 0;
   }
-  Send(0, 20, kSmallMessage);
+  Send(0, 20, kMaxInlineBytes);
   script_.AwaitAccepted(1);
   ASSERT_TRUE(stream_.WritesDone());
   {
@@ -187,7 +187,7 @@ TEST_P(StreamReactorTest, WhatWasReadAheadIsNotAcceptedWhileAnswersHaveNoRoom) {
     script_.may_accept = 0;
   }
   // Read ahead as far as there is room; the others wait with gRPC.
-  Send(0, 20, kSmallMessage);
+  Send(0, 20, kMaxInlineBytes);
   script_.AwaitAccepted(1);
   {
     MutexLock lock(&script_.mutex);
@@ -197,7 +197,7 @@ TEST_P(StreamReactorTest, WhatWasReadAheadIsNotAcceptedWhileAnswersHaveNoRoom) {
   // A worker that would go on does so before this has gone through the same workers.
   for (int i = 0; i < 2; ++i) {
     absl::Notification done;
-    workers_.Do([&] { done.Notify(); });
+    workers_.Schedule([&] { done.Notify(); });
     done.WaitForNotification();
   }
   EXPECT_EQ(accepted(), 3U);
@@ -217,7 +217,7 @@ TEST_P(StreamReactorTest, AMessageThatEndsTheStreamIsTheLastThatIsAccepted) {
     script_.may_accept = 0;
     script_.row_errors = "5";
   }
-  Send(0, 20, kSmallMessage);
+  Send(0, 20, kMaxInlineBytes);
   script_.AwaitAccepted(1);
   {
     MutexLock lock(&script_.mutex);
@@ -235,9 +235,9 @@ TEST_P(StreamReactorTest, ADrainEndsItOnceTheMessageUnderWayIsAnswered) {
     MutexLock lock(&script_.mutex);
     script_.may_accept = 1;
   }
-  Send(0, 1, kSmallMessage);
+  Send(0, 1, kMaxInlineBytes);
   ExpectAnswers(0, 1);
-  Send(1, 10, kSmallMessage);
+  Send(1, 10, kMaxInlineBytes);
   script_.AwaitAccepted(2);
   drain_.Begin();
   {
@@ -257,7 +257,7 @@ TEST_P(StreamReactorTest, AStreamThatIsCancelledWhileAMessageIsLearnedIsOverAfte
     MutexLock lock(&script_.mutex);
     script_.may_accept = 0;
   }
-  Send(0, 10, kSmallMessage);
+  Send(0, 10, kMaxInlineBytes);
   script_.AwaitAccepted(1);
   stream_.Cancel();
   EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::CANCELLED);

@@ -1,11 +1,13 @@
-#include "server/rpc/quick.h"
+#include "server/rpc/backend.h"
+
+#include <memory>
 
 #include "core/learner/catalogue.h"
 #include "core/model/store.h"
 
 namespace perceptrond {
 
-bool IsQuick(Store& store, absl::string_view model) {
+bool CanRunInline(Store& store, absl::string_view model) {
   const std::shared_ptr<Model> loaded = store.GetIfLoaded(model);
   if (loaded == nullptr) return false;
   const ModelSettings& settings = loaded->settings();
