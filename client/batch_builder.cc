@@ -8,7 +8,7 @@
 #include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "client/error.h"
-#include "client/utf8.h"
+#include "core/vector/name.h"
 
 namespace perceptrond::client {
 namespace {

@@ -31,8 +31,6 @@
 
 namespace perceptrond::client {
 
-inline constexpr size_t kMaxNameBytes = 1024;
-
 class BatchBuilder {
  public:
   // False iff the row is of another kind (or another dense width), or its label of another form,

@@ -1,4 +1,4 @@
-// perceptrond: parses its options, serves until SIGTERM or SIGINT, drains, and goes.
+// perceptrond: parses the options, serves until SIGTERM or SIGINT, drains, and exits.
 #include <pthread.h>
 
 #include <csignal>
@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "server/build_info.h"
-#include "server/logging.h"
-#include "server/options.h"
+#include "server/config/build_info.h"
+#include "server/config/logging.h"
+#include "server/config/options.h"
 #include "server/server.h"
 
 int main(int argc, char** argv) {
@@ -28,27 +28,27 @@ int main(int argc, char** argv) {
   perceptrond::InitLogging(options.log_level, options.log_format);
   for (const std::string& name : parsed.unknown_variables) {
     Log(LogLevel::kWarning,
-        "an environment variable is no setting and does nothing; see perceptrond --help",
+        "an environment variable is not a setting and has no effect; see perceptrond --help",
         {{"variable", name}});
   }
 
-  // Debian builds Abseil with its check for lock cycles, a global graph that every lock of ours and
-  // of gRPC's enters. ThreadSanitizer looks for them in the tests.
+  // Turns off Abseil's detection of lock cycles, which Debian's build enables: it enters every lock
+  // of this program and of gRPC in a global graph. In tests ThreadSanitizer detects lock cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 
-  // Blocked before any thread is made, so that only sigwait below receives them.
+  // Blocked before any thread is created, so that only sigwait below receives them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  // A file that may not grow is a write that fails, not the end.
+  // A write beyond the file size limit must fail and not end the process.
   std::signal(SIGXFSZ, SIG_IGN);
 
   absl::StatusOr<std::unique_ptr<perceptrond::Server>> server = perceptrond::Server::Start(options);
   if (!server.ok()) {
-    Log(LogLevel::kError, "cannot start", {{"error", server.status().message()}});
+    Log(LogLevel::kError, "cannot start the server", {{"error", server.status().message()}});
     return 1;
   }
   Log(LogLevel::kInfo, "serving",

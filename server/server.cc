@@ -14,55 +14,52 @@
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/store.h"
-#include "server/analysis_queue.h"
-#include "server/analysis_service.h"
-#include "server/drain.h"
-#include "server/inference_service.h"
-#include "server/learning_service.h"
-#include "server/logging.h"
-#include "server/message.h"
+#include "server/config/address.h"
+#include "server/config/logging.h"
+#include "server/config/tls_files.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/rpc_metrics.h"
-#include "server/model_name.h"
-#include "server/model_service.h"
 #include "server/page/status_page.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/drain.h"
 #include "server/rpc/health.h"
+#include "server/rpc/message.h"
 #include "server/rpc/reflection.h"
+#include "server/rpc/request_fields.h"
 #include "server/rpc/router.h"
 #include "server/rpc/workers.h"
-#include "server/tls_files.h"
-#include "server/unix_socket.h"
+#include "server/services/services.h"
+#include "server/sessions/analysis_queue.h"
 
 namespace perceptrond {
 namespace {
 
-// Without new calls for so long: answers that were handed to gRPC have reached their clients, and
-// those who are told that the server stops wait before they ask again, longer each time. Who does
-// not wait is not waited for for ever.
-constexpr absl::Duration kLastWords = absl::Milliseconds(250);
-constexpr absl::Duration kLongestFarewell = absl::Seconds(1);
-// For the server before this one to finish draining and let go of the data directory.
-constexpr absl::Duration kPredecessorTimeout = absl::Seconds(5);
+// After a drained server has had no new call for this long, answers handed to gRPC have reached
+// their clients. Clients that receive DRAINING wait before they retry, longer each time; those that
+// do not wait are given up on after the maximum.
+constexpr absl::Duration kDrainQuietPeriod = absl::Milliseconds(250);
+constexpr absl::Duration kMaxDrainQuietWait = absl::Seconds(1);
+// How long to wait for the previous server to drain and release the data directory.
+constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
-// Threads that ask for events. One keeps up with two processors, and loses none of them to being
-// relieved by another; more are for machines that have processors to spare.
+// Threads that poll the completion queue. One keeps up with two processors and never passes the
+// polling role on; more pay off on machines with processors to spare.
 int PollingThreads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 16);
 }
 
-// Threads for what takes long. Some of them wait for the disk.
-int WorkingThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
+// Threads for work that takes long. Some of them wait for the disk.
+int WorkerThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
   RocksDbJournal::Options rocksdb;
   rocksdb.directory = options.data_dir;
-  rocksdb.lock_timeout = kPredecessorTimeout;
+  rocksdb.lock_timeout = kDataDirectoryTimeout;
   rocksdb.on_locked = [&] {
-    Log(LogLevel::kInfo, "another server still holds the data directory: waiting for it to let go",
-        {{"data_dir", options.data_dir}, {"at_most", absl::FormatDuration(kPredecessorTimeout)}});
+    Log(LogLevel::kInfo, "another server uses the data directory; waiting for it to stop",
+        {{"data_dir", options.data_dir}, {"timeout", absl::FormatDuration(kDataDirectoryTimeout)}});
   };
   absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(rocksdb);
   if (!journal.ok()) return journal.status();
@@ -78,16 +75,15 @@ Store::Options StoreOptions(const Options& options) {
   store.snapshot_bytes = options.snapshot_bytes;
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,
-        "updates could not be written; the model goes back to its last durable state",
+        "cannot write updates to the journal; the model is rolled back to its last durable state",
         {{"model", model}, {"error", why.message()}});
   };
   store.on_damage = [](const std::string& model, const absl::Status& why) {
-    Log(LogLevel::kError, "a model is damaged and cannot be loaded; the others go on",
+    Log(LogLevel::kError, "a model is damaged and cannot be loaded; other models are not affected",
         {{"model", model}, {"error", why.message()}});
   };
   store.on_snapshot_failure = [](const std::string& model, const absl::Status& why) {
-    Log(LogLevel::kError,
-        "a snapshot could not be written; the journal keeps growing until one can",
+    Log(LogLevel::kError, "cannot write a snapshot; the journal grows until one is written",
         {{"model", model}, {"error", why.message()}});
   };
   return store;
@@ -111,7 +107,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
   std::vector<ModelMetrics> metrics;
   absl::StatusOr<std::vector<ModelSummary>> models = store.List("", limit);
   if (!models.ok()) {
-    Log(LogLevel::kWarning, "models cannot be listed for metrics",
+    Log(LogLevel::kWarning, "cannot list the models for metrics",
         {{"error", models.status().ToString()}});
     return metrics;
   }
@@ -131,7 +127,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
   return metrics;
 }
 
-// What the disk of the journal has; RocksDbJournal refuses to write below the reserve.
+// The space on the journal's disk. RocksDbJournal refuses writes below the reserve.
 void CollectDisk(const Options& options, ServerStats& server) {
   if (options.journal != JournalKind::kRocksDb) return;
   std::error_code error;
@@ -164,7 +160,7 @@ ServerStats CollectServer(Store& store, const Options& options) {
 
 }  // namespace
 
-// In the order of their making; unmade from the end.
+// Members are in the order of their construction; Shutdown destroys them in reverse.
 struct Server::Parts {
   explicit Parts(const Options& options) : options(options) {}
 
@@ -180,7 +176,7 @@ struct Server::Parts {
       [this](const std::string& path) -> const Call::Method& { return router.Find(path); }};
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
-  // Null: there is none.
+  // Null if the page is off.
   std::unique_ptr<StatusPage> page;
   std::unique_ptr<Metrics> metrics;
   bool stopped = false;
@@ -190,11 +186,13 @@ struct Server::Parts {
 };
 
 void Server::Parts::AddServices() {
-  const Backend backend{*store, drain, *workers, options.max_message_bytes};
+  const Backend backend{*store,
+                        drain,
+                        *workers,
+                        options.max_message_bytes,
+                        {options.max_in_flight_messages, options.max_in_flight_bytes}};
   AddModelService(router, backend);
-  AddLearningService(router, backend,
-                     StreamLimits{options.max_in_flight_messages, options.max_in_flight_bytes,
-                                  options.max_message_bytes});
+  AddLearningService(router, backend);
   AddAnalysisService(router, backend, *analyses);
   AddInferenceService(router, backend);
   AddReflectionService(router);
@@ -210,14 +208,15 @@ absl::Status Server::Parts::Listen() {
   std::vector<int> ports(options.addresses.size());
   for (size_t i = 0; i < options.addresses.size(); ++i) {
     absl::string_view path = options.addresses[i];
-    // gRPC would take the name from the other server.
+    // gRPC would take over the path from a running server.
     if (absl::ConsumePrefix(&path, "unix:") && IsListenedOn(std::string(path))) {
       return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", options.addresses[i], ": another server does"));
+          absl::StrCat("cannot listen on ", options.addresses[i],
+                       ": another process listens there; stop it or choose another path"));
     }
     builder.AddListeningPort(options.addresses[i], *credentials, &ports[i]);
   }
-  // Another server on the same port must be an error, not a partner.
+  // A second server on the same port must be an error and not share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(TransportMessageBytes(options.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
@@ -229,20 +228,21 @@ absl::Status Server::Parts::Listen() {
   for (size_t i = 0; i < ports.size(); ++i) {
     const std::string& address = options.addresses[i];
     if (grpc == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", address, ": is it in use, or not an address of this machine?"));
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", address,
+                       ": the port is in use, or the address is not one of this machine"));
     }
     const bool socket = absl::StartsWith(address, "unix:");
     addresses.push_back(
         socket ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
     if (!IsLoopback(address) && options.tls_cert.empty()) {
       Log(LogLevel::kWarning,
-          "others can reach this address, and nothing is encrypted: see --tls-cert",
+          "other machines can reach this address without encryption; see --tls-cert",
           {{"address", address}});
     }
   }
-  // Not on one processor, whose time the client needs; and of several threads at one queue gRPC
-  // lets one look at the sockets, so that the others would look in vain.
+  // Spinning needs two processors, since the client needs one. With several polling threads gRPC
+  // lets only one look at the sockets: the others would spin for nothing.
   const bool spins = std::thread::hardware_concurrency() > 1 && PollingThreads() == 1;
   acceptor.Start(
       PollingThreads(),
@@ -259,7 +259,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
   parts->analyses = std::make_unique<AnalysisQueue>();
-  parts->workers = std::make_unique<Workers>(WorkingThreads());
+  parts->workers = std::make_unique<Workers>(WorkerThreads());
   parts->AddServices();
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
@@ -300,11 +300,11 @@ void Server::Shutdown() {
     parts_->health.Stop();
     parts_->drain.Begin();
     if (!parts_->drain.AwaitAllRemoved(parts_->options.drain_timeout)) {
-      Log(LogLevel::kWarning, "calls outlast the drain timeout and are cancelled");
+      Log(LogLevel::kWarning, "calls exceed the drain timeout and are cancelled");
     }
-    parts_->drain.AwaitQuiet(kLastWords, kLongestFarewell);
-    // With a grace gRPC would cancel what clients send that have not noticed yet, which tells them
-    // nothing; a connection that is gone does.
+    parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
+    // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
+    // yet. A closed connection tells them more.
     parts_->acceptor.Stop(*parts_->grpc);
   }
   parts_->metrics.reset();
@@ -312,7 +312,7 @@ void Server::Shutdown() {
   parts_->grpc.reset();
   parts_->workers.reset();
   parts_->analyses.reset();
-  // Nobody holds a model any more; what was submitted is written before the store goes.
+  // No call holds a model any more. The store writes pending updates before it is destroyed.
   parts_->store.reset();
 }
 

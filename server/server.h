@@ -1,5 +1,5 @@
-// The server put together: store, services, health, reflection, metrics, and the order in which it
-// all ends.
+// Assembles the server from store, services, health, reflection, metrics and status page, and shuts
+// them down in order.
 #pragma once
 
 #include <memory>
@@ -7,27 +7,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 namespace perceptrond {
 
-// Thread contract: Shutdown may be called by any thread but one that answers calls; everything else
-// by one.
+// Thread contract: one thread at a time, which must not be one that handles calls.
 class Server {
  public:
-  // Opens the store and listens. An error says what could not be opened or bound, and what to do.
+  // Opens the store and listens. An error says what cannot be opened or listened on, and what to
+  // do.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options);
-  // Shuts down if that was not done.
+  // Calls Shutdown.
   ~Server();
 
-  // Addresses listened on, with the ports that were free where 0 was asked for.
+  // The addresses that the server listens on, with the actual port for port 0.
   const std::vector<std::string>& addresses() const;
-  // 0: none.
+  // The port of the metrics endpoint; 0 if metrics are off.
   int metrics_port() const;
 
-  // Stops serving: health says NOT_SERVING, new calls are refused, streams are ended once what they
-  // have sent is answered. Calls that take longer than the drain timeout are cancelled. Then
-  // everything is written.
+  // Stops serving: sets health to NOT_SERVING, refuses new calls, and ends streams once what they
+  // have sent is answered. Cancels calls that take longer than the drain timeout. Returns when all
+  // updates are written. Further calls have no effect.
   void Shutdown();
 
  private:

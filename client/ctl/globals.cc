@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "client/ctl/command.h"
-#include "client/utf8.h"
+#include "core/vector/name.h"
 
 namespace perceptrond::client {
 

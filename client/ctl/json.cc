@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/ctl/output.h"
-#include "client/utf8.h"
+#include "core/vector/name.h"
 
 namespace perceptrond::client {
 namespace {

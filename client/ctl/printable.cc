@@ -5,20 +5,12 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "client/utf8.h"
+#include "core/vector/name.h"
 
 namespace perceptrond::client {
 namespace {
 
 bool IsPlain(char c) { return (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t'; }
-
-// The length of the character that `text` begins with; 0: that is no UTF-8.
-size_t CharacterLength(std::string_view text) {
-  for (size_t length = 1; length <= std::min<size_t>(4, text.size()); ++length) {
-    if (IsValidUtf8(text.substr(0, length))) return length;
-  }
-  return 0;
-}
 
 // C1 is U+0080 to U+009F: in UTF-8 a C2 before the byte itself.
 bool IsC1(std::string_view character) {
@@ -33,7 +25,7 @@ std::string Printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const auto byte = static_cast<unsigned char>(text.front());
-    const size_t length = CharacterLength(text);
+    const size_t length = Utf8Length(text);
     const std::string_view character = text.substr(0, std::max<size_t>(1, length));
     if (IsC1(character)) {
       absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(character[1]));

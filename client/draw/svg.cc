@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/draw/theme.h"
+#include "core/vector/name.h"
 
 namespace perceptrond::client {
 namespace {
@@ -13,23 +14,16 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
 
-// How many bytes the UTF-8 character at `at` has; 0 if it is none, or none of XML's.
+// The length of the UTF-8 character at `at`; 0 if there is none, or none that XML allows.
 size_t CharacterBytes(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x20) return first == '\n' || first == '\t' ? 1 : 0;
-  if (first < 0x80) return first == 0x7F ? 0 : 1;
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + size > text.size()) return 0;
-  uint32_t code = first & (0x7FU >> size);
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3FU);
-  }
-  const bool shortest = code >= (size == 2 ? 0x80U : size == 3 ? 0x800U : 0x10000U);
-  const bool character = (code >= 0xA0 && code < 0xD800) || (code >= 0xE000 && code < 0xFFFE) ||
-                         (code >= 0x10000 && code <= 0x10FFFF);
-  return shortest && character ? size : 0;
+  text.remove_prefix(at);
+  const size_t size = Utf8Length(text);
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const bool control = byte(0) < 0x20 ? byte(0) != '\n' && byte(0) != '\t' : byte(0) == 0x7F;
+  const bool c1 = size == 2 && byte(0) == 0xC2 && byte(1) < 0xA0;
+  // U+FFFE and U+FFFF.
+  const bool noncharacter = size == 3 && byte(0) == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE;
+  return control || c1 || noncharacter ? 0 : size;
 }
 
 std::string At(Point point) { return absl::StrCat(SvgNumber(point.x), " ", SvgNumber(point.y)); }

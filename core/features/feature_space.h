@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/features/feature_map.h"
+#include "core/vector/name.h"
 
 namespace perceptrond {
 
@@ -21,7 +22,7 @@ struct FeatureSpace {
   static constexpr uint32_t kMaxFeatures = 1U << kMaxBits;
   static constexpr uint32_t kDefaultCap = 1U << 20;
   // Of a feature's name, which is not empty.
-  static constexpr size_t kMaxNameBytes = 1024;
+  static constexpr size_t kMaxNameBytes = perceptrond::kMaxNameBytes;
 
   Kind kind = Kind::kDense;
   // kDense: the dimension. kHashed: 2^bits. kNamed: the most names.

@@ -19,16 +19,20 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
     return absl::UnavailableError(
         absl::StrCat("cannot create ", options.directory, ": ", error.message()));
   }
+  absl::StatusOr<DirectoryLock> lock =
+      DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked);
+  if (!lock.ok()) return lock.status();
   absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenRocksDb(options);
   if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
-  auto journal = std::unique_ptr<RocksDbJournal>(new RocksDbJournal(*std::move(db), options));
+  auto journal = std::unique_ptr<RocksDbJournal>(
+      new RocksDbJournal(*std::move(lock), *std::move(db), options));
   if (absl::Status status = journal->CheckFormat(); !status.ok())
     return WithDamageAdvice(status, options.directory);
   return journal;
 }
 
-RocksDbJournal::RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options)
-    : db_(std::move(db)), options_(std::move(options)) {}
+RocksDbJournal::RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options)
+    : lock_(std::move(lock)), db_(std::move(db)), options_(std::move(options)) {}
 
 RocksDbJournal::~RocksDbJournal() = default;
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
+#include "core/journal/directory_lock.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
 
@@ -38,9 +39,9 @@ class RocksDbJournal final : public Journal {
     size_t snapshot_part_bytes = 64 << 20;
     // The log is never waited for until it is on disk: for data that can be made again.
     bool never_sync = false;
-    // How long Open waits for another server to let go of the directory.
+    // How long Open waits for another server to release the directory.
     absl::Duration lock_timeout = absl::ZeroDuration();
-    // Called once if Open has to wait for that.
+    // Called once if Open has to wait for the lock.
     std::function<void()> on_locked;
   };
 
@@ -74,7 +75,7 @@ class RocksDbJournal final : public Journal {
   // once WriteTable returns.
   enum class Through { kSyncedLog, kLog, kTable };
 
-  RocksDbJournal(std::unique_ptr<rocksdb::DB> db, Options options);
+  RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options);
 
   absl::Status CheckFormat();
   // DATA_LOSS if the bytes are no message; `what` it was to be.
@@ -105,6 +106,8 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<bool> Get(const std::string& key, std::string& value);
   absl::StatusOr<bool> GetMessage(const std::string& key, google::protobuf::MessageLite& message);
 
+  // Released after the database is closed.
+  const DirectoryLock lock_;
   const std::unique_ptr<rocksdb::DB> db_;
   const Options options_;
   std::atomic<bool> failed_ = false;

@@ -7,9 +7,7 @@
 
 #include <fstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 namespace perceptrond {
 namespace {
@@ -43,10 +41,6 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   return db;
 }
 
-bool IsLocked(const rocksdb::Status& status) {
-  return status.IsIOError() && absl::StrContains(status.ToString(), "lock");
-}
-
 // What RocksDB noted of damage in its logs, which its status does not name; "" if nothing.
 std::string DamagedLog(const std::string& directory) {
   std::ifstream notes(directory + "/LOG");
@@ -70,24 +64,9 @@ absl::Status ToAbsl(const rocksdb::Status& status) {
 }
 
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::Options& options) {
-  // The lock of a file has no wait with a limit: it is tried again.
-  constexpr absl::Duration kTryAgain = absl::Milliseconds(50);
-  const absl::Time deadline = absl::Now() + options.lock_timeout;
   rocksdb::DB* db = nullptr;
-  const auto open = [&] {
-    return rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
-  };
-  rocksdb::Status status = open();
-  if (IsLocked(status) && absl::Now() < deadline && options.on_locked) options.on_locked();
-  while (IsLocked(status) && absl::Now() < deadline) {
-    status = open();
-    if (IsLocked(status)) absl::SleepFor(kTryAgain);
-  }
-  if (IsLocked(status)) {
-    return absl::UnavailableError(absl::StrCat(
-        options.directory, " is in use by another server: stop it or name another directory (",
-        status.ToString(), ")"));
-  }
+  const rocksdb::Status status =
+      rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
   if (!status.ok()) return ToAbsl(status);
   return std::unique_ptr<rocksdb::DB>(db);
 }

@@ -13,8 +13,8 @@ namespace perceptrond {
 // DATA_LOSS for damage, UNAVAILABLE for anything else.
 absl::Status ToAbsl(const rocksdb::Status& status);
 
-// Opens or creates the directory's database; waits for whoever holds it as long as the options say,
-// then UNAVAILABLE.
+// Opens or creates the database in the directory, whose DirectoryLock the caller holds. Errors as
+// ToAbsl.
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::Options& options);
 
 // Damage, with where it is and what can be done about it; other statuses as they are.

@@ -10,6 +10,7 @@
 #include "core/model/settings.h"
 #include "core/vector/batch.h"
 #include "core/vector/check.h"
+#include "core/vector/name.h"
 
 namespace perceptrond {
 
@@ -17,7 +18,7 @@ namespace perceptrond {
 // in its dictionary of them. Not thread-safe; holds views of what it was given.
 class LabelReader {
  public:
-  static constexpr size_t kMaxNameBytes = 1024;
+  static constexpr size_t kMaxNameBytes = perceptrond::kMaxNameBytes;
 
   LabelReader(const ModelSettings& settings, const Batch& batch);
 

@@ -18,7 +18,7 @@
 #include "deploy/manual/man_page.h"
 #include "deploy/manual/roff.h"
 #include "deploy/manual/service_settings.h"
-#include "server/command_line.h"
+#include "server/config/command_line.h"
 
 namespace perceptrond::manual {
 namespace {

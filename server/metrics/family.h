@@ -1,6 +1,7 @@
-// Metric families, before they take any library's form.
+// Metric families in a form that belongs to no library, and the functions that make them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,10 @@
 #include <vector>
 
 namespace perceptrond {
+
+class RpcMetrics;
+struct ProcessStats;
+struct ServerStats;
 
 struct MetricHistogram {
   struct Bucket {
@@ -23,7 +28,7 @@ using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 
 struct MetricSample {
   MetricLabels labels;
-  // Of a counter or a gauge.
+  // The value of a counter or a gauge.
   double value = 0;
   MetricHistogram histogram;
 };
@@ -31,7 +36,7 @@ struct MetricSample {
 enum class MetricKind : uint8_t { kCounter, kGauge, kHistogram };
 
 struct MetricFamily {
-  // With its unit, as Prometheus names them.
+  // With its unit, by the naming conventions of Prometheus.
   std::string name;
   // One sentence.
   std::string help;
@@ -43,17 +48,28 @@ struct MetricFamily {
 
 using MetricFamilies = std::vector<MetricFamily>;
 
-// Families without a sample are left out.
+// Appends the family, unless it has no samples.
 inline void Append(MetricFamily family, MetricFamilies& families) {
   if (!family.samples.empty()) families.push_back(std::move(family));
 }
 
-// A family of one sample without labels; no value, no family.
+// Appends a family of one sample without labels, unless the value is absent.
 inline void AppendSingle(const char* name, const char* help, MetricKind kind,
                          std::optional<double> value, MetricFamilies& families) {
   MetricFamily family{name, help, kind};
   if (value) family.Add({}, *value);
   Append(std::move(family), families);
 }
+
+// grpc_server_*: calls by method, with the names of go-grpc-prometheus.
+void AppendRpcFamilies(const RpcMetrics& rpc, MetricFamilies& families);
+
+// perceptrond_* of the server as a whole. `exported` is the number of models that have series of
+// their own.
+void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families);
+// perceptrond_build_info.
+void AppendBuildFamily(MetricFamilies& families);
+// process_*.
+void AppendProcessFamilies(const ProcessStats& stats, MetricFamilies& families);
 
 }  // namespace perceptrond

@@ -1,21 +1,22 @@
 #include "server/metrics/metrics.h"
 
 #include <CivetServer.h>
+#include <civetweb.h>
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/metrics/family.h"
 #include "server/metrics/model_families.h"
-#include "server/metrics/page_handler.h"
 #include "server/metrics/process_stats.h"
-#include "server/metrics/rpc_families.h"
-#include "server/metrics/server_families.h"
 
 namespace perceptrond {
 namespace {
@@ -91,8 +92,8 @@ class Collector final : public prometheus::Collectable {
 
 // ---- HTTP ----
 
-// Civetweb's listening_ports takes more than an address (lists, suffixes for TLS and redirection);
-// this is an address.
+// Rejects what civetweb's listening_ports accepts beyond an address: lists, and suffixes for TLS
+// and redirection.
 absl::Status CheckAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   uint32_t port;
@@ -105,17 +106,16 @@ absl::Status CheckAddress(const std::string& address) {
       absl::StrCat("metrics address \"", address, "\" is not HOST:PORT"));
 }
 
-// A connection that says nothing holds a thread until its time is over, and a scrape waits for a
-// thread: up to kThreads silent ones delay nobody, N times as many delay a scrape by N times the
-// time-out. Prometheus waits 10 s by default. A thread that waits costs its stack's first pages and
-// a buffer for the largest request. The time-out also bounds how long an answer may take to send:
-// it cannot be much shorter.
+// A silent connection holds a thread until the time-out, and a scrape needs a thread: up to
+// kThreads silent connections delay no scrape, N times as many delay one by N time-outs. Prometheus
+// waits for 10 s by default. An idle thread costs the first pages of its stack and a buffer for the
+// largest request. The time-out also limits the time to send a response: it cannot be much shorter.
 constexpr const char* kThreads = "40";
-constexpr const char* kMostRequestBytes = "8192";
+constexpr const char* kMaxRequestBytes = "8192";
 constexpr const char* kRequestTimeoutMs = "2000";
 
-// Answers HEAD, which prometheus-cpp does not know: for load balancers that ask so whether anybody
-// is there. 0: not answered here.
+// Answers HEAD, which prometheus-cpp does not support, for the health checks of load balancers.
+// Returns 0 for other requests.
 int AnswerHead(mg_connection* connection) {
   const mg_request_info* const request = mg_get_request_info(connection);
   if (absl::string_view(request->request_method) != "HEAD" ||
@@ -127,38 +127,92 @@ int AnswerHead(mg_connection* connection) {
   return 200;
 }
 
-// While civetweb starts on this thread: what it says, the reason of a failure, which it tells in no
-// other way; and the handler for its context, which it hands out in no other way.
-struct Starting {
-  std::string complaints;
+// ---- The status page ----
+
+// Further query parameters are ignored.
+constexpr unsigned kMaxParameters = 16;
+
+std::string Header(const mg_connection* connection, const char* name) {
+  const char* const value = mg_get_header(connection, name);
+  return value == nullptr ? "" : value;
+}
+
+HttpRequest ReadRequest(const mg_connection* connection) {
+  const mg_request_info& info = *mg_get_request_info(connection);
+  HttpRequest request;
+  request.method = info.request_method;
+  // Not local_uri, from which civetweb removes final dots, as model names may have. No path is used
+  // as that of a file.
+  request.path = info.local_uri_raw == nullptr ? "" : info.local_uri_raw;
+  request.host = Header(connection, "Host");
+  request.accept_encoding = Header(connection, "Accept-Encoding");
+  request.if_none_match = Header(connection, "If-None-Match");
+  if (info.query_string == nullptr) return request;
+  // civetweb modifies it.
+  std::string query = info.query_string;
+  mg_header fields[kMaxParameters];
+  const int count = mg_split_form_urlencoded(query.data(), fields, kMaxParameters);
+  for (int i = 0; i < count; ++i) {
+    const char* const value = fields[i].value;
+    request.query.emplace_back(fields[i].name, value == nullptr ? "" : value);
+  }
+  return request;
+}
+
+void WriteAnswer(mg_connection* connection, const HttpAnswer& answer, bool with_body) {
+  mg_response_header_start(connection, answer.status);
+  for (const auto& [name, value] : answer.headers)
+    mg_response_header_add(connection, name.c_str(), value.c_str(), -1);
+  mg_response_header_add(connection, "Content-Length", absl::StrCat(answer.body.size()).c_str(),
+                         -1);
+  mg_response_header_send(connection);
+  if (with_body) mg_write(connection, answer.body.data(), answer.body.size());
+}
+
+int HandlePage(mg_connection* connection, void* handler) {
+  const HttpRequest request = ReadRequest(connection);
+  const HttpAnswer answer = (*static_cast<const HttpHandler*>(handler))(request);
+  const bool with_body = request.method != "HEAD" && answer.status != 304;
+  WriteAnswer(connection, answer, with_body);
+  return answer.status;
+}
+
+// ---- Starting ----
+
+// What civetweb's callbacks need while it starts on this thread. They are the only way to get the
+// reason of a failure, and the context that the page's handler is registered with.
+struct StartState {
+  std::string messages;
   const HttpHandler* page = nullptr;
 };
-thread_local Starting* starting = nullptr;
+thread_local StartState* start_state = nullptr;
 
-int Complain(const mg_connection*, const char* message) {
-  if (starting == nullptr) return 1;
-  std::string& said = starting->complaints;
-  absl::StrAppend(&said, said.empty() ? "" : "; ", message);
+int RecordMessage(const mg_connection*, const char* message) {
+  if (start_state == nullptr) return 1;
+  std::string& messages = start_state->messages;
+  absl::StrAppend(&messages, messages.empty() ? "" : "; ", message);
   return 1;
 }
 
+// Registers the page's handler for every path that no other handler answers.
 void AddPage(const mg_context* context) {
-  if (starting != nullptr && *starting->page != nullptr)
-    HandleAllPaths(const_cast<mg_context*>(context), *starting->page);
+  if (start_state == nullptr || *start_state->page == nullptr) return;
+  mg_set_request_handler(const_cast<mg_context*>(context), "/**", HandlePage,
+                         const_cast<HttpHandler*>(start_state->page));
 }
 
 }  // namespace
 
 class Metrics::Endpoint {
  public:
-  // Throws what civetweb throws if it cannot listen.
+  // Throws civetweb's exception if it cannot listen.
   Endpoint(const std::string& address, const CivetCallbacks& callbacks,
            std::shared_ptr<Collector> collector, std::unique_ptr<const HttpHandler> page)
       : page_(std::move(page)),
         collector_(std::move(collector)),
         exposer_(
             {"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
-             kRequestTimeoutMs, "max_request_size", kMostRequestBytes, "enable_keep_alive", "no"},
+             kRequestTimeoutMs, "max_request_size", kMaxRequestBytes, "enable_keep_alive", "no"},
             &callbacks) {
     exposer_.RegisterCollectable(collector_);
   }
@@ -166,7 +220,7 @@ class Metrics::Endpoint {
   int port() const { return exposer_.GetListeningPorts().at(0); }
 
  private:
-  // Outlives the exposer, whose threads call it.
+  // Declared before the exposer, whose threads call it.
   const std::unique_ptr<const HttpHandler> page_;
   const std::shared_ptr<Collector> collector_;
   prometheus::Exposer exposer_;
@@ -176,14 +230,14 @@ absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& addre
                                                         size_t max_models, Sources sources) {
   if (const absl::Status status = CheckAddress(address); !status.ok()) return status;
   CivetCallbacks callbacks;
-  callbacks.log_message = Complain;
+  callbacks.log_message = RecordMessage;
   callbacks.begin_request = AnswerHead;
   callbacks.init_context = AddPage;
   auto page = std::make_unique<const HttpHandler>(std::move(sources.page));
-  Starting start;
-  start.page = page.get();
-  starting = &start;
-  std::string& reason = start.complaints;
+  StartState state;
+  state.page = page.get();
+  start_state = &state;
+  std::string& reason = state.messages;
   std::unique_ptr<Endpoint> endpoint;
   try {
     endpoint = std::make_unique<Endpoint>(
@@ -192,7 +246,7 @@ absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& addre
   } catch (const std::exception& error) {
     if (reason.empty()) reason = error.what();
   }
-  starting = nullptr;
+  start_state = nullptr;
   if (endpoint == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen for metrics on ", address, ": ", reason));

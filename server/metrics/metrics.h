@@ -1,4 +1,5 @@
-// The /metrics endpoint. metrics.cc is the one file that knows prometheus-cpp.
+// The HTTP endpoint of /metrics and the status page. metrics.cc is the only file that uses
+// prometheus-cpp and civetweb.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +15,36 @@
 
 namespace perceptrond {
 
-// Serves perceptrond_*, grpc_server_* and process_* in Prometheus's text form. Everything is read
-// when it is scraped and nothing is kept between scrapes: learning pays nothing, and a deleted
-// model's series are gone with the next scrape.
+// Serves perceptrond_*, grpc_server_* and process_* in Prometheus's text format. Everything is read
+// at scrape time and nothing is kept between scrapes: learning pays nothing, and the series of a
+// deleted model are gone at the next scrape.
 //
-// Thread contract: the sources are called from the endpoint's threads, several at a time, until the
-// destructor returns.
+// Thread contract: the endpoint's threads call the sources, several at a time, until the destructor
+// returns.
 class Metrics {
  public:
   struct Sources {
-    // At most so many models, and always the same ones while no model comes or goes.
+    // Returns at most `limit` models; the same ones as long as no model is created or deleted.
     std::function<std::vector<ModelMetrics>(size_t limit)> models;
     std::function<ServerStats()> server;
-    // Must outlive the endpoint.
+    // Must outlive the endpoint. Null for no RPC metrics.
     const RpcMetrics* rpc = nullptr;
-    // Answers every path but /metrics; empty: they are 404.
+    // Answers every path except /metrics. If null, they are answered with 404.
     HttpHandler page = nullptr;
   };
 
-  // Listens on `address`, "HOST:PORT" with HOST an IPv4 address, an IPv6 address in brackets, or a
-  // name; port 0 takes a free one. At most `max_models` models are exported; 0: none, and the
-  // source is not asked. INVALID_ARGUMENT if
-  // the address is no such thing, UNAVAILABLE if it cannot be listened on.
+  // Listens on `address`, "HOST:PORT" with HOST an IPv4 address or a name; port 0 takes a free
+  // port. Exports at most `max_models` models; with 0 the source of models is not called.
+  // INVALID_ARGUMENT for an invalid address, UNAVAILABLE if it cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Metrics>> Start(const std::string& address,
                                                         size_t max_models, Sources sources);
-  // Ends scrapes under way and stops listening. Takes up to 2 s: the HTTP server looks that often
-  // whether to stop.
+  // Waits for scrapes in progress and stops listening. Takes up to 2 s, the interval at which the
+  // HTTP server checks whether to stop.
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // The port listened on.
+  // The port that the endpoint listens on.
   int port() const;
 
  private:

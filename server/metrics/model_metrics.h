@@ -1,4 +1,4 @@
-// What the core tells the metrics, read at scrape time only.
+// The figures that the metrics read from the core at scrape time.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace perceptrond {
 
-// One model at one moment.
+// The state of one model.
 struct ModelMetrics {
   // Without "models/".
   std::string id;
   Report report;
   uint64_t revision = 0;
-  // Of the journal since the last snapshot. Absent: not known, since the model is not loaded.
+  // Size of the journal since the last snapshot. Absent if the model is not loaded.
   std::optional<uint64_t> journal_bytes;
-  // InfinitePast: none was taken, or not known.
+  // InfinitePast if there is no snapshot or the model is not loaded.
   absl::Time snapshot_time = absl::InfinitePast();
   size_t memory_bytes = 0;
-  // Absent: not loaded.
+  // Absent if the model is not loaded.
   std::optional<RetentionStatistics> retained;
   bool in_memory = false;
 };
 
-// The server at one moment. Counts run since it started.
+// The state of the server. Counts are since its start.
 struct ServerStats {
   // Models that exist, loaded or not.
   uint64_t models = 0;
@@ -38,10 +38,9 @@ struct ServerStats {
   uint64_t journal_commits = 0;
   uint64_t journal_commit_failures = 0;
   double journal_commit_seconds = 0;
-  // Of the oldest message that waits for its updates to be durable.
+  // The time that the oldest uncommitted message has waited.
   double journal_wait_seconds = 0;
-  // Of the file system that the journal is on. Absent: the journal is on none, or it cannot be
-  // asked.
+  // The journal's file system. Absent if the journal is in memory or the system call fails.
   std::optional<uint64_t> disk_free_bytes;
   std::optional<uint64_t> disk_size_bytes;
   std::optional<uint64_t> disk_reserve_bytes;

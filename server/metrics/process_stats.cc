@@ -22,7 +22,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// The words of the first line that starts with `prefix`, without the prefix.
+// The fields of the first line that starts with `prefix`, without the prefix.
 std::vector<std::string> LineAfter(const std::string& text, absl::string_view prefix) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::ConsumePrefix(&line, prefix)) return absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -30,14 +30,14 @@ std::vector<std::string> LineAfter(const std::string& text, absl::string_view pr
   return {};
 }
 
-std::optional<uint64_t> Number(const std::vector<std::string>& words, size_t i) {
+std::optional<uint64_t> Number(const std::vector<std::string>& fields, size_t i) {
   uint64_t value;
-  if (i >= words.size() || !absl::SimpleAtoi(words[i], &value)) return std::nullopt;
+  if (i >= fields.size() || !absl::SimpleAtoi(fields[i], &value)) return std::nullopt;
   return value;
 }
 
-// Fields of /proc/self/stat by their number in proc(5), minus 3: what follows the command's name,
-// which may itself hold spaces and parentheses.
+// Fields of /proc/self/stat by their number in proc(5), minus 3: those after the command's name,
+// which may itself have spaces and parentheses.
 constexpr size_t kState = 3;
 constexpr size_t kUserTicks = 14 - kState;
 constexpr size_t kSystemTicks = 15 - kState;

@@ -1,4 +1,4 @@
-// What the kernel says about this process, read from /proc.
+// The figures of this process that the kernel exports in /proc.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace perceptrond {
 
-// Absent is not known: the file could not be read.
+// A figure is absent if its file cannot be read.
 struct ProcessStats {
-  // User and system time.
+  // User and system time together.
   std::optional<double> cpu_seconds;
   std::optional<uint64_t> resident_bytes;
   std::optional<uint64_t> virtual_bytes;
@@ -20,8 +20,8 @@ struct ProcessStats {
   std::optional<double> start_time_seconds;
 };
 
-// Reads a handful of small files: tens of microseconds, and one more for every hundred open files.
-// Any thread. `proc` is where procfs is mounted.
+// Reads a few small files, in tens of microseconds plus one for every hundred open files. Any
+// thread. `proc` is the mount point of procfs.
 ProcessStats ReadProcessStats(const std::string& proc = "/proc");
 
 }  // namespace perceptrond

@@ -1,8 +1,9 @@
-#include "server/metrics/rpc_families.h"
-
 #include <limits>
 #include <utility>
 #include <vector>
+
+#include "server/metrics/family.h"
+#include "server/metrics/rpc_metrics.h"
 
 namespace perceptrond {
 namespace {
@@ -13,8 +14,8 @@ MetricLabels RpcLabels(const RpcMethodMetrics& method) {
           {"grpc_method", method.method()}};
 }
 
-// Exports every code from the start, as go-grpc-prometheus does: a rate sees the first failure only
-// if there was a 0.
+// Exports every code from the start, as go-grpc-prometheus does: a rate includes the first failure
+// only if the series was 0 before.
 void AppendHandled(const std::vector<const RpcMethodMetrics*>& methods, MetricFamilies& families) {
   MetricFamily family{
       "grpc_server_handled_total",
@@ -77,8 +78,8 @@ void AppendRpcFamilies(const RpcMetrics& rpc, MetricFamilies& families) {
           &RpcMethodMetrics::sent);
   AppendHandled(methods, families);
   AppendLatencies(methods, families);
-  AppendSingle("perceptrond_in_flight_rpcs", "RPCs begun and not yet handled.", MetricKind::kGauge,
-               static_cast<double>(rpc.in_flight()), families);
+  AppendSingle("perceptrond_in_flight_rpcs", "RPCs in flight: started and not finished.",
+               MetricKind::kGauge, static_cast<double>(rpc.in_flight()), families);
 }
 
 }  // namespace perceptrond

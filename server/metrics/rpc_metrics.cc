@@ -21,18 +21,18 @@ std::string Path(absl::string_view service, absl::string_view method) {
   return absl::StrCat("/", service, "/", method);
 }
 
-// One RPC. Reads and writes of a stream may call it at once.
+// Counts one RPC. Reads and writes of a stream may call it at the same time.
 class RpcMetricsInterceptor final : public grpc::experimental::Interceptor {
  public:
   RpcMetricsInterceptor(RpcMethodMetrics& method, const grpc::ServerContextBase& context)
       : method_(method), context_(context), start_(Clock::now()) {
     method_.Started();
   }
-  // The RPC is over. Without a status, because the connection or the caller went away first.
+  // The RPC has ended; without a status if the connection was lost or the client cancelled it.
   ~RpcMetricsInterceptor() override { Handled(grpc::StatusCode::CANCELLED); }
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
-    // The end of a caller's messages arrives here as well: as a receipt of nothing.
+    // The end of a client's messages is reported here too, without a message.
     if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) &&
         batch->GetRecvMessage() != nullptr) {
       method_.Received();
@@ -42,8 +42,7 @@ class RpcMetricsInterceptor final : public grpc::experimental::Interceptor {
     }
     if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       const int code = batch->GetSendStatus().error_code();
-      // A stream whose reads end because its caller went away may be finished with OK: nobody will
-      // see that.
+      // A stream whose client is gone may be finished with OK, which nobody receives.
       Handled(code == grpc::StatusCode::OK && context_.IsCancelled() ? grpc::StatusCode::CANCELLED
                                                                      : code);
     }
@@ -160,8 +159,8 @@ std::vector<const RpcMethodMetrics*> RpcMetrics::methods() const {
 uint64_t RpcMetrics::in_flight() const {
   uint64_t in_flight = 0;
   for (const RpcMethodMetrics* method : methods()) {
-    // In this order: what ends in between is still begun, so that the difference cannot fall below
-    // 0.
+    // In this order: an RPC that ends in between counts as started, so that the difference is not
+    // negative.
     const uint64_t handled = method->handled();
     in_flight += method->started() - handled;
   }

@@ -1,5 +1,5 @@
-// Counts of every RPC, by the conventions of go-grpc-prometheus, gathered by a gRPC interceptor.
-// Plain atomics; how they are exported is metrics.cc's business.
+// Counts RPCs by method, as go-grpc-prometheus does, from a gRPC interceptor. rpc_families.cc makes
+// metrics from them.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -25,17 +25,17 @@ const char* RpcTypeName(RpcType type);
 
 inline constexpr size_t kRpcCodes = 17;
 
-// A status code as Go's gRPC writes it: "OK", "Canceled", "InvalidArgument". Unknown numbers are
-// "Unknown".
+// The name of a status code in gRPC for Go: "OK", "Canceled", "InvalidArgument"; "Unknown" for an
+// unknown number.
 const char* RpcCodeName(size_t code);
 
-// Upper bounds of the latency histogram in seconds; one bucket more has none.
+// Upper bounds of the latency histogram in seconds; a last bucket has no bound.
 inline constexpr std::array<double, 19> kRpcLatencyBounds = {
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3,
     0.1,   0.25,   0.5,    1,      2.5,  5,      10,   30,    60};
 
-// What is counted of one method. Thread contract: any thread may call any method; reads are not one
-// snapshot.
+// The counts of one method. Thread contract: any thread may call any method; several reads are not
+// a consistent snapshot.
 class RpcMethodMetrics {
  public:
   RpcMethodMetrics(RpcType type, std::string service, std::string method)
@@ -74,23 +74,23 @@ class RpcMethodMetrics {
   std::atomic<uint64_t> latency_nanoseconds_{0};
 };
 
-// Every method that may get series of its own. Whatever else is called counts as one method named
-// "unknown", so a caller cannot make series. Thread contract: Add before the server starts; then
-// any thread may read. Must outlive the server.
+// The counts of all known methods. Calls of any other path are counted for one method named
+// "unknown", so that a client cannot create series. Thread contract: Add before the server starts;
+// then any thread may read. Must outlive the server.
 class RpcMetrics {
  public:
   RpcMetrics();
 
-  // Adds a method; what was added before is left as it is.
+  // Adds a method unless it was added before.
   void Add(RpcType type, absl::string_view service, absl::string_view method);
   // Adds all methods of a service: AddService(*v1::Example::descriptor()->file()->service(0)).
   void AddService(const google::protobuf::ServiceDescriptor& service);
 
-  // `path` as on the wire: "/perceptron.v1.ModelService/GetModel".
+  // The counts for a path on the wire: "/perceptron.v1.ModelService/GetModel".
   RpcMethodMetrics& Find(absl::string_view path) const;
-  // In the order they were added, "unknown" last.
+  // All methods, in the order they were added, with "unknown" last.
   std::vector<const RpcMethodMetrics*> methods() const;
-  // RPCs begun and not yet handled.
+  // RPCs that were started and have not finished.
   uint64_t in_flight() const;
 
  private:
@@ -100,10 +100,10 @@ class RpcMetrics {
 };
 
 // Creates the interceptor that feeds `metrics`, for
-// ServerBuilder::experimental().SetInterceptorCreators. Serves every API of gRPC's, raw and generic
-// methods too. An RPC is handled when its status is handed to gRPC, and counts before its caller
-// sees it. One that ends without a status, or with OK after its caller cancelled it, counts as
-// Canceled.
+// ServerBuilder::experimental().SetInterceptorCreators. Works for all of gRPC's server APIs,
+// including raw and generic methods. An RPC counts as handled when its status is passed to gRPC,
+// before the client receives it. An RPC without a status, or with OK after the client cancelled it,
+// counts as Canceled.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeRpcMetricsInterceptor(
     const RpcMetrics& metrics);
 

@@ -1,9 +1,10 @@
-#include "server/metrics/server_families.h"
-
 #include <algorithm>
 #include <optional>
 
-#include "server/build_info.h"
+#include "server/config/build_info.h"
+#include "server/metrics/family.h"
+#include "server/metrics/model_metrics.h"
+#include "server/metrics/process_stats.h"
 
 namespace perceptrond {
 namespace {
@@ -17,19 +18,19 @@ std::optional<double> Number(std::optional<uint64_t> value) {
 
 void AppendDiskFamilies(const ServerStats& stats, MetricFamilies& families) {
   AppendSingle("perceptrond_disk_free_bytes",
-               "What the journal's file system has free for this server.", kGauge,
+               "Free space for this server on the journal's file system.", kGauge,
                Number(stats.disk_free_bytes), families);
   AppendSingle("perceptrond_disk_size_bytes", "Size of the journal's file system.", kGauge,
                Number(stats.disk_size_bytes), families);
   AppendSingle("perceptrond_disk_reserve_bytes",
-               "With less than this free nothing is written: updates are refused.", kGauge,
+               "The journal refuses updates while less than this is free.", kGauge,
                Number(stats.disk_reserve_bytes), families);
 }
 
 }  // namespace
 
 void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families) {
-  // The two were not read at one moment.
+  // The two numbers are read at different times.
   const uint64_t models = std::max<uint64_t>(stats.models, exported);
   const auto gauge = [&](const char* name, const char* help, uint64_t value) {
     AppendSingle(name, help, kGauge, static_cast<double>(value), families);
@@ -39,32 +40,33 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   };
   gauge("perceptrond_models", "Models that exist, loaded or not.", models);
   gauge("perceptrond_models_not_exported",
-        "Models without series of their own, because there are more than --metrics-max-models.",
-        models - exported);
+        "Models without series of their own, beyond --metrics-max-models.", models - exported);
   gauge("perceptrond_models_loaded", "Models in memory.", stats.models_loaded);
-  gauge("perceptrond_memory_bytes", "Memory that the loaded models take.", stats.memory_bytes);
-  gauge("perceptrond_memory_budget_bytes", "Memory that the loaded models may take.",
+  gauge("perceptrond_memory_bytes", "Memory used by loaded models.", stats.memory_bytes);
+  gauge("perceptrond_memory_budget_bytes", "Limit of the memory used by loaded models.",
         stats.memory_budget_bytes);
-  counter("perceptrond_journal_commits_total", "Batches of updates made durable.",
+  counter("perceptrond_journal_commits_total", "Commits: batches of updates made durable.",
           stats.journal_commits);
-  counter("perceptrond_journal_commit_failures_total",
-          "Batches of updates that could not be made durable.", stats.journal_commit_failures);
+  counter("perceptrond_journal_commit_failures_total", "Commits that failed.",
+          stats.journal_commit_failures);
   AppendSingle("perceptrond_journal_commit_seconds_total",
-               "Time spent writing these batches, those that failed too.", kCounter,
+               "Time spent on commits, including those that failed.", kCounter,
                stats.journal_commit_seconds, families);
   AppendSingle("perceptrond_journal_wait_seconds",
-               "How long the oldest message that waits for its updates to be durable has waited.",
-               kGauge, stats.journal_wait_seconds, families);
+               "Time that the oldest uncommitted message has waited for its commit.", kGauge,
+               stats.journal_wait_seconds, families);
   AppendDiskFamilies(stats, families);
-  gauge("perceptrond_snapshot_threshold_bytes",
-        "A model's journal may grow by this, or by the model's own size, before a snapshot.",
-        stats.snapshot_threshold_bytes);
+  gauge(
+      "perceptrond_snapshot_threshold_bytes",
+      "Growth of a model's journal that triggers a snapshot, if it exceeds twice the model's size.",
+      stats.snapshot_threshold_bytes);
   counter("perceptrond_loads_total", "Models loaded into memory.", stats.loads);
-  counter("perceptrond_evictions_total", "Models taken out of memory to keep to the budget.",
-          stats.evictions);
+  counter("perceptrond_evictions_total",
+          "Models evicted from memory to keep within the memory budget.", stats.evictions);
   counter("perceptrond_snapshots_total", "Snapshots written.", stats.snapshots);
   counter("perceptrond_snapshot_failures_total",
-          "Snapshots that could not be written; their records are kept.", stats.snapshot_failures);
+          "Snapshots that could not be written; the journal keeps their records.",
+          stats.snapshot_failures);
 }
 
 void AppendBuildFamily(MetricFamilies& families) {

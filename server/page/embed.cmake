@@ -1,4 +1,4 @@
-# Writes a source file that holds files, plain and packed:
+# Writes a source file that holds files, plain and compressed:
 #   cmake -DOUT=FILE -DGZIP=PROGRAM "-DFILES=name=path;..." -P embed.cmake
 set(arrays)
 set(entries)
@@ -18,17 +18,17 @@ foreach(entry IN LISTS FILES)
   string(REGEX MATCH "^([^=]+)=(.*)$" _ "${entry}")
   set(name ${CMAKE_MATCH_1})
   set(path "${CMAKE_MATCH_2}")
-  # Here and not at each start of the server, which would take a quarter longer.
+  # At build time, since compressing at each start of the server would make the start a quarter longer.
   execute_process(COMMAND "${GZIP}" -9nc "${path}" OUTPUT_FILE "${OUT}.gz" COMMAND_ERROR_IS_FATAL ANY)
   file(SHA256 "${path}" digest)
   append_array(kPlain${number} "${path}")
-  append_array(kPacked${number} "${OUT}.gz")
-  string(APPEND entries "    {\"${name}\", View(kPlain${number}), View(kPacked${number}), \"${digest}\"},\n")
+  append_array(kGzipped${number} "${OUT}.gz")
+  string(APPEND entries "    {\"${name}\", View(kPlain${number}), View(kGzipped${number}), \"${digest}\"},\n")
   math(EXPR number "${number} + 1")
 endforeach()
 file(REMOVE "${OUT}.gz")
 file(WRITE "${OUT}" "// Made by server/page/embed.cmake.
-#include \"server/page/embedded.h\"
+#include \"server/page/http.h\"
 
 namespace perceptrond {
 namespace {

@@ -1,10 +1,14 @@
-// A request over HTTP and its answer, before any library's form.
+// HTTP requests and responses of the status page in a form that belongs to no library, and the
+// headers and compression of its responses.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace perceptrond {
 
@@ -13,9 +17,9 @@ struct HttpRequest {
   std::string method;
   // Decoded, without the query: "/models/spam".
   std::string path;
-  // Names and values, decoded, in their order.
+  // Decoded names and values of the query, in their order.
   std::vector<std::pair<std::string, std::string>> query;
-  // The headers that the page goes by; empty where there is none.
+  // The headers that the page uses; empty if absent.
   std::string host;
   std::string accept_encoding;
   std::string if_none_match;
@@ -23,13 +27,39 @@ struct HttpRequest {
 
 struct HttpAnswer {
   int status = 200;
-  // Content-Length is not among them.
+  // Without Content-Length.
   std::vector<std::pair<std::string, std::string>> headers;
-  // Of a HEAD request what GET would have got: it is not sent.
+  // For a HEAD request the body of the GET response, which is not sent.
   std::string body;
 };
 
-// Thread contract: called by any number of threads at once.
+// Thread contract: safe for any number of threads.
 using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;
+
+// A file of the page, which the build embeds into the program.
+struct EmbeddedFile {
+  // "page.css".
+  absl::string_view name;
+  absl::string_view plain;
+  // Compressed with gzip.
+  absl::string_view gzipped;
+  // SHA-256 of the plain bytes, in hexadecimal.
+  absl::string_view digest;
+};
+
+// All embedded files; valid as long as the program runs. Defined in the source file that the build
+// generates with server/page/embed.cmake.
+std::span<const EmbeddedFile> EmbeddedFiles();
+
+// The media type for a file name, "text/css; charset=utf-8" for "page.css"; kTextType if unknown.
+std::string MediaType(absl::string_view file);
+inline constexpr char kTextType[] = "text/plain; charset=utf-8";
+
+// A response with the file, or 304 without a body if the browser has it. The browser asks every
+// time, so that it never mixes files of an old and a new server.
+HttpAnswer MakeFileAnswer(const HttpRequest& request, const EmbeddedFile& file);
+
+// A response that is made for this request and must not be cached.
+HttpAnswer MakeAnswer(const HttpRequest& request, int status, std::string type, std::string body);
 
 }  // namespace perceptrond

@@ -10,10 +10,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/words/convergence.h"
-#include "server/build_info.h"
-#include "server/convert.h"
-#include "server/model_name.h"
-#include "server/page_token.h"
+#include "server/config/build_info.h"
+#include "server/rpc/request_fields.h"
+#include "server/sessions/convert.h"
 
 namespace perceptrond {
 namespace {
@@ -21,15 +20,15 @@ namespace {
 namespace v1 = ::perceptron::v1;
 namespace page = ::perceptron::page::v1;
 
-constexpr uint64_t kLargestPage = 100;
-constexpr uint64_t kMostPoints = 64;
-constexpr uint64_t kMostFeatures = 100;
-// Headers on disk, a few µs each.
-constexpr size_t kMostSearched = 10'000;
-// Some 0.3 s of a processor.
-constexpr size_t kMostWeights = size_t{1} << 26;
-// Of several classes: more lists than anybody reads.
-constexpr size_t kMostClasses = 1000;
+constexpr uint64_t kMaxPageSize = 100;
+constexpr uint64_t kMaxPoints = 64;
+constexpr uint64_t kMaxFeatures = 100;
+// Each is a header on disk, read in a few µs.
+constexpr size_t kMaxSearched = 10'000;
+// Searching them takes about 0.3 s of a processor.
+constexpr size_t kMaxWeights = size_t{1} << 26;
+// More lists than anybody reads.
+constexpr size_t kMaxClasses = 1000;
 
 std::function<bool(const v1::Model&)> Matches(const std::string& search) {
   return [sought = absl::AsciiStrToLower(search)](const v1::Model& model) {
@@ -40,7 +39,7 @@ std::function<bool(const v1::Model&)> Matches(const std::string& search) {
   };
 }
 
-// So many of the points, spread evenly, the first and the last among them.
+// Keeps `points` of the points, spread evenly, including the first and the last.
 void Thin(size_t points, LearningCurve& curves) {
   std::vector<HistoryPoint>& all = curves.points;
   if (all.size() <= points) return;
@@ -50,7 +49,8 @@ void Thin(size_t points, LearningCurve& curves) {
   all = std::move(kept);
 }
 
-// The present is told also where it came at that revision: with more examples than before.
+// Removes the points up to `revision`. The last point stays: it may have the same revision and more
+// examples.
 void DropUpTo(uint64_t revision, LearningCurve& curves) {
   std::vector<HistoryPoint>& all = curves.points;
   const auto last = std::prev(all.end());
@@ -81,7 +81,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
   const absl::StatusOr<std::string> after = ReadPageToken(list, query.page_token);
   if (!after.ok()) return after.status();
   absl::StatusOr<Store::Found> found =
-      store_.Search(*after, std::clamp<uint64_t>(query.page_size, 1, kLargestPage), kMostSearched,
+      store_.Search(*after, std::clamp<uint64_t>(query.page_size, 1, kMaxPageSize), kMaxSearched,
                     Matches(query.search));
   if (!found.ok()) return found.status();
   page::ModelList answer;
@@ -93,7 +93,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
     if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
     LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
-    Thin(std::min(query.points, kMostPoints), curves);
+    Thin(std::min(query.points, kMaxPoints), curves);
     ToProto(curves, *entry.mutable_model());
   }
   if (!found->next.empty()) answer.set_next_page_token(MakePageToken(list, found->next));
@@ -122,45 +122,44 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   const absl::StatusOr<ModelSummary> summary = store_.GetSummary(name);
   if (!summary.ok()) return summary.status();
   page::ModelDetail answer;
-  v1::Model& told = *answer.mutable_model();
-  told = ToProto(*summary);
+  v1::Model& proto = *answer.mutable_model();
+  proto = ToProto(*summary);
   answer.set_in_memory(summary->in_memory);
   const std::shared_ptr<Model> model = store_.GetIfLoaded(name);
-  if (model != nullptr && model->uid() == told.uid()) {
+  if (model != nullptr && model->uid() == proto.uid()) {
     LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
     DropUpTo(query.after_revision, curves);
-    ToProto(curves, told);
+    ToProto(curves, proto);
     if (query.features > 0) {
-      DescribeWeights(*model, std::min(query.features, kMostFeatures),
-                      *answer.mutable_heaviest_features());
+      DescribeWeights(*model, std::min(query.features, kMaxFeatures),
+                      *answer.mutable_top_features());
     }
   }
-  answer.set_convergence(ConvergenceWord(told.report().state()));
-  for (const std::string& line : ReportInWords(told)) answer.add_report(line);
+  answer.set_convergence(ConvergenceWord(proto.report().state()));
+  for (const std::string& line : ReportInWords(proto)) answer.add_report(line);
   Describe(*answer.mutable_server());
   return answer;
 }
 
-void ModelAnswers::DescribeWeights(const Model& model, size_t limit,
-                                   page::HeaviestFeatures& features) {
-  if (model.weights() > kMostWeights) {
-    features.set_absent("it has more weights than are looked through for a page");
+void ModelAnswers::DescribeWeights(const Model& model, size_t limit, page::TopFeatures& features) {
+  if (model.weights() > kMaxWeights) {
+    features.set_absent("the model has more weights than this page searches");
     return;
   }
   MutexLock turn(&weights_turn_);
-  const Model::TopWeights heaviest = model.FindTopWeights(limit);
-  if (heaviest.lists.empty()) {
+  const Model::TopWeights top = model.FindTopWeights(limit);
+  if (top.lists.empty()) {
     features.set_absent(model.settings().is_multiclass()
-                            ? "no class has come up yet"
-                            : "its rule answers by votes or by a kernel, not by weights");
+                            ? "the model has no class yet"
+                            : "the learner predicts by votes or by a kernel, not by weights");
     return;
   }
   const std::vector<std::string> names = model.LabelNames();
-  features.set_first_revision(static_cast<int64_t>(heaviest.lists.front().revision));
-  features.set_last_revision(static_cast<int64_t>(heaviest.last_revision));
-  for (size_t number = 0; number < std::min(heaviest.lists.size(), kMostClasses); ++number) {
-    const WeightList& weights = heaviest.lists[number];
-    page::HeaviestFeatures::List& list = *features.add_lists();
+  features.set_first_revision(static_cast<int64_t>(top.lists.front().revision));
+  features.set_last_revision(static_cast<int64_t>(top.last_revision));
+  for (size_t number = 0; number < std::min(top.lists.size(), kMaxClasses); ++number) {
+    const WeightList& weights = top.lists[number];
+    page::TopFeatures::List& list = *features.add_lists();
     list.set_class_number(static_cast<uint32_t>(number));
     if (model.settings().is_multiclass() && number < names.size())
       list.set_class_name(names[number]);

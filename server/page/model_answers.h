@@ -1,4 +1,4 @@
-// What the status page is told of the models: perceptron.page.v1, from the store.
+// The data of the status page, perceptron.page.v1, read from the store.
 #pragma once
 
 #include <cstdint>
@@ -13,45 +13,45 @@
 
 namespace perceptrond {
 
-// What is asked of a list. Ranges are clamped, not refused.
+// A request for the list of models. Values out of range are clamped.
 struct ModelListQuery {
-  // In a name or a description, in upper or lower case (of ASCII); empty: all.
+  // A part of the name or the description, in upper or lower case (ASCII); empty for all models.
   std::string search;
   std::string page_token;
   // 1 to 100.
   uint64_t page_size = 25;
-  // Of each model's curve, 0 to 64.
+  // Points of each model's learning curve, 0 to 64.
   uint64_t points = 32;
 };
 
-// What is asked of one model.
+// A request for one model.
 struct ModelDetailQuery {
   // Without "models/".
   std::string id;
-  // A model that is not in memory is loaded, which is a use of it as any; else it is told as
-  // stored.
+  // Whether to load a model that is not in memory, which counts as a use of it. Otherwise the
+  // response has what is stored.
   bool load = false;
-  // Points of its curve up to this revision are left out.
+  // Points of the learning curve up to this revision are left out.
   uint64_t after_revision = 0;
-  // How many weights, of each class, 0 to 100; 0: none are looked for.
+  // Top weights of each class, 0 to 100.
   uint64_t features = 0;
 };
 
-// Reads as a scrape does: under the locks that scoring takes, for short stretches; and counts no
-// use of a model unless it loads it. One model is loaded and one model's weights are looked through
-// at a time, whoever asks.
+// Reads models as a scrape does: under the locks that scoring takes, for short periods. Reading
+// does not count as a use of a model unless it loads the model. At most one model is loaded, and at
+// most one model's weights are searched, at a time.
 //
-// Thread contract: any number of threads at once.
+// Thread contract: safe for any number of threads.
 class ModelAnswers {
  public:
-  // `draining` says whether the server stops. Store must outlive this.
+  // `draining` returns whether the server is stopping. The store must outlive this object.
   ModelAnswers(Store& store, std::function<bool()> draining)
       : store_(store), draining_(std::move(draining)) {}
 
-  // INVALID_ARGUMENT for a page token of another list. O(models looked at, at most 10,000).
+  // INVALID_ARGUMENT for a page token of another list. O(models searched, at most 10,000).
   absl::StatusOr<::perceptron::page::v1::ModelList> List(const ModelListQuery& query);
-  // NOT_FOUND, INVALID_ARGUMENT, and what Store::Acquire answers. O(points, and weights if features
-  // are asked for).
+  // NOT_FOUND, INVALID_ARGUMENT, and the errors of Store::Acquire. O(points); O(weights) if
+  // features are requested.
   absl::StatusOr<::perceptron::page::v1::ModelDetail> Detail(const ModelDetailQuery& query);
   // NOT_FOUND, INVALID_ARGUMENT. Loads nothing.
   absl::Status Exists(const std::string& id);
@@ -59,9 +59,9 @@ class ModelAnswers {
  private:
   void Describe(::perceptron::page::v1::ServerStatus& server);
   void DescribeWeights(const Model& model, size_t limit,
-                       ::perceptron::page::v1::HeaviestFeatures& features)
+                       ::perceptron::page::v1::TopFeatures& features)
       ABSL_LOCKS_EXCLUDED(weights_turn_);
-  // In memory afterwards, if it could be loaded.
+  // Loads the model unless it is in memory.
   absl::Status Load(const std::string& name) ABSL_LOCKS_EXCLUDED(load_turn_);
 
   Store& store_;

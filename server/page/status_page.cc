@@ -1,5 +1,8 @@
 #include "server/page/status_page.h"
 
+#include <arpa/inet.h>
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -11,11 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "google/rpc/status.pb.h"
-#include "server/page/content.h"
-#include "server/page/embedded.h"
-#include "server/page/host_header.h"
-#include "server/page/json.h"
-#include "server/status.h"
+#include "server/page/http.h"
+#include "server/rpc/message.h"
 
 namespace perceptrond {
 namespace {
@@ -23,13 +23,38 @@ namespace {
 constexpr char kJsonType[] = "application/json; charset=utf-8";
 constexpr char kListPage[] = "index.html";
 constexpr char kModelPage[] = "model.html";
-// Not even one that could be decoded, perhaps: the page's script is spared it.
-constexpr char kNoName[] =
-    "This is no model's name: it has letters, digits, '_', '-' and '.', the first a letter or "
-    "digit. The models are at /.";
+// A plain answer, since the page's script may be unable to decode the name.
+constexpr char kInvalidName[] =
+    "This is not a model's name. A name has letters, digits, '_', '-' and '.', and starts with a "
+    "letter or a digit. The list of models is at /.";
+
+// Whether a Host header is an address, "localhost", or absent. Any other name could be one whose
+// owner makes it resolve to this machine (DNS rebinding): for the browser, the owner's page and
+// this one would then have the same origin.
+bool IsAddressOrLocalhost(absl::string_view host) {
+  if (host.empty()) return true;
+  in6_addr v6;
+  if (host.front() == '[') {
+    const std::string bare(host.substr(1, host.find(']') - 1));
+    return inet_pton(AF_INET6, bare.c_str(), &v6) == 1;
+  }
+  const std::string name(host.substr(0, host.find(':')));
+  in_addr v4;
+  return absl::EqualsIgnoreCase(name, "localhost") || inet_pton(AF_INET, name.c_str(), &v4) == 1;
+}
+
+// The message as JSON, with zeros. 64-bit numbers are strings; absent `optional` fields are absent.
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  // Fails only for messages that hold an Any of unknown type.
+  if (!google::protobuf::util::MessageToJsonString(message, &json, options).ok()) return "{}";
+  return json;
+}
 
 HttpAnswer Text(const HttpRequest& request, int status, absl::string_view text) {
-  return AnswerFresh(request, status, kTextType, absl::StrCat(text, "\n"));
+  return MakeAnswer(request, status, kTextType, absl::StrCat(text, "\n"));
 }
 
 int HttpStatus(absl::StatusCode code) {
@@ -50,16 +75,16 @@ int HttpStatus(absl::StatusCode code) {
 HttpAnswer Error(const HttpRequest& request, const absl::Status& status) {
   google::rpc::Status proto;
   ToProto(status, proto);
-  return AnswerFresh(request, HttpStatus(status.code()), kJsonType, ToJson(proto));
+  return MakeAnswer(request, HttpStatus(status.code()), kJsonType, ToJson(proto));
 }
 
 template <typename Message>
 HttpAnswer Json(const HttpRequest& request, const absl::StatusOr<Message>& message) {
   if (!message.ok()) return Error(request, message.status());
-  return AnswerFresh(request, 200, kJsonType, ToJson(*message));
+  return MakeAnswer(request, 200, kJsonType, ToJson(*message));
 }
 
-// The first of that name; empty if there is none.
+// The value of the first query parameter of that name; empty if there is none.
 std::string Parameter(const HttpRequest& request, absl::string_view name) {
   for (const auto& [key, value] : request.query) {
     if (key == name) return value;
@@ -67,13 +92,14 @@ std::string Parameter(const HttpRequest& request, absl::string_view name) {
   return "";
 }
 
-// The nearest to it that there is; what is no whole number counts as not given.
-uint64_t Number(const HttpRequest& request, absl::string_view name, uint64_t otherwise) {
+// The value as an integer, limited to the range of uint64; `default_value` if it is not an integer.
+uint64_t IntegerParameter(const HttpRequest& request, absl::string_view name,
+                          uint64_t default_value) {
   const std::string text = Parameter(request, name);
   absl::string_view digits = text;
   const bool negative = absl::ConsumePrefix(&digits, "-");
   if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit))
-    return otherwise;
+    return default_value;
   if (negative) return 0;
   uint64_t number;
   return absl::SimpleAtoi(digits, &number) ? number : std::numeric_limits<uint64_t>::max();
@@ -83,8 +109,8 @@ ModelListQuery ListQuery(const HttpRequest& request) {
   ModelListQuery query;
   query.search = Parameter(request, "search");
   query.page_token = Parameter(request, "page_token");
-  query.page_size = Number(request, "page_size", query.page_size);
-  query.points = Number(request, "points", query.points);
+  query.page_size = IntegerParameter(request, "page_size", query.page_size);
+  query.points = IntegerParameter(request, "points", query.points);
   return query;
 }
 
@@ -92,8 +118,8 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
   ModelDetailQuery query;
   query.id = std::string(id);
   query.load = Parameter(request, "load") == "true";
-  query.after_revision = Number(request, "after_revision", 0);
-  query.features = Number(request, "features", 0);
+  query.after_revision = IntegerParameter(request, "after_revision", 0);
+  query.features = IntegerParameter(request, "features", 0);
   return query;
 }
 
@@ -108,11 +134,11 @@ HttpAnswer StatusPage::Answer(const HttpRequest& request) {
   if (loopback_ && !IsAddressOrLocalhost(request.host)) {
     return Text(
         request, 403,
-        "This address is for this machine: ask for 127.0.0.1 or localhost. A proxy must send "
-        "that as Host.");
+        "This page is served to this machine alone: use the host 127.0.0.1 or localhost. A proxy "
+        "must send that as Host.");
   }
   if (request.method == "GET" || request.method == "HEAD") return Get(request);
-  HttpAnswer answer = Text(request, 405, "This page is read by GET; it changes nothing.");
+  HttpAnswer answer = Text(request, 405, "This page is read-only: use GET or HEAD.");
   answer.headers.emplace_back("Allow", "GET, HEAD");
   return answer;
 }
@@ -123,35 +149,36 @@ HttpAnswer StatusPage::Get(const HttpRequest& request) {
   if (absl::ConsumePrefix(&path, "/assets/")) {
     const auto file = files_.find(path);
     if (file != files_.end() && !absl::EndsWith(path, ".html"))
-      return AnswerStatic(request, file->second);
+      return MakeFileAnswer(request, file->second);
   } else if (absl::ConsumePrefix(&path, "/api/")) {
     return Api(request, path);
   } else if (absl::ConsumePrefix(&path, "/models/")) {
     const int status = HttpStatus(models_.Exists(std::string(path)).code());
-    if (status == 400) return Text(request, status, kNoName);
-    // A page that says so, where there is no such model.
+    if (status == 400) return Text(request, status, kInvalidName);
+    // For an unknown model the page itself says so.
     return Page(request, kModelPage, status == 404 ? 404 : 200);
   }
-  return Text(request, 404, "There is nothing here. The models are at /, the metrics at /metrics.");
+  return Text(request, 404, "Not found. The list of models is at /, the metrics are at /metrics.");
 }
 
 HttpAnswer StatusPage::Page(const HttpRequest& request, const std::string& file, int status) const {
   const EmbeddedFile& content = files_.find(file)->second;
-  if (status != 200) return AnswerFresh(request, status, TypeOf(file), std::string(content.plain));
-  return AnswerStatic(request, content);
+  if (status != 200)
+    return MakeAnswer(request, status, MediaType(file), std::string(content.plain));
+  return MakeFileAnswer(request, content);
 }
 
 HttpAnswer StatusPage::Api(const HttpRequest& request, absl::string_view path) {
-  const absl::Cleanup done = [this] { --under_way_; };
-  if (++under_way_ > kMostAtOnce) {
-    HttpAnswer answer = Text(request, 503, "Too many ask at once: ask again in a second.");
+  const absl::Cleanup done = [this] { --active_requests_; };
+  if (++active_requests_ > kMaxActiveRequests) {
+    HttpAnswer answer = Text(request, 503, "Too many requests at once: try again in a second.");
     answer.headers.emplace_back("Retry-After", "1");
     return answer;
   }
   if (path == "models") return Json(request, models_.List(ListQuery(request)));
   if (absl::ConsumePrefix(&path, "models/"))
     return Json(request, models_.Detail(DetailQuery(request, path)));
-  return Text(request, 404, "There is nothing here: see /api/models.");
+  return Text(request, 404, "Not found: see /api/models.");
 }
 
 }  // namespace perceptrond

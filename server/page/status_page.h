@@ -1,4 +1,4 @@
-// The status page: the models and their curves for whoever has a browser and no Grafana.
+// The status page: the models and their learning curves in a browser, without Grafana.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,6 @@
 
 #include "absl/strings/string_view.h"
 #include "core/model/store.h"
-#include "server/page/embedded.h"
 #include "server/page/http.h"
 #include "server/page/model_answers.h"
 
@@ -16,35 +15,34 @@ namespace perceptrond {
 
 // Serves, to GET and HEAD:
 //   /                  the list of models        /models/{model}       one model
-//   /api/models        what the list shows       /api/models/{model}   what a model's page shows
+//   /api/models        the data of the list      /api/models/{model}   the data of one model
 //   /assets/{file}     the page's own files
-// 400 for a name that no model can have; 403 for a Host that is a name, where only this machine can
-// reach the page; 404 for what is not there, 405 for other methods, 503 while kMostAtOnce answers
-// from the models are being made. docs/status_page.md says what the JSON holds.
+// 400 for an invalid model name; 403 for a Host that is a name, if only this machine can reach the
+// page; 404 for an unknown path or model; 405 for other methods; 503 while kMaxActiveRequests
+// requests for data are in progress. docs/status_page.md describes the JSON.
 //
-// Thread contract: any number of threads at once.
+// Thread contract: safe for any number of threads.
 class StatusPage {
  public:
-  // Requests for JSON at one time. Whatever they cost, they leave the endpoint's other threads to
-  // scrapes.
-  static constexpr int kMostAtOnce = 8;
+  // The most requests for data at one time, so that threads of the endpoint are left for scrapes.
+  static constexpr int kMaxActiveRequests = 8;
 
-  // `loopback`: only this machine can reach it. The rest as ModelAnswers.
+  // `loopback` says whether only this machine can reach the page. The rest as in ModelAnswers.
   StatusPage(Store& store, std::function<bool()> draining, bool loopback);
 
   HttpAnswer Answer(const HttpRequest& request);
 
  private:
   HttpAnswer Get(const HttpRequest& request);
-  // `path` is what stands behind "/api/".
+  // `path` is the part after "/api/".
   HttpAnswer Api(const HttpRequest& request, absl::string_view path);
   HttpAnswer Page(const HttpRequest& request, const std::string& file, int status) const;
 
   const bool loopback_;
   ModelAnswers models_;
-  // By name.
+  // The embedded files by name.
   std::map<absl::string_view, EmbeddedFile> files_;
-  std::atomic<int> under_way_ = 0;
+  std::atomic<int> active_requests_ = 0;
 };
 
 }  // namespace perceptrond

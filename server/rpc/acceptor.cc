@@ -2,13 +2,12 @@
 
 #include <utility>
 
-#include "server/rpc/event.h"
 #include "server/rpc/spin_policy.h"
 
 namespace perceptrond {
 
 Acceptor::~Acceptor() {
-  if (queue_ != nullptr) EndQueue();
+  if (queue_ != nullptr) ShutDownQueue();
 }
 
 void Acceptor::AddTo(grpc::ServerBuilder& builder) {
@@ -18,7 +17,7 @@ void Acceptor::AddTo(grpc::ServerBuilder& builder) {
 
 void Acceptor::Start(int threads, Spin spin) {
   spin_ = std::move(spin);
-  // One for each that may come at once to a thread.
+  // One waiting call for each thread, since each may receive one at the same time.
   for (int i = 0; i < threads; ++i) {
     AwaitCall();
     threads_.emplace_back([this] { Poll(); });
@@ -36,15 +35,15 @@ void Acceptor::Stop(grpc::Server& server) {
     MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&none));
   }
-  EndQueue();
+  ShutDownQueue();
 }
 
-void Acceptor::EndQueue() {
-  if (std::exchange(ended_, true)) return;
+void Acceptor::ShutDownQueue() {
+  if (std::exchange(queue_shut_down_, true)) return;
   queue_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  // Where nobody polled.
+  // Drains the queue where no thread polled it.
   Poll();
 }
 
@@ -61,31 +60,31 @@ void Acceptor::Request(grpc::GenericServerContext& context,
   service_.RequestCall(&context, &stream, queue_.get(), queue_.get(), tag);
 }
 
-void Acceptor::Gone() {
+void Acceptor::OnCallDestroyed() {
   MutexLock lock(&mutex_);
   --calls_;
 }
 
 void Acceptor::Poll() {
   using Clock = std::chrono::steady_clock;
-  SpinPolicy policy(spin_.most);
+  SpinPolicy policy(spin_.max_duration);
   void* event = nullptr;
   bool ok = false;
   for (;;) {
-    const Clock::time_point since = Clock::now();
+    const Clock::time_point start = Clock::now();
     auto next = grpc::CompletionQueue::TIMEOUT;
-    if (policy.spin() > Clock::duration::zero()) {
+    if (policy.duration() > Clock::duration::zero()) {
       do {
         next = queue_->AsyncNext(&event, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
-      } while (next == grpc::CompletionQueue::TIMEOUT && Clock::now() - since < policy.spin());
-      if (next == grpc::CompletionQueue::TIMEOUT) policy.InVain();
+      } while (next == grpc::CompletionQueue::TIMEOUT && Clock::now() - start < policy.duration());
+      if (next == grpc::CompletionQueue::TIMEOUT) policy.OnTimeout();
     }
     if (next == grpc::CompletionQueue::TIMEOUT)
       next = queue_->AsyncNext(&event, &ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
     if (next != grpc::CompletionQueue::GOT_EVENT) return;
-    policy.Came(Clock::now() - since);
-    static_cast<Event*>(event)->Happened(ok);
-    policy.Handled(spin_.quiet);
+    policy.OnEvent(Clock::now() - start);
+    static_cast<Event*>(event)->OnEvent(ok);
+    policy.OnHandled(spin_.is_idle);
   }
 }
 

@@ -1,8 +1,8 @@
-// Takes a server's calls, of whatever method, from one completion queue, and has them answered.
+// Accepts all calls of a server, of whatever method, on one completion queue and has them handled.
 //
-// gRPC's own callback services hand the work of polling from thread to thread at every event, which
-// on few processors costs as much as receiving half a message (docs/adr/0027-one-queue.md). Here as
-// few threads poll as keep up, and nothing else in the process does.
+// gRPC's callback services pass the polling role from thread to thread at every event, which on few
+// processors costs as much as receiving half a message (docs/adr/0027-one-queue.md). Here only as
+// many threads poll as are needed to keep up, and no other thread in the process does.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -20,30 +20,34 @@
 
 namespace perceptrond {
 
-// How a thread that polls waits.
+// How a polling thread waits for events.
 struct Spin {
-  // How long a thread may look for the next event before it sleeps; see spin_policy.h.
-  std::chrono::nanoseconds most{0};
-  // Whether nothing is being done and nobody waits for an answer. Any thread may call it.
-  std::function<bool()> quiet = [] { return true; };
+  // How long a thread may poll for the next event before it sleeps; see spin_policy.h. 0: it sleeps
+  // at once.
+  std::chrono::nanoseconds max_duration{0};
+  // Whether the server is idle: no work in progress, and no client waiting for an answer. Any
+  // thread may call it.
+  std::function<bool()> is_idle = [] { return true; };
 };
 
 // Thread contract: AddTo, Start and Stop by one thread.
 class Acceptor {
  public:
-  // What answers a path as on the wire; any thread may call it. Must outlive the calls.
+  // Returns the method for a path on the wire. Any thread may call it. The method must outlive the
+  // calls.
   using Route = std::function<const Call::Method&(const std::string& path)>;
 
   explicit Acceptor(Route route) : route_(std::move(route)) {}
-  // Must have been stopped if it was started. The server goes first, if there was one.
+  // Must have been stopped if it was started. The grpc::Server, if there is one, must be destroyed
+  // first.
   ~Acceptor();
 
-  // Before the server is built.
+  // To be called before the server is built.
   void AddTo(grpc::ServerBuilder& builder);
-  // After that, and once: `threads` poll.
+  // To be called once, after the server is built. Starts `threads` polling threads.
   void Start(int threads, Spin spin = {});
-  // Shuts the server down: takes no more calls, cancels those under way, and waits until all of
-  // them are over. Nothing that was given to this is used any more then.
+  // Shuts the server down: accepts no more calls, cancels those in flight, and waits until all of
+  // them are done. After it returns nothing given to this object is used any more.
   void Stop(grpc::Server& server) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -53,24 +57,23 @@ class Acceptor {
                void* tag);
   const Call::Method& Find(const std::string& path) const { return route_(path); }
   grpc::CompletionQueue* queue() { return queue_.get(); }
-  // Awaits another call, unless the server is being shut down.
+  // Creates the object that waits for the next call, unless the server is shutting down.
   void AwaitCall() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A call that was awaited is over, or will not come.
-  void Gone() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCallDestroyed() ABSL_LOCKS_EXCLUDED(mutex_);
   void Poll();
-  // Nothing more will come.
-  void EndQueue();
+  void ShutDownQueue();
 
   const Route route_;
   Spin spin_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::thread> threads_;
-  bool ended_ = false;
+  bool queue_shut_down_ = false;
+  // Also held while a call is requested: gRPC may never answer a request that is made while it
+  // shuts down.
   Mutex mutex_;
-  // Held while a call is asked for, too: what is asked for while gRPC shuts down may never be
-  // answered.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Call objects that exist.
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

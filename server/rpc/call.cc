@@ -8,44 +8,44 @@
 namespace perceptrond {
 
 Call::Call(Acceptor& acceptor) : acceptor_(acceptor) {
-  // May be told before the call was accepted: the client can be gone by then.
-  context_.AsyncNotifyWhenDone(Hold(over_));
+  // May complete before the call is accepted: the client may have cancelled by then.
+  context_.AsyncNotifyWhenDone(Hold(call_done_));
   acceptor_.Request(context_, stream_, Hold(accepted_));
 }
 
-Call::~Call() { acceptor_.Gone(); }
+Call::~Call() { acceptor_.OnCallDestroyed(); }
 
-void Call::Accepted(bool ok) {
-  // The server shuts down: what was never accepted has no end either.
+void Call::OnAccepted(bool ok) {
+  // The server shuts down. gRPC reports no end for a call that was never accepted.
   if (!ok) return Release();
   acceptor_.AwaitCall();
-  // Whatever happens, the reactor finishes the call.
+  // The reactor always finishes the call.
   Hold(finished_);
   acceptor_.Find(path())(*this);
-  OneOfTwo();
+  OnBoundOrCancelled();
 }
 
-void Call::Over(bool /*ok*/) {
-  if (context_.IsCancelled()) OneOfTwo();
+void Call::OnCallDone(bool /*ok*/) {
+  if (context_.IsCancelled()) OnBoundOrCancelled();
 }
 
-void Call::OneOfTwo() {
-  if (one_of_two_.exchange(true, std::memory_order_acq_rel)) reactor_->OnCancel();
+void Call::OnBoundOrCancelled() {
+  if (bound_or_cancelled_.exchange(true, std::memory_order_acq_rel)) reactor_->OnCancel();
 }
 
 void Call::StartRead(grpc::ByteBuffer* message) { stream_.Read(message, Hold(read_done_)); }
 
 void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
   grpc::WriteOptions options;
-  // The first write brings the initial metadata, which gRPC does not call written before it is
-  // sent: held back, it would never be done, and nothing would follow.
-  if (more && begun_) options.set_buffer_hint();
-  begun_ = true;
+  // The first write sends the initial metadata, and gRPC completes it only when that is sent: if it
+  // were held back, it would never complete and nothing would follow.
+  if (more && has_written_) options.set_buffer_hint();
+  has_written_ = true;
   stream_.Write(message, options, Hold(write_done_));
 }
 
 void Call::StartAlarm(absl::Time when) {
-  alarm_.Set(acceptor_.queue(), absl::ToChronoTime(when), Hold(alarm_rung_));
+  alarm_.Set(acceptor_.queue(), absl::ToChronoTime(when), Hold(alarm_expired_));
 }
 
 void Call::CancelAlarm() { alarm_.Cancel(); }
@@ -60,12 +60,12 @@ void Call::FinishWith(const grpc::ByteBuffer& message) {
 }
 
 void* Call::Hold(Event& event) {
-  held_.fetch_add(1, std::memory_order_relaxed);
+  pending_events_.fetch_add(1, std::memory_order_relaxed);
   return &event;
 }
 
 void Call::Release() {
-  if (held_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  if (pending_events_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   if (reactor_ != nullptr) reactor_->OnDone();
   delete this;
 }

@@ -1,4 +1,5 @@
-// One RPC of any kind, as raw bytes: what a method's code does with it, and what it hears of it.
+// One RPC of any kind, as raw bytes: the operations that a method's code starts, and the callbacks
+// it receives.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -11,68 +12,82 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/rpc/event.h"
 
 namespace perceptrond {
 
 class Acceptor;
 
-// What hears of a call's events. Thread contract: a read's end, a write's end, an alarm and the
-// cancellation may each be told while another is; those of one kind come one by one. Must not wait:
-// whoever tells it serves other calls too (server/rpc/workers.h).
+// An operation that completes on the completion queue; the queue's tags point to these.
+class Event {
+ public:
+  // `ok` is false if the operation failed.
+  virtual void OnEvent(bool ok) = 0;
+
+ protected:
+  ~Event() = default;
+};
+
+// Receives the callbacks of one call. Callbacks must not block: the polling thread that runs them
+// serves other calls too (server/rpc/workers.h runs what takes longer).
+//
+// Thread contract: OnReadDone, OnWriteDone, OnAlarm and OnCancel may run at the same time as one
+// another; each of them runs on one thread at a time.
 class Reactor {
  public:
   virtual ~Reactor() = default;
-  // The read that was started is done; false: there is nothing more to read.
+  // The read that was started is done. `ok` is false if there is nothing more to read.
   virtual void OnReadDone(bool /*ok*/) {}
-  // The write that was started was handed over; false: nothing can be written any more.
+  // The write that was started is done. `ok` is false if nothing more can be written.
   virtual void OnWriteDone(bool /*ok*/) {}
-  // The time that was waited for has come; false: the wait was called off.
+  // The alarm expired; `ok` is false if it was cancelled.
   virtual void OnAlarm(bool /*ok*/) {}
-  // Nobody waits for the call any more. It must be finished nevertheless. May come after that, too.
+  // The client cancelled the call or is gone. The call must be finished nevertheless. May also run
+  // after Finish.
   virtual void OnCancel() {}
-  // The last that is told. The call is gone after it.
+  // The last callback. The call is destroyed after it.
   virtual void OnDone() {}
 };
 
-// Thread contract: any thread may start anything, but at most one read, one write and one alarm at
-// a time, and nothing after Finish or FinishWith. Nothing is told from within these methods.
-// Exists until the reactor's OnDone has returned, and so at least until it is finished.
+// Exists until the reactor's OnDone has returned, and therefore at least until it is finished.
+//
+// Thread contract: any thread may start an operation; at most one read, one write and one alarm may
+// be pending at a time, and none may be started after Finish or FinishWith. No callback runs from
+// within these methods.
 class Call {
  public:
-  // What answers a call: it gives it a reactor, starts something, and does not wait.
+  // Handles a new call: binds a reactor, starts the first operation, and does not block.
   using Method = std::function<void(Call&)>;
 
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // Once, before anything is started. The call holds it until after OnDone.
+  // To be called once, before any operation. The call keeps the reactor until after OnDone.
   void Bind(std::shared_ptr<Reactor> reactor) { reactor_ = std::move(reactor); }
   // Reads the next message into `message`, which must exist until OnReadDone.
   void StartRead(grpc::ByteBuffer* message);
-  // `more`: another write or the end follows soon, and may go out together with this one.
+  // `more`: another write or the end follows soon and may be sent together with this one.
   void StartWrite(const grpc::ByteBuffer& message, bool more = false);
   void StartAlarm(absl::Time when);
-  // Does nothing if it has rung.
+  // Has no effect if the alarm has expired.
   void CancelAlarm();
-  // To be called exactly once, or FinishWith, when no write is under way.
+  // Ends the call. Either this or FinishWith must be called exactly once, with no write pending.
   void Finish(const grpc::Status& status);
-  // A last message, and OK.
+  // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
-  // As on the wire: "/perceptron.v1.ModelService/GetModel".
+  // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
 
  private:
   friend class Acceptor;
 
-  // An event that is told to one of the call's methods.
-  template <void (Call::*Told)(bool)>
-  class Tag final : public Event {
+  // An event that calls one of the call's methods.
+  template <void (Call::*callback)(bool)>
+  class CallEvent final : public Event {
    public:
-    explicit Tag(Call& call) : call_(call) {}
-    void Happened(bool ok) override {
-      (call_.*Told)(ok);
+    explicit CallEvent(Call& call) : call_(call) {}
+    void OnEvent(bool ok) override {
+      (call_.*callback)(ok);
       call_.Release();
     }
 
@@ -80,21 +95,22 @@ class Call {
     Call& call_;
   };
 
-  // Waits for the next call that the acceptor has no other for. Deletes itself.
+  // Waits for the next incoming call. Deletes itself after its last event.
   explicit Call(Acceptor& acceptor);
   ~Call();
 
-  void Accepted(bool ok);
-  void ReadDone(bool ok) { reactor_->OnReadDone(ok); }
-  void WriteDone(bool ok) { reactor_->OnWriteDone(ok); }
-  void AlarmRung(bool ok) { reactor_->OnAlarm(ok); }
-  void Finished(bool /*ok*/) {}
-  void Over(bool ok);
-  // Two things must have happened before the reactor hears of the second: it is bound, and the call
-  // was cancelled. Each may come first.
-  void OneOfTwo();
-  // The event will be told of.
+  void OnAccepted(bool ok);
+  void OnReadDone(bool ok) { reactor_->OnReadDone(ok); }
+  void OnWriteDone(bool ok) { reactor_->OnWriteDone(ok); }
+  void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
+  void OnFinished(bool /*ok*/) {}
+  void OnCallDone(bool ok);
+  // gRPC may report a cancellation before the reactor is bound. Called once for each of the two;
+  // the second call runs the reactor's OnCancel.
+  void OnBoundOrCancelled();
+  // Counts an event that is pending.
   void* Hold(Event& event);
+  // Uncounts it; deletes the call if no event is pending.
   void Release();
 
   Acceptor& acceptor_;
@@ -102,17 +118,16 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
-  // Something was written. Of whoever writes.
-  bool begun_ = false;
-  std::atomic<bool> one_of_two_{false};
-  // Events to come.
-  std::atomic<int> held_{0};
-  Tag<&Call::Accepted> accepted_{*this};
-  Tag<&Call::ReadDone> read_done_{*this};
-  Tag<&Call::WriteDone> write_done_{*this};
-  Tag<&Call::AlarmRung> alarm_rung_{*this};
-  Tag<&Call::Finished> finished_{*this};
-  Tag<&Call::Over> over_{*this};
+  // Whether a write was started. Used by the writing thread alone.
+  bool has_written_ = false;
+  std::atomic<bool> bound_or_cancelled_{false};
+  std::atomic<int> pending_events_{0};
+  CallEvent<&Call::OnAccepted> accepted_{*this};
+  CallEvent<&Call::OnReadDone> read_done_{*this};
+  CallEvent<&Call::OnWriteDone> write_done_{*this};
+  CallEvent<&Call::OnAlarm> alarm_expired_{*this};
+  CallEvent<&Call::OnFinished> finished_{*this};
+  CallEvent<&Call::OnCallDone> call_done_{*this};
 };
 
 }  // namespace perceptrond

@@ -3,40 +3,47 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "grpc/health/v1/health.pb.h"
-#include "server/message.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message.h"
 #include "server/rpc/router.h"
+#include "server/rpc/stream_writer.h"
 #include "server/rpc/unary.h"
-#include "server/status.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::grpc::health::v1;
 
-// Of a service's name, and some.
-constexpr size_t kMostBytes = 64 << 10;
+// A request holds one service name.
+constexpr size_t kMaxRequestBytes = 64 << 10;
 
 v1::HealthCheckResponse::ServingStatus StatusOf(const Health& health, const std::string& service) {
   if (!health.Knows(service)) return v1::HealthCheckResponse::SERVICE_UNKNOWN;
   return health.serving() ? v1::HealthCheckResponse::SERVING : v1::HealthCheckResponse::NOT_SERVING;
 }
 
-class Check final : public Reactor {
+absl::Status UnknownService(const std::string& service) {
+  return MakeError(absl::StatusCode::kNotFound, "UNKNOWN_SERVICE",
+                   absl::StrCat("this server has no service \"", absl::Utf8SafeCHexEscape(service),
+                                "\"; send \"\" to ask about the server as a whole"),
+                   {{"service", service}});
+}
+
+class HealthCheck final : public Reactor {
  public:
-  Check(Call& call, const Health& health) : call_(call), health_(health) {}
+  HealthCheck(Call& call, const Health& health) : call_(call), health_(health) {}
 
   void Start() { call_.StartRead(&bytes_); }
   void OnReadDone(bool ok) override {
     v1::HealthCheckRequest request;
     v1::HealthCheckResponse response;
-    absl::Status status = ok ? ParseMessage(bytes_, kMostBytes, request) : NoRequest();
-    if (status.ok() && !health_.Knows(request.service())) {
-      status = absl::NotFoundError(absl::StrCat("no service \"", request.service(), "\""));
-    }
+    absl::Status status = ok ? ParseMessage(bytes_, kMaxRequestBytes, request) : MissingRequest();
+    if (status.ok() && !health_.Knows(request.service()))
+      status = UnknownService(request.service());
     if (status.ok()) {
       response.set_status(StatusOf(health_, request.service()));
       status = SerializeMessage(response, bytes_);
@@ -52,56 +59,45 @@ class Check final : public Reactor {
 
 }  // namespace
 
-// Writes the status, and again when it has changed.
+// Writes the status, and writes it again when it changes.
 class HealthWatch final : public Reactor, public std::enable_shared_from_this<HealthWatch> {
  public:
-  HealthWatch(Call& call, Health& health) : call_(call), health_(health) {}
+  HealthWatch(Call& call, Health& health) : call_(call), health_(health), writer_(call) {}
 
   void Start() { call_.StartRead(&incoming_); }
-  void GetSummary() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void OnStatusChanged() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    Tell();
+    WriteStatus();
   }
 
   void OnReadDone(bool ok) override {
     v1::HealthCheckRequest request;
-    const absl::Status status = ok ? ParseMessage(incoming_, kMostBytes, request) : NoRequest();
+    const absl::Status status =
+        ok ? ParseMessage(incoming_, kMaxRequestBytes, request) : MissingRequest();
     if (status.ok()) health_.Add(shared_from_this());
     MutexLock lock(&mutex_);
-    if (!status.ok()) return Finish(ToGrpc(status));
+    if (!status.ok()) return writer_.Finish(status);
     service_ = request.service();
-    asked_ = true;
-    Tell();
+    WriteStatus();
   }
   void OnWriteDone(bool ok) override {
     MutexLock lock(&mutex_);
-    writing_ = false;
-    if (!ok) over_ = true;
-    Tell();
+    writer_.OnWriteDone(ok);
   }
   void OnCancel() override {
     MutexLock lock(&mutex_);
-    over_ = true;
-    Tell();
+    writer_.Finish(CancelledError());
   }
 
  private:
-  void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (writing_ || finished_) return;
-    if (over_) return Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher is gone"));
-    if (!asked_) return;
+  // Writes the status unless it was the last one written.
+  void WriteStatus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!service_.has_value()) return;
     v1::HealthCheckResponse response;
-    response.set_status(StatusOf(health_, service_));
-    if (response.status() == told_) return;
-    told_ = response.status();
-    if (absl::Status status = SerializeMessage(response, outgoing_); !status.ok())
-      return Finish(ToGrpc(status));
-    writing_ = true;
-    call_.StartWrite(outgoing_);
-  }
-  void Finish(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (std::exchange(finished_, true)) return;
-    call_.Finish(status);
+    response.set_status(StatusOf(health_, *service_));
+    if (response.status() == last_status_) return;
+    last_status_ = response.status();
+    writer_.Write(response);
   }
 
   Call& call_;
@@ -109,16 +105,12 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   grpc::ByteBuffer incoming_;
 
   Mutex mutex_;
-  std::string service_ ABSL_GUARDED_BY(mutex_);
-  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
-  // What was said last; UNKNOWN is never said.
-  v1::HealthCheckResponse::ServingStatus told_ ABSL_GUARDED_BY(mutex_) =
+  // Absent until the request is read.
+  std::optional<std::string> service_ ABSL_GUARDED_BY(mutex_);
+  // The status written last; initially UNKNOWN, which is never written.
+  v1::HealthCheckResponse::ServingStatus last_status_ ABSL_GUARDED_BY(mutex_) =
       v1::HealthCheckResponse::UNKNOWN;
-  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  // Nobody is there any more.
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  StreamWriter writer_ ABSL_GUARDED_BY(mutex_);
 };
 
 Health::Health(Router& router) : router_(router) {
@@ -128,7 +120,7 @@ Health::Health(Router& router) : router_(router) {
     reactor->Start();
   };
   router.AddService("grpc.health.v1.Health",
-                    {{"Check", [start](Call& call) { start.operator()<Check>(call); }},
+                    {{"Check", [start](Call& call) { start.operator()<HealthCheck>(call); }},
                      {"Watch", [start](Call& call) { start.operator()<HealthWatch>(call); }}});
 }
 
@@ -148,7 +140,7 @@ void Health::Stop() {
     watches.swap(watches_);
   }
   for (const std::weak_ptr<HealthWatch>& watch : watches) {
-    if (const auto alive = watch.lock()) alive->GetSummary();
+    if (const auto alive = watch.lock()) alive->OnStatusChanged();
   }
 }
 
@@ -159,9 +151,9 @@ bool Health::serving() const {
 
 void Health::Add(const std::shared_ptr<HealthWatch>& watch) {
   MutexLock lock(&mutex_);
-  if (watches_.size() >= sweep_at_) {
+  if (watches_.size() >= cleanup_size_) {
     std::erase_if(watches_, [](const std::weak_ptr<HealthWatch>& one) { return one.expired(); });
-    sweep_at_ = std::max(kLeastSwept, 2 * watches_.size());
+    cleanup_size_ = std::max(kMinCleanupSize, 2 * watches_.size());
   }
   watches_.push_back(watch);
 }

@@ -10,10 +10,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
-#include "server/message.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message.h"
 #include "server/rpc/router.h"
-#include "server/status.h"
 
 namespace perceptrond {
 namespace {
@@ -24,12 +23,12 @@ using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
-// Of a name, and some.
-constexpr size_t kMostBytes = 64 << 10;
+// A request holds one name.
+constexpr size_t kMaxRequestBytes = 64 << 10;
 
 const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
-// The file and all that it needs, each once.
+// Adds the file and its dependencies, each once.
 void AddFiles(const FileDescriptor& file, absl::flat_hash_set<const FileDescriptor*>& seen,
               v1alpha::FileDescriptorResponse& response) {
   if (!seen.insert(&file).second) return;
@@ -39,31 +38,31 @@ void AddFiles(const FileDescriptor& file, absl::flat_hash_set<const FileDescript
   for (int i = 0; i < file.dependency_count(); ++i) AddFiles(*file.dependency(i), seen, response);
 }
 
-void SayNotFound(const std::string& what, v1alpha::ServerReflectionResponse& response) {
+void SetNotFound(const std::string& what, v1alpha::ServerReflectionResponse& response) {
   response.mutable_error_response()->set_error_code(grpc::StatusCode::NOT_FOUND);
-  response.mutable_error_response()->set_error_message(absl::StrCat("no ", what));
+  response.mutable_error_response()->set_error_message(absl::StrCat("this server has no ", what));
 }
 
-void SayFile(const FileDescriptor* file, const std::string& what,
+void SetFile(const FileDescriptor* file, const std::string& what,
              v1alpha::ServerReflectionResponse& response) {
-  if (file == nullptr) return SayNotFound(what, response);
+  if (file == nullptr) return SetNotFound(what, response);
   absl::flat_hash_set<const FileDescriptor*> seen;
   AddFiles(*file, seen, *response.mutable_file_descriptor_response());
 }
 
-void SayExtension(const v1alpha::ExtensionRequest& asked,
+void SetExtension(const v1alpha::ExtensionRequest& request,
                   v1alpha::ServerReflectionResponse& response) {
-  const Descriptor* const type = Pool().FindMessageTypeByName(asked.containing_type());
+  const Descriptor* const type = Pool().FindMessageTypeByName(request.containing_type());
   const FieldDescriptor* const extension =
-      type == nullptr ? nullptr : Pool().FindExtensionByNumber(type, asked.extension_number());
-  SayFile(extension == nullptr ? nullptr : extension->file(),
-          absl::StrCat("extension ", asked.extension_number(), " of ", asked.containing_type()),
+      type == nullptr ? nullptr : Pool().FindExtensionByNumber(type, request.extension_number());
+  SetFile(extension == nullptr ? nullptr : extension->file(),
+          absl::StrCat("extension ", request.extension_number(), " of ", request.containing_type()),
           response);
 }
 
-void SayExtensions(const std::string& name, v1alpha::ServerReflectionResponse& response) {
+void SetExtensions(const std::string& name, v1alpha::ServerReflectionResponse& response) {
   const Descriptor* const type = Pool().FindMessageTypeByName(name);
-  if (type == nullptr) return SayNotFound(absl::StrCat("message ", name), response);
+  if (type == nullptr) return SetNotFound(absl::StrCat("message ", name), response);
   std::vector<const FieldDescriptor*> extensions;
   Pool().FindAllExtensions(type, &extensions);
   v1alpha::ExtensionNumberResponse& numbers = *response.mutable_all_extension_numbers_response();
@@ -72,7 +71,7 @@ void SayExtensions(const std::string& name, v1alpha::ServerReflectionResponse& r
     numbers.add_extension_number(extension->number());
 }
 
-void SayServices(const Router& router, v1alpha::ServerReflectionResponse& response) {
+void SetServices(const Router& router, v1alpha::ServerReflectionResponse& response) {
   for (const google::protobuf::ServiceDescriptor* service : router.services())
     response.mutable_list_services_response()->add_service()->set_name(service->full_name());
 }
@@ -83,35 +82,36 @@ void Answer(const Router& router, const v1alpha::ServerReflectionRequest& reques
   *response.mutable_original_request() = request;
   switch (request.message_request_case()) {
     case v1alpha::ServerReflectionRequest::kFileByFilename:
-      return SayFile(Pool().FindFileByName(request.file_by_filename()),
+      return SetFile(Pool().FindFileByName(request.file_by_filename()),
                      absl::StrCat("file ", request.file_by_filename()), response);
     case v1alpha::ServerReflectionRequest::kFileContainingSymbol:
-      return SayFile(Pool().FindFileContainingSymbol(request.file_containing_symbol()),
+      return SetFile(Pool().FindFileContainingSymbol(request.file_containing_symbol()),
                      absl::StrCat("symbol ", request.file_containing_symbol()), response);
     case v1alpha::ServerReflectionRequest::kFileContainingExtension:
-      return SayExtension(request.file_containing_extension(), response);
+      return SetExtension(request.file_containing_extension(), response);
     case v1alpha::ServerReflectionRequest::kAllExtensionNumbersOfType:
-      return SayExtensions(request.all_extension_numbers_of_type(), response);
+      return SetExtensions(request.all_extension_numbers_of_type(), response);
     case v1alpha::ServerReflectionRequest::kListServices:
-      return SayServices(router, response);
+      return SetServices(router, response);
     case v1alpha::ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
       break;
   }
   response.mutable_error_response()->set_error_code(grpc::StatusCode::INVALID_ARGUMENT);
-  response.mutable_error_response()->set_error_message("nothing was asked");
+  response.mutable_error_response()->set_error_message(
+      "the request is empty; set one of its fields");
 }
 
-// One question after the other.
-class Conversation final : public Reactor {
+// Answers the requests of one stream, one after the other.
+class ReflectionReactor final : public Reactor {
  public:
-  Conversation(Call& call, const Router& router) : call_(call), router_(router) {}
+  ReflectionReactor(Call& call, const Router& router) : call_(call), router_(router) {}
 
   void Start() { call_.StartRead(&bytes_); }
   void OnReadDone(bool ok) override {
     if (!ok) return call_.Finish(grpc::Status::OK);
     v1alpha::ServerReflectionRequest request;
     v1alpha::ServerReflectionResponse response;
-    absl::Status status = ParseMessage(bytes_, kMostBytes, request);
+    absl::Status status = ParseMessage(bytes_, kMaxRequestBytes, request);
     if (status.ok()) {
       Answer(router_, request, response);
       status = SerializeMessage(response, bytes_);
@@ -120,7 +120,7 @@ class Conversation final : public Reactor {
   }
   void OnWriteDone(bool ok) override {
     if (ok) return call_.StartRead(&bytes_);
-    call_.Finish(grpc::Status(grpc::StatusCode::CANCELLED, "who asked is gone"));
+    call_.Finish(ToGrpc(CancelledError()));
   }
 
  private:
@@ -134,7 +134,7 @@ class Conversation final : public Reactor {
 void AddReflectionService(Router& router) {
   router.AddService("grpc.reflection.v1alpha.ServerReflection",
                     {{"ServerReflectionInfo", [&router](Call& call) {
-                        const auto reactor = std::make_shared<Conversation>(call, router);
+                        const auto reactor = std::make_shared<ReflectionReactor>(call, router);
                         call.Bind(reactor);
                         reactor->Start();
                       }}});

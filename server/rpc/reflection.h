@@ -1,11 +1,11 @@
-// grpc.reflection.v1alpha.ServerReflection: what the server's services and messages are.
+// The service grpc.reflection.v1alpha.ServerReflection: descriptors of services and messages.
 #pragma once
 
 namespace perceptrond {
 
 class Router;
 
-// Lists the router's services, this one and those added later among them; describes every proto
+// Lists the router's services, including this one and those added later, and describes every proto
 // that is linked in. The router must outlive its calls.
 void AddReflectionService(Router& router);
 

@@ -1,4 +1,4 @@
-// Which code answers which method.
+// Maps the path of a call to the code that handles it.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -11,24 +11,26 @@
 
 namespace perceptrond {
 
-// Thread contract: AddService before the first call; then any thread may find.
+// Thread contract: AddService before the first call; then any thread may call Find.
 class Router {
  public:
-  struct Named {
-    const char* method;
-    Call::Method answer;
+  struct NamedMethod {
+    const char* name;
+    Call::Method method;
   };
 
   Router();
 
-  // `service` by its full name, with all of its methods and no other: else the process ends.
-  void AddService(const std::string& service, std::vector<Named> methods);
+  // `service` is the full name of a linked-in proto service. `methods` must be exactly the methods
+  // of that service, or the process aborts.
+  void AddService(const std::string& service, std::vector<NamedMethod> methods);
 
-  // Those added, in that order.
+  // The added services, in that order.
   const std::vector<const google::protobuf::ServiceDescriptor*>& services() const {
     return services_;
   }
-  // `path` as on the wire. What is unknown is answered UNIMPLEMENTED.
+  // `path` is the path on the wire. For an unknown path: a method that answers UNIMPLEMENTED
+  // (UNKNOWN_METHOD).
   const Call::Method& Find(const std::string& path) const;
 
  private:

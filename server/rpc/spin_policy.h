@@ -1,6 +1,7 @@
-// When whoever polls looks again instead of sleeping: while requests come one at a time, each soon
-// after the last was answered. Waking a processor that sleeps takes longer than such a request
-// does; with more to do, what comes while one sleeps is done at once afterwards, for less
+// Decides when a polling thread spins instead of sleeping: while requests arrive one at a time,
+// each soon after the last was answered. Waking a sleeping processor takes longer than answering
+// such a request. Under more load spinning gains nothing: what arrives while the thread sleeps is
+// handled right after it wakes, in one go
 // (docs/adr/0027-one-queue.md).
 #pragma once
 
@@ -10,53 +11,54 @@
 
 namespace perceptrond {
 
-// A plain value; not thread-safe. O(1) throughout.
+// A credit that lone requests earn and fruitless spinning costs. A plain value; not thread-safe.
+// O(1) throughout.
 class SpinPolicy {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // Never looks longer than `most`; zero: never.
-  explicit SpinPolicy(Duration most) : most_(most) {}
+  // Never spins for longer than `max_duration`; 0: never spins.
+  explicit SpinPolicy(Duration max_duration) : max_duration_(max_duration) {}
 
-  // How long to look before sleeping, for the next event.
-  Duration spin() const { return credit_ >= kVainCost ? most_ : Duration::zero(); }
+  // How long to spin for the next event before sleeping.
+  Duration duration() const { return credit_ >= kTimeoutCost ? max_duration_ : Duration::zero(); }
 
-  // Nothing came while looking.
-  void InVain() { credit_ -= kVainCost; }
-  // An event came, after so long a wait, looking or asleep.
-  void Came(Duration waited) {
-    if (waited >= kLeastWait) {
-      const bool alone = events_ <= kMostEvents && quiet_ && waited <= kLongestWait * most_;
-      credit_ = alone ? credit_ + (credit_ < kMostCredit ? 1 : 0) : 0;
+  // No event arrived during a spin.
+  void OnTimeout() { credit_ -= kTimeoutCost; }
+  // An event arrived after waiting for `waited`, spinning or asleep.
+  void OnEvent(Duration waited) {
+    if (waited >= kMinWait) {
+      const bool alone =
+          events_ <= kMaxEvents && idle_ && waited <= kMaxWaitInSpins * max_duration_;
+      credit_ = alone ? credit_ + (credit_ < kMaxCredit ? 1 : 0) : 0;
       events_ = 0;
     }
     ++events_;
   }
-  // And was handled. Asks whether nothing is being done and nobody waits for an answer only where
-  // that matters.
-  void Handled(absl::FunctionRef<bool()> quiet) {
-    quiet_ = most_ > Duration::zero() && events_ <= kMostEvents && quiet();
-    if (!quiet_) credit_ = 0;
+  // The event was handled. `is_idle` says whether no work is in progress and no client waits; it is
+  // called only where the answer matters.
+  void OnHandled(absl::FunctionRef<bool()> is_idle) {
+    idle_ = max_duration_ > Duration::zero() && events_ <= kMaxEvents && is_idle();
+    if (!idle_) credit_ = 0;
   }
 
  private:
-  // Shorter is no wait: the event was there.
-  static constexpr Duration kLeastWait = std::chrono::microseconds(5);
-  // Of one request: a call comes, its message, its end, and its answer goes out.
-  static constexpr int kMostEvents = 8;
-  // Times the longest look. Asleep, one waits for two processors to wake, on top of what a client
-  // does between requests.
-  static constexpr int kLongestWait = 4;
-  // What a request that comes alone earns is 1: so at most one request in eight is looked for in
-  // vain.
-  static constexpr int kVainCost = 8;
-  static constexpr int kMostCredit = 64;
+  // A shorter wait is none: the event was in the queue already.
+  static constexpr Duration kMinWait = std::chrono::microseconds(5);
+  // The events of one request: its call, its message, its end, and its answer.
+  static constexpr int kMaxEvents = 8;
+  // In units of the longest spin. A thread that sleeps waits for two processors to wake, besides
+  // the time that the client takes between requests.
+  static constexpr int kMaxWaitInSpins = 4;
+  // A lone request earns 1: so at most one request in eight costs a fruitless spin.
+  static constexpr int kTimeoutCost = 8;
+  static constexpr int kMaxCredit = 64;
 
-  const Duration most_;
+  const Duration max_duration_;
   int credit_ = 0;
-  // Since the last wait.
+  // Events since the last wait.
   int events_ = 0;
-  bool quiet_ = false;
+  bool idle_ = false;
 };
 
 }  // namespace perceptrond

@@ -5,41 +5,41 @@
 namespace perceptrond {
 namespace {
 
-using Answer = std::function<void(Call&, grpc::ByteBuffer&)>;
+using Handler = std::function<void(Call&, grpc::ByteBuffer&)>;
 
 class OneRequest final : public Reactor {
  public:
-  OneRequest(Call& call, Drain& drain, const Answer& answer)
-      : call_(call), drain_(drain), answer_(answer) {}
+  OneRequest(Call& call, Drain& drain, const Handler& handler)
+      : call_(call), drain_(drain), handler_(handler) {}
 
   void Start() { call_.StartRead(&request_); }
   void OnReadDone(bool ok) override {
-    if (!ok) return call_.Finish(ToGrpc(NoRequest()));
-    visit_.emplace(drain_);
-    answer_(call_, request_);
+    if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
+    in_flight_.emplace(drain_);
+    handler_(call_, request_);
   }
 
  private:
   Call& call_;
   Drain& drain_;
-  const Answer& answer_;
+  const Handler& handler_;
   grpc::ByteBuffer request_;
-  std::optional<Drain::Visit> visit_;
+  std::optional<Drain::InFlightCall> in_flight_;
 };
 
 }  // namespace
 
-void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer& answer) {
+void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer& response) {
   if (status.ok()) {
-    call.FinishWith(answer);
+    call.FinishWith(response);
   } else {
     call.Finish(ToGrpc(status));
   }
 }
 
-Call::Method OnRequest(Drain& drain, Answer answer) {
-  return [&drain, answer = std::move(answer)](Call& call) {
-    const auto reactor = std::make_shared<OneRequest>(call, drain, answer);
+Call::Method OnRequest(Drain& drain, Handler handler) {
+  return [&drain, handler = std::move(handler)](Call& call) {
+    const auto reactor = std::make_shared<OneRequest>(call, drain, handler);
     call.Bind(reactor);
     reactor->Start();
   };

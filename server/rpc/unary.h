@@ -1,4 +1,4 @@
-// Calls of one request and one answer.
+// Calls with one request and one response.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -9,89 +9,93 @@
 
 #include "absl/status/status.h"
 #include "core/model/store.h"
-#include "server/drain.h"
-#include "server/message.h"
-#include "server/quick.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/rpc/drain.h"
+#include "server/rpc/message.h"
 #include "server/rpc/workers.h"
-#include "server/status.h"
 
 namespace perceptrond {
 
-// With the answer if all is well.
-void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer& answer);
+// Ends the call with the response if `status` is OK, and with the status otherwise.
+void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer& response);
 
-// Reads the one request of a call, which the drain waits for from then on; `answer` may take the
-// bytes, must not wait, and has the call finished, by whatever thread.
-Call::Method OnRequest(Drain& drain, std::function<void(Call&, grpc::ByteBuffer&)> answer);
+// A method that reads the one request of a call and passes its bytes to `handler`. From then on the
+// drain waits for the call. The handler may consume the bytes and must not block; it must have the
+// call finished, on any thread.
+Call::Method OnRequest(Drain& drain, std::function<void(Call&, grpc::ByteBuffer&)> handler);
 
-// Whether a request is answered without waiting for the disk.
+// Whether the polling thread may handle a request: it takes microseconds and does not block.
 template <typename Request>
-using QuickTest = bool (*)(Store&, const Request&);
+using InlineTest = bool (*)(Store&, const Request&);
 
-// The same, parsed. On a worker, but for small requests that are quick.
+// The same with a parsed request. The handler runs on a worker, except for requests of at most
+// kMaxInlineBytes for which `can_run_inline` is true; null stands for never.
 template <typename Request>
-Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> answer,
-                       QuickTest<Request> quick) {
-  const auto shared = std::make_shared<const decltype(answer)>(std::move(answer));
-  return OnRequest(backend.drain, [backend, shared, quick](Call& call, grpc::ByteBuffer& bytes) {
-    const size_t most = backend.max_message_bytes;
-    if (quick == nullptr || bytes.Length() > kSmallMessage) {
-      return backend.workers.Do([&call, shared, most, own = std::move(bytes)]() mutable {
+Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
+                       InlineTest<Request> can_run_inline) {
+  const auto shared = std::make_shared<const decltype(handler)>(std::move(handler));
+  return OnRequest(backend.drain, [backend, shared, can_run_inline](Call& call,
+                                                                    grpc::ByteBuffer& bytes) {
+    const size_t max_bytes = backend.max_message_bytes;
+    if (can_run_inline == nullptr || bytes.Length() > kMaxInlineBytes) {
+      return backend.workers.Schedule([&call, shared, max_bytes, own = std::move(bytes)]() mutable {
         Request request;
-        const absl::Status status = ParseMessage(own, most, request);
+        const absl::Status status = ParseMessage(own, max_bytes, request);
         status.ok() ? (*shared)(call, request) : call.Finish(ToGrpc(status));
       });
     }
     Request request;
-    if (absl::Status status = ParseMessage(bytes, most, request); !status.ok())
+    if (absl::Status status = ParseMessage(bytes, max_bytes, request); !status.ok())
       return call.Finish(ToGrpc(status));
-    if (quick(backend.store, request)) return (*shared)(call, request);
-    backend.workers.Do([&call, shared, own = std::move(request)] { (*shared)(call, own); });
+    if (can_run_inline(backend.store, request)) return (*shared)(call, request);
+    backend.workers.Schedule([&call, shared, own = std::move(request)] { (*shared)(call, own); });
   });
 }
 
-// Makes methods of which a body fills the response, and that end with the status it returns.
+// Makes methods from functions that fill a response and return the status that the call ends with.
+//
+//   const UnaryMethods unary(backend);
+//   router.AddService("perceptron.v1.ModelService", {{"GetModel", unary(Get)}, ...});
 class UnaryMethods {
  public:
   explicit UnaryMethods(const Backend& backend) : backend_(backend) {}
 
-  // Refused while the server drains.
+  // The method is refused with DrainingError while the server drains.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Request&, Response&),
-                          QuickTest<Request> quick = nullptr) const {
+                          InlineTest<Request> can_run_inline = nullptr) const {
     return Make<Request, Response>(
         [backend = backend_, body](const Request& request, Response& response) {
           return backend.drain.draining() ? DrainingError()
                                           : body(backend.store, request, response);
         },
-        quick);
+        can_run_inline);
   }
-  // The body asks the drain itself.
+  // For a body that looks at the drain itself.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Drain&, const Request&, Response&),
-                          QuickTest<Request> quick = nullptr) const {
+                          InlineTest<Request> can_run_inline = nullptr) const {
     return Make<Request, Response>(
         [backend = backend_, body](const Request& request, Response& response) {
           return body(backend.store, backend.drain, request, response);
         },
-        quick);
+        can_run_inline);
   }
 
  private:
   template <typename Request, typename Response, typename Body>
-  Call::Method Make(Body body, QuickTest<Request> quick) const {
+  Call::Method Make(Body body, InlineTest<Request> can_run_inline) const {
     return OnRequest<Request>(
         backend_,
         [body](Call& call, const Request& request) {
           Response response;
-          grpc::ByteBuffer answer;
+          grpc::ByteBuffer bytes;
           absl::Status status = body(request, response);
-          if (status.ok()) status = SerializeMessage(response, answer);
-          FinishUnary(call, status, answer);
+          if (status.ok()) status = SerializeMessage(response, bytes);
+          FinishUnary(call, status, bytes);
         },
-        quick);
+        can_run_inline);
   }
 
   const Backend backend_;

@@ -16,16 +16,16 @@ Workers::~Workers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Workers::Do(Work work) {
+void Workers::Schedule(Work work) {
   MutexLock lock(&mutex_);
-  if (idle_.empty()) return waiting_.push_back(std::move(work));
+  if (idle_.empty()) return backlog_.push_back(std::move(work));
   *idle_.back() = std::move(work);
   idle_.pop_back();
 }
 
-bool Workers::Wanted() const {
+bool Workers::HasBacklog() const {
   MutexLock lock(&mutex_);
-  return !waiting_.empty();
+  return !backlog_.empty();
 }
 
 size_t Workers::idle() const {
@@ -40,17 +40,17 @@ void Workers::Run() {
 Workers::Work Workers::Next() {
   Work work;
   MutexLock lock(&mutex_);
-  if (waiting_.empty()) {
+  if (backlog_.empty()) {
     idle_.push_back(&work);
     const auto woken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return work != nullptr || stopping_;
     };
     mutex_.Await(absl::Condition(&woken));
-    // Whoever ends takes no more.
+    // A thread that ends must not receive any more work.
     if (work == nullptr) std::erase(idle_, &work);
   } else {
-    work = std::move(waiting_.front());
-    waiting_.pop_front();
+    work = std::move(backlog_.front());
+    backlog_.pop_front();
   }
   return work;
 }

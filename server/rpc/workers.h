@@ -1,4 +1,4 @@
-// Threads for what would keep whoever polls from its queue: what takes long, or waits.
+// Threads for work that takes long or blocks, and would keep a polling thread from its queue.
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,29 @@ class Workers {
   using Work = absl::AnyInvocable<void()>;
 
   explicit Workers(int threads);
-  // Waits until all that was given is done.
+  // Waits until all scheduled work is done.
   ~Workers();
 
-  // In the order given, as threads come free: the one that was busy last is the first, since its
-  // processor's caches are warm.
-  void Do(Work work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Somebody's work waits for a thread.
-  bool Wanted() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs `work` on one of the threads, in the order of the calls. Of several idle threads the one
+  // that was busy last gets it, since its processor's caches are warm.
+  void Schedule(Work work) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether work waits for a thread.
+  bool HasBacklog() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t size() const { return threads_.size(); }
-  // So many threads have nothing to do.
+  // The number of threads that have no work.
   size_t idle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next work for a thread; null: it is to end.
+  // Waits for the next work of a thread; null if the thread must end.
   Work Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
-  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
-  // Where idle threads look for theirs.
+  std::deque<Work> backlog_ ABSL_GUARDED_BY(mutex_);
+  // Where each idle thread receives its next work; the thread that was busy last is at the end.
   std::vector<Work*> idle_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // The last member: they use all the others.
+  // The last member, since the threads use all the others.
   std::vector<std::thread> threads_;
 };
 

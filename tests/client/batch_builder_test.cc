@@ -8,7 +8,7 @@
 #include <random>
 
 #include "client/error.h"
-#include "client/utf8.h"
+#include "core/vector/name.h"
 
 namespace perceptrond::client {
 namespace {

@@ -261,8 +261,8 @@ class PageTest:
         bound = re.search(r"needs more than (\d+) updates", told)[1]
         assert f"of at most {int(bound):,}" in self.browser.text("#bound"), self.browser.text("#bound")
         weights = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]
-        heaviest = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
-        assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in heaviest]
+        top = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
+        assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in top]
         assert min(self.points()) > 5, f"curves are there when the page is opened: {self.points()}"
         self.check_quiet()
 

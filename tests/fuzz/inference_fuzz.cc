@@ -12,7 +12,7 @@
 #include "core/journal/memory_journal.h"
 #include "core/model/error.h"
 #include "core/model/store.h"
-#include "server/inference.h"
+#include "server/services/services.h"
 #include "tests/support/inference.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/options.h"
+#include "server/config/options.h"
 
 namespace {
 

@@ -76,10 +76,10 @@ TEST_F(ConfigTest, AVariableThatIsNoSettingIsNamedOnTheLogAndTheServerStarts) {
   EXPECT_THAT(
       second.out,
       ::testing::ContainsRegex(
-          " warning an environment variable is no setting .*variable=PERCEPTROND_MEMORY_BUDGE"));
+          " warning an environment variable is not a setting .*variable=PERCEPTROND_MEMORY_BUDGE"));
   const CommandResult printed = RunServer("--print-config");
   EXPECT_EQ(printed.exit_code, 0);
-  EXPECT_THAT(printed.out, ::testing::HasSubstr("PERCEPTROND_MEMORY_BUDGE is no setting"));
+  EXPECT_THAT(printed.out, ::testing::HasSubstr("PERCEPTROND_MEMORY_BUDGE is not a setting"));
 }
 
 TEST_F(ConfigTest, AFileThatCannotBeReadOrUnderstoodExitsWithTwoAndSaysWhy) {

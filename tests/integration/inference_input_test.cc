@@ -449,7 +449,7 @@ TEST_F(InferenceInputTest, TheMessageNamesTheTensorTheElementAndWhatToDo) {
               HasSubstr("tensor \"values\", element 1: nan is not a finite number"));
   request.mutable_inputs(1)->set_name("weights\n");
   EXPECT_THAT(Infer(request, response).error_message(),
-              HasSubstr("tensor \"weights\\n\": is no input of a model; send features; or"));
+              HasSubstr("tensor \"weights\\n\": is not an input of a model; send features; or"));
   oip::ModelInferRequest tenth;
   tenth.set_model_name("same");
   AddTensor(tenth, "features", "FP64", {1, 1}).mutable_contents()->add_fp64_contents(0.1);

@@ -19,7 +19,7 @@ TEST_F(ServerProcessTest, ADirectoryInUseIsRefusedWithWords) {
   const CommandResult second =
       RunServer("--metrics-address off --address 127.0.0.1:0 --data-dir " + dir_.path() + "/data");
   EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.out, ::testing::HasSubstr("waiting for it to let go"));
+  EXPECT_THAT(second.out, ::testing::HasSubstr("waiting for it to stop"));
   EXPECT_THAT(second.out, ::testing::HasSubstr("in use by another server"));
 }
 
@@ -94,7 +94,7 @@ TEST_F(ServerProcessTest, AUnixSocketIsNotTakenFromTheServerThatHasItButFromOneT
   const CommandResult second =
       RunServer("--address " + address + " --journal memory --metrics-address off");
   EXPECT_NE(second.exit_code, 0);
-  EXPECT_THAT(second.out, ::testing::HasSubstr("another server does"));
+  EXPECT_THAT(second.out, ::testing::HasSubstr("another process listens there"));
   server.Kill();
   const ServerProcess third(dir.path() + "/data", {"--address", address});
 }

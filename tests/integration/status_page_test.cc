@@ -61,7 +61,7 @@ TEST_F(StatusPageServerTest, WhatIsNoModelsNameIsToldSoInWords) {
                            "/models/%C3%28", "/models/m%2Fn", "/models/a%20b", "/models/"}) {
     EXPECT_THAT(Ask(path),
                 ::testing::AllOf(HasSubstr("HTTP/1.1 400"), HasSubstr("Content-Type: text/plain"),
-                                 HasSubstr("no model's name"), Not(HasSubstr("<script"))))
+                                 HasSubstr("not a model's name"), Not(HasSubstr("<script"))))
         << path;
   }
   EXPECT_THAT(Ask("/models/%6D"), HasSubstr("HTTP/1.1 200"));

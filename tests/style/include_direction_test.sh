@@ -42,15 +42,15 @@ BEGIN {
   # Where a library may be seen.
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
-  home["civetweb"] = "^server/metrics/page_handler[.]h$"
+  home["civetweb"] = "^server/metrics/metrics[.]cc$"
   home["rocksdb/"] = "^core/journal/rocksdb_(journal|open|snapshot)[.]cc$"
   home["xxhash"] = "^core/features/hashing[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/svm_start[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/vanishing_vertex[.]cc$"
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
-  home["openssl/"] = "^server/tls_files[.]cc$"
-  home["spdlog/"] = home["fmt/"] = "^server/logging[.]cc$"
-  home["CLI/"] = "^(server/(options|command_line|config_file)[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
+  home["openssl/"] = "^server/config/tls_files[.]cc$"
+  home["spdlog/"] = home["fmt/"] = "^server/config/logging[.]cc$"
+  home["CLI/"] = "^(server/config/(options|command_line)[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
 }
 FNR == 1 {
   files++

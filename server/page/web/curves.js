@@ -1,5 +1,5 @@
-// Curves, drawn by Chart.js. Colours are the style sheet's, also when the reader changes the scheme; lines differ in their dashes,
-// too. A canvas says nothing to a screen reader: each has a label with what it shows, and the numbers stand beside it as text.
+// Curves, drawn by Chart.js. Colours are those of the style sheet, also after a change of the colour scheme; lines differ in their dashes,
+// too. Screen readers cannot read a canvas: each has a label that says what it shows, and its data is on the page as text.
 
 import {shortCount} from './page.js';
 
@@ -44,7 +44,7 @@ export function drop(chart) {
   chart.destroy();
 }
 
-// A line without axes, from 0 at the bottom.
+// A line without axes; the bottom is 0.
 export function sparkline(canvas) {
   const hidden = {display: false, type: 'linear', bounds: 'data'};
   return start(canvas, {
@@ -65,7 +65,7 @@ const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 2, 5, 10, 30].map((n) => n * SECOND).concat([1, 2, 5, 10, 30].map((n) => n * MINUTE),
                                                             [1, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14, 30, 90, 365].map((n) => n * DAY));
 
-// Ticks at round moments of the reader's own time.
+// Ticks at round times of the reader's time zone.
 function timeTicks(scale) {
   const room = Math.max(2, Math.floor(scale.width / 90));
   const step = STEPS.find((s) => (scale.max - scale.min) / s <= room) ?? STEPS.at(-1);
@@ -84,12 +84,12 @@ function timeText(value, step) {
 }
 
 export const X_AXES = {
-  examples: 'examples judged',
-  revision: 'updates made',
+  examples: 'examples',
+  revision: 'updates',
   time: 'time',
 };
 
-// The axis ends where the data end, which may be too close to the last round number for both to be read.
+// The axis ends where the data ends; drops the last round tick if it is too close to that.
 function roomyTicks(scale) {
   const at = scale.ticks.map((tick) => tick.value);
   if (at.length > 2 && at[at.length - 1] - at[at.length - 2] < 0.75 * (at[1] - at[0])) scale.ticks.pop();
@@ -117,7 +117,7 @@ function xAxis(kind, logarithmic) {
   return axis;
 }
 
-// Of the lines that are there, in their order, dashed as they are.
+// The legend: visible lines in their order, with their dashes.
 function dashedLabels(chart) {
   const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
   const lines = chart.data.datasets;
@@ -126,12 +126,13 @@ function dashedLabels(chart) {
       .sort((a, b) => a.datasetIndex - b.datasetIndex);
 }
 
-// A picture of several lines with axes. `lines`: name, colour, dash, of each; `y`: title, format of a number, logarithmic or not.
+// A chart of several lines with axes. `lines` has name, colour and dash of each; `y` has title, number format, and whether it is
+// logarithmic.
 export function curve(canvas, {lines, y}) {
   return start(canvas, {
     type: 'line',
     data: {
-      // Later ones lie above: where lines coincide the dashes of one show on the other.
+      // Later lines are drawn on top: where lines coincide the dashes of one show on the other.
       datasets: lines.map((line, i) => ({
         label: line.name, colourName: line.colour, borderDash: line.dash ?? [], data: [], borderWidth: 2, borderJoinStyle: 'round',
         pointRadius: 0, pointHitRadius: 8, order: -i,
@@ -140,7 +141,7 @@ export function curve(canvas, {lines, y}) {
     options: {
       maintainAspectRatio: false,
       parsing: false,
-      // Lines have points of their own.
+      // Each line has its own points.
       interaction: {mode: 'nearest', axis: 'x', intersect: false},
       scales: {
         x: xAxis('examples', false),
@@ -153,7 +154,7 @@ export function curve(canvas, {lines, y}) {
           generateLabels: dashedLabels,
         }},
         tooltip: {
-          // Of points that lie above each other the latest.
+          // The latest of several points at one position.
           filter: (item, i, items) => !items.slice(i + 1).some((later) => later.datasetIndex === item.datasetIndex),
           callbacks: {
             title: (items) => (items.length === 0 ? '' : items[0].raw.words),
@@ -165,7 +166,7 @@ export function curve(canvas, {lines, y}) {
   });
 }
 
-// Gives a picture other points: for each line a list of {x, y, words}; and says in its label what it shows.
+// Replaces the points of a chart, a list of {x, y, words} for each line, and its label for screen readers.
 export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, label}) {
   const scales = chart.options.scales;
   if (chart.axisKey !== `${kind} ${logarithmic} ${logarithmicY}`) {
@@ -177,7 +178,7 @@ export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, 
   }
   const positive = (point) => !logarithmic || kind === 'time' || point.x > 0;
   series.forEach((points, i) => {
-    // One point is no line, nor are several in one place: it is shown as such.
+    // A single point, or several at one position, make no line: they are drawn as a dot.
     const known = points.filter((point) => Number.isFinite(point.y) && positive(point));
     chart.data.datasets[i].data = points.filter(positive);
     chart.data.datasets[i].pointRadius = known.length > 0 && known.every((point) => point.x === known[0].x && point.y === known[0].y) ? 4 : 0;

@@ -1,4 +1,4 @@
-// The list of models: a page of it, kept as it is now. Curves come with the first answer; later ones bring the present alone.
+// One page of the list of models, kept up to date. The first response has the curves; later ones have the current state alone.
 
 import {ask, count, idOf, keepLooking, make, percent, setText, showBadges, showServer} from './page.js';
 import {drop, sparkline} from './curves.js';
@@ -37,7 +37,7 @@ function makeRow(id) {
     latest: cell('number', 'Error, latest 1000'),
     canvas,
     points: [],
-    // It has the curve from its beginning, and is brought up to date by the present alone.
+    // The curve is received once, and continued with the current state of each response.
     whole: false,
   };
   const name = make('td', {role: 'cell'}, row.link, row.description);
@@ -46,12 +46,12 @@ function makeRow(id) {
   return row;
 }
 
-// Every second point goes when there are too many; the first and the last stay.
+// Drops every second point if there are too many; keeps the first and the last.
 function thin(points) {
   return points.length <= MOST_POINTS ? points : points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
 }
 
-// The curve's points, among them the one since which there has been no mistake.
+// The points of the curve, including the one after which there was no mistake.
 function pointsOf({history, report}) {
   const points = history.filter((point) => point.windowError !== undefined).map((point) => ({x: Number(point.examples), y: point.windowError}));
   const since = faultlessSince(report);
@@ -65,7 +65,7 @@ function addPoints(row, model) {
   row.points = thin(row.points.concat(news));
   row.chart ??= sparkline(row.canvas);
   row.canvas.parentElement.classList.add('drawn');
-  // Of a handful of examples a share says little.
+  // With few examples the error is noise.
   const early = Math.min(100, row.points.at(-1).x / 10);
   const drawn = row.points.filter((point) => point.x >= early);
   row.chart.data.datasets[0].data = drawn;
@@ -86,7 +86,7 @@ function showRow(row, entry) {
   setText(row.latest, percent(report.windowError));
   addPoints(row, model);
   row.whole = entry.inMemory;
-  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: it is not in memory, or judged nothing'
+  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: the model is not in memory, or has no examples'
     : `error over the latest 1000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
 }
 
@@ -133,15 +133,15 @@ function showPages(next) {
   document.getElementById('pages').hidden = pageToken === '' && next === '';
 }
 
-// Of those not in memory only what is stored is known.
+// For models that are not in memory only what is stored is known.
 function unloaded(entries) {
   const absent = entries.filter((entry) => !entry.inMemory).length;
   if (absent === 0) return '';
   const who = absent === entries.length ? 'None of these is' : `${absent} of these ${absent === 1 ? 'is' : 'are'} not`;
-  return `${who} in memory: state and course show once a model is used, or its page is opened.`;
+  return `${who} in memory: state and error curve appear once a model is used or its page is opened.`;
 }
 
-// A search may have to be gone on with: one answer looks at 10,000 models.
+// A search may need several requests: each searches at most 10,000 models.
 async function readPage(points) {
   const entries = [];
   let token = pageToken;
@@ -157,7 +157,7 @@ async function readPage(points) {
 
 keepLooking(async () => {
   let page = await readPage(known ? 1 : FIRST_POINTS);
-  // A model that has come up, or came into memory, brings its whole curve.
+  // The whole curve of a model that is new or was loaded is needed.
   if (known && page.entries.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) page = await readPage(FIRST_POINTS);
   known = true;
   const {entries, next, server} = page;

@@ -1,19 +1,16 @@
-// A model's page. The first answer brings its whole curve, later ones what came since.
+// A model's page. The first response has the whole learning curve, later ones the new points.
 
 import {ApiError, NoAnswer, ask, bytes, count, figure, idOf, keepLooking, make, moment, percent, setText, shortCount, showBadges,
         showServer} from './page.js';
 import {X_AXES, curve, redraw} from './curves.js';
-import {beginning, exactly, nameElement, printable} from './names.js';
+import {MAX_FEATURES, showFeatures} from './features.js';
+import {beginning, exactly, printable} from './names.js';
 import {withStreaks} from './streak.js';
 
 const INTERVAL = 1000;
 const FEATURES_INTERVAL = 10000;
-const FEATURES = 20;
-const FEATURES_A_CLASS = 6;
-// Of more classes those that the reader asks for are shown.
-const CLASSES = 12;
-// More than the server holds, so that what was seen live stays until it is thinned.
-const MOST_POINTS = 1500;
+// More than the server keeps, so that points received live stay until they are thinned.
+const MAX_POINTS = 1500;
 
 function decoded(text) {
   try {
@@ -28,17 +25,15 @@ const path = `../api/models/${encodeURIComponent(id)}`;
 const part = (name) => document.getElementById(name);
 
 let uid = '';
-// By ascending examples: {revision, examples, mistakes, norm, ceiling, floor, error, time}; absent figures are undefined.
+// In ascending order of examples: {revision, examples, mistakes, norm, ceiling, floor, error, time}; absent figures are undefined.
 let points = [];
-// The revision up to which the server's own points are known.
+// The revision up to which the points stored by the server are known.
 let knownRevision = 0;
 let featuresAt = 0;
 let lastAnswer = null;
-// The latest answer that has features.
-let lastFeatures = null;
 let rate = null;
-// Whoever opens the page wants its curves: the model is loaded, if it has to be; and again when the server was away. After that looking
-// on does not keep it in memory.
+// The first request loads the model if needed, and so does the first one after the server was unreachable. Later requests do not keep
+// the model in memory.
 let wantsLoading = true;
 
 document.title = `${id} · perceptrond`;
@@ -52,7 +47,7 @@ const pointOf = (point) => ({
   ceiling: point.marginCeiling, floor: point.marginFloor, error: point.windowError, time: Date.parse(point.time),
 });
 
-// The last of the server's points is the present; those before it are kept by the server.
+// The last point is the current state; the server stores those before it.
 function takePoints(history, now) {
   if (history.length === 0) return;
   const news = history.map(pointOf);
@@ -60,14 +55,14 @@ function takePoints(history, now) {
   present.time = now;
   if (news.length > 1) knownRevision = news.at(-2).revision;
   const last = points.at(-1);
-  // Nothing was judged: only the time goes on.
+  // No example was learned since the last point: only its time changes.
   if (last !== undefined && last.examples === present.examples && last.revision === present.revision) points.pop();
   points = points.concat(news);
   points.sort((a, b) => a.examples - b.examples || a.revision - b.revision || a.time - b.time);
-  // What was seen live may be one of the server's by now.
+  // A point received live may now be stored by the server, too.
   points = points.filter(
       (p, i) => i === points.length - 1 || p.examples !== points[i + 1].examples || p.revision !== points[i + 1].revision);
-  if (points.length > MOST_POINTS) points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
+  if (points.length > MAX_POINTS) points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
 }
 
 function forgetPoints() {
@@ -79,7 +74,7 @@ function forgetPoints() {
 
 // ---- Curves ----
 
-// Of a handful of examples a share says little and would press everything else into the ground.
+// With few examples the error is noise, and would squeeze the rest of the curve.
 const isEarly = (point) => point.examples < Math.min(100, points.at(-1).examples / 10);
 
 const PICTURES = [
@@ -97,7 +92,7 @@ const PICTURES = [
     title: 'Error over the latest 1000 examples',
     y: {title: 'mistakes, % of examples', tick: (v) => `${Number(v.toPrecision(3))} %`, value: (v) => `${v.toFixed(2)} %`},
     lines: [{name: 'error', colour: 'first', of: (p) => (p.error === undefined || isEarly(p) ? undefined : 100 * p.error)}],
-    says: (p) => (p.error === undefined ? 'not known now: the window begins anew when the model is loaded' : `now ${percent(p.error)}`),
+    says: (p) => (p.error === undefined ? 'unknown: the window restarts when the model is loaded' : `now ${percent(p.error)}`),
   },
   {
     title: 'Margin: ceiling and floor',
@@ -113,7 +108,7 @@ const PICTURES = [
             .filter(Boolean).join(', ')),
   },
   {
-    title: 'Norm of the weights, the offset’s included',
+    title: 'Norm of the weights, including the bias',
     y: {title: '‖θ‖, features’ unit', tick: figure, value: figure},
     lines: [{name: 'norm', colour: 'first', of: (p) => p.norm}],
     says: (p) => (p.norm === undefined ? 'not known' : `now ${figure(p.norm)}`),
@@ -140,14 +135,14 @@ function isWide(series) {
   return values.length > 1 && Math.min(...values) > 0 && Math.max(...values) > 30 * Math.min(...values);
 }
 
-// The bound is drawn where there is room for it: not where it would press the curve into the ground.
+// The bound is drawn only where it does not squeeze the curve.
 function boundSeries(bound) {
   const present = points.at(-1);
   if (bound === undefined || bound > 4 * Math.max(1, present.revision)) return [];
   return [points[0], present].map((p) => ({p, y: bound}));
 }
 
-// Of a line the points that it goes through; where a point of the model's own has no such figure there is a gap.
+// The points of a line; a point of the model without the figure makes a gap.
 function pointsOf(line, all) {
   return all.filter((p) => Number.isFinite(p.time) || line.of(p) !== undefined).map((p) => ({p, y: line.of(p)}));
 }
@@ -156,7 +151,7 @@ function drawCurves() {
   if (points.length === 0 || lastAnswer === null) return;
   const {kind, logarithmic} = axis();
   const {report} = lastAnswer.model;
-  // Over updates a streak takes no room, and when it began is not known.
+  // On the axis of updates a streak has no width, and its beginning is unknown.
   const all = kind === 'examples' ? withStreaks(points, report) : points;
   for (const picture of PICTURES) {
     picture.chart ??= curve(picture.canvas, picture);
@@ -192,7 +187,7 @@ part('axis').addEventListener('change', drawCurves);
 part('axis').addEventListener('submit', (event) => event.preventDefault());
 part('numbers').addEventListener('toggle', drawCurves);
 
-// ---- Figures and words ----
+// ---- Figures, report and settings ----
 
 function showPairs(list, pairs) {
   const key = pairs.map(([name]) => name).join('\n');
@@ -203,7 +198,7 @@ function showPairs(list, pairs) {
   pairs.forEach(([, value], i) => setText(list.children[i].lastChild, value));
 }
 
-// Examples a second, between two answers some seconds apart.
+// Examples per second, between two responses some seconds apart.
 function showRate(answer) {
   const now = {time: Date.parse(answer.server.time), examples: Number(answer.model.report.examples)};
   if (rate === null || now.examples < rate.examples) rate = {...now, text: '–'};
@@ -215,14 +210,14 @@ function showRate(answer) {
 function showTiles(answer) {
   const {report} = answer.model;
   showPairs(part('tiles'), [
-    ['Examples', count(report.examples), 'Judged for learning'],
+    ['Examples', count(report.examples), 'Learned examples'],
     ['Examples / s', showRate(answer), 'Over the latest seconds'],
-    ['Mistakes', count(report.mistakes), 'Of these, on the wrong side when they came'],
+    ['Mistakes', count(report.mistakes), 'Examples that the model predicted wrong before it learned them'],
     ['Updates', count(report.updates), 'Changes to the weights'],
     ['Right in a row', count(report.streak), 'Since the latest update'],
-    ['Error so far', percent(report.progressiveError), 'Mistakes an example, since the beginning'],
+    ['Error so far', percent(report.progressiveError), 'Mistakes per example, since the model was created'],
     [`Error, latest ${report.windowExamples === '0' ? '1,000' : count(report.windowExamples)}`, percent(report.windowError),
-     'Mistakes an example, over the latest 1000 at the most; the window begins anew when the model is loaded'],
+     'Mistakes per example, over the latest 1000 at most; the window restarts when the model is loaded'],
   ]);
 }
 
@@ -239,14 +234,14 @@ function showBound(report) {
   const {updateBound: bound, boundInUse} = report;
   const updates = Number(report.updates);
   meter.hidden = bound === undefined;
-  let text = 'No bound is certified. It takes a whole pass without an update, or an analysis (perceptronctl analyze), and a rule ' +
-             'that the convergence theorem speaks of.';
+  let text = 'No bound is certified. A bound needs a pass without an update or an analysis (perceptronctl analyze), and a learner to ' +
+             'which the convergence theorem applies.';
   if (bound !== undefined) {
     meter.value = Math.min(1, updates / bound);
     text = `${count(updates)} of at most ${count(Math.round(bound))} (${percent(updates / bound)})` +
-           (updates > bound ? ': more, so the data has changed since it was certified.' : '.');
+           (updates > bound ? ': more, so the data has changed since the bound was certified.' : '.');
   }
-  if (boundInUse !== undefined) text += ` Of the room that the theorem leaves at the present norm, ${percent(boundInUse)} is in use.`;
+  if (boundInUse !== undefined) text += ` At the current norm of the weights, ${percent(boundInUse)} of the theorem’s bound is used.`;
   setText(part('bound'), text);
 }
 
@@ -271,7 +266,7 @@ function retainedInWords(model) {
   const kept = model.retention;
   if (kept === undefined) return 'nothing';
   return `${count(kept.keptUpdates)} examples of updates, ${count(kept.keptSample)} sampled` +
-         (kept.complete ? ': all there ever were' : '') + `; ${bytes(kept.memoryBytes)}`;
+         (kept.complete ? ': complete' : '') + `; ${bytes(kept.memoryBytes)}`;
 }
 
 function showSettings(model) {
@@ -293,70 +288,7 @@ function showSettings(model) {
   flat.forEach((text, i) => setText(list.children[i], text));
 }
 
-// ---- Features ----
-
-function featureName(model, weights, i) {
-  if (weights.names.length > 0) return weights.names[i];
-  const index = weights.indices[i];
-  const input = model.featureSpace.composition?.inputs[index];
-  if (input !== undefined) return input.model.replace(/^models\//, '');
-  return `${model.featureSpace.hashed ? 'slot' : 'feature'} ${index}`;
-}
-
-function pushes(model, several, value) {
-  if (several) return value > 0 ? 'for' : 'against';
-  return value > 0 ? model.labelNames[1] ?? '+1' : model.labelNames[0] ?? '−1';
-}
-
-const nameOf = (list) => (list.className === '' ? `class ${list.classNumber}` : list.className);
-
-// All if they are few; else as many of those with what is sought in their names.
-function chosenClasses(lists) {
-  part('classes').hidden = lists.length <= CLASSES;
-  if (lists.length <= CLASSES) return lists;
-  const sought = part('class-search').value.trim().toLowerCase();
-  const found = lists.filter((list) => nameOf(list).toLowerCase().includes(sought));
-  const shown = found.length > CLASSES ? `The first ${CLASSES} of ${count(found.length)}` : count(found.length);
-  setText(part('classes-note'), `${shown} ${found.length === 1 ? 'class' : 'classes'}${sought === '' ? '' : ` with “${sought}”`}`);
-  return found.slice(0, CLASSES);
-}
-
-function featureTable(model, list, several) {
-  const {weights} = list;
-  const heaviest = Math.max(...weights.values.map(Math.abs));
-  const className = nameOf(list);
-  const limit = several ? FEATURES_A_CLASS : FEATURES;
-  const rows = weights.values.slice(0, limit).map((value, i) => {
-    const bar = make('span');
-    bar.style.width = `${(100 * Math.abs(value) / heaviest).toFixed(1)}%`;
-    return make('tr', {}, make('td', {}, nameElement(featureName(model, weights, i))),
-                make('td', {className: 'number'}, figure(value)), make('td', {}, nameElement(pushes(model, several, value))),
-                make('td', {'aria-hidden': 'true'}, make('div', {className: value > 0 ? 'bar' : 'bar minus'}, bar)));
-  });
-  const caption = make('caption', {}, ...(several ? [nameElement(className), ': '] : []), `offset ${figure(weights.offset)}`);
-  const head = make('tr', {}, ...['Feature', 'Weight', several ? 'Speaks' : 'Speaks for', ''].map(
-                                  (text, i) => make(text === '' ? 'td' : 'th', text === '' ? {} : {scope: 'col', className: i === 1 ? 'number' : ''}, text)));
-  return make('table', {}, caption, make('thead', {}, head), make('tbody', {}, ...rows));
-}
-
-function showFeatures(answer) {
-  const {heaviestFeatures: features, model} = answer;
-  if (features === undefined) return;
-  lastFeatures = answer;
-  const lists = features.lists.filter((list) => list.weights.values.length > 0);
-  let note = features.absent;
-  if (note === '' && lists.length === 0) note = 'All weights are zero.';
-  if (note === '') {
-    note = features.firstRevision === features.lastRevision ? `Of revision ${count(features.firstRevision)}.`
-      : `Looked through while it learned, from revision ${count(features.firstRevision)} to ${count(features.lastRevision)}.`;
-  }
-  setText(part('features-note'), note.charAt(0).toUpperCase() + note.slice(1));
-  part('features').replaceChildren(...chosenClasses(lists).map((list) => featureTable(model, list, model.learner.classes !== undefined)));
-}
-
-part('class-search').addEventListener('input', () => showFeatures(lastFeatures));
-
-// ---- Looking ----
+// ---- Updating the page ----
 
 function showTrouble(text) {
   setText(part('trouble'), text);
@@ -371,7 +303,7 @@ function show(answer) {
   document.title = `${idOf(model)}${word} · perceptrond`;
   setText(part('description'), printable(model.description));
   part('description').hidden = model.description === '';
-  showTrouble(answer.inMemory ? '' : 'The model has left memory, being unused for longest. What stands here is what is stored, and ' +
+  showTrouble(answer.inMemory ? '' : 'The model was evicted from memory. This page shows what is stored, and ' +
                                      'what was last seen; open the page again to load it.');
   showTiles(answer);
   showWords(answer.report);
@@ -379,7 +311,7 @@ function show(answer) {
   showSettings(model);
   showFeatures(answer);
   part('content').hidden = false;
-  // Nothing to draw of a model that has judged nothing.
+  // A model without examples has no curves.
   part('curves-title').parentElement.hidden = points.every((point) => point.examples === 0);
   drawCurves();
 }
@@ -388,11 +320,11 @@ async function look() {
   const wantsFeatures = performance.now() - featuresAt >= FEATURES_INTERVAL || featuresAt === 0;
   let answer;
   try {
-    answer = await ask(path, {load: wantsLoading, after_revision: knownRevision, features: wantsFeatures ? FEATURES : 0});
+    answer = await ask(path, {load: wantsLoading, after_revision: knownRevision, features: wantsFeatures ? MAX_FEATURES : 0});
   } catch (error) {
     if (error instanceof NoAnswer) wantsLoading = true;
     if (error instanceof ApiError && error.status === 404) {
-      showTrouble(uid === '' ? `There is no model named “${exactly(id)}”.` : 'The model was deleted. What stands here is what was last seen.');
+      showTrouble(uid === '' ? `There is no model named “${exactly(id)}”.` : 'The model was deleted. This page shows its last known state.');
     }
     throw error;
   }
@@ -401,7 +333,7 @@ async function look() {
   const anew = uid !== '' && (uid !== model.uid || Number(model.revision) < knownRevision);
   uid = model.uid;
   if (anew) {
-    // Another of that name, or the server came back with less: from the beginning.
+    // The name has another model now, or the server restarted with an older state.
     forgetPoints();
     return look();
   }

@@ -1,4 +1,4 @@
-// Texts and names from models, which may hold anything and be long: as the page shows them.
+// Texts and names of models, which may hold any characters and be long, in the form that the page shows.
 
 import {make} from './page.js';
 
@@ -7,29 +7,29 @@ function writtenOut(character) {
   return code.length > 4 ? `\\u{${code}}` : '\\u' + code.padStart(4, '0');
 }
 
-// Texts may hold anything: what would not be seen (controls, what has no width or only looks like a blank, what no font has), or
-// would turn the rest around, is written out.
+// Escapes characters that are invisible (controls, zero width, blanks other than a space, unassigned) or change the direction of the
+// text.
 const UNSEEN = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]|(?! )\p{Zs}/gu;
 export const printable = (text) => text.replace(UNSEEN, writtenOut);
 
-// A name, so that no two look the same that differ in what cannot be seen: blanks that a page would swallow are written out too,
-// and backslashes doubled where what is written out could be meant literally.
+// A name in a form that is different for different names: also escapes blanks that a page would collapse, and doubles backslashes where
+// an escape could be meant literally.
 const HIDDEN = new RegExp(`${UNSEEN.source}|^ +| +$| (?= )`, 'gu');
 export function exactly(name) {
   if (name.search(HIDDEN) < 0 && !name.includes('\\u')) return name;
   return name.replaceAll('\\', '\\\\').replace(HIDDEN, (characters) => [...characters].map(writtenOut).join(''));
 }
 
-// What of a name fits into a list of names.
+// The part of a name that fits into a list of names.
 export function beginning(name) {
   const characters = [...exactly(name)];
   return characters.length <= 60 ? characters.join('') : characters.slice(0, 60).join('') + '…';
 }
 
-// Names that the reader has unfolded: they stay so when they are drawn anew.
+// Names that the reader has expanded: they stay expanded when they are drawn again.
 const unfolded = new Set();
 
-// A name of any length: of a long one the beginning, until it is asked for the rest.
+// A name of any length; a long one is abbreviated until the reader expands it.
 export function nameElement(name) {
   const text = exactly(name);
   if (text.length <= 100) return make('span', {dir: 'auto'}, text);

@@ -1,10 +1,9 @@
-// What both pages share: asking the server, again and again; words for numbers and states; and putting text into the page,
-// always as text.
+// Shared by both pages: polling the server, formatting numbers and states, and adding text to the page, always as text.
 
 const grouped = new Intl.NumberFormat('en-GB');
 const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFractionDigits: 1});
 
-// 64-bit numbers come as strings.
+// 64-bit numbers are strings in Protobuf's JSON.
 export const count = (value) => grouped.format(Number(value ?? 0));
 export const shortCount = (value) => (Math.abs(value) < 10000 ? grouped.format(value) : compact.format(value));
 export const percent = (ratio) => (ratio === undefined ? '–' : (100 * ratio).toFixed(2) + ' %');
@@ -25,7 +24,7 @@ export const bytes = (value) => {
 export const clock = (date) => date.toLocaleTimeString('en-GB');
 export const moment = (date) => date.toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'medium'});
 
-// An element with text or children; attributes are set as properties where they are such.
+// An element with text or children; attributes are set as properties where the element has them.
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -36,7 +35,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Leaves alone what is the same: what a reader has selected stays selected.
+// Does not touch an element with the same text, so that a selection is kept.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -55,7 +54,7 @@ function badge(sign, text, tone, title) {
   return make('span', {className: `badge ${tone}`, title}, make('span', {'aria-hidden': 'true'}, sign + ' '), text);
 }
 
-// The state in words, each with a sign and a colour of its own.
+// The state as text, each with its own sign and colour.
 export function showBadges(place, answer) {
   const state = answer.convergence;
   const key = [state, answer.inMemory, answer.model.state, answer.model.report.examples === '0'].join();
@@ -63,9 +62,9 @@ export function showBadges(place, answer) {
   place.dataset.key = key;
   const badges = [];
   if (!answer.inMemory) {
-    badges.push(badge('○', 'not in memory', 'mute', 'It is loaded when it is next used; then its state is known.'));
+    badges.push(badge('○', 'not in memory', 'mute', 'It is loaded on its next use; its state is known then.'));
   } else if (state === 'learning' && answer.model.report.examples === '0') {
-    badges.push(badge('○', 'no examples yet', 'mute', 'It has judged nothing so far.'));
+    badges.push(badge('○', 'no examples yet', 'mute', 'It has learned no example yet.'));
   } else if (state in STATES) {
     badges.push(badge(STATES[state][0], state, STATES[state][1], ''));
   }
@@ -74,7 +73,7 @@ export function showBadges(place, answer) {
   place.replaceChildren(...badges);
 }
 
-// The server refuses, in its own words.
+// An error that the server returned.
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -82,7 +81,7 @@ export class ApiError extends Error {
   }
 }
 
-// Nobody answers, or the answer breaks off.
+// The server is unreachable, or its response incomplete.
 export class NoAnswer extends Error {}
 
 async function read(url) {
@@ -94,13 +93,13 @@ async function read(url) {
   }
 }
 
-// What stands at a path, as an object; ApiError, NoAnswer.
+// The JSON at a path as an object. Throws ApiError or NoAnswer.
 export async function ask(path, parameters = {}) {
   const url = new URL(path, document.baseURI);
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   const {status, ok, text} = await read(url);
   if (ok) return JSON.parse(text);
-  // Errors are JSON, but for those that are a line of text.
+  // Errors are JSON or a line of text.
   throw new ApiError(status, text.startsWith('{') ? JSON.parse(text).message : text.trim());
 }
 
@@ -118,8 +117,8 @@ function complaint(error, since) {
   return `the page itself failed: ${error.message}`;
 }
 
-// Calls `look` now and again every so many milliseconds while the page is seen, one at a time; after a failure less often. Says
-// in the header when it last succeeded, or since when there was no answer.
+// Calls `look` at once and then every `interval` milliseconds while the page is visible, one call at a time; after a failure less often.
+// Shows in the header when it last succeeded, or since when the server has not responded.
 export function keepLooking(look, interval) {
   const live = document.getElementById('live');
   let last = null;
@@ -129,7 +128,7 @@ export function keepLooking(look, interval) {
   const report = (text, lost) => {
     setText(live, text);
     live.classList.toggle('lost', lost);
-    // The clock is not read out every second.
+    // Screen readers must not read the clock every second.
     live.setAttribute('aria-live', lost ? 'polite' : 'off');
   };
   const again = async () => {

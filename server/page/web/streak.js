@@ -1,19 +1,19 @@
-// What is known of a model between two points of its curves, and while it answers right: weights and counts stand still then. A
-// straight line between the points would say something else.
+// The state of a model between two points of its curves, while it makes no mistake: weights and counts do not change. A straight line
+// between the points would be wrong.
 
-// Examples that the error over the latest is of.
+// The window of the latest error, in examples.
 const WINDOW = 1000;
 
-// The example since which there has been no mistake among the latest: undefined if there still may be, or the streak is shorter.
+// The example after which the window has no mistake; undefined if it may have one, or the streak is shorter.
 export function faultlessSince(report) {
   const streak = Number(report.streak);
   return streak < WINDOW ? undefined : Number(report.examples) - streak + WINDOW;
 }
 
-// How the model that stood as `point` did, stands after more examples: what has to be measured is not known.
+// The state after more right examples than at `point`; figures that must be measured are unknown.
 const standing = (point, examples, error) => ({...point, examples, error, ceiling: undefined, floor: undefined, time: NaN});
 
-// From one point to the next, if no other update and no other mistake lies between them than the next one's own.
+// The points between two points, if the second one's is the only update and mistake between them.
 function between(point, next) {
   const updates = next.revision - point.revision;
   if (updates > 1 || next.mistakes - point.mistakes > updates) return [];
@@ -24,11 +24,11 @@ function between(point, next) {
   return fill;
 }
 
-// The points, and between them those that follow. The last of them is the present, which the report is of.
+// All points, with those in between. The last one is the current state, which the report describes.
 export function withStreaks(points, report) {
   const present = points.at(-1);
   const known = points.slice();
-  // The last update, where its own point is not among those that are held.
+  // The last update, if its own point is not stored.
   const since = present.examples - Number(report.streak);
   const first = points.findIndex((point) => point.revision === present.revision);
   if (since < points[first].examples) known.splice(first, 0, standing(present, since, undefined));

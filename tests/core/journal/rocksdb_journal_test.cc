@@ -209,6 +209,19 @@ TEST_F(OnDisk, ASecondServerIsTurnedAwayWithAdvice) {
               ::testing::AllOf(HasSubstr(home()), HasSubstr("another server")));
 }
 
+TEST_F(OnDisk, AnotherFailureInADirectoryCalledLockIsReportedAtOnceAndNotAsALock) {
+  const std::string directory = home() + "/lock";
+  // RocksDB cannot write its pointer to the manifest.
+  fs::create_directories(directory + "/CURRENT");
+  RocksDbJournal::Options options;
+  options.directory = directory;
+  options.lock_timeout = absl::Minutes(1);
+  options.on_locked = [] { ADD_FAILURE() << "waits for a lock that nobody holds"; };
+  const auto journal = RocksDbJournal::Open(options);
+  EXPECT_FALSE(journal.ok());
+  EXPECT_THAT(std::string(journal.status().message()), ::testing::Not(HasSubstr("another server")));
+}
+
 TEST_F(OnDisk, ADirectoryThatCannotBeMadeIsUnavailable) {
   const std::string file = home() + "/plain";
   std::ofstream(file) << "a file";

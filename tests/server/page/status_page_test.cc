@@ -123,6 +123,7 @@ TEST_F(StatusPageTest, EveryPathIsOfTheRightKindAndTellsBrowsersToTrustNothingEl
                {"/models/100%", 400, "text/plain; charset=utf-8"},
                {"/models/\xE0\xA4%A", 400, "text/plain; charset=utf-8"},
                {"/assets/page.css", 200, "text/css; charset=utf-8"},
+               {"/assets/features.js", 200, "text/javascript; charset=utf-8"},
                {"/assets/list.js", 200, "text/javascript; charset=utf-8"},
                {"/assets/names.js", 200, "text/javascript; charset=utf-8"},
                {"/assets/streak.js", 200, "text/javascript; charset=utf-8"},
@@ -189,7 +190,7 @@ TEST_F(StatusPageTest, OnTheLoopbackNoOtherNameIsAnswered) {
   }
 }
 
-TEST_F(StatusPageTest, ABrowserThatHasAFileIsToldSoAndOneThatTakesGzipGetsIt) {
+TEST_F(StatusPageTest, AFileIsNotModifiedForABrowserThatHasItAndGzippedForOneThatAcceptsIt) {
   HttpRequest request;
   request.method = "GET";
   request.path = "/assets/chart.js";
@@ -270,7 +271,7 @@ TEST_F(StatusPageTest, AnotherListsTokenIsRefusedWithWords) {
   EXPECT_THAT(status.message(), HasSubstr("page_token"));
 }
 
-TEST_F(StatusPageTest, AModelIsToldAsItStands) {
+TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   v1::Model settings = DenseSettings("models/m", 2);
   settings.set_description("<script>alert(1)</script>");
   Create(settings);
@@ -288,12 +289,12 @@ TEST_F(StatusPageTest, AModelIsToldAsItStands) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),
               static_cast<int64_t>(curves.points[i].revision));
   }
-  EXPECT_FALSE(detail.has_heaviest_features());
+  EXPECT_FALSE(detail.has_top_features());
   EXPECT_EQ(detail.server().models(), 1U);
   EXPECT_FALSE(detail.server().draining());
 }
 
-TEST_F(StatusPageTest, ACurveIsToldFromWhereItIsKnownAndAlwaysToThePresent) {
+TEST_F(StatusPageTest, ACurveStartsAfterTheKnownRevisionAndEndsWithTheCurrentState) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 100);
   const page::ModelDetail whole = Detail("m");
@@ -310,8 +311,8 @@ TEST_F(StatusPageTest, ACurveIsToldFromWhereItIsKnownAndAlwaysToThePresent) {
   }
 }
 
-// The page draws from the one to the other; and nothing is told twice.
-TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThePresentBehindIt) {
+// The page draws a line from one to the other; no point occurs twice.
+TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 50);
   const int64_t last = Detail("m").model().revision();
@@ -337,7 +338,7 @@ TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThePresentBehindIt) {
   EXPECT_EQ(known.model().history(0).examples(), present.examples());
 }
 
-TEST_F(StatusPageTest, CurvesOfAListAreThinnedFromTheFirstPointToThePresent) {
+TEST_F(StatusPageTest, CurvesOfAListAreThinnedAndKeepTheFirstAndTheLastPoint) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 400);
   const page::ModelDetail whole = Detail("m");
@@ -354,7 +355,7 @@ TEST_F(StatusPageTest, CurvesOfAListAreThinnedFromTheFirstPointToThePresent) {
   EXPECT_EQ(List({{"points", "1000"}}).models(0).model().history_size(), 64);
 }
 
-TEST_F(StatusPageTest, FeaturesAreTheHeaviestAndWhyThereAreNone) {
+TEST_F(StatusPageTest, TopFeaturesAreListedOrTheirAbsenceExplained) {
   Create(testing::NamedSettings("models/named"));
   Create(DenseSettings("models/new", 2));
   v1::Model kernel = DenseSettings("models/kernel", 2);
@@ -363,19 +364,19 @@ TEST_F(StatusPageTest, FeaturesAreTheHeaviestAndWhyThereAreNone) {
   const testing::NamedColumns rows({testing::NamedExample{{{"light", 1}, {"heavy", 3}}, 1}},
                                    std::vector<std::string>{});
   ASSERT_OK(testing::Send(*store_, "models/named", "p", rows.batch()).status);
-  const page::HeaviestFeatures all = Detail("named", {{"features", "10"}}).heaviest_features();
+  const page::TopFeatures all = Detail("named", {{"features", "10"}}).top_features();
   ASSERT_EQ(all.lists_size(), 1);
   EXPECT_THAT(all.lists(0).weights().names(), ElementsAre("heavy", "light"));
   EXPECT_THAT(all.lists(0).weights().values(), ElementsAre(3, 1));
   EXPECT_EQ(all.first_revision(), 1);
   EXPECT_EQ(all.last_revision(), 1);
   EXPECT_EQ(all.absent(), "");
-  const auto one = Detail("named", {{"features", "1"}}).heaviest_features();
+  const auto one = Detail("named", {{"features", "1"}}).top_features();
   EXPECT_THAT(one.lists(0).weights().names(), ElementsAre("heavy"));
-  const auto zero = Detail("new", {{"load", "true"}, {"features", "1"}}).heaviest_features();
+  const auto zero = Detail("new", {{"load", "true"}, {"features", "1"}}).top_features();
   ASSERT_EQ(zero.lists_size(), 1);
   EXPECT_THAT(zero.lists(0).weights().values(), IsEmpty());
-  const auto none = Detail("kernel", {{"load", "true"}, {"features", "1"}}).heaviest_features();
+  const auto none = Detail("kernel", {{"load", "true"}, {"features", "1"}}).top_features();
   EXPECT_EQ(none.lists_size(), 0);
   EXPECT_THAT(none.absent(), HasSubstr("kernel"));
 }
@@ -391,7 +392,7 @@ TEST_F(StatusPageTest, AskingLoadsNothingUnlessItIsAskedTo) {
   const page::ModelDetail stored = Detail("m", {{"features", "5"}});
   EXPECT_FALSE(stored.in_memory());
   EXPECT_EQ(stored.model().report().examples(), 50U);
-  EXPECT_FALSE(stored.has_heaviest_features());
+  EXPECT_FALSE(stored.has_top_features());
   EXPECT_EQ(Ask("/models/m").status, 200);
   EXPECT_EQ(store_->stats().loads, 0U);
   const page::ModelDetail loaded = Detail("m", {{"load", "true"}});
@@ -407,9 +408,9 @@ TEST_F(StatusPageTest, ItAnswersWhileTheServerStops) {
   EXPECT_TRUE(List().server().draining());
 }
 
-TEST_F(StatusPageTest, BeyondSoManyAtOnceItSaysWhenToComeBack) {
+TEST_F(StatusPageTest, MoreThanTheMaximumOfRequestsGetRetryAfter) {
   absl::Notification go;
-  absl::BlockingCounter inside(StatusPage::kMostAtOnce);
+  absl::BlockingCounter inside(StatusPage::kMaxActiveRequests);
   std::atomic<bool> hold = true;
   draining_ = [&] {
     if (hold) {
@@ -419,7 +420,7 @@ TEST_F(StatusPageTest, BeyondSoManyAtOnceItSaysWhenToComeBack) {
     return false;
   };
   std::vector<std::thread> askers;
-  for (int i = 0; i < StatusPage::kMostAtOnce; ++i)
+  for (int i = 0; i < StatusPage::kMaxActiveRequests; ++i)
     askers.emplace_back([this] { EXPECT_EQ(Ask("/api/models").status, 200); });
   inside.Wait();
   hold = false;

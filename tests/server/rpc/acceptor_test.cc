@@ -23,11 +23,11 @@ namespace {
 using namespace ::perceptrond::testing;
 
 // Answers the one request with itself.
-class EchoOne final : public Told {
+class EchoOne final : public RecordingReactor {
  public:
-  EchoOne(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  EchoOne(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
   void OnReadDone(bool ok) override {
-    Told::OnReadDone(ok);
+    RecordingReactor::OnReadDone(ok);
     ok ? call_.FinishWith(bytes_) : call_.Finish(grpc::Status::CANCELLED);
   }
   void Start() { call_.StartRead(&bytes_); }
@@ -39,11 +39,11 @@ class EchoOne final : public Told {
 
 class AcceptorTest : public ::testing::Test {
  protected:
-  Heard heard_;
+  CallCounts counts_;
 };
 
 TEST_F(AcceptorTest, AUnaryCallIsAnsweredWithItsLastMessageAndOk) {
-  const Call::Method method = Make<EchoOne>(heard_);
+  const Call::Method method = Make<EchoOne>(counts_);
   RpcServer server(All(method));
   const auto channel = server.Connect();
   for (size_t size : {0, 1, 100'000}) {
@@ -52,11 +52,11 @@ TEST_F(AcceptorTest, AUnaryCallIsAnsweredWithItsLastMessageAndOk) {
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(answer, std::string(size, 'x'));
   }
-  EXPECT_TRUE(heard_.AwaitDone(3));
+  EXPECT_TRUE(counts_.AwaitDone(3));
 }
 
 TEST_F(AcceptorTest, CallsThatComeOneAtATimeAreAnsweredByOneThatSpinsAndStops) {
-  const Call::Method method = Make<EchoOne>(heard_);
+  const Call::Method method = Make<EchoOne>(counts_);
   for (const int threads : {1, 3}) {
     // Gone with the last call: what polls must not ask it then.
     auto asked = std::make_unique<std::atomic<int>>(0);
@@ -75,14 +75,14 @@ TEST_F(AcceptorTest, CallsThatComeOneAtATimeAreAnsweredByOneThatSpinsAndStops) {
 }
 
 TEST_F(AcceptorTest, TheMethodKnowsThePathOfItsCall) {
-  absl::Notification told;
+  absl::Notification handled;
   std::string path;
   std::string routed;
   const Call::Method method = [&](Call& call) {
     path = call.path();
     call.Bind(std::make_shared<Reactor>());
     call.Finish(grpc::Status(grpc::StatusCode::ABORTED, "so it ends"));
-    told.Notify();
+    handled.Notify();
   };
   RpcServer server([&](const std::string& asked) -> const Call::Method& {
     routed = asked;
@@ -92,7 +92,7 @@ TEST_F(AcceptorTest, TheMethodKnowsThePathOfItsCall) {
   const grpc::Status status = AskBytes(server.Connect(), "/a.B/C", "", answer);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(status.error_message(), "so it ends");
-  ASSERT_TRUE(told.WaitForNotificationWithTimeout(kLong));
+  ASSERT_TRUE(handled.WaitForNotificationWithTimeout(kLong));
   EXPECT_EQ(path, "/a.B/C");
   EXPECT_EQ(routed, "/a.B/C");
 }
@@ -101,7 +101,7 @@ TEST_F(AcceptorTest, ConcurrentStreamsHaveEachMessageAnsweredOnceAndInOrder) {
   constexpr int kClients = 12;
   constexpr int kCalls = 4;
   constexpr int kMessages = 25;
-  const Call::Method method = Make<Echo>(heard_);
+  const Call::Method method = Make<Echo>(counts_);
   RpcServer server(All(method), 3);
   const auto channel = server.Connect();
   std::vector<std::thread> clients;
@@ -127,16 +127,16 @@ TEST_F(AcceptorTest, ConcurrentStreamsHaveEachMessageAnsweredOnceAndInOrder) {
     });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_TRUE(heard_.AwaitDone(kClients * kCalls));
-  EXPECT_EQ(heard_.cancelled(), 0);
+  EXPECT_TRUE(counts_.AwaitDone(kClients * kCalls));
+  EXPECT_EQ(counts_.cancelled(), 0);
 }
 
 // Rings several times, one after the other.
-class Rings final : public Told {
+class Rings final : public RecordingReactor {
  public:
-  Rings(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  Rings(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
   void OnAlarm(bool ok) override {
-    Told::OnAlarm(ok);
+    RecordingReactor::OnAlarm(ok);
     EXPECT_TRUE(ok);
     EXPECT_GE(absl::Now(), when_);
     ++rung_ < 3 ? Start() : call_.FinishWith(ToBytes(absl::StrCat(rung_)));
@@ -153,7 +153,7 @@ class Rings final : public Told {
 };
 
 TEST_F(AcceptorTest, AlarmsRingAtTheirTimeAndMayBeStartedAgain) {
-  const Call::Method method = Make<Rings>(heard_);
+  const Call::Method method = Make<Rings>(counts_);
   RpcServer server(All(method));
   std::string answer;
   EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
@@ -161,15 +161,15 @@ TEST_F(AcceptorTest, AlarmsRingAtTheirTimeAndMayBeStartedAgain) {
 }
 
 // Calls off its alarm as a message comes, and says whether it rang.
-class CallsOff final : public Told {
+class CallsOff final : public RecordingReactor {
  public:
-  CallsOff(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  CallsOff(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
   void OnReadDone(bool ok) override {
-    Told::OnReadDone(ok);
+    RecordingReactor::OnReadDone(ok);
     call_.CancelAlarm();
   }
   void OnAlarm(bool ok) override {
-    Told::OnAlarm(ok);
+    RecordingReactor::OnAlarm(ok);
     call_.FinishWith(ToBytes(ok ? "rang" : "called off"));
   }
   void Start() {
@@ -183,7 +183,7 @@ class CallsOff final : public Told {
 };
 
 TEST_F(AcceptorTest, AnAlarmIsCalledOff) {
-  const Call::Method method = Make<CallsOff>(heard_);
+  const Call::Method method = Make<CallsOff>(counts_);
   RpcServer server(All(method));
   std::string answer;
   EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
@@ -191,12 +191,12 @@ TEST_F(AcceptorTest, AnAlarmIsCalledOff) {
 }
 
 // Finished before its alarm is called off: whoever asked hears at once, the reactor to the end.
-class FinishesFirst final : public Told {
+class FinishesFirst final : public RecordingReactor {
  public:
-  FinishesFirst(Call& call, Heard& heard, absl::Notification& rung)
-      : Told(heard), call_(call), rung_(rung) {}
+  FinishesFirst(Call& call, CallCounts& counts, absl::Notification& rung)
+      : RecordingReactor(counts), call_(call), rung_(rung) {}
   void OnAlarm(bool ok) override {
-    Told::OnAlarm(ok);
+    RecordingReactor::OnAlarm(ok);
     EXPECT_FALSE(ok);
     rung_.Notify();
   }
@@ -214,7 +214,7 @@ TEST_F(AcceptorTest, AFinishedCallIsThereUntilItsAlarmIsOver) {
   absl::Notification rung;
   Call* waiting = nullptr;
   const Call::Method method = [&](Call& call) {
-    const auto reactor = std::make_shared<FinishesFirst>(call, heard_, rung);
+    const auto reactor = std::make_shared<FinishesFirst>(call, counts_, rung);
     waiting = &call;
     call.Bind(reactor);
     reactor->Start();
@@ -223,31 +223,31 @@ TEST_F(AcceptorTest, AFinishedCallIsThereUntilItsAlarmIsOver) {
   std::string answer;
   EXPECT_TRUE(AskBytes(server.Connect(), "/a.B/C", "", answer).ok());
   EXPECT_EQ(answer, "early");
-  EXPECT_EQ(heard_.done(), 0);
+  EXPECT_EQ(counts_.done(), 0);
   EXPECT_FALSE(rung.HasBeenNotified());
   waiting->CancelAlarm();
   ASSERT_TRUE(rung.WaitForNotificationWithTimeout(kLong));
-  EXPECT_TRUE(heard_.AwaitDone(1));
+  EXPECT_TRUE(counts_.AwaitDone(1));
 }
 
 TEST_F(AcceptorTest, FinishWaitsForACallThatIsFinishedLate) {
   Call* late = nullptr;
   const Call::Method method = [&](Call& call) {
     late = &call;
-    call.Bind(std::make_shared<Told>(heard_));
+    call.Bind(std::make_shared<RecordingReactor>(counts_));
   };
   RpcServer server(All(method), 3);
   ClientCall call(server.Connect(), "/a.B/C");
-  ASSERT_TRUE(heard_.AwaitBegun(1));
+  ASSERT_TRUE(counts_.AwaitBegun(1));
   absl::Notification over;
   std::thread stops([&] {
     server.Stop();
-    EXPECT_EQ(heard_.done(), 1);
+    EXPECT_EQ(counts_.done(), 1);
     over.Notify();
   });
   // The server is being shut down: everybody is cancelled.
-  ASSERT_TRUE(heard_.AwaitCancelled(1));
-  EXPECT_EQ(heard_.done(), 0);
+  ASSERT_TRUE(counts_.AwaitCancelled(1));
+  EXPECT_EQ(counts_.done(), 0);
   EXPECT_FALSE(over.HasBeenNotified());
   late->Finish(grpc::Status::CANCELLED);
   EXPECT_TRUE(over.WaitForNotificationWithTimeout(kLong));

@@ -21,36 +21,36 @@ using namespace ::perceptrond::testing;
 
 class CancelTest : public ::testing::Test {
  protected:
-  Heard heard_;
+  CallCounts counts_;
 };
 
 TEST_F(CancelTest, AReactorHearsThatTheClientCancels) {
-  const Call::Method method = Make<UntilCancel>(heard_);
+  const Call::Method method = Make<UntilCancel>(counts_);
   RpcServer server(All(method), 3);
   const auto channel = server.Connect();
   constexpr int kCalls = 50;
   for (int i = 1; i <= kCalls; ++i) {
     ClientCall call(channel, "/a.B/C");
-    ASSERT_TRUE(heard_.AwaitBegun(i));
-    EXPECT_EQ(heard_.cancelled(), i - 1);
+    ASSERT_TRUE(counts_.AwaitBegun(i));
+    EXPECT_EQ(counts_.cancelled(), i - 1);
     call.Cancel();
     EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
-    ASSERT_TRUE(heard_.AwaitCancelled(i));
-    ASSERT_TRUE(heard_.AwaitDone(i));
+    ASSERT_TRUE(counts_.AwaitCancelled(i));
+    ASSERT_TRUE(counts_.AwaitDone(i));
   }
   server.Stop();
-  EXPECT_EQ(heard_.done(), kCalls);
-  EXPECT_EQ(heard_.cancelled(), kCalls);
+  EXPECT_EQ(counts_.done(), kCalls);
+  EXPECT_EQ(counts_.cancelled(), kCalls);
 }
 
 TEST_F(CancelTest, AReactorHearsThatTheServerStops) {
-  const Call::Method method = Make<UntilCancel>(heard_);
+  const Call::Method method = Make<UntilCancel>(counts_);
   RpcServer server(All(method));
   ClientCall call(server.Connect(), "/a.B/C");
-  ASSERT_TRUE(heard_.AwaitBegun(1));
+  ASSERT_TRUE(counts_.AwaitBegun(1));
   server.Stop();
-  EXPECT_EQ(heard_.cancelled(), 1);
-  EXPECT_EQ(heard_.done(), 1);
+  EXPECT_EQ(counts_.cancelled(), 1);
+  EXPECT_EQ(counts_.done(), 1);
 }
 
 // Hears everything, and lets it pass: as the server's own, which counts the calls.
@@ -89,7 +89,7 @@ class CancelledSoonTest : public ::testing::TestWithParam<Polling> {
     server.Stop();
   }
 
-  Heard heard_;
+  CallCounts counts_;
 };
 INSTANTIATE_TEST_SUITE_P(Pollings, CancelledSoonTest,
                          ::testing::Values(Polling{"OneThread", 1, false},
@@ -102,28 +102,28 @@ INSTANTIATE_TEST_SUITE_P(Pollings, CancelledSoonTest,
 
 // Some of them before they are accepted.
 TEST_P(CancelledSoonTest, CallsThatAreCancelledAtOnceAreAllOverInTheEnd) {
-  Run(Make<UntilCancel>(heard_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+  Run(Make<UntilCancel>(counts_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
     for (int i = 0; i < 150; ++i) {
       ClientCall call(channel, "/a.B/C");
       call.Cancel();
       EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
     }
   });
-  EXPECT_EQ(heard_.done(), heard_.begun());
-  EXPECT_EQ(heard_.cancelled(), heard_.begun());
+  EXPECT_EQ(counts_.done(), counts_.begun());
+  EXPECT_EQ(counts_.cancelled(), counts_.begun());
 }
 
 TEST_P(CancelledSoonTest, CallsThatAreStartedAndResetInOneBreathAreAllOverInTheEnd) {
-  Run(Make<UntilCancel>(heard_), [](int port, const std::shared_ptr<grpc::Channel>& /*channel*/) {
+  Run(Make<UntilCancel>(counts_), [](int port, const std::shared_ptr<grpc::Channel>& /*channel*/) {
     for (int i = 0; i < 100; ++i) StartAndResetCall(port, "/a.B/C");
   });
-  EXPECT_GT(heard_.begun(), 0);
-  EXPECT_EQ(heard_.done(), heard_.begun());
-  EXPECT_EQ(heard_.cancelled(), heard_.begun());
+  EXPECT_GT(counts_.begun(), 0);
+  EXPECT_EQ(counts_.done(), counts_.begun());
+  EXPECT_EQ(counts_.cancelled(), counts_.begun());
 }
 
 TEST_P(CancelledSoonTest, StreamsThatAreCancelledAtAnyTimeAreAllOverInTheEnd) {
-  Run(Make<Echo>(heard_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+  Run(Make<Echo>(counts_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
     for (int i = 0; i < 80; ++i) {
       ClientCall call(channel, "/a.B/C");
       std::string answer;
@@ -137,12 +137,12 @@ TEST_P(CancelledSoonTest, StreamsThatAreCancelledAtAnyTimeAreAllOverInTheEnd) {
       EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
     }
   });
-  EXPECT_EQ(heard_.done(), heard_.begun());
+  EXPECT_EQ(counts_.done(), counts_.begun());
 }
 
-// Answered and cancelled at the same time: the end is told once, whichever it is.
+// Answered and cancelled at the same time: each call ends once, either way.
 TEST_P(CancelledSoonTest, CallsThatAreCancelledWhileTheyAreAnsweredAreAllOverInTheEnd) {
-  Run(Make<Echo>(heard_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
+  Run(Make<Echo>(counts_), [](int /*port*/, const std::shared_ptr<grpc::Channel>& channel) {
     for (int i = 0; i < 80; ++i) {
       ClientCall call(channel, "/a.B/C");
       ASSERT_TRUE(call.Write("m"));
@@ -151,7 +151,7 @@ TEST_P(CancelledSoonTest, CallsThatAreCancelledWhileTheyAreAnsweredAreAllOverInT
       call.Finish();
     }
   });
-  EXPECT_EQ(heard_.done(), heard_.begun());
+  EXPECT_EQ(counts_.done(), counts_.begun());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Probes hear that the server serves, and at Stop that it does not, whether they ask or watch.
+// Health is SERVING until Stop and NOT_SERVING after it, by Check and by Watch.
 #include "server/rpc/health.h"
 
 #include <gtest/gtest.h>
@@ -74,12 +74,13 @@ TEST_F(HealthTest, TheServerAndItsServicesServeUntilTheyAreStopped) {
   }
 }
 
-TEST_F(HealthTest, AServiceThatIsNotThereIsNotFoundAndNamed) {
+TEST_F(HealthTest, AnUnknownServiceIsNotFoundWithAReasonAndItsName) {
   HealthCheckResponse response;
   for (int i = 0; i < 2; ++i) {
     const grpc::Status status = Check("no.such.Service", response);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
     EXPECT_NE(status.error_message().find("no.such.Service"), std::string::npos);
+    EXPECT_EQ(ReasonOf(status), "UNKNOWN_SERVICE");
     health_.Stop();
   }
 }
@@ -110,7 +111,7 @@ TEST_F(HealthTest, ARequestThatIsTooLargeIsRefused) {
   }
 }
 
-TEST_F(HealthTest, WatchersAreToldOfTheStopOnceAndTheirStreamsStayOpen) {
+TEST_F(HealthTest, WatchersReceiveTheStopOnceAndTheirStreamsStayOpen) {
   ClientCall whole(channel_, kWatch);
   ClientCall one(channel_, kWatch);
   ASSERT_TRUE(whole.Write(Request("")));
@@ -130,14 +131,14 @@ TEST_F(HealthTest, WatchersAreToldOfTheStopOnceAndTheirStreamsStayOpen) {
   }
 }
 
-TEST_F(HealthTest, AWatcherThatComesAfterTheStopIsToldSo) {
+TEST_F(HealthTest, AWatcherThatStartsAfterTheStopReceivesNotServing) {
   health_.Stop();
   ClientCall watch(channel_, kWatch);
   ASSERT_TRUE(watch.Write(Request(kKnown)));
   EXPECT_EQ(Next(watch), HealthCheckResponse::NOT_SERVING);
 }
 
-TEST_F(HealthTest, AWatcherOfAServiceThatIsNotThereIsToldSoAndStays) {
+TEST_F(HealthTest, AWatcherOfAnUnknownServiceReceivesThatAndItsStreamStaysOpen) {
   ClientCall watch(channel_, kWatch);
   ASSERT_TRUE(watch.Write(Request("no.such.Service")));
   EXPECT_EQ(Next(watch), HealthCheckResponse::SERVICE_UNKNOWN);
@@ -147,7 +148,7 @@ TEST_F(HealthTest, AWatcherOfAServiceThatIsNotThereIsToldSoAndStays) {
   EXPECT_EQ(watch.Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(HealthTest, WatchersThatLeaveAreNotWaitedForNorTold) {
+TEST_F(HealthTest, WatchersThatCancelAreNeitherWaitedForNorNotified) {
   for (int i = 0; i < 20; ++i) {
     ClientCall watch(channel_, kWatch);
     ASSERT_TRUE(watch.Write(Request("")));

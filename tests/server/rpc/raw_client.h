@@ -1,5 +1,4 @@
-// What a client sends that starts a call and resets it in the same breath, byte for byte: gRPC's
-// own client may swallow both.
+// The bytes of a client that starts a call and resets it at once. gRPC's own client may send neither.
 #pragma once
 
 #include <arpa/inet.h>

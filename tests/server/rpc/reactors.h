@@ -1,4 +1,4 @@
-// Reactors that tell the test what they hear, and that complain of what must not be.
+// Reactors that record their callbacks and fail the test for callbacks that must not happen.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@
 
 namespace perceptrond::testing {
 
-// Every path is answered by the one method.
+// Routes every path to the one method.
 inline Acceptor::Route All(const Call::Method& method) {
   return [&method](const std::string& /*path*/) -> const Call::Method& { return method; };
 }
 
-// What all reactors of a test heard, together.
-class Heard {
+// The callbacks of all reactors of a test, counted.
+class CallCounts {
  public:
   void Begin() { Count(kBegun); }
   void Cancel() { Count(kCancelled); }
   void Done() { Count(kDone); }
-  // Until it was so many calls; false: it takes too long.
+  // Waits until the count is at least `calls`; false if that takes too long.
   bool AwaitBegun(int calls) { return Await(kBegun, calls); }
   bool AwaitCancelled(int calls) { return Await(kCancelled, calls); }
   bool AwaitDone(int calls) { return Await(kDone, calls); }
@@ -55,40 +55,40 @@ class Heard {
   std::array<int, 3> calls_ ABSL_GUARDED_BY(mutex_) = {};
 };
 
-// Tells the test of it all, and complains of what comes after OnDone, or twice.
-class Told : public Reactor {
+// Counts the callbacks; fails the test for one that comes after OnDone, or twice.
+class RecordingReactor : public Reactor {
  public:
-  explicit Told(Heard& heard) : heard_(heard) { heard_.Begin(); }
-  ~Told() override { EXPECT_TRUE(done_); }
+  explicit RecordingReactor(CallCounts& counts) : counts_(counts) { counts_.Begin(); }
+  ~RecordingReactor() override { EXPECT_TRUE(done_); }
   void OnReadDone(bool /*ok*/) override { EXPECT_FALSE(done_); }
   void OnWriteDone(bool /*ok*/) override { EXPECT_FALSE(done_); }
   void OnAlarm(bool /*ok*/) override { EXPECT_FALSE(done_); }
   void OnCancel() override {
     EXPECT_FALSE(done_);
     EXPECT_FALSE(cancelled_.exchange(true));
-    heard_.Cancel();
+    counts_.Cancel();
   }
   void OnDone() override {
     EXPECT_FALSE(done_.exchange(true));
-    heard_.Done();
+    counts_.Done();
   }
 
  private:
-  Heard& heard_;
+  CallCounts& counts_;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> done_ = false;
 };
 
-// Answers each message with itself, then OK.
-class Echo final : public Told {
+// Sends each message back, then OK.
+class Echo final : public RecordingReactor {
  public:
-  Echo(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  Echo(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
   void OnReadDone(bool ok) override {
-    Told::OnReadDone(ok);
+    RecordingReactor::OnReadDone(ok);
     ok ? call_.StartWrite(bytes_) : call_.Finish(grpc::Status::OK);
   }
   void OnWriteDone(bool ok) override {
-    Told::OnWriteDone(ok);
+    RecordingReactor::OnWriteDone(ok);
     ok ? Start() : call_.Finish(grpc::Status::CANCELLED);
   }
   void Start() { call_.StartRead(&bytes_); }
@@ -99,11 +99,11 @@ class Echo final : public Told {
 };
 
 // Finishes when it is cancelled.
-class UntilCancel final : public Told {
+class UntilCancel final : public RecordingReactor {
  public:
-  UntilCancel(Call& call, Heard& heard) : Told(heard), call_(call) {}
+  UntilCancel(Call& call, CallCounts& counts) : RecordingReactor(counts), call_(call) {}
   void OnCancel() override {
-    Told::OnCancel();
+    RecordingReactor::OnCancel();
     call_.Finish(grpc::Status::CANCELLED);
   }
   void Start() {}
@@ -113,9 +113,9 @@ class UntilCancel final : public Told {
 };
 
 template <typename Kind>
-Call::Method Make(Heard& heard) {
+Call::Method Make(CallCounts& counts) {
   return [&heard](Call& call) {
-    const auto reactor = std::make_shared<Kind>(call, heard);
+    const auto reactor = std::make_shared<Kind>(call, counts);
     call.Bind(reactor);
     reactor->Start();
   };

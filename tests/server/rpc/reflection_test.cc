@@ -1,4 +1,4 @@
-// Who asks is told what the services and their messages are, question after question.
+// Reflection describes services and messages, request after request.
 #include "server/rpc/reflection.h"
 
 #include <google/protobuf/descriptor.h>

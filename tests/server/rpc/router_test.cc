@@ -35,7 +35,7 @@ TEST(Router, EachMethodIsAnsweredByItsOwn) {
   EXPECT_EQ(answer, "watch");
 }
 
-TEST(Router, WhatIsUnknownIsUnimplementedAndNamed) {
+TEST(Router, AnUnknownMethodIsUnimplementedWithAReasonAndItsName) {
   Router router;
   router.AddService(kService, {{"Watch", Says("watch")}, {"Check", Says("check")}});
   RpcServer server(
@@ -49,6 +49,7 @@ TEST(Router, WhatIsUnknownIsUnimplementedAndNamed) {
     const grpc::Status status = call.Finish();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << path;
     EXPECT_NE(status.error_message().find(path), std::string::npos) << status.error_message();
+    EXPECT_EQ(ReasonOf(status), "UNKNOWN_METHOD");
   }
 }
 

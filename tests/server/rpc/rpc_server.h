@@ -1,5 +1,4 @@
-// A real server of the acceptor's calls, on loopback, and a client's end of one
-// call of raw bytes.
+// A real server of the acceptor's calls, on loopback, and a client of one call of raw bytes.
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>
@@ -12,8 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "server/rpc/acceptor.h"
+#include "server/rpc/message.h"
+#include "tests/support/status.h"
 
 namespace perceptrond::testing {
 
@@ -32,6 +34,13 @@ inline std::string ToText(const grpc::ByteBuffer& bytes) {
   for (const grpc::Slice& slice : slices)
     text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   return text;
+}
+
+// The reason in the ErrorInfo of a call's status; empty if there is none.
+inline std::string ReasonOf(const grpc::Status& status) {
+  google::rpc::Status details;
+  if (!details.ParseFromString(status.error_details())) return "";
+  return ReasonOf(FromProto(details));
 }
 
 class RpcServer {

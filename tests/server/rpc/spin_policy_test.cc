@@ -18,15 +18,15 @@ class SpinPolicyTest : public ::testing::Test {
   // A request that comes after so long a wait, and its further events at once.
   void Request(nanoseconds waited, int events = 3, bool quiet = true) {
     for (int i = 0; i < events; ++i) {
-      policy_.Came(i == 0 ? waited : nanoseconds(200));
-      policy_.Handled([&] { return quiet; });
+      policy_.OnEvent(i == 0 ? waited : nanoseconds(200));
+      policy_.OnHandled([&] { return quiet; });
     }
   }
   // As many as it takes, and more.
   void ComeOneAtATime(int requests = 100) {
     for (int i = 0; i < requests; ++i) Request(microseconds(30));
   }
-  bool Spins() const { return policy_.spin() > nanoseconds::zero(); }
+  bool Spins() const { return policy_.duration() > nanoseconds::zero(); }
 
   SpinPolicy policy_{kMost};
 };
@@ -36,16 +36,16 @@ TEST_F(SpinPolicyTest, SpinsOnceSomeRequestsCameOneAtATime) {
   ComeOneAtATime(3);
   EXPECT_FALSE(Spins());
   ComeOneAtATime(20);
-  EXPECT_EQ(policy_.spin(), kMost);
+  EXPECT_EQ(policy_.duration(), kMost);
 }
 
 TEST_F(SpinPolicyTest, NeverSpinsWhereItMustNot) {
   SpinPolicy never{nanoseconds::zero()};
   bool asked = false;
   for (int i = 0; i < 1000; ++i) {
-    never.Came(i % 2 == 0 ? nanoseconds(0) : microseconds(30));
-    never.Handled([&] { return asked = true; });
-    ASSERT_EQ(never.spin(), nanoseconds::zero());
+    never.OnEvent(i % 2 == 0 ? nanoseconds(0) : microseconds(30));
+    never.OnHandled([&] { return asked = true; });
+    ASSERT_EQ(never.duration(), nanoseconds::zero());
   }
   EXPECT_FALSE(asked);
 }
@@ -73,8 +73,8 @@ TEST_F(SpinPolicyTest, EndsWhenRequestsComeManyAtOnce) {
 TEST_F(SpinPolicyTest, DoesNotAskOthersInTheMiddleOfMany) {
   int asked = 0;
   for (int i = 0; i < 1000; ++i) {
-    policy_.Came(nanoseconds(200));
-    policy_.Handled([&] {
+    policy_.OnEvent(nanoseconds(200));
+    policy_.OnHandled([&] {
       ++asked;
       return true;
     });
@@ -83,12 +83,12 @@ TEST_F(SpinPolicyTest, DoesNotAskOthersInTheMiddleOfMany) {
 }
 
 // A client that takes a little longer than one looks.
-TEST_F(SpinPolicyTest, AtMostOneRequestInEightIsLookedForInVain) {
+TEST_F(SpinPolicyTest, AtMostOneRequestInEightCostsAFruitlessSpin) {
   int in_vain = 0;
   constexpr int kRequests = 900;
   for (int i = 0; i < kRequests; ++i) {
     if (Spins()) {
-      policy_.InVain();
+      policy_.OnTimeout();
       ++in_vain;
     }
     Request(microseconds(120));
@@ -97,9 +97,9 @@ TEST_F(SpinPolicyTest, AtMostOneRequestInEightIsLookedForInVain) {
   EXPECT_LE(in_vain, kRequests / 8);
 }
 
-TEST_F(SpinPolicyTest, OneLookInVainAmongManyThatWereNotDoesNotEndIt) {
+TEST_F(SpinPolicyTest, OneFruitlessSpinAmongManyLoneRequestsDoesNotEndSpinning) {
   ComeOneAtATime();
-  policy_.InVain();
+  policy_.OnTimeout();
   EXPECT_TRUE(Spins());
 }
 

@@ -1,4 +1,4 @@
-// Which thread answers a request, and which requests are refused before they are looked at.
+// Which thread answers a request, and which requests are rejected before they are handled.
 #include "server/rpc/unary.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "core/journal/memory_journal.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "server/quick.h"
+#include "server/rpc/backend.h"
 #include "tests/server/rpc/rpc_server.h"
 #include "tests/support/models.h"
 #include "tests/support/status.h"
@@ -25,10 +25,10 @@ using namespace ::perceptrond::testing;
 
 constexpr size_t kMostBytes = 64 << 10;
 
-// Says which thread answers; fails where it is told to.
+// Returns the thread that answers; fails on request.
 absl::Status WhichThread(Store& /*store*/, const v1::GetModelRequest& request,
                          v1::Model& response) {
-  if (request.name() == "fail") return absl::FailedPreconditionError("as it was told");
+  if (request.name() == "fail") return absl::FailedPreconditionError("as requested");
   response.set_description(absl::StrCat(gettid()));
   return absl::OkStatus();
 }
@@ -37,7 +37,7 @@ absl::Status WhetherDraining(Store& /*store*/, const Drain& drain,
   response.set_description(drain.draining() ? "draining" : "serving");
   return absl::OkStatus();
 }
-bool Quick(Store& /*store*/, const v1::GetModelRequest& request) {
+bool CanRunInlineTest(Store& /*store*/, const v1::GetModelRequest& request) {
   return request.name().find("slow") == std::string::npos;
 }
 
@@ -55,9 +55,9 @@ class UnaryTest : public ::testing::Test {
   static std::map<std::string, Call::Method> Methods(const Backend& backend) {
     const UnaryMethods unary(backend);
     return {{"/slow", unary(WhichThread)},
-            {"/quick", unary(WhichThread, Quick)},
+            {"/quick", unary(WhichThread, CanRunInlineTest)},
             {"/drain", unary(WhetherDraining)},
-            {"/quickdrain", unary(WhetherDraining, Quick)}};
+            {"/quickdrain", unary(WhetherDraining, CanRunInlineTest)}};
   }
   v1::GetModelRequest Request(const std::string& name) {
     v1::GetModelRequest request;
@@ -87,30 +87,30 @@ class UnaryTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-TEST_F(UnaryTest, WhatIsSmallAndQuickIsAnsweredByWhoPolls) {
+TEST_F(UnaryTest, ASmallRequestThatCanRunInlineIsAnsweredByThePollingThread) {
   EXPECT_EQ(Thread("/quick", "small"), poller_);
 }
 
-TEST_F(UnaryTest, WhatIsSmallAndNotQuickIsAnsweredByAWorker) {
+TEST_F(UnaryTest, ASmallRequestThatCannotRunInlineIsAnsweredByAWorker) {
   EXPECT_NE(Thread("/quick", "slow"), poller_);
 }
 
-TEST_F(UnaryTest, WhatIsNeverQuickIsAnsweredByAWorker) {
+TEST_F(UnaryTest, AMethodWithoutAnInlineTestIsAnsweredByAWorker) {
   EXPECT_NE(Thread("/slow", "small"), poller_);
 }
 
-TEST_F(UnaryTest, WhatIsLargeIsAnsweredByAWorkerHoweverQuick) {
+TEST_F(UnaryTest, ALargeRequestIsAnsweredByAWorker) {
   const size_t own =
-      Request(std::string(kSmallMessage - 4, 'x')).ByteSizeLong() - (kSmallMessage - 4);
-  EXPECT_EQ(Thread("/quick", std::string(kSmallMessage - own, 'x')), poller_);
-  EXPECT_NE(Thread("/quick", std::string(kSmallMessage - own + 1, 'x')), poller_);
+      Request(std::string(kMaxInlineBytes - 4, 'x')).ByteSizeLong() - (kMaxInlineBytes - 4);
+  EXPECT_EQ(Thread("/quick", std::string(kMaxInlineBytes - own, 'x')), poller_);
+  EXPECT_NE(Thread("/quick", std::string(kMaxInlineBytes - own + 1, 'x')), poller_);
 }
 
 TEST_F(UnaryTest, TheBodysErrorIsTheCalls) {
   for (const char* path : {"/slow", "/quick"}) {
     const grpc::Status status = Try(path, "fail");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << path;
-    EXPECT_EQ(status.error_message(), "as it was told");
+    EXPECT_EQ(status.error_message(), "as requested");
   }
 }
 
@@ -166,19 +166,19 @@ TEST_F(UnaryTest, ABodyThatAsksForTheDrainItselfIsAnsweredWhileTheServerDrains) 
 
 TEST_F(UnaryTest, OneThatPollsAnswersWhileTheWorkersAreBusy) {
   for (int i = 0; i < 2; ++i)
-    workers_.Do([&] { EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong)); });
+    workers_.Schedule([&] { EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong)); });
   EXPECT_EQ(Thread("/quick", "small"), poller_);
   go_.Notify();
 }
 
-TEST_F(UnaryTest, AModelIsQuickIfItIsInMemory) {
-  EXPECT_FALSE(IsQuick(store_, "models/m"));
+TEST_F(UnaryTest, AModelCanRunInlineOnceItIsInMemory) {
+  EXPECT_FALSE(CanRunInline(store_, "models/m"));
   ASSERT_TRUE(store_.Create(DenseSettings("models/m", 2), "", false).ok());
   ASSERT_TRUE(store_.Acquire("models/m").ok());
-  EXPECT_TRUE(IsQuick(store_, "models/m"));
+  EXPECT_TRUE(CanRunInline(store_, "models/m"));
 }
 
-TEST_F(UnaryTest, AModelThatDoesMoreThanOneProductARowIsNotQuick) {
+TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
   v1::Model voted = DenseSettings("models/voted", 2);
   voted.mutable_learner()->set_kind(v1::LEARNER_KIND_VOTED_PERCEPTRON);
   v1::Model classes = DenseSettings("models/classes", 2);
@@ -196,7 +196,7 @@ TEST_F(UnaryTest, AModelThatDoesMoreThanOneProductARowIsNotQuick) {
     ASSERT_OK(store_.Create(settings, "", false).status());
     ASSERT_OK(store_.Acquire(settings.name()).status());
     EXPECT_NE(store_.GetIfLoaded(settings.name()), nullptr);
-    EXPECT_FALSE(IsQuick(store_, settings.name())) << settings.name();
+    EXPECT_FALSE(CanRunInline(store_, settings.name())) << settings.name();
   }
 }
 

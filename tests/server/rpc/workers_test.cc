@@ -24,7 +24,7 @@ struct Busy {
   pid_t id = 0;
 
   void Give(Workers& workers) {
-    workers.Do([this] {
+    workers.Schedule([this] {
       id = gettid();
       begun.Notify();
       EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
@@ -40,7 +40,7 @@ TEST(Workers, AllThatWasGivenIsDoneBeforeTheyAreDestroyed) {
   {
     Workers workers(3);
     busy.Give(workers);
-    for (int i = 0; i < kGiven; ++i) workers.Do([&] { ++done; });
+    for (int i = 0; i < kGiven; ++i) workers.Schedule([&] { ++done; });
     busy.go.Notify();
   }
   EXPECT_EQ(done, kGiven);
@@ -56,18 +56,18 @@ TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
   {
     Workers workers(kThreads);
     for (Busy& one : busy) one.Give(workers);
-    EXPECT_FALSE(workers.Wanted());
+    EXPECT_FALSE(workers.HasBacklog());
     for (int i = 0; i < kGiven; ++i) {
-      workers.Do([&order, i] { order.push_back(i); });
-      EXPECT_TRUE(workers.Wanted());
+      workers.Schedule([&order, i] { order.push_back(i); });
+      EXPECT_TRUE(workers.HasBacklog());
     }
     EXPECT_TRUE(order.empty());
     // One thread does it all; the others stay.
     absl::Notification last;
-    workers.Do([&last] { last.Notify(); });
+    workers.Schedule([&last] { last.Notify(); });
     busy[1].go.Notify();
     ASSERT_TRUE(last.WaitForNotificationWithTimeout(kLong));
-    EXPECT_FALSE(workers.Wanted());
+    EXPECT_FALSE(workers.HasBacklog());
     busy[0].go.Notify();
     busy[2].go.Notify();
   }
@@ -82,7 +82,7 @@ TEST(Workers, WorkMayGiveWork) {
   std::function<void(int)> give;
   Workers workers(2);
   give = [&](int left) {
-    workers.Do([&, left] {
+    workers.Schedule([&, left] {
       ++done;
       left == 0 ? last.Notify() : give(left - 1);
     });
@@ -107,14 +107,14 @@ TEST(Workers, WorkThatIsGivenWhileTheyAreDestroyedIsDoneAlsoWhenOtherThreadsHave
   {
     Workers workers(2);
     absl::Notification begun;
-    workers.Do([&] {
+    workers.Schedule([&] {
       begun.Notify();
       EXPECT_TRUE(other_left.WaitForNotificationWithTimeout(kLong));
-      workers.Do([&] { done = true; });
+      workers.Schedule([&] { done = true; });
     });
     ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
     absl::Notification marked;
-    workers.Do([&] {
+    workers.Schedule([&] {
       at_thread_end.ended = &other_left;
       marked.Notify();
     });
@@ -155,7 +155,8 @@ TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
     std::vector<std::thread> givers;
     for (int giver = 0; giver < kGivers; ++giver) {
       givers.emplace_back([&, giver] {
-        for (int i = 0; i < kEach; ++i) workers.Do([&one = done[giver * kEach + i]] { ++one; });
+        for (int i = 0; i < kEach; ++i)
+          workers.Schedule([&one = done[giver * kEach + i]] { ++one; });
       });
     }
     for (std::thread& giver : givers) giver.join();

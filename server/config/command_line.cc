@@ -1,0 +1,183 @@
+#include "server/config/command_line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "server/config/build_info.h"
+#include "server/config/option_flags.h"
+
+namespace perceptrond {
+namespace {
+
+// ---- Config file ----
+
+// Reads a config file by CLI11's own parser, and adds what CLI11 2.1 lacks: it would let the file
+// take precedence over the environment, ignore unknown keys, and use the first of two values.
+class ConfigFile final : public CLI::ConfigBase {
+ public:
+  explicit ConfigFile(std::set<std::string> keys) : keys_(std::move(keys)) {}
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
+
+ private:
+  static void CheckComment(absl::string_view line);
+  static CLI::ConfigError Error(const std::string& message);
+
+  const std::set<std::string> keys_;
+};
+
+std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
+  const std::string text(std::istreambuf_iterator<char>(input), {});
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) CheckComment(line);
+  std::istringstream again(text);
+  std::vector<CLI::ConfigItem> items = ConfigBase::from_config(again);
+  std::set<std::string> seen;
+  for (const CLI::ConfigItem& item : items) {
+    if (!item.parents.empty() || !keys_.contains(item.name)) {
+      throw Error(absl::StrCat("unknown key ", item.fullname(), "; --print-config shows all keys"));
+    }
+    if (!seen.insert(item.name).second) {
+      throw Error(absl::StrCat("key ", item.name, " occurs twice; write it once"));
+    }
+    for (const std::string& value : item.inputs) {
+      if (value.find_first_of("\"'") == 0) {
+        throw Error(absl::StrCat("key ", item.name, ": unbalanced quotes, or a # in the value"));
+      }
+    }
+  }
+  std::erase_if(items, [](const CLI::ConfigItem& item) { return Environment(item.name); });
+  return items;
+}
+
+// For CLI11 every '#' starts a comment, which can cut off a value without an error. Here a comment
+// must follow a blank, outside quotes; any other '#' is an error.
+void ConfigFile::CheckComment(absl::string_view line) {
+  absl::ConsumeSuffix(&line, "\r");
+  const size_t hash = line.find('#');
+  const absl::string_view before = absl::StripLeadingAsciiWhitespace(line.substr(0, hash));
+  if (hash == absl::string_view::npos || before.empty() || before.front() == ';') return;
+  const auto count = [&](char c) { return std::count(before.begin(), before.end(), c); };
+  const bool blank = absl::ascii_isspace(before.back());
+  const bool closed = count('"') % 2 == 0 && count('\'') % 2 == 0;
+  if (blank && closed && (count('"') == 0 || count('\'') == 0)) return;
+  const absl::string_view key = before.substr(0, before.find('='));
+  throw Error(absl::StrCat("key ", absl::StripTrailingAsciiWhitespace(key),
+                           ": unbalanced quotes, or a # in the value"));
+}
+
+CLI::ConfigError ConfigFile::Error(const std::string& message) {
+  return CLI::ConfigError("--config: " + message, CLI::ExitCodes::ConfigError);
+}
+
+// ---- Flags and environment ----
+
+constexpr char kDescription[] =
+    R"(perceptrond: a gRPC server of perceptron models that learn online from streams of examples.
+
+To try it without files: perceptrond --journal memory. It serves gRPC on 127.0.0.1:7600, and metrics
+and a status page on http://127.0.0.1:7601. Use perceptronctl to create models and send examples.
+
+Every flag can also be set by an environment variable or in a config file. A flag takes precedence
+over the environment, and the environment over the file. An empty variable counts as not set.
+SIGTERM and SIGINT stop the server once in-flight calls are answered.
+)";
+
+void AddFlag(const Flag& flag, CLI::App* app) {
+  const std::string name = "--" + flag.name;
+  const auto set = [flag, name](const CLI::results_t& values) {
+    const std::string given = absl::StrJoin(values, ",");
+    // No value needs control characters, and a config file could not hold them.
+    const bool control =
+        absl::c_any_of(given, [](unsigned char c) { return absl::ascii_iscntrl(c); });
+    const std::string wrong = control ? "it holds a control character" : flag.set(values);
+    if (!wrong.empty()) {
+      throw CLI::ValidationError(
+          name, absl::StrCat("\"", absl::Utf8SafeCEscape(given), "\" is not valid; ", wrong));
+    }
+    return true;
+  };
+  CLI::Option* option = app->add_option(name, set, flag.help + "\n");
+  const std::string variable = EnvironmentName(flag.name);
+  option->option_text(absl::StrCat(flag.form, " (Env:", variable, ")"))->envname(variable);
+  if (flag.repeatable) option->take_all();
+}
+
+// Whether Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
+// NAME_SERVICE_PORT[_PORTNAME], and those of Docker links, whose values are the service's URL or a
+// part of it: NAME_PORT, NAME_PORT_7600_TCP, NAME_PORT_7600_TCP_ADDR, ..._PORT and ..._PROTO.
+bool IsKubernetesVariable(absl::string_view name, absl::string_view value) {
+  if (absl::EndsWith(name, "_SERVICE_HOST") || absl::EndsWith(name, "_SERVICE_PORT") ||
+      absl::StrContains(name, "_SERVICE_PORT_")) {
+    return true;
+  }
+  if (!absl::StrContains(name, "_PORT")) return false;
+  for (const absl::string_view protocol : {"tcp", "udp", "sctp"}) {
+    const std::string part = absl::StrCat("_", absl::AsciiStrToUpper(protocol), "_");
+    if (absl::StartsWith(value, absl::StrCat(protocol, "://"))) return true;
+    if (absl::StrContains(name, "_PORT_") && absl::StrContains(name, part)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string EnvironmentName(const std::string& flag) {
+  return absl::StrCat("PERCEPTROND_",
+                      absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+const char* Environment(const std::string& flag) {
+  const char* value = std::getenv(EnvironmentName(flag).c_str());
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+std::vector<std::string> UnknownVariables(const std::set<std::string>& known) {
+  std::set<std::string> unknown;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::pair<std::string, std::string> variable =
+        absl::StrSplit(*entry, absl::MaxSplits('=', 1));
+    const auto& [name, value] = variable;
+    if (absl::StartsWith(name, "PERCEPTROND_") && !value.empty() && !known.contains(name) &&
+        name != "PERCEPTROND_SERVER" && !IsKubernetesVariable(name, value)) {
+      unknown.insert(name);
+    }
+  }
+  return {unknown.begin(), unknown.end()};
+}
+
+CommandLine::CommandLine(Options* options) : app_(kDescription, "perceptrond") {
+  std::set<std::string> keys;
+  for (const Flag& flag : MakeFlags(options)) {
+    AddFlag(flag, &app_);
+    keys.insert(flag.name);
+  }
+  app_.get_formatter()->column_width(6);
+  app_.config_formatter(std::make_shared<ConfigFile>(std::move(keys)));
+  // ParseOptions reads the variable, since CLI11 opens the file before it reads the environment.
+  app_.set_config(
+          "--config", "",
+          "Config file: lines of NAME = VALUE, with the names of the flags without dashes.\n"
+          "--print-config shows the form.\n")
+      ->option_text(absl::StrCat("FILE (Env:", EnvironmentName("config"), ")"));
+  app_.add_flag("--print-config", print_config_,
+                "Print all settings in the form of a config file, and exit.\n")
+      ->configurable(false);
+  app_.set_version_flag("--version", VersionLine(), "Print the version and exit.\n");
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,68 @@
+// The server's settings. Flags take precedence over the environment, and that over a config file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/model/committer.h"
+#include "server/config/logging.h"
+
+namespace perceptrond {
+
+enum class JournalKind : uint8_t { kRocksDb, kMemory };
+
+// The fields have the default values. Meaning, unit and range of each are in option_flags.cc, from
+// which --help prints them.
+struct Options {
+  std::vector<std::string> addresses = {"127.0.0.1:7600"};
+  std::string data_dir = "./perceptrond-data";
+  JournalKind journal = JournalKind::kRocksDb;
+  Durability durability = Durability::kSync;
+  absl::Duration durability_interval = absl::Milliseconds(100);
+  uint64_t memory_budget = uint64_t{1} << 30;
+  uint64_t max_message_bytes = uint64_t{16} << 20;
+  uint64_t max_in_flight_messages = 1024;
+  uint64_t max_in_flight_bytes = uint64_t{16} << 20;
+  uint64_t max_example_features = uint64_t{1} << 20;
+  uint64_t snapshot_bytes = uint64_t{4} << 20;
+  // Empty if metrics are off.
+  std::string metrics_address = "127.0.0.1:7601";
+  uint64_t metrics_max_models = 1000;
+  // Needs the metrics address.
+  bool status_page = true;
+  absl::Duration busy_poll = absl::Microseconds(100);
+  absl::Duration drain_timeout = absl::Seconds(30);
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  // Paths of PEM files, or empty. Certificate and key are both set or both empty; the client CA is
+  // set only with them.
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
+};
+
+struct ParseResult {
+  Options options;
+  // If set, the caller prints `out` and `err` and exits with this code: 0 for --help, --version and
+  // --print-config, 2 for an error.
+  std::optional<int> exit_code;
+  std::string out;
+  std::string err;
+  // Environment variables that are named like settings and are none: misspelt, or of another
+  // version. The caller should log them; they are no error, since other software may use such
+  // names. With --print-config they are in `err`.
+  std::vector<std::string> unknown_variables;
+};
+
+// Parses the arguments (without the program's name) and the environment variables
+// PERCEPTROND_<FLAG>; an empty variable counts as not set. Reads the config file if one is named.
+// Does not exit or print.
+ParseResult ParseOptions(const std::vector<std::string>& args);
+
+// The options in the form of a config file, from which --config reads the same options.
+std::string ConfigText(const Options& options);
+
+}  // namespace perceptrond

@@ -1,0 +1,20 @@
+#include "server/rpc/backend.h"
+
+#include <memory>
+
+#include "core/learner/catalogue.h"
+#include "core/model/store.h"
+
+namespace perceptrond {
+
+bool CanRunInline(Store& store, absl::string_view model) {
+  const std::shared_ptr<Model> loaded = store.GetIfLoaded(model);
+  if (loaded == nullptr) return false;
+  const ModelSettings& settings = loaded->settings();
+  const CatalogueEntry& learner = FindLearner(settings.learner.kind);
+  return learner.form == Form::kLinear && !learner.separate_prediction_weights &&
+         !settings.is_multiclass() && settings.components.empty() &&
+         settings.space.map.kind == FeatureMap::Kind::kIdentity;
+}
+
+}  // namespace perceptrond

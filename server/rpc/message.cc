@@ -1,0 +1,83 @@
+#include "server/rpc/message.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace perceptrond {
+namespace {
+
+// Trailers share 8 KiB by default. They hold the message twice, once with each byte beyond ASCII
+// written as three, and the details in base64.
+constexpr size_t kMaxMessageBytes = 768;
+constexpr size_t kMaxDescriptionBytes = 512;
+constexpr size_t kMaxFieldBytes = 256;
+
+// At most `max_bytes` of the text, cut between two UTF-8 characters.
+std::string Truncate(absl::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  const auto is_continuation = [](char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; };
+  while (max_bytes > 0 && is_continuation(text[max_bytes])) --max_bytes;
+  return std::string(text.substr(0, max_bytes));
+}
+
+// Details repeat parts of the request, which may have any length.
+std::string TruncateDetail(absl::string_view url, std::string detail) {
+  if (detail.size() <= kMaxDescriptionBytes) return detail;
+  if (url == kBadRequestUrl) {
+    google::rpc::BadRequest request;
+    if (!request.ParseFromString(detail)) return detail;
+    for (auto& violation : *request.mutable_field_violations()) {
+      violation.set_field(Truncate(violation.field(), kMaxFieldBytes));
+      violation.set_description(Truncate(violation.description(), kMaxDescriptionBytes));
+    }
+    return request.SerializeAsString();
+  }
+  if (url == kErrorInfoUrl) {
+    google::rpc::ErrorInfo info;
+    if (!info.ParseFromString(detail)) return detail;
+    for (auto& [key, value] : *info.mutable_metadata()) value = Truncate(value, kMaxFieldBytes);
+    return info.SerializeAsString();
+  }
+  return detail;
+}
+
+}  // namespace
+
+void ToProto(const absl::Status& status, google::rpc::Status& proto) {
+  proto.set_code(static_cast<int>(status.code()));
+  proto.set_message(Truncate(status.message(), kMaxMessageBytes));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    google::protobuf::Any& detail = *proto.add_details();
+    detail.set_type_url(std::string(url));
+    detail.set_value(TruncateDetail(url, std::string(payload)));
+  });
+}
+
+absl::Status FromProto(const google::rpc::Status& proto) {
+  absl::Status status(static_cast<absl::StatusCode>(proto.code()), proto.message());
+  for (const google::protobuf::Any& detail : proto.details())
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  return status;
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status details;
+  ToProto(status, details);
+  return {static_cast<grpc::StatusCode>(status.code()), details.message(),
+          details.SerializeAsString()};
+}
+
+absl::Status DrainingError() {
+  return MakeError(
+      absl::StatusCode::kUnavailable, "DRAINING",
+      "the server is stopping; everything it acknowledged is kept: reconnect and send the rest");
+}
+
+absl::Status CancelledError() {
+  return MakeError(absl::StatusCode::kCancelled, "CANCELLED", "the client cancelled the call");
+}
+
+}  // namespace perceptrond

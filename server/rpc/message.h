@@ -1,0 +1,87 @@
+// Messages and statuses as gRPC carries them. The server's methods read and write raw bytes, so
+// that malformed or oversized requests get an error with details; gRPC's own errors have none.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+
+namespace google::rpc {
+class Status;
+}  // namespace google::rpc
+
+namespace perceptrond {
+
+// ---- Statuses ----
+
+// The status as google.rpc.Status: code, message, and payloads as details. Messages, descriptions
+// and other texts are truncated so that the status fits gRPC's trailers.
+void ToProto(const absl::Status& status, google::rpc::Status& proto);
+// A status that ToProto wrote; also one that comes from elsewhere.
+absl::Status FromProto(const google::rpc::Status& proto);
+// What a call ends with: the message, and google.rpc.Status in grpc-status-details-bin.
+grpc::Status ToGrpc(const absl::Status& status);
+
+// UNAVAILABLE (DRAINING): the server is stopping; the client should reconnect and go on.
+absl::Status DrainingError();
+// CANCELLED (CANCELLED): the client cancelled the call or is gone.
+absl::Status CancelledError();
+
+// ---- Messages ----
+
+// Parses and consumes `bytes`. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE); INVALID_ARGUMENT
+// (MALFORMED_MESSAGE).
+template <typename Message>
+absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, Message& message) {
+  if (bytes.Length() > max_bytes) {
+    return MakeError(
+        absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE",
+        absl::StrCat("the message has ", bytes.Length(), " bytes; the server accepts at most ",
+                     max_bytes, ": send fewer examples at once, or raise --max-message-bytes"),
+        {{"max_message_bytes", absl::StrCat(max_bytes)}});
+  }
+  if (grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok())
+    return absl::OkStatus();
+  return InvalidField("MALFORMED_MESSAGE", message.GetTypeName(),
+                      "the bytes are not a message of this type");
+}
+
+// INVALID_ARGUMENT (MALFORMED_MESSAGE): a call ended before its request arrived.
+inline absl::Status MissingRequest() {
+  return InvalidField("MALFORMED_MESSAGE", "request", "is missing; send one message");
+}
+
+// The most bytes that Protobuf can serialize.
+inline constexpr size_t kMaxSerializedBytes = std::numeric_limits<int>::max();
+
+// RESOURCE_EXHAUSTED (ANSWER_TOO_LARGE): `bytes` are then empty and must not be sent.
+template <typename Message>
+absl::Status SerializeMessage(const Message& message, grpc::ByteBuffer& bytes,
+                              size_t max_bytes = kMaxSerializedBytes) {
+  bytes.Clear();
+  bool own_buffer = false;
+  const size_t size = message.ByteSizeLong();
+  if (size <= max_bytes &&
+      grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own_buffer).ok())
+    return absl::OkStatus();
+  bytes.Clear();
+  return MakeError(absl::StatusCode::kResourceExhausted, "ANSWER_TOO_LARGE",
+                   absl::StrCat("the answer has ", size, " bytes; a message can have at most ",
+                                max_bytes, ": ask for less at once"),
+                   {{"bytes", absl::StrCat(size)}, {"max_bytes", absl::StrCat(max_bytes)}});
+}
+
+// The most bytes that gRPC itself accepts for a message: enough that a message a few times too
+// large gets MESSAGE_TOO_LARGE, not so much that one client fills the memory.
+inline int TransportMessageBytes(size_t max_bytes) {
+  constexpr size_t kMax = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(kMax, 4 * max_bytes));
+}
+
+}  // namespace perceptrond

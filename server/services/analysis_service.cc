@@ -1,0 +1,114 @@
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "server/rpc/request_fields.h"
+#include "server/rpc/router.h"
+#include "server/rpc/unary.h"
+#include "server/services/services.h"
+#include "server/sessions/analysis_convert.h"
+#include "server/sessions/analyze_reactor.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr size_t kDefaultPageSize = 1000;
+constexpr size_t kMaxPageSize = 10'000;
+// A page ends when its examples have this many features: about 10 MB, without names.
+constexpr size_t kMaxPageFeatures = 1 << 20;
+
+// Where a page ended. Updates are listed first, by their revision, then the sample, by its hashes.
+struct Position {
+  bool in_sample = false;
+  uint64_t number = 0;
+};
+
+// A model that was deleted and created again has another list.
+std::string ListOf(const Model& model) {
+  return absl::StrCat("ListRetainedExamples of ", model.uid());
+}
+
+std::string Token(const Model& model, const Position& position) {
+  return MakePageToken(ListOf(model),
+                       absl::StrCat(position.in_sample ? "s" : "u", position.number));
+}
+
+absl::StatusOr<Position> ReadToken(const Model& model, const std::string& token) {
+  const absl::StatusOr<std::string> text = ReadPageToken(ListOf(model), token);
+  if (!text.ok()) return text.status();
+  Position position;
+  if (text->empty()) return position;
+  position.in_sample = text->front() == 's';
+  // Cannot fail: the token is one that Token made.
+  (void)absl::SimpleAtoi(text->substr(1), &position.number);
+  return position;
+}
+
+// The examples after a position, as many as fit a page.
+class Page {
+ public:
+  explicit Page(size_t limit) : limit_(limit) {}
+
+  // Returns false, and adds nothing, if the page is full.
+  bool Add(const RetainedUpdate& example, const Position& position) {
+    if (examples_.size() == limit_ || features_ >= kMaxPageFeatures) return false;
+    features_ += example.row->values.size();
+    examples_.push_back(example);
+    last_ = position;
+    return true;
+  }
+  // Adds the examples after `after`; returns whether these are all.
+  bool Fill(const RetainedExamples& retained, const Position& after) {
+    for (const RetainedUpdate& update : retained.updates) {
+      if (after.in_sample || update.revision <= after.number) continue;
+      if (!Add(update, {false, update.revision})) return false;
+    }
+    for (const auto& [hash, row] : retained.sample) {
+      if (after.in_sample && hash <= after.number) continue;
+      if (!Add({.row = row}, {true, hash})) return false;
+    }
+    return true;
+  }
+  const std::vector<RetainedUpdate>& examples() const { return examples_; }
+  const Position& last() const { return last_; }
+
+ private:
+  const size_t limit_;
+  size_t features_ = 0;
+  std::vector<RetainedUpdate> examples_;
+  Position last_;
+};
+
+absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
+                  v1::ListRetainedExamplesResponse& response) {
+  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  const absl::StatusOr<size_t> page_size =
+      ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
+  if (!page_size.ok()) return page_size.status();
+  absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
+  if (!model.ok()) return model.status();
+  const absl::StatusOr<Position> after = ReadToken(**model, request.page_token());
+  if (!after.ok()) return after.status();
+  const RetainedExamples retained = (*model)->MakeRetainedView().examples;
+  Page page(*page_size);
+  const bool all = page.Fill(retained, *after);
+  for (v1::RetainedExample& example : ToProto(**model, page.examples()))
+    *response.add_examples() = std::move(example);
+  if (!all) response.set_next_page_token(Token(**model, page.last()));
+  response.set_total(retained.updates.size() + retained.sample.size());
+  response.set_complete(retained.complete);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& queue) {
+  const UnaryMethods unary(backend);
+  router.AddService(
+      "perceptron.v1.AnalysisService",
+      {{"Analyze", [backend, &queue](Call& call) { AnalyzeReactor::Start(call, backend, queue); }},
+       {"ListRetainedExamples", unary(List)}});
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,184 @@
+#include "server/sessions/analysis_convert.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "core/model/ledger_codec.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+absl::Status Limit(const char* field, uint32_t value, uint32_t maximum, size_t& option) {
+  if (value > maximum) {
+    return InvalidField("INVALID_FIELD", field,
+                        absl::StrCat(value, " is above ", maximum, "; send 0 for the default"));
+  }
+  if (value > 0) option = value;
+  return absl::OkStatus();
+}
+
+void SetFeatures(const RetainedRow& row, v1::Example& example) {
+  if (row.dense) {
+    example.mutable_dense()->mutable_values()->Add(row.values.begin(), row.values.end());
+    return;
+  }
+  v1::SparseFeatures& sparse = *example.mutable_sparse();
+  sparse.mutable_indices()->Add(row.indices.begin(), row.indices.end());
+  sparse.mutable_values()->Add(row.values.begin(), row.values.end());
+}
+
+// `known` points to the names of the row's known features, in the order of the row, and is advanced
+// past them.
+void SetNames(const RetainedRow& row, std::vector<std::string>::const_iterator& known,
+              v1::Example& example) {
+  v1::NamedFeatures& named = *example.mutable_named();
+  auto unknown = row.unknown.begin();
+  for (const uint32_t number : row.indices)
+    named.add_names(number == Dictionary::kUnknown ? *unknown++ : *known++);
+  named.mutable_values()->Add(row.values.begin(), row.values.end());
+}
+
+v1::AnalysisStage StageOf(AnalysisStage stage) {
+  switch (stage) {
+    case AnalysisStage::kReading:
+      return v1::ANALYSIS_STAGE_READING;
+    case AnalysisStage::kSearching:
+      return v1::ANALYSIS_STAGE_SEARCHING;
+    case AnalysisStage::kRefining:
+      return v1::ANALYSIS_STAGE_REFINING;
+    case AnalysisStage::kCertifying:
+      return v1::ANALYSIS_STAGE_CERTIFYING;
+  }
+  return v1::ANALYSIS_STAGE_UNSPECIFIED;
+}
+
+void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::AnalysisResult& proto) {
+  const NewWeights& weights = *analysis.separator;
+  v1::Weights& separator = *proto.mutable_separator();
+  separator.mutable_values()->Add(weights.values.begin(), weights.values.end());
+  separator.set_offset(weights.offset_weight * model.settings().learner.offset_value);
+  proto.set_separator_margin(analysis.separator_margin);
+  if (!model.has_names()) {
+    separator.mutable_indices()->Add(weights.indices.begin(), weights.indices.end());
+    return;
+  }
+  std::vector<uint32_t> numbers;
+  std::copy_if(weights.indices.begin(), weights.indices.end(), std::back_inserter(numbers),
+               [&](uint32_t index) { return index < weights.first_new; });
+  // Indices ascend, so new names come last.
+  for (std::string& name : model.FeatureNames(numbers)) separator.add_names(std::move(name));
+  for (size_t i = numbers.size(); i < weights.indices.size(); ++i)
+    separator.add_names(weights.new_names[weights.indices[i] - weights.first_new]);
+}
+
+}  // namespace
+
+absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& request) {
+  constexpr uint32_t kMaxRounds = 1'000'000;
+  constexpr uint32_t kMaxSupport = 20'000;
+  constexpr uint32_t kMaxCertificate = 2'000;
+  AnalysisOptions options;
+  if (request.relative_gap() != 0) {
+    if (!(request.relative_gap() > 0 && request.relative_gap() < 1)) {
+      return InvalidField(
+          "INVALID_FIELD", "relative_gap",
+          absl::StrCat(request.relative_gap(), " is not between 0 and 1; send 0 for the default"));
+    }
+    options.relative_gap = request.relative_gap();
+  }
+  absl::Status status = Limit("max_rounds", request.max_rounds(), kMaxRounds, options.max_rounds);
+  if (status.ok())
+    status = Limit("max_support_examples", request.max_support_examples(), kMaxSupport,
+                   options.max_support_rows);
+  if (status.ok())
+    status = Limit("max_certificate_examples", request.max_certificate_examples(), kMaxCertificate,
+                   options.max_certificate_rows);
+  if (status.ok() && request.has_if_revision() && !request.adopt()) {
+    status = InvalidField("INVALID_FIELD", "if_revision",
+                          "applies to adopt only; set adopt too, or leave it out");
+  }
+  if (status.ok() && request.if_revision() < 0)
+    status = InvalidField("INVALID_FIELD", "if_revision",
+                          absl::StrCat(request.if_revision(), " is below 0; revisions start at 0"));
+  if (!status.ok()) return status;
+  return options;
+}
+
+std::vector<v1::RetainedExample> ToProto(const Model& model,
+                                         std::span<const RetainedUpdate> examples) {
+  std::vector<uint32_t> numbers;
+  for (const RetainedUpdate& one : examples) {
+    if (!model.has_names()) break;
+    std::copy_if(one.row->indices.begin(), one.row->indices.end(), std::back_inserter(numbers),
+                 [](uint32_t number) { return number != Dictionary::kUnknown; });
+  }
+  const std::vector<std::string> names = model.FeatureNames(numbers);
+  const std::vector<std::string> classes =
+      model.settings().named_classes() ? model.LabelNames() : std::vector<std::string>();
+  auto known = names.begin();
+  std::vector<v1::RetainedExample> protos;
+  protos.reserve(examples.size());
+  for (const RetainedUpdate& one : examples) {
+    v1::RetainedExample& proto = protos.emplace_back();
+    v1::Example& example = *proto.mutable_example();
+    if (model.has_names()) {
+      SetNames(*one.row, known, example);
+    } else {
+      SetFeatures(*one.row, example);
+    }
+    // Named classes are never removed, so each label has its name.
+    if (classes.empty()) {
+      example.set_label(one.row->label);
+    } else {
+      example.set_label_name(classes[static_cast<size_t>(one.row->label)]);
+    }
+    if (one.revision == 0) continue;
+    if (one.weight != 1) example.set_weight(one.weight);
+    proto.set_update_revision(static_cast<int64_t>(one.revision));
+    proto.set_score(one.score);
+  }
+  return protos;
+}
+
+void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
+  proto.set_stage(StageOf(from.progress.stage));
+  proto.set_examples(from.examples);
+  proto.set_rounds(from.progress.round);
+  proto.set_working_examples(from.progress.working_rows);
+  if (from.progress.margin_floor > 0) proto.set_margin_lower(from.progress.margin_floor);
+  if (std::isfinite(from.progress.margin_ceiling))
+    proto.set_margin_upper(from.progress.margin_ceiling);
+}
+
+void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
+  *proto.mutable_analysis() = ToProto(from.record);
+  proto.set_end(EndInWords(from.analysis.end));
+  if (from.record.margin_lower > 0) {
+    const double ratio = from.record.radius / from.record.margin_lower;
+    proto.set_update_bound(ratio * ratio);
+  }
+  if (from.separator.has_value()) SetSeparator(model, from, proto);
+  std::vector<RetainedUpdate> cited;
+  for (const SupportVector& one : from.analysis.support)
+    cited.push_back(from.input.examples()[one.row]);
+  for (const CertificateEntry& one : from.analysis.certificate)
+    cited.push_back(from.input.examples()[one.row]);
+  std::vector<v1::RetainedExample> examples = ToProto(model, cited);
+  auto next = examples.begin();
+  for (const SupportVector& one : from.analysis.support) {
+    v1::SupportVector& support = *proto.add_support();
+    *support.mutable_example() = std::move(*next++);
+    support.set_multiplier(one.multiplier);
+  }
+  for (const CertificateEntry& one : from.analysis.certificate) {
+    v1::CertificateEntry& entry = *proto.add_certificate();
+    *entry.mutable_example() = std::move(*next++);
+    entry.set_multiplier(one.multiplier);
+  }
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,150 @@
+#include "server/sessions/analyze_reactor.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/model/error.h"
+#include "core/model/model_analysis.h"
+#include "server/rpc/message.h"
+#include "server/rpc/request_fields.h"
+#include "server/rpc/workers.h"
+#include "server/sessions/analysis_convert.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr absl::Duration kProgressInterval = absl::Milliseconds(100);
+
+absl::Status NoSeparator(const ModelAnalysis& analysis) {
+  const bool none = analysis.analysis.separability == Separability::kNotSeparable;
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_SEPARATOR",
+                   none ? "the stored examples are not separable: there are no weights to adopt"
+                        : "no float32 weights that separate the stored examples were found: there "
+                          "are no weights to adopt");
+}
+
+}  // namespace
+
+void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& queue) {
+  std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(call, backend, queue));
+  call.Bind(reactor);
+  call.StartRead(&reactor->incoming_);
+  backend.drain.Add(
+      [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
+        const std::shared_ptr<AnalyzeReactor> alive = weak.lock();
+        if (alive == nullptr) return;
+        alive->Finish(DrainingError());
+        // Only now, so that the status of the cancelled analysis comes after this one.
+        alive->cancelled_ = true;
+      },
+      reactor->drain_id_);
+}
+
+void AnalyzeReactor::OnReadDone(bool ok) {
+  if (!ok) return Finish(MissingRequest());
+  // On a worker, since the model may have to be loaded.
+  backend_.workers.Schedule([self = shared_from_this()] { self->Enqueue(); });
+}
+
+void AnalyzeReactor::Enqueue() {
+  const absl::Status status = ReadRequest();
+  if (!status.ok()) return Finish(status);
+  queue_.Submit(shared_from_this());
+}
+
+absl::Status AnalyzeReactor::ReadRequest() {
+  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request_);
+      !status.ok())
+    return status;
+  if (absl::Status status = CheckModelName(request_.name(), "name"); !status.ok()) return status;
+  if (absl::StatusOr<AnalysisOptions> options = ReadAnalysisOptions(request_); !options.ok())
+    return options.status();
+  return backend_.store.Acquire(request_.name()).status();
+}
+
+void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
+  v1::AnalysisProgress progress;
+  progress.set_stage(v1::ANALYSIS_STAGE_WAITING);
+  progress.set_waiting_for(static_cast<uint32_t>(jobs_ahead));
+  SendProgress(progress);
+}
+
+void AnalyzeReactor::Run() {
+  v1::AnalyzeResponse response;
+  const absl::Status status = Analyze(*response.mutable_result());
+  MutexLock lock(&mutex_);
+  if (status.ok()) writer_.Write(response);
+  writer_.Finish(status);
+}
+
+absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
+  const absl::Time started = absl::Now();
+  absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.name());
+  if (!model.ok()) return model.status();
+  const auto keep_going = [&](const ModelAnalysisProgress& now) {
+    if (absl::Now() - last_progress_ >= kProgressInterval) {
+      last_progress_ = absl::Now();
+      v1::AnalysisProgress progress;
+      ToProto(now, progress);
+      SendProgress(progress);
+    }
+    return !cancelled_ && (*model)->closed().ok();
+  };
+  absl::StatusOr<ModelAnalysis> analysis =
+      AnalyzeModel(**model, *ReadAnalysisOptions(request_), keep_going);
+  if (absl::Status closed = (*model)->closed(); !closed.ok()) return closed;
+  if (!analysis.ok()) return analysis.status();
+  ToProto(**model, *analysis, result);
+  absl::Status adopted;
+  // A client that has cancelled does not want the weights any more; the analysis is kept.
+  if (request_.adopt() && !cancelled_) {
+    adopted = analysis->separator.has_value()
+                  ? ReplaceWeights(**model, *analysis->separator, result)
+                  : NoSeparator(*analysis);
+  }
+  const absl::Status durable = backend_.store.committer().Commit(*model);
+  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - started));
+  return adopted.ok() ? durable : adopted;
+}
+
+absl::Status AnalyzeReactor::ReplaceWeights(Model& model, const NewWeights& separator,
+                                            v1::AnalysisResult& result) {
+  std::optional<uint64_t> if_revision;
+  if (request_.has_if_revision()) if_revision = static_cast<uint64_t>(request_.if_revision());
+  const absl::StatusOr<uint64_t> revision = model.ReplaceWeights(separator, if_revision);
+  if (revision.ok()) result.set_adopted_revision(static_cast<int64_t>(*revision));
+  return revision.status();
+}
+
+void AnalyzeReactor::SendProgress(const v1::AnalysisProgress& progress) {
+  v1::AnalyzeResponse response;
+  *response.mutable_progress() = progress;
+  MutexLock lock(&mutex_);
+  writer_.Write(response);
+}
+
+void AnalyzeReactor::Finish(const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  writer_.Finish(status);
+}
+
+void AnalyzeReactor::OnWriteDone(bool ok) {
+  if (!ok) cancelled_ = true;
+  MutexLock lock(&mutex_);
+  writer_.OnWriteDone(ok);
+}
+
+void AnalyzeReactor::OnCancel() {
+  cancelled_ = true;
+  Finish(MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED", "the client cancelled"));
+}
+
+void AnalyzeReactor::OnDone() {
+  cancelled_ = true;
+  backend_.drain.Remove(drain_id_);
+}
+
+}  // namespace perceptrond

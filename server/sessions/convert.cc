@@ -1,0 +1,211 @@
+#include "server/sessions/convert.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "core/model/ledger_codec.h"
+#include "google/rpc/status.pb.h"
+#include "perceptron/v1/model_service.pb.h"
+#include "server/rpc/message.h"
+#include "server/sessions/example_batch.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+template <typename From, typename To>
+void Append(const std::vector<From>& from, google::protobuf::RepeatedField<To>& to) {
+  to.Add(from.begin(), from.end());
+}
+
+// Only this many errors have details, so that the response to a message of invalid rows is not many
+// times its size.
+constexpr size_t kMaxDetailedErrors = 1000;
+
+// Whether the model has no room for the row, and never will.
+bool IsCap(ValidationCode code) {
+  return code == ValidationCode::kFeatureCap || code == ValidationCode::kClassCap;
+}
+
+absl::StatusCode CodeOf(ValidationCode code) {
+  return IsCap(code) ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument;
+}
+
+absl::Status CheckEnum(bool known, int value, absl::string_view field) {
+  if (known) return absl::OkStatus();
+  return InvalidField(
+      "INVALID_FIELD", field,
+      absl::StrCat(value, " is not a value of this enum; send one of those in the proto"));
+}
+
+void AddErrors(const std::vector<RowError>& row_errors, const ExampleBatch& batch,
+               google::protobuf::RepeatedPtrField<v1::RowError>& errors) {
+  for (const RowError& row : row_errors) {
+    v1::RowError& error = *errors.Add();
+    error.set_row(row.row);
+    if (static_cast<size_t>(errors.size()) <= kMaxDetailedErrors) {
+      ToProto(ToStatus(row, batch), *error.mutable_status());
+    } else {
+      error.mutable_status()->set_code(static_cast<int>(CodeOf(row.error.code)));
+      error.mutable_status()->set_message(ReasonName(row.error.code));
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status CheckAnswerDetail(int detail) {
+  return CheckEnum(v1::AnswerDetail_IsValid(detail), detail, "answer_detail");
+}
+
+absl::Status CheckModelView(int view) {
+  return CheckEnum(v1::ModelView_IsValid(view), view, "view");
+}
+
+void ToProto(const Report& report, v1::ConvergenceReport& proto) {
+  const Counters& counters = report.counters;
+  proto.set_examples(counters.examples);
+  proto.set_mistakes(counters.mistakes);
+  proto.set_updates(counters.updates);
+  proto.set_duplicates(counters.duplicates);
+  proto.set_streak(counters.streak);
+  for (size_t i = 0; i < kValidationCodes; ++i) {
+    if (counters.rejected[i] > 0)
+      (*proto.mutable_rejected())[ReasonName(static_cast<ValidationCode>(i))] =
+          counters.rejected[i];
+  }
+  if (report.progressive_error.has_value()) proto.set_progressive_error(*report.progressive_error);
+  if (report.mean_loss.has_value()) proto.set_mean_loss(*report.mean_loss);
+  if (report.window_error.has_value()) proto.set_window_error(*report.window_error);
+  proto.set_window_examples(report.window_examples);
+  if (report.window_risk.has_value()) proto.set_window_risk(*report.window_risk);
+  if (report.weight_norm.has_value()) proto.set_weight_norm(*report.weight_norm);
+  proto.set_radius(report.radius);
+  if (report.margin_ceiling.has_value()) proto.set_margin_ceiling(*report.margin_ceiling);
+  if (report.bound_in_use.has_value()) proto.set_bound_in_use(*report.bound_in_use);
+  if (report.margin_floor.has_value()) proto.set_margin_floor(*report.margin_floor);
+  if (report.update_bound.has_value()) proto.set_update_bound(*report.update_bound);
+  if (report.margin_refuted.has_value()) proto.set_margin_refuted(*report.margin_refuted);
+  if (report.not_separable.has_value()) proto.set_not_separable(*report.not_separable);
+  if (report.error_ceiling.has_value()) proto.set_error_ceiling(*report.error_ceiling);
+  v1::DriftReport& drift = *proto.mutable_drift();
+  drift.set_detected(counters.drift.detected);
+  drift.set_last_example(counters.drift.last_example);
+  drift.set_error_before(counters.drift.error_before);
+  drift.set_error_after(counters.drift.error_after);
+  drift.set_window_examples(report.drift_window_examples);
+  drift.set_window_error(report.drift_window_error);
+  if (report.state.has_value())
+    proto.set_state(static_cast<v1::ConvergenceState>(static_cast<int>(*report.state) + 1));
+  if (counters.last_pass.has_value()) *proto.mutable_last_pass() = ToProto(*counters.last_pass);
+  if (report.updates_left.has_value()) proto.set_updates_left(*report.updates_left);
+  if (!counters.analysis.has_value()) return;
+  *proto.mutable_analysis() = ToProto(*counters.analysis);
+  if (report.analysis_current.has_value())
+    proto.mutable_analysis()->set_current(*report.analysis_current);
+}
+
+v1::Model ToProto(const ModelSummary& summary) {
+  v1::Model model = summary.settings;
+  model.set_revision(static_cast<int64_t>(summary.revision));
+  ToProto(summary.report, *model.mutable_report());
+  if (!summary.retained.has_value()) return model;
+  v1::Retention& retention = *model.mutable_retention();
+  retention.set_kept_updates(static_cast<uint32_t>(summary.retained->updates));
+  retention.set_kept_sample(static_cast<uint32_t>(summary.retained->sampled));
+  retention.set_memory_bytes(summary.retained->memory_bytes);
+  retention.set_complete(summary.retained->complete);
+  return model;
+}
+
+void ToProto(const WeightList& weights, v1::Weights& proto) {
+  Append(weights.indices, *proto.mutable_indices());
+  Append(weights.values, *proto.mutable_values());
+  for (const std::string& name : weights.names) proto.add_names(name);
+  proto.set_offset(weights.offset);
+}
+
+void ToProto(const LearningCurve& curves, v1::Model& proto) {
+  ToProto(curves.report, *proto.mutable_report());
+  proto.set_revision(static_cast<int64_t>(curves.report.counters.updates));
+  for (const HistoryPoint& point : curves.points) *proto.add_history() = ToProto(point);
+}
+
+void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
+  for (const Explanation& explanation : outcome.explanations) {
+    v1::Explanation& one = *proto.add_explanations();
+    one.set_score(explanation.score);
+    one.set_label(explanation.label);
+    one.set_offset(explanation.offset);
+    one.set_rest(explanation.rest);
+    one.set_rest_features(explanation.rest_features);
+    for (const Contribution& contribution : explanation.contributions) {
+      v1::Contribution& feature = *one.add_contributions();
+      feature.set_name(contribution.part.name);
+      feature.set_index(contribution.part.index);
+      feature.set_value(contribution.part.value);
+      feature.set_weight(contribution.weight);
+      feature.set_contribution(contribution.contribution);
+    }
+    for (const PastMistake& mistake : explanation.mistakes) {
+      v1::PastMistake& past = *one.add_mistakes();
+      past.set_revision(static_cast<int64_t>(mistake.revision));
+      past.set_label(mistake.label);
+      past.set_similarity(mistake.similarity);
+      past.set_contribution(mistake.contribution);
+    }
+    one.set_other_mistakes(explanation.other_mistakes);
+    one.set_other_mistakes_count(explanation.other_mistakes_count);
+    one.set_mistakes_complete(explanation.mistakes_complete);
+    one.set_mistakes_absent(explanation.mistakes_absent);
+    one.set_contributions_absent(explanation.contributions_absent);
+    if (explanation.origin.has_value()) one.set_origin(*explanation.origin);
+    one.set_origin_revision(static_cast<int64_t>(explanation.origin_revision));
+  }
+  proto.set_revision(static_cast<int64_t>(outcome.revision));
+  Append(outcome.component_revisions, *proto.mutable_component_revisions());
+}
+
+absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch) {
+  const ValidationError& error = row_error.error;
+  const std::string field = batch.PathTo(row_error);
+  if (IsCap(error.code)) {
+    return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, ReasonName(error.code),
+                               absl::StrCat(field, ": ", error.description)),
+                     absl::Hours(24));
+  }
+  return InvalidField(ReasonName(error.code), field, error.description);
+}
+
+void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
+             v1::LearnResult& proto) {
+  proto.set_examples(outcome.examples);
+  proto.set_mistakes(outcome.mistakes);
+  proto.set_updates(outcome.updated_rows.size());
+  proto.set_duplicates(outcome.duplicates);
+  proto.set_acknowledged_through(outcome.next_offset - 1);
+  proto.set_revision(static_cast<int64_t>(outcome.revision));
+  if (detail) {
+    Append(outcome.scores, *proto.mutable_scores());
+    Append(outcome.predicted, *proto.mutable_predicted());
+  }
+  Append(outcome.updated_rows, *proto.mutable_updated_rows());
+  Append(outcome.update_revisions, *proto.mutable_update_revisions());
+  AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
+  if (outcome.pass.has_value()) *proto.mutable_pass() = ToProto(*outcome.pass);
+  Append(outcome.component_revisions, *proto.mutable_component_revisions());
+}
+
+void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::PredictResponse& proto) {
+  Append(outcome.scores, *proto.mutable_scores());
+  Append(outcome.labels, *proto.mutable_labels());
+  Append(outcome.distances, *proto.mutable_distances());
+  Append(outcome.probabilities, *proto.mutable_probabilities());
+  Append(outcome.class_scores, *proto.mutable_class_scores());
+  Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
+  proto.set_revision(static_cast<int64_t>(outcome.revision));
+  AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
+  Append(outcome.component_revisions, *proto.mutable_component_revisions());
+}
+
+}  // namespace perceptrond

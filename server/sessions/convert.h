@@ -1,0 +1,37 @@
+// Converts the core's types to the API's. The other direction is in server/sessions/example_batch.h
+// for examples, and in core/model/settings.h for settings, which are stored in the API's own form.
+#pragma once
+
+#include "absl/status/status.h"
+#include "core/model/explain.h"
+#include "core/model/model.h"
+#include "core/model/store.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+
+class ExampleBatch;
+
+// INVALID_ARGUMENT (INVALID_FIELD) for a number that is not a value of the enum.
+absl::Status CheckAnswerDetail(int detail);
+absl::Status CheckModelView(int view);
+
+// The report, with last_pass.
+void ToProto(const Report& report, ::perceptron::v1::ConvergenceReport& proto);
+// Settings, revision and report.
+::perceptron::v1::Model ToProto(const ModelSummary& summary);
+void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);
+// Report, revision and history.
+void ToProto(const LearningCurve& curves, ::perceptron::v1::Model& proto);
+void ToProto(const ExplainOutcome& outcome, ::perceptron::v1::ExplainResponse& proto);
+
+// The error of one row, naming the field by its path from the request.
+absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch);
+// With scores and predicted labels if `detail`. Does not set message_number.
+void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
+             ::perceptron::v1::LearnResult& proto);
+void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch,
+             ::perceptron::v1::PredictResponse& proto);
+
+}  // namespace perceptrond

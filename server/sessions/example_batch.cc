@@ -1,0 +1,296 @@
+#include "server/sessions/example_batch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+#include "core/vector/name.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+template <typename T>
+std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
+  return {field.data(), static_cast<size_t>(field.size())};
+}
+
+ValidationError LengthMismatch(absl::string_view what, int features, int values) {
+  return {ValidationCode::kLengthMismatch, absl::StrCat(what, ".values"),
+          absl::StrCat(values, " values for ", features,
+                       " features; send one value for each, or none for all ones")};
+}
+
+absl::Status TooMany(absl::string_view field, size_t examples) {
+  return InvalidField(
+      "TOO_MANY_EXAMPLES", field,
+      absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
+}
+
+}  // namespace
+
+absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
+                                bool has_columns, const v1::ExampleColumns& columns,
+                                const ModelSettings& settings, Use use) {
+  batch_ = Batch();
+  row_errors_.clear();
+  if (has_columns && !examples.empty()) {
+    return InvalidField("BOTH_FORMS", "columns",
+                        "the message has examples and columns; send one of them");
+  }
+  examples_ = has_columns ? nullptr : &examples;
+  if (static_cast<size_t>(examples.size()) > kMaxExamples)
+    return TooMany("examples", static_cast<size_t>(examples.size()));
+  if (has_columns) {
+    ReadColumns(columns, use);
+  } else {
+    ReadExamples(examples, settings, use);
+  }
+  if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
+  if (!batch_.weights.empty() && !FindLearner(settings.learner.kind).takes_weights) {
+    return InvalidField(
+        "WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
+        absl::StrCat("the model's learner, ", FindLearner(settings.learner.kind).name,
+                     ", does not support example weights; send none"));
+  }
+  return absl::OkStatus();
+}
+
+std::string ExampleBatch::PathTo(const RowError& row_error) const {
+  return examples_ == nullptr ? PathInColumns(row_error) : PathInExample(row_error);
+}
+
+std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
+  const ValidationError& error = row_error.error;
+  if (error.field == "labels" || error.field == "weights")
+    return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
+  const bool dense = batch_.dense_width > 0;
+  size_t begin = 0;
+  if (dense) begin = size_t{row_error.row} * batch_.dense_width;
+  if (!dense && row_error.row > 0) begin = batch_.row_ends[row_error.row - 1];
+  if (error.place.has_value())
+    return absl::StrCat("columns.", error.field, "[", begin + *error.place, "]");
+  // The error is about the row as a whole.
+  return dense ? absl::StrCat("columns.values[", begin, "]")
+               : absl::StrCat("columns.row_ends[", row_error.row, "]");
+}
+
+std::string ExampleBatch::PathInExample(const RowError& row_error) const {
+  const ValidationError& error = row_error.error;
+  const std::string path = absl::StrCat("examples[", row_error.row, "]");
+  if (error.field == "weights") return absl::StrCat(path, ".weight");
+  if (error.field == "labels")
+    return absl::StrCat(path, batch_.label_names.empty() ? ".label" : ".label_name");
+  const bool in_batch =
+      error.field == "indices" || error.field == "values" || error.field == "feature_names";
+  // ReadLabel and AppendRow name fields of the example itself.
+  if (!in_batch) return absl::StrCat(path, ".", error.field);
+  const v1::Example& example = (*examples_)[static_cast<int>(row_error.row)];
+  if (example.has_named()) {
+    if (!error.place.has_value()) return absl::StrCat(path, ".named");
+    const absl::string_view name = names_[batch_.row(row_error.row).indices[*error.place]];
+    const auto& names = example.named().names();
+    const auto found = std::find(names.begin(), names.end(), name);
+    return absl::StrCat(path, ".named.", error.field, "[", found - names.begin(), "]");
+  }
+  const char* const form = example.has_dense() ? ".dense" : ".sparse";
+  if (!error.place.has_value()) return absl::StrCat(path, form);
+  return absl::StrCat(path, form, ".", error.field, "[", *error.place, "]");
+}
+
+void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
+  batch_.row_ends = View(columns.row_ends());
+  batch_.indices = View(columns.indices());
+  batch_.values = View(columns.values());
+  if (use == Use::kLearn) {
+    batch_.labels = View(columns.labels());
+    batch_.weights = View(columns.weights());
+    label_names_.assign(columns.label_names().begin(), columns.label_names().end());
+    batch_.label_names = label_names_;
+  }
+  batch_.dense_width = columns.dense_width();
+  names_.clear();
+  for (const std::string& name : columns.feature_names()) names_.push_back(name);
+  batch_.names = names_;
+}
+
+void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
+                                const ModelSettings& settings, Use use) {
+  row_ends_.clear();
+  indices_.clear();
+  values_.clear();
+  labels_.clear();
+  weights_.clear();
+  names_.clear();
+  positions_.clear();
+  label_names_.clear();
+  label_positions_.clear();
+  // For a dense model examples with names are invalid, and the others have indices.
+  if (settings.example_space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
+  if (settings.is_multiclass() && use == Use::kLearn) GatherLabelNames(examples);
+  for (int i = 0; i < examples.size(); ++i) {
+    const v1::Example& example = examples[i];
+    const size_t begin = indices_.size();
+    int32_t label = 1;
+    ValidationError error =
+        use == Use::kLearn ? ReadLabel(example, settings, label) : ValidationError();
+    if (!error) error = AppendRow(example, settings);
+    if (error) {
+      indices_.resize(begin);
+      values_.resize(begin);
+      row_errors_.push_back({static_cast<uint32_t>(i), std::move(error)});
+    }
+    row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
+    labels_.push_back(label);
+    if (example.has_weight() && use == Use::kLearn) {
+      weights_.resize(row_ends_.size() - 1, 1.0F);
+      weights_.push_back(example.weight());
+    }
+  }
+  if (!weights_.empty()) weights_.resize(row_ends_.size(), 1.0F);
+  batch_.weights = weights_;
+  batch_.row_ends = row_ends_;
+  batch_.indices = indices_;
+  batch_.values = values_;
+  batch_.labels = labels_;
+  batch_.label_names = label_names_;
+  batch_.names = names_;
+}
+
+void ExampleBatch::GatherNames(const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
+  for (const v1::Example& example : examples) {
+    for (const std::string& name : example.named().names()) {
+      if (name.empty() || name.size() > kMaxNameBytes) continue;  // its example is invalid
+      if (positions_.emplace(name, 0).second) names_.push_back(name);
+    }
+  }
+  std::sort(names_.begin(), names_.end());
+  for (size_t i = 0; i < names_.size(); ++i) positions_[names_[i]] = static_cast<uint32_t>(i);
+}
+
+void ExampleBatch::GatherLabelNames(
+    const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
+  for (const v1::Example& example : examples) {
+    if (!example.has_label_name()) continue;
+    const auto next = static_cast<int32_t>(label_names_.size());
+    if (label_positions_.emplace(example.label_name(), next).second)
+      label_names_.push_back(example.label_name());
+  }
+}
+
+// Whether the class exists is checked by the model when it learns the row.
+ValidationError ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) const {
+  if (example.has_label_name()) {
+    label = label_positions_.at(example.label_name());
+    return {};
+  }
+  if (!label_names_.empty()) {
+    return {ValidationCode::kWrongForm, "label",
+            "other examples of this message have label_name; send examples with numeric labels in "
+            "another message"};
+  }
+  label = example.label();
+  return {};
+}
+
+ValidationError ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings& settings,
+                                        int32_t& label) const {
+  if (settings.is_multiclass() && example.target_case() != v1::Example::TARGET_NOT_SET)
+    return ReadClass(example, label);
+  switch (example.target_case()) {
+    case v1::Example::kLabel:
+      if (example.label() != 1 && example.label() != -1) {
+        return {ValidationCode::kUnknownLabel, "label",
+                absl::StrCat(example.label(), " is not a label; use -1 or +1")};
+      }
+      label = example.label();
+      return {};
+    case v1::Example::kLabelName: {
+      const auto& names = settings.label_names;
+      const auto found = std::find(names.begin(), names.end(), example.label_name());
+      if (found == names.end()) {
+        return {ValidationCode::kUnknownLabel, "label_name",
+                names.empty() ? "the model's labels have no names; use label -1 or +1"
+                              : absl::StrCat("the model's labels are \"", names[0], "\" and \"",
+                                             names[1], "\"")};
+      }
+      label = found == names.begin() ? -1 : 1;
+      return {};
+    }
+    case v1::Example::TARGET_NOT_SET:
+      break;
+  }
+  return {ValidationCode::kMissingLabel, "label", "is missing; an example to learn needs a label"};
+}
+
+ValidationError ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
+  const bool by_index = example.has_dense() || example.has_sparse();
+  if (settings.example_space.kind == FeatureSpace::Kind::kNamed && by_index) {
+    return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
+            "the model has named features; send named"};
+  }
+  if (settings.example_space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
+    return {ValidationCode::kWrongForm, "named",
+            "the model is dense; send dense or sparse features"};
+  }
+  if (!names_.empty() && by_index) {
+    return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
+            "other examples of this message have named features; send examples with indices in "
+            "another message"};
+  }
+  if (example.has_dense()) {
+    const auto& values = example.dense().values();
+    if (static_cast<uint32_t>(values.size()) != settings.example_space.size) {
+      return {ValidationCode::kWrongDimension, "dense.values",
+              absl::StrCat(values.size(), " values for a model of dimension ",
+                           settings.example_space.size)};
+    }
+    for (int i = 0; i < values.size(); ++i) indices_.push_back(static_cast<uint32_t>(i));
+    values_.insert(values_.end(), values.begin(), values.end());
+    return {};
+  }
+  if (example.has_sparse()) {
+    const v1::SparseFeatures& sparse = example.sparse();
+    if (sparse.values_size() != 0 && sparse.values_size() != sparse.indices_size()) {
+      return LengthMismatch("sparse", sparse.indices_size(), sparse.values_size());
+    }
+    indices_.insert(indices_.end(), sparse.indices().begin(), sparse.indices().end());
+    values_.insert(values_.end(), sparse.values().begin(), sparse.values().end());
+    values_.resize(indices_.size(), 1.0F);
+    return {};
+  }
+  return AppendNamed(example.named());
+}
+
+ValidationError ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
+  if (named.values_size() != 0 && named.values_size() != named.names_size()) {
+    return LengthMismatch("named", named.names_size(), named.values_size());
+  }
+  std::vector<std::pair<uint32_t, float>> features;
+  features.reserve(named.names_size());
+  for (int i = 0; i < named.names_size(); ++i) {
+    const auto position = positions_.find(named.names(i));
+    if (position == positions_.end()) {
+      return {
+          ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
+          absl::StrCat("has ", named.names(i).size(), " bytes; a name has 1 to ", kMaxNameBytes)};
+    }
+    features.emplace_back(position->second, named.values_size() == 0 ? 1.0F : named.values(i));
+  }
+  std::sort(features.begin(), features.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (i > 0 && features[i].first == features[i - 1].first) {
+      return {ValidationCode::kRepeatedName, "named.names",
+              absl::StrCat("\"", names_[features[i].first],
+                           "\" occurs twice; a name may occur once in an example")};
+    }
+    indices_.push_back(features[i].first);
+    values_.push_back(features[i].second);
+  }
+  return {};
+}
+
+}  // namespace perceptrond

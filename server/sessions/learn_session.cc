@@ -1,0 +1,261 @@
+#include "server/sessions/learn_session.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "google/rpc/status.pb.h"
+#include "server/rpc/message.h"
+#include "server/rpc/request_fields.h"
+#include "server/sessions/convert.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// More than a producer can send in a century; the sum over all producers still fits in a counter.
+constexpr int64_t kMaxAcknowledged = int64_t{1} << 48;
+
+// Whether an error is about one message and leaves the stream open.
+bool IsInBand(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+absl::Status ModelReplaced(const std::string& model) {
+  return MakeError(
+      absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
+      absl::StrCat("model \"", model,
+                   "\" was deleted, and another model has its name: open a new stream"),
+      {{"model", model}});
+}
+
+absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model) {
+  if (resume.model_uid() != model.uid()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
+                     absl::StrCat("model \"", model.name(),
+                                  "\" was deleted and created again since it acknowledged your "
+                                  "examples: open a new stream without resume"));
+  }
+  if (resume.acknowledged_through() > kMaxAcknowledged) {
+    return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
+                        absl::StrCat(resume.acknowledged_through(), " is above ", kMaxAcknowledged,
+                                     "; send the position that the server acknowledged"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
+  if (messages_ == 0) {
+    if (absl::Status status = ReadTarget(request); !status.ok()) return status;
+  }
+  absl::StatusOr<std::shared_ptr<Model>> model = FindModel();
+  if (!model.ok()) return model.status();
+  Answer answer;
+  std::unique_ptr<v1::StreamOpened> opened;
+  {
+    // No other stream of the producer may learn between Open, which reads the position, and Learn.
+    MutexLock turn(&producer_->turn);
+    if (messages_ == 0) {
+      absl::StatusOr<v1::StreamOpened> start = Open(**model, request);
+      if (!start.ok()) return start.status();
+      opened = std::make_unique<v1::StreamOpened>(*std::move(start));
+    }
+    if (absl::Status status = failure(); !status.ok()) return status;
+    answer.result.set_message_number(messages_);
+    if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
+  }
+  answer.bytes =
+      answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
+  if (with_report_) {
+    // Made now and not when it is sent: by then it could include updates that are not durable yet.
+    answer.report = std::make_unique<v1::ConvergenceReport>();
+    ToProto((*model)->MakeReport(), *answer.report);
+    answer.bytes += answer.report->ByteSizeLong();
+  }
+  ++messages_;
+  auto flush_policy = Committer::FlushPolicy::kImmediate;
+  {
+    MutexLock lock(&mutex_);
+    if (opened != nullptr) opened_ = std::move(opened);
+    bytes_ += answer.bytes;
+    answers_.push_back(std::move(answer));
+    flush_policy = FlushPolicy();
+  }
+  store_.committer().Submit(*std::move(model), shared_from_this(), flush_policy);
+  return absl::OkStatus();
+}
+
+size_t LearnSession::UpdateShare(size_t bytes) const {
+  const size_t rows = batch_.batch().rows();
+  return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
+}
+
+Committer::FlushPolicy LearnSession::FlushPolicy() const {
+  // A commit is delayed only for a producer that sends without waiting for answers, which has at
+  // least this many unanswered messages, and only while it is far from its limits.
+  constexpr size_t kMinPipelined = 4;
+  const bool has_room = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
+  return answers_.size() >= kMinPipelined && has_room ? Committer::FlushPolicy::kDelayed
+                                                      : Committer::FlushPolicy::kImmediate;
+}
+
+absl::Status LearnSession::ReadTarget(const Request& request) {
+  if (request.model().empty()) {
+    return InvalidField("MISSING_MODEL", "model",
+                        "is missing; the first message of a stream must name its model");
+  }
+  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
+  model_name_ = request.model();
+  producer_id_ = request.producer().id();
+  if (producer_id_.size() > 128) {
+    return InvalidField(
+        "INVALID_FIELD", "producer.id",
+        absl::StrCat("has ", producer_id_.size(), " bytes; an id has at most 128 bytes"));
+  }
+  if (request.has_producer() && producer_id_.empty()) {
+    return InvalidField(
+        "INVALID_FIELD", "producer.id",
+        "is empty; name the producer, or leave producer out for a stream without one");
+  }
+  if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
+  detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
+  with_report_ = request.with_report();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
+  if (!model.ok()) return model.status();
+  if (!model_uid_.empty() && (*model)->uid() != model_uid_) return ModelReplaced(model_name_);
+  if (!producer_id_.empty()) {
+    // Held while it is used: an evicted model releases its producers.
+    absl::StatusOr<std::shared_ptr<Producer>> producer =
+        (*model)->ledger().FindProducer(producer_id_);
+    if (!producer.ok()) return producer.status();
+    producer_ = *std::move(producer);
+  } else if (producer_ == nullptr) {
+    producer_ = std::make_shared<Producer>("");
+  }
+  return model;
+}
+
+absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request& request) {
+  if (request.producer().has_resume()) {
+    if (absl::Status status = CheckResume(request.producer().resume(), model); !status.ok())
+      return status;
+  }
+  model_uid_ = model.uid();
+  ticket_ = store_.streams().Open(model_uid_, producer_id_,
+                                  [weak = weak_from_this()](const absl::Status& why) {
+                                    if (const auto self = weak.lock()) self->End(why);
+                                  });
+  // A deletion closes the model first and then notifies its open streams.
+  if (absl::Status closed = model.closed(); !closed.ok()) return closed;
+  if (request.producer().has_resume()) {
+    model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
+  }
+  const ProducerPosition standing = model.ledger().Standing(*producer_);
+  next_offset_ = standing.next_offset;
+  v1::StreamOpened opened;
+  opened.set_model_uid(model_uid_);
+  opened.set_revision(static_cast<int64_t>(model.revision()));
+  opened.set_next_offset(standing.next_offset);
+  opened.set_passes(standing.passes);
+  return opened;
+}
+
+absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
+  absl::Status status;
+  if (!request.model().empty() && request.model() != model_name_) {
+    status = InvalidField("INVALID_FIELD", "model",
+                          "differs from the stream's model; open another stream for another model");
+  }
+  const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
+  if (status.ok())
+    status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
+                         model.settings(), ExampleBatch::Use::kLearn);
+  if (status.ok()) {
+    LearnCall call;
+    call.batch = batch_.batch();
+    call.row_errors = batch_.row_errors();
+    call.producer = producer_.get();
+    // Stated explicitly: if the model was rolled back to an earlier state, this message must be an
+    // offset gap, and not continue from there.
+    call.first_offset = first_offset;
+    call.end_of_pass = request.end_of_pass();
+    call.detail = detail_;
+    status = model.Learn(call, outcome_);
+  }
+  if (status.ok()) {
+    // The offset after this message, also if the message was a replay.
+    next_offset_ = first_offset + static_cast<int64_t>(batch_.batch().rows());
+    ToProto(outcome_, batch_, detail_, result);
+    return status;
+  }
+  if (!IsInBand(status)) return status;
+  ToProto(status, *result.mutable_error());
+  result.set_acknowledged_through(model.ledger().Standing(*producer_).next_offset - 1);
+  result.set_revision(static_cast<int64_t>(model.revision()));
+  return absl::OkStatus();
+}
+
+void LearnSession::End(const absl::Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    if (end_.ok()) end_ = why;
+  }
+  ready_();
+}
+
+void LearnSession::Committed(size_t submissions, const absl::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    if (status.ok() && failure_.ok()) {
+      ready_answers_ += submissions;
+    } else {
+      // No message after a failed commit may be answered.
+      if (failure_.ok()) failure_ = status;
+      for (; submissions > 0; --submissions) {
+        bytes_ -= answers_.back().bytes;
+        answers_.pop_back();
+      }
+    }
+  }
+  ready_();
+}
+
+bool LearnSession::Take(Response& response) {
+  MutexLock lock(&mutex_);
+  if (ready_answers_ == 0) return false;
+  response.Clear();
+  if (opened_ != nullptr) *response.mutable_opened() = *std::exchange(opened_, nullptr);
+  for (; ready_answers_ > 0; --ready_answers_) {
+    bytes_ -= answers_.front().bytes;
+    response.add_results()->Swap(&answers_.front().result);
+    // The response keeps the last report.
+    response.set_allocated_report(answers_.front().report.release());
+    answers_.pop_front();
+  }
+  return true;
+}
+
+bool LearnSession::Full(size_t messages, size_t bytes) const {
+  MutexLock lock(&mutex_);
+  return answers_.size() + messages >= limits_.messages || bytes_ + bytes >= limits_.bytes;
+}
+
+bool LearnSession::Idle() const {
+  MutexLock lock(&mutex_);
+  return answers_.empty();
+}
+
+absl::Status LearnSession::failure() const {
+  MutexLock lock(&mutex_);
+  return failure_.ok() ? end_ : failure_;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,112 @@
+// One LearnStream as a state machine without a transport: messages in, responses out, in order,
+// each once its effects are durable.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/model/model.h"
+#include "core/model/store.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "server/rpc/backend.h"
+#include "server/sessions/example_batch.h"
+
+namespace perceptrond {
+
+// Thread contract: Accept is called by one thread at a time, the other methods by any thread, also
+// while Accept runs. Owned by a shared_ptr: pending commits keep it alive.
+class LearnSession final : public CommitWaiter, public std::enable_shared_from_this<LearnSession> {
+ public:
+  using Request = ::perceptron::v1::LearnStreamRequest;
+  using Response = ::perceptron::v1::LearnStreamResponse;
+
+  // Whether a message's answer is ready when Accept returns. Here it waits for the commit.
+  static constexpr bool kAnswersSynchronously = false;
+
+  LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
+
+  // `ready` is called on any thread when Take may have a response. To be set before the first
+  // Accept.
+  void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
+  // Whether a polling thread may call Accept with a small message: it takes microseconds and does
+  // not block. Not to be called while Accept runs.
+  bool CanRunInline() const { return perceptrond::CanRunInline(store_, model_name_); }
+  // Learns the examples of a message, which has `bytes` bytes on the wire. An error ends the
+  // stream; messages that were accepted before are still answered.
+  absl::Status Accept(const Request& request, size_t bytes);
+  // Moves the answers that are ready into `response`; returns false if there are none.
+  bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether too much is unanswered, counting `messages` with `bytes` that are not accepted yet: the
+  // stream should not be read until Take returns a response.
+  bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether every accepted message is answered.
+  bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // An error if the stream must end although its messages were valid: a commit failed, the model
+  // was deleted, or its producer has opened a newer stream. OK otherwise.
+  absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Committed(size_t submissions, const absl::Status& status) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Answer {
+    ::perceptron::v1::LearnResult result;
+    // Null unless the stream asked for reports.
+    std::unique_ptr<::perceptron::v1::ConvergenceReport> report;
+    size_t bytes = 0;
+  };
+
+  // Reads the fields of the first message that apply to the stream.
+  absl::Status ReadTarget(const Request& request);
+  // Sets the stream's position to that of its producer.
+  absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Request& request);
+  // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if
+  // another model has the name now.
+  absl::StatusOr<std::shared_ptr<Model>> FindModel();
+  // Fills the result, which holds in-band errors too.
+  absl::Status Learn(Model& model, const Request& request, ::perceptron::v1::LearnResult& result);
+  // Makes the stream end once every accepted message is answered.
+  void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The share of the last message, of `bytes` bytes, that waits in memory for the journal.
+  size_t UpdateShare(size_t bytes) const;
+  // How soon the last answer should be committed.
+  Committer::FlushPolicy FlushPolicy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Store& store_;
+  const StreamLimits limits_;
+  std::function<void()> ready_;
+
+  // Used by Accept alone.
+  std::string model_name_;
+  std::string model_uid_;
+  // Empty if the stream has no producer; producer_ is then an unnamed one of its own.
+  std::string producer_id_;
+  std::shared_ptr<Producer> producer_;
+  bool detail_ = true;
+  bool with_report_ = false;
+  int64_t messages_ = 0;
+  // The offset of the next example, unless a message states another.
+  int64_t next_offset_ = 0;
+  // While the stream is open; set by the first message.
+  std::unique_ptr<OpenStreams::Ticket> ticket_;
+  ExampleBatch batch_;
+  LearnOutcome outcome_;
+
+  mutable Mutex mutex_;
+  // Sent with the first answer, since the position it states must be durable, as that answer is.
+  std::unique_ptr<::perceptron::v1::StreamOpened> opened_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  // The number of answers, from the front, that are ready.
+  size_t ready_answers_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Why a commit failed; no later message is answered.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  // The status given to End. Messages accepted before are still answered.
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perceptrond

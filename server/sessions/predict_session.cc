@@ -1,0 +1,79 @@
+#include "server/sessions/predict_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "google/rpc/status.pb.h"
+#include "server/rpc/message.h"
+#include "server/rpc/request_fields.h"
+#include "server/sessions/convert.h"
+
+namespace perceptrond {
+
+absl::Status Predictor::Predict(const std::string& model_name,
+                                const ::perceptron::v1::PredictRequest& request,
+                                ::perceptron::v1::PredictResponse& response) {
+  if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
+  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name);
+  if (!model.ok()) return model.status();
+  return Predict(**model, request, response);
+}
+
+absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
+                                ::perceptron::v1::PredictResponse& response) {
+  if (request.min_revision() < 0)
+    return InvalidField("INVALID_FIELD", "min_revision",
+                        absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
+  absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
+                                    model.settings(), ExampleBatch::Use::kPredict);
+  if (!status.ok()) return status;
+  status =
+      model.Predict(batch_.batch(), batch_.row_errors(),
+                    static_cast<uint64_t>(request.min_revision()), outcome_, request.all_scores());
+  if (!status.ok()) return status;
+  ToProto(outcome_, batch_, response);
+  return absl::OkStatus();
+}
+
+absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
+  if (!request.model().empty()) model_name_ = request.model();
+  if (model_name_.empty()) {
+    return InvalidField("MISSING_MODEL", "model",
+                        "is missing; the first message of a stream must name its model");
+  }
+  Answer answer;
+  absl::Status status = predictor_.Predict(model_name_, request, answer.response);
+  if (absl::IsInvalidArgument(status) || absl::IsAborted(status)) {
+    ToProto(status, *answer.response.mutable_error());
+  } else if (!status.ok()) {
+    return status;
+  }
+  answer.bytes = std::max(bytes, answer.response.ByteSizeLong());
+  MutexLock lock(&mutex_);
+  bytes_ += answer.bytes;
+  answers_.push_back(std::move(answer));
+  return absl::OkStatus();
+}
+
+bool PredictSession::Take(Response& response) {
+  MutexLock lock(&mutex_);
+  if (answers_.empty()) return false;
+  response.Swap(&answers_.front().response);
+  bytes_ -= answers_.front().bytes;
+  answers_.pop_front();
+  return true;
+}
+
+bool PredictSession::Full(size_t messages, size_t bytes) const {
+  MutexLock lock(&mutex_);
+  return answers_.size() + messages >= limits_.messages || bytes_ + bytes >= limits_.bytes;
+}
+
+bool PredictSession::Idle() const {
+  MutexLock lock(&mutex_);
+  return answers_.empty();
+}
+
+}  // namespace perceptrond

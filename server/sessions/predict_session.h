@@ -1,0 +1,76 @@
+// One PredictStream as a state machine without a transport: one response per message, in order.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/model/model.h"
+#include "core/model/store.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "server/rpc/backend.h"
+#include "server/sessions/example_batch.h"
+
+namespace perceptrond {
+
+// Predicts the examples of one message, for the unary method and the stream. Reuses its memory from
+// one message to the next. Not thread-safe.
+class Predictor {
+ public:
+  explicit Predictor(Store& store) : store_(store) {}
+  // Rows with validation errors are reported in the response; an error is about the message as a
+  // whole.
+  absl::Status Predict(const std::string& model_name,
+                       const ::perceptron::v1::PredictRequest& request,
+                       ::perceptron::v1::PredictResponse& response);
+  // The same for a model that the caller has looked up.
+  absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
+                       ::perceptron::v1::PredictResponse& response);
+
+ private:
+  Store& store_;
+  ExampleBatch batch_;
+  PredictOutcome outcome_;
+};
+
+// The methods are those of LearnSession. Thread contract: Accept is called by one thread at a time,
+// the other methods by any thread, also while Accept runs.
+class PredictSession {
+ public:
+  using Request = ::perceptron::v1::PredictRequest;
+  using Response = ::perceptron::v1::PredictResponse;
+
+  static constexpr bool kAnswersSynchronously = true;
+
+  PredictSession(Store& store, const StreamLimits& limits)
+      : store_(store), predictor_(store), limits_(limits) {}
+
+  void OnReady(std::function<void()> /*ready*/) {}
+  bool CanRunInline() const { return perceptrond::CanRunInline(store_, model_name_); }
+  // Predicts the examples of one message. An error ends the stream.
+  absl::Status Accept(const Request& request, size_t bytes);
+  bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status failure() const { return absl::OkStatus(); }
+
+ private:
+  struct Answer {
+    Response response;
+    size_t bytes = 0;
+  };
+
+  Store& store_;
+  Predictor predictor_;
+  const StreamLimits limits_;
+  // Used by Accept alone.
+  std::string model_name_;
+
+  mutable Mutex mutex_;
+  std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace perceptrond

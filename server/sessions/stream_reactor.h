@@ -1,0 +1,235 @@
+// Connects one bidirectional stream to a session: reads while the session has room, has the session
+// handle messages in order while the next ones are received, writes responses that are ready, and
+// ends the stream once every message that was handled has been answered.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/sync/mutex.h"
+#include "server/rpc/backend.h"
+#include "server/rpc/call.h"
+#include "server/rpc/drain.h"
+#include "server/rpc/message.h"
+#include "server/rpc/workers.h"
+
+namespace perceptrond {
+
+// Session is LearnSession or PredictSession, or has the same methods.
+//
+// Ownership: the call keeps the reactor, and so does every listener and worker that runs.
+template <typename Session>
+class StreamReactor final : public Reactor,
+                            public std::enable_shared_from_this<StreamReactor<Session>> {
+ public:
+  // Binds a new reactor to the call and starts reading.
+  static void Start(Call& call, const Backend& backend, std::shared_ptr<Session> session) {
+    std::shared_ptr<StreamReactor> reactor(new StreamReactor(call, backend, std::move(session)));
+    call.Bind(reactor);
+    const std::weak_ptr<StreamReactor> weak = reactor;
+    const auto on_ready = [weak] {
+      if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->Advance(std::nullopt);
+    };
+    reactor->session_->OnReady(on_ready);
+    backend.drain.Add(
+        [weak] {
+          if (const std::shared_ptr<StreamReactor> alive = weak.lock()) {
+            alive->Advance(DrainingError());
+          }
+        },
+        reactor->drain_id_);
+    reactor->Advance(std::nullopt);
+  }
+
+  void OnReadDone(bool ok) override {
+    {
+      MutexLock lock(&mutex_);
+      reading_ = false;
+      // The stream may have ended meanwhile: a message that arrives later is dropped.
+      if (!ok || end_.has_value()) {
+        EndWith(absl::OkStatus());
+        return Pump();
+      }
+      inbox_bytes_ += incoming_.Length();
+      inbox_.emplace_back().Swap(&incoming_);
+      if (working_ || inbox_bytes_ > kMaxInlineBytes || session_->Full() ||
+          !session_->CanRunInline())
+        return Pump();
+      working_ = true;
+    }
+    HandleInbox();
+  }
+
+  void OnWriteDone(bool ok) override {
+    MutexLock lock(&mutex_);
+    writing_ = false;
+    if (!ok) Break();
+    Pump();
+  }
+
+  void OnCancel() override {
+    MutexLock lock(&mutex_);
+    Break();
+    Pump();
+  }
+
+  void OnDone() override { backend_.drain.Remove(drain_id_); }
+
+ private:
+  // How much is received while a message is handled; more waits with gRPC.
+  static constexpr size_t kMaxInboxMessages = 64;
+  static constexpr size_t kMaxInboxBytes = 4 << 20;
+  // At most this many writes are sent together.
+  static constexpr uint32_t kMaxWritesTogether = 16;
+  // A message of at most this size is handled within about 100 us.
+  static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
+  // The number of messages of one stream that a worker handles before it serves other streams.
+  static constexpr int kMessagesPerTurn = 32;
+
+  StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
+      : call_(call), backend_(backend), session_(std::move(session)) {}
+
+  void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (end.has_value()) EndWith(*std::move(end));
+    Pump();
+  }
+
+  void ScheduleWork() {
+    backend_.workers.Schedule([self = this->shared_from_this()] { self->HandleInbox(); });
+  }
+
+  // Handles the messages in the inbox while the session has room for their answers. Runs on one
+  // thread at a time, the one that set working_.
+  void HandleInbox() ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
+      grpc::ByteBuffer message;
+      {
+        MutexLock lock(&mutex_);
+        if (inbox_.empty() || session_->Full()) {
+          working_ = false;
+          return Pump();
+        }
+        message.Swap(&inbox_.front());
+        inbox_.pop_front();
+        inbox_bytes_ -= message.Length();
+      }
+      absl::Status status = HandleMessage(message);
+      MutexLock lock(&mutex_);
+      if (!status.ok()) EndWith(std::move(status));
+      Pump();
+    }
+    ScheduleWork();
+  }
+
+  absl::Status HandleMessage(grpc::ByteBuffer& message) {
+    const size_t bytes = message.Length();
+    absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
+    return status.ok() ? session_->Accept(request_, bytes) : status;
+  }
+
+  // The client is gone.
+  void Break() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!broken_.has_value()) broken_ = CancelledError();
+  }
+
+  // Sets the status that the stream ends with. The first error counts. OK, after a half-close, is
+  // replaced by an error that occurs before every message is answered.
+  void EndWith(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!end_.has_value() || end_->ok()) end_ = std::move(status);
+  }
+
+  // Once full, the inbox counts as full until it is half empty: each read that is started wakes a
+  // polling thread.
+  bool InboxFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t share = inbox_was_full_ ? 2 : 1;
+    inbox_was_full_ =
+        inbox_.size() >= kMaxInboxMessages / share || inbox_bytes_ >= kMaxInboxBytes / share;
+    return inbox_was_full_;
+  }
+
+  // Starts every operation that can be started. No callback runs from within the calls made here.
+  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (finished_) return;
+    if (absl::Status failure = session_->failure(); !failure.ok()) EndWith(std::move(failure));
+    if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
+    if (!broken_.has_value() && !writing_ && session_->Take(response_)) WriteResponse();
+    if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
+        !session_->Full(inbox_.size(), inbox_bytes_)) {
+      reading_ = true;
+      call_.StartRead(&incoming_);
+    }
+    if (!working_ && !inbox_.empty() && !session_->Full()) {
+      working_ = true;
+      ScheduleWork();
+    }
+    // The end waits for a message that is being handled, and not for a read, which waits for the
+    // client.
+    const bool answered = end_.has_value() && inbox_.empty() && session_->Idle();
+    if (!writing_ && !working_ && (broken_.has_value() || answered)) {
+      finished_ = true;
+      call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
+    }
+  }
+
+  // Messages that arrived before a half-close are handled; before any other end they are dropped.
+  void DropInbox() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    inbox_.clear();
+    inbox_bytes_ = 0;
+  }
+
+  // A response that cannot be sent ends the stream: the client would take the next one for it.
+  void WriteResponse() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (absl::Status status = SerializeMessage(response_, outgoing_); !status.ok()) {
+      broken_ = std::move(status);
+      return;
+    }
+    writing_ = true;
+    call_.StartWrite(outgoing_, MoreFollows());
+  }
+
+  // Whether another response will be written soon, so that the two may be sent together. Sessions
+  // that answer when a commit is done cannot tell. False every kMaxWritesTogether writes, so that
+  // no response is held back for long.
+  bool MoreFollows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!Session::kAnswersSynchronously || ++writes_ % kMaxWritesTogether == 0) return false;
+    if (!session_->Idle()) return true;
+    return working_ && !inbox_.empty() && inbox_.front().Length() <= kMaxSoonAnsweredBytes &&
+           !backend_.workers.HasBacklog();
+  }
+
+  Call& call_;
+  const Backend backend_;
+  const std::shared_ptr<Session> session_;
+  uint64_t drain_id_ = 0;
+
+  // The message being read.
+  grpc::ByteBuffer incoming_;
+  // The message being handled.
+  typename Session::Request request_;
+
+  Mutex mutex_;
+  // Messages that were read and are not being handled yet.
+  std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
+  typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  // A thread is in HandleInbox, or a worker is scheduled to be.
+  bool working_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Set if nothing more can be sent: unanswered messages stay unanswered.
+  std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // Set if the stream must end: nothing more is read.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,127 @@
+#include "server/sessions/watch_reactor.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/model/error.h"
+#include "server/rpc/message.h"
+#include "server/rpc/request_fields.h"
+#include "server/rpc/workers.h"
+#include "server/sessions/convert.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr absl::Duration kMinInterval = absl::Milliseconds(50);
+
+}  // namespace
+
+void WatchReactor::Start(Call& call, const Backend& backend) {
+  std::shared_ptr<WatchReactor> reactor(new WatchReactor(call, backend));
+  call.Bind(reactor);
+  call.StartRead(&reactor->incoming_);
+  backend.drain.Add(
+      [weak = std::weak_ptr<WatchReactor>(reactor)] {
+        const std::shared_ptr<WatchReactor> alive = weak.lock();
+        if (alive == nullptr) return;
+        MutexLock lock(&alive->mutex_);
+        alive->End(DrainingError());
+      },
+      reactor->drain_id_);
+}
+
+void WatchReactor::OnReadDone(bool ok) {
+  MutexLock lock(&mutex_);
+  const absl::Status status = ok ? ReadRequest() : MissingRequest();
+  if (!status.ok()) return End(status);
+  ScheduleCheck();
+}
+
+absl::Status WatchReactor::ReadRequest() {
+  ::perceptron::v1::WatchModelRequest request;
+  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request);
+      !status.ok())
+    return status;
+  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  name_ = request.name();
+  if (!request.has_min_interval()) return absl::OkStatus();
+  interval_ = absl::Seconds(request.min_interval().seconds()) +
+              absl::Nanoseconds(request.min_interval().nanos());
+  if (interval_ >= kMinInterval) return absl::OkStatus();
+  return InvalidField("INVALID_FIELD", "min_interval",
+                      absl::StrCat(absl::FormatDuration(interval_), " is below ",
+                                   absl::FormatDuration(kMinInterval)));
+}
+
+void WatchReactor::ScheduleCheck() {
+  backend_.workers.Schedule([self = shared_from_this(), name = name_] {
+    absl::StatusOr<ModelSummary> summary = self->backend_.store.Get(name);
+    MutexLock lock(&self->mutex_);
+    self->OnSummary(std::move(summary));
+  });
+}
+
+void WatchReactor::OnSummary(absl::StatusOr<ModelSummary> summary) {
+  if (writer_.finished() || writer_.writing()) return;
+  if (!summary.ok()) return End(summary.status());
+  if (uid_.empty()) {
+    // The model may have been deleted since the summary was made: it is checked once more.
+    Subscribe(summary->settings.uid());
+    return ScheduleCheck();
+  }
+  // Another model may have the name now.
+  if (summary->settings.uid() != uid_) return End(ModelNotFound(name_));
+  // Starting weights are as large as the model.
+  if (summary->settings.learner().has_starting_weights())
+    summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
+  *response_.mutable_model() = ToProto(*summary);
+  std::string now = response_.model().etag() + response_.model().report().SerializeAsString();
+  if (now == last_sent_) return WaitForInterval();
+  last_sent_ = std::move(now);
+  writer_.Write(response_);
+}
+
+void WatchReactor::Subscribe(const std::string& uid) {
+  uid_ = uid;
+  ticket_ =
+      backend_.store.streams().Open(uid_, "", [weak = weak_from_this()](const absl::Status& why) {
+        const std::shared_ptr<WatchReactor> alive = weak.lock();
+        if (alive == nullptr) return;
+        MutexLock lock(&alive->mutex_);
+        alive->End(why);
+      });
+}
+
+void WatchReactor::WaitForInterval() {
+  if (writer_.finished()) return;
+  alarm_pending_ = true;
+  call_.StartAlarm(absl::Now() + interval_);
+}
+
+void WatchReactor::OnAlarm(bool /*ok*/) {
+  MutexLock lock(&mutex_);
+  alarm_pending_ = false;
+  if (!writer_.finished()) ScheduleCheck();
+}
+
+void WatchReactor::End(const absl::Status& status) {
+  if (writer_.finished()) return;
+  if (alarm_pending_) call_.CancelAlarm();
+  writer_.Finish(status);
+}
+
+void WatchReactor::OnWriteDone(bool ok) {
+  MutexLock lock(&mutex_);
+  writer_.OnWriteDone(ok);
+  WaitForInterval();
+}
+
+void WatchReactor::OnCancel() {
+  MutexLock lock(&mutex_);
+  End(CancelledError());
+}
+
+void WatchReactor::OnDone() { backend_.drain.Remove(drain_id_); }
+
+}  // namespace perceptrond

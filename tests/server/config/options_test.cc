@@ -1,0 +1,417 @@
+#include "server/config/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace perceptrond {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class OptionsTest : public ::testing::Test {
+ protected:
+  OptionsTest() : directory_(absl::StrCat(::testing::TempDir(), "/options_", getpid())) {
+    std::filesystem::create_directories(directory_);
+  }
+  ~OptionsTest() override {
+    for (const std::string& name : environment_) unsetenv(name.c_str());
+    std::filesystem::remove_all(directory_);
+  }
+
+  void SetEnvironment(const std::string& name, const std::string& value) {
+    setenv(name.c_str(), value.c_str(), 1);
+    environment_.push_back(name);
+  }
+  // A file with this text, as an argument's value.
+  std::string File(const std::string& name, const std::string& text) {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  static Options Good(const std::vector<std::string>& args) {
+    const ParseResult result = ParseOptions(args);
+    EXPECT_FALSE(result.exit_code.has_value()) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "");
+    return result.options;
+  }
+  // What standard error says.
+  static std::string Bad(const std::vector<std::string>& args) {
+    const ParseResult result = ParseOptions(args);
+    EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(args);
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  }
+
+ private:
+  const std::string directory_;
+  std::vector<std::string> environment_;
+};
+
+TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
+  const Options options = Good({});
+  EXPECT_THAT(options.addresses, ElementsAre("127.0.0.1:7600"));
+  EXPECT_EQ(options.data_dir, "./perceptrond-data");
+  EXPECT_EQ(options.journal, JournalKind::kRocksDb);
+  EXPECT_EQ(options.durability, Durability::kSync);
+  EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
+  EXPECT_EQ(options.memory_budget, 1073741824u);
+  EXPECT_EQ(options.max_message_bytes, 16777216u);
+  EXPECT_EQ(options.max_in_flight_messages, 1024u);
+  EXPECT_EQ(options.max_in_flight_bytes, 16777216u);
+  EXPECT_EQ(options.max_example_features, 1048576u);
+  EXPECT_EQ(options.snapshot_bytes, 4194304u);
+  EXPECT_EQ(options.metrics_address, "127.0.0.1:7601");
+  EXPECT_EQ(options.metrics_max_models, 1000u);
+  EXPECT_TRUE(options.status_page);
+  EXPECT_EQ(options.busy_poll, absl::Microseconds(100));
+  EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
+  EXPECT_EQ(options.log_level, LogLevel::kInfo);
+  EXPECT_EQ(options.log_format, LogFormat::kText);
+  EXPECT_EQ(options.tls_cert + options.tls_key + options.tls_client_ca, "");
+}
+
+TEST_F(OptionsTest, EveryFlagIsTaken) {
+  const std::string pem = File("a.pem", "x");
+  const Options options = Good({"--address",
+                                "[::1]:1",
+                                "--address=unix:/tmp/p, localhost:0",
+                                "--data-dir",
+                                "/d",
+                                "--journal",
+                                "memory",
+                                "--durability",
+                                "interval",
+                                "--durability-interval",
+                                "1m30s",
+                                "--memory-budget",
+                                "2GiB",
+                                "--max-message-bytes",
+                                "65536",
+                                "--max-in-flight-messages",
+                                "1",
+                                "--max-in-flight-bytes",
+                                "1MiB",
+                                "--max-example-features",
+                                "5",
+                                "--snapshot-bytes",
+                                "64kib",
+                                "--metrics-address",
+                                "127.0.0.2:9",
+                                "--metrics-max-models",
+                                "0",
+                                "--status-page",
+                                "off",
+                                "--busy-poll",
+                                "20us",
+                                "--drain-timeout",
+                                "0",
+                                "--log-level",
+                                "trace",
+                                "--log-format",
+                                "json",
+                                "--tls-cert",
+                                pem,
+                                "--tls-key",
+                                pem,
+                                "--tls-client-ca",
+                                pem});
+  EXPECT_THAT(options.addresses, ElementsAre("[::1]:1", "unix:/tmp/p", "localhost:0"));
+  EXPECT_EQ(options.data_dir, "/d");
+  EXPECT_EQ(options.journal, JournalKind::kMemory);
+  EXPECT_EQ(options.durability, Durability::kInterval);
+  EXPECT_EQ(options.durability_interval, absl::Seconds(90));
+  EXPECT_EQ(options.memory_budget, uint64_t{2} << 30);
+  EXPECT_EQ(options.max_message_bytes, 65536u);
+  EXPECT_EQ(options.max_in_flight_messages, 1u);
+  EXPECT_EQ(options.max_in_flight_bytes, 1048576u);
+  EXPECT_EQ(options.max_example_features, 5u);
+  EXPECT_EQ(options.snapshot_bytes, 65536u);
+  EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
+  EXPECT_EQ(options.metrics_max_models, 0u);
+  EXPECT_FALSE(options.status_page);
+  EXPECT_EQ(options.busy_poll, absl::Microseconds(20));
+  EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
+  EXPECT_EQ(options.log_level, LogLevel::kTrace);
+  EXPECT_EQ(options.log_format, LogFormat::kJson);
+  EXPECT_EQ(options.tls_cert, pem);
+  EXPECT_EQ(options.tls_key, pem);
+  EXPECT_EQ(options.tls_client_ca, pem);
+}
+
+TEST_F(OptionsTest, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
+  const std::string file = File("a.toml",
+                                "# settings\n"
+                                "max-in-flight-messages = 2\n"
+                                "metrics-max-models = 2   # few\n"
+                                "log-level = \"debug\"\n"
+                                "address = [\"127.0.0.1:2\", \"[::1]:2\"]\n");
+  SetEnvironment("PERCEPTROND_MAX_IN_FLIGHT_MESSAGES", "3");
+  SetEnvironment("PERCEPTROND_METRICS_MAX_MODELS", "3");
+  const Options options = Good({"--config", file, "--max-in-flight-messages", "4"});
+  EXPECT_EQ(options.max_in_flight_messages, 4u);
+  EXPECT_EQ(options.metrics_max_models, 3u);
+  EXPECT_EQ(options.log_level, LogLevel::kDebug);
+  EXPECT_THAT(options.addresses, ElementsAre("127.0.0.1:2", "[::1]:2"));
+  EXPECT_EQ(options.memory_budget, 1073741824u);
+}
+
+TEST_F(OptionsTest, FlagReplacesAddressesOfEnvironmentAndFile) {
+  const std::string file = File("a.toml", "address = \"127.0.0.1:2\"\n");
+  SetEnvironment("PERCEPTROND_ADDRESS", "127.0.0.1:3,unix:/s");
+  EXPECT_THAT(Good({"--config", file}).addresses, ElementsAre("127.0.0.1:3", "unix:/s"));
+  EXPECT_THAT(Good({"--config", file, "--address=127.0.0.1:4"}).addresses,
+              ElementsAre("127.0.0.1:4"));
+}
+
+TEST_F(OptionsTest, TheEnvironmentMayNameTheFileAndAFlagAnother) {
+  SetEnvironment("PERCEPTROND_CONFIG", File("a.toml", "log-level = debug\n"));
+  EXPECT_EQ(Good({}).log_level, LogLevel::kDebug);
+  EXPECT_EQ(Good({"--config=" + File("b.toml", "log-level = error\n")}).log_level,
+            LogLevel::kError);
+}
+
+TEST_F(OptionsTest, AnEmptyVariableCountsAsUnset) {
+  SetEnvironment("PERCEPTROND_METRICS_ADDRESS", "");
+  EXPECT_EQ(Good({}).metrics_address, "127.0.0.1:7601");
+}
+
+TEST_F(OptionsTest, AVariableThatIsNoSettingIsNamedAndNoError) {
+  SetEnvironment("PERCEPTROND_MEMORY_BUDGE", "4GiB");
+  SetEnvironment("PERCEPTROND_ADDRES", "127.0.0.1:1");
+  SetEnvironment("PERCEPTROND_PORT", "7600");
+  const ParseResult parsed = ParseOptions({"--journal=memory"});
+  EXPECT_FALSE(parsed.exit_code.has_value()) << parsed.err;
+  EXPECT_THAT(parsed.unknown_variables,
+              ElementsAre("PERCEPTROND_ADDRES", "PERCEPTROND_MEMORY_BUDGE", "PERCEPTROND_PORT"));
+  const ParseResult printed = ParseOptions({"--print-config"});
+  EXPECT_EQ(printed.exit_code, 0);
+  EXPECT_EQ(printed.out, ConfigText(Options()));
+  EXPECT_THAT(printed.err, AllOf(HasSubstr("PERCEPTROND_ADDRES is not a setting"),
+                                 HasSubstr("PERCEPTROND_MEMORY_BUDGE is not a setting")));
+}
+
+TEST_F(OptionsTest, VariablesOfKubernetesOfPerceptronctlAndEmptyOnesAreNotNamed) {
+  SetEnvironment("PERCEPTROND_SERVER", "db1:7600");
+  SetEnvironment("PERCEPTROND_CONFIG", File("a.toml", "log-level = debug\n"));
+  SetEnvironment("PERCEPTROND_LOG_LEVEL", "error");
+  SetEnvironment("PERCEPTROND_SOMETHING", "");
+  // As a pod gets them beside a Service "perceptrond" and one "perceptrond-metrics".
+  SetEnvironment("PERCEPTROND_SERVICE_HOST", "10.0.0.1");
+  SetEnvironment("PERCEPTROND_SERVICE_PORT", "7600");
+  SetEnvironment("PERCEPTROND_SERVICE_PORT_GRPC", "7600");
+  SetEnvironment("PERCEPTROND_PORT", "tcp://10.0.0.1:7600");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP", "tcp://10.0.0.1:7600");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP_PROTO", "tcp");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP_PORT", "7600");
+  SetEnvironment("PERCEPTROND_PORT_7600_TCP_ADDR", "10.0.0.1");
+  SetEnvironment("PERCEPTROND_METRICS_SERVICE_HOST", "10.0.0.2");
+  SetEnvironment("PERCEPTROND_METRICS_PORT_7601_TCP_ADDR", "10.0.0.2");
+  EXPECT_THAT(ParseOptions({}).unknown_variables, ::testing::IsEmpty());
+  EXPECT_EQ(ParseOptions({"--print-config"}).err, "");
+}
+
+TEST_F(OptionsTest, MetricsHaveNoIpv6AddressAndTheErrorSaysSo) {
+  for (const char* address : {"[::]:7601", "[::1]:7601"}) {
+    const ParseResult result = ParseOptions({"--metrics-address", address});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, ::testing::HasSubstr("IPv4 alone"));
+  }
+}
+
+TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
+  EXPECT_EQ(Good({"--metrics-address="}).metrics_address, "");
+  EXPECT_EQ(Good({"--metrics-address", ""}).metrics_address, "");
+  EXPECT_EQ(Good({"--metrics-address", "off"}).metrics_address, "");
+  EXPECT_EQ(Good({"--config", File("a.toml", "metrics-address = \"\"\n")}).metrics_address, "");
+  SetEnvironment("PERCEPTROND_METRICS_ADDRESS", "off");
+  EXPECT_EQ(Good({}).metrics_address, "");
+}
+
+struct RangeCase {
+  std::string flag;
+  std::vector<std::string> good;
+  std::vector<std::string> bad;
+  std::string accepted;
+};
+
+void PrintTo(const RangeCase& range, std::ostream* out) { *out << range.flag; }
+
+class OptionRange : public OptionsTest, public ::testing::WithParamInterface<RangeCase> {};
+
+TEST_P(OptionRange, IsKeptAndNamedFromEverySource) {
+  const auto& [flag, good, bad, accepted] = GetParam();
+  for (const std::string& value : good) Good({"--" + flag, value});
+  std::string variable = "PERCEPTROND_" + flag;
+  for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(toupper(c));
+  for (const std::string& value : bad) {
+    const auto explains = AllOf(HasSubstr("--" + flag + ": "), HasSubstr(accepted));
+    EXPECT_THAT(Bad({"--" + flag, value}), explains) << value;
+    EXPECT_THAT(Bad({"--config", File("a.toml", flag + " = \"" + value + "\"\n")}), explains)
+        << value;
+    if (value.empty()) continue;
+    setenv(variable.c_str(), value.c_str(), 1);
+    EXPECT_THAT(Bad({}), explains) << value;
+    unsetenv(variable.c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, OptionRange,
+    ::testing::Values(
+        RangeCase{"address",
+                  {"127.0.0.1:0", "0.0.0.0:65535", "[::]:1", "unix:p", "host.example:1"},
+                  {"", "127.0.0.1", ":7600", "127.0.0.1:65536", "127.0.0.1:x",
+                   "127.0.0.1:", "::1:1", "[::1]", "[x]:1", "unix:", "127.0.0.1:1,"},
+                  "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or unix:PATH"},
+        RangeCase{"data-dir", {"x"}, {""}, "expected the path of a directory"},
+        RangeCase{
+            "journal", {"rocksdb", "memory"}, {"", "disk"}, "expected one of rocksdb, memory"},
+        RangeCase{"durability",
+                  {"sync", "interval", "none"},
+                  {"", "fsync"},
+                  "expected one of sync, interval, none"},
+        RangeCase{"durability-interval",
+                  {"1ms", "1h"},
+                  {"", "0", "100", "999us", "61m", "-1s", "inf"},
+                  "from 1ms to 1h"},
+        RangeCase{"memory-budget",
+                  {"1MiB", "1048576", "1024TiB"},
+                  {"", "0", "1048575", "-1", "1GB", "1.5GiB", "GiB", "1025TiB", "99999999999TiB",
+                   "18446744073709551616", " 2MiB x"},
+                  "from 1MiB to 1024TiB"},
+        RangeCase{
+            "max-message-bytes", {"64KiB", "1GiB"}, {"65535", "1073741825"}, "from 64KiB to 1GiB"},
+        RangeCase{"max-in-flight-messages",
+                  {"1", "10000"},
+                  {"", "0", "10001", "-1", "1.5", "many", "1KiB"},
+                  "from 1 to 10000"},
+        RangeCase{
+            "max-in-flight-bytes", {"64KiB", "16GiB"}, {"65535", "17GiB"}, "from 64KiB to 16GiB"},
+        RangeCase{
+            "max-example-features", {"1", "268435456"}, {"0", "268435457"}, "from 1 to 268435456"},
+        RangeCase{"snapshot-bytes", {"4KiB", "1TiB"}, {"4095", "2TiB"}, "from 4KiB to 1TiB"},
+        RangeCase{"metrics-address",
+                  {"127.0.0.1:0", "off"},
+                  {"127.0.0.1", "7601", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
+                  "expected HOST:PORT with a port from 0 to 65535, or off"},
+        RangeCase{
+            "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
+        RangeCase{"status-page", {"on", "off"}, {"", "yes", "1"}, "expected one of on, off"},
+        RangeCase{"busy-poll", {"0", "1ms", "50us"}, {"", "-1us", "2ms", "50"}, "from 0 to 1ms"},
+        RangeCase{"drain-timeout", {"0", "1h"}, {"", "-1s", "2h", "soon"}, "from 0 to 1h"},
+        RangeCase{"log-level",
+                  {"trace", "debug", "info", "warning", "error"},
+                  {"", "INFO", "warn"},
+                  "expected one of trace, debug, info, warning, error"},
+        RangeCase{"log-format", {"text", "json"}, {"", "xml"}, "expected one of text, json"},
+        RangeCase{"tls-cert", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
+        RangeCase{"tls-key", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
+        RangeCase{"tls-client-ca", {}, {"/nonexistent.pem"}, "expected a file that can be read"}),
+    [](const auto& info) {
+      std::string name = info.param.flag;
+      for (char& c : name) c = c == '-' ? '_' : c;
+      return name;
+    });
+
+TEST_F(OptionsTest, CertificateAndKeyGoTogether) {
+  const std::string pem = File("a.pem", "x");
+  EXPECT_THAT(Bad({"--tls-cert", pem}), HasSubstr("--tls-cert and --tls-key go together"));
+  EXPECT_THAT(Bad({"--tls-key", pem}), HasSubstr("--tls-cert and --tls-key go together"));
+  EXPECT_THAT(Bad({"--tls-client-ca", pem}), HasSubstr("--tls-client-ca needs --tls-cert"));
+}
+
+TEST_F(OptionsTest, UnknownAndRepeatedArgumentsAreErrors) {
+  EXPECT_THAT(Bad({"--adress", "x:1"}), HasSubstr("--adress"));
+  EXPECT_THAT(Bad({"stray"}), HasSubstr("stray"));
+  EXPECT_THAT(Bad({"--log-level"}), HasSubstr("--log-level"));
+  EXPECT_THAT(Bad({"--log-level", "info", "--log-level", "debug"}), HasSubstr("--log-level"));
+}
+
+TEST_F(OptionsTest, ConfigFilesAreCheckedWhole) {
+  EXPECT_THAT(Bad({"--config", "/nonexistent.toml"}),
+              AllOf(HasSubstr("--config"), HasSubstr("/nonexistent.toml")));
+  EXPECT_THAT(Bad({"--config", File("a", "adress = \"x:1\"\n")}), HasSubstr("unknown key adress"));
+  EXPECT_THAT(Bad({"--config", File("b", "[tls]\ncert = \"x\"\n")}), HasSubstr("unknown key tls"));
+  EXPECT_THAT(Bad({"--config", File("c", "config = \"x\"\n")}), HasSubstr("unknown key config"));
+  EXPECT_THAT(Bad({"--config", File("d", "print-config = true\n")}),
+              HasSubstr("unknown key print-config"));
+  EXPECT_THAT(
+      Bad({"--config", File("e", "log-level = info\nlog-format = text\nlog-level = debug\n")}),
+      HasSubstr("key log-level occurs twice"));
+  EXPECT_THAT(Bad({"--config", File("f", "data-dir = \"/disk#1\"\n")}),
+              HasSubstr("key data-dir: unbalanced quotes, or a # in the value"));
+}
+
+TEST_F(OptionsTest, ControlCharactersAreRefusedInEveryValueFromEverySource) {
+  EXPECT_THAT(Bad({"--data-dir", "/disk\r/a #b"}),
+              AllOf(HasSubstr("--data-dir"), HasSubstr("\"/disk\\r/a #b\""),
+                    HasSubstr("control character")));
+  EXPECT_THAT(Bad({"--address", "unix:/run/a\n"}), HasSubstr("control character"));
+  EXPECT_THAT(Bad({"--config", File("a", "data-dir = \"/disk\x07\"\n")}),
+              HasSubstr("control character"));
+  SetEnvironment("PERCEPTROND_DATA_DIR", "/disk\t1");
+  EXPECT_THAT(Bad({}), HasSubstr("control character"));
+}
+
+TEST_F(OptionsTest, CarriageReturnsMayEndTheLinesOfAConfigFile) {
+  EXPECT_EQ(
+      Good({"--config", File("a", "data-dir = /disk # here\r\nlog-level = debug\r\n")}).data_dir,
+      "/disk");
+}
+
+TEST_F(OptionsTest, PrintedConfigYieldsTheSameOptions) {
+  const std::string pem = File("a.pem", "x");
+  const std::vector<std::string> args = {"--address=127.0.0.1:1,unix:/a b",
+                                         "--data-dir=it's here",
+                                         "--durability=none",
+                                         "--memory-budget=1500KiB",
+                                         "--metrics-address=off",
+                                         "--drain-timeout=1m30s",
+                                         "--log-format=json",
+                                         "--tls-cert",
+                                         pem,
+                                         "--tls-key",
+                                         pem};
+  std::vector<std::string> printing = args;
+  printing.push_back("--print-config");
+  const ParseResult printed = ParseOptions(printing);
+  EXPECT_EQ(printed.exit_code, 0);
+  EXPECT_EQ(printed.err, "");
+  EXPECT_THAT(printed.out, HasSubstr("address = [\"127.0.0.1:1\", \"unix:/a b\"]\n"));
+  EXPECT_THAT(printed.out, HasSubstr("memory-budget = \"1500KiB\"\n"));
+  const Options again = Good({"--config", File("printed.toml", printed.out)});
+  EXPECT_EQ(ConfigText(again), printed.out);
+  EXPECT_EQ(ConfigText(again), ConfigText(Good(args)));
+}
+
+TEST_F(OptionsTest, HelpNamesEveryFlagWithItsVariableRangeAndDefault) {
+  const ParseResult result = ParseOptions({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const char* part :
+       {"--address ADDRESS,...", "--durability-interval DURATION", "from 1ms to 1h; default 100ms",
+        "PERCEPTROND_MEMORY_BUDGET", "from 1MiB to 1024TiB; default 1GiB", "--config FILE",
+        "PERCEPTROND_CONFIG", "--print-config", "--version", "Default 127.0.0.1:7600"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST_F(OptionsTest, VersionNamesTheProgram) {
+  const ParseResult result = ParseOptions({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("perceptrond "), HasSubstr("revision")));
+}
+
+}  // namespace
+}  // namespace perceptrond

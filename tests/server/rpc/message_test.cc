@@ -1,0 +1,108 @@
+// Messages are parsed and serialized, or rejected with a reason; errors fit a call's trailers.
+#include "server/rpc/message.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "core/model/error.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+namespace {
+
+using ::perceptron::v1::Model;
+using ::testing::HasSubstr;
+
+google::rpc::ErrorInfo Info(const absl::Status& status) {
+  google::rpc::ErrorInfo info;
+  info.ParseFromString(std::string(status.GetPayload(kErrorInfoUrl).value_or(absl::Cord())));
+  return info;
+}
+
+Model SomeModel() {
+  Model model;
+  model.set_description(std::string(100, 'x'));
+  return model;
+}
+
+TEST(Message, IsTheSameAfterSerializingAndParsing) {
+  grpc::ByteBuffer bytes;
+  ASSERT_TRUE(SerializeMessage(SomeModel(), bytes).ok());
+  Model again;
+  ASSERT_TRUE(ParseMessage(bytes, 1000, again).ok());
+  EXPECT_EQ(again.description(), SomeModel().description());
+}
+
+TEST(Message, AnAnswerTooLargeForAMessageIsAnErrorAndNotAnEmptyAnswer) {
+  grpc::ByteBuffer bytes;
+  EXPECT_TRUE(SerializeMessage(SomeModel(), bytes, SomeModel().ByteSizeLong()).ok());
+  const absl::Status status = SerializeMessage(SomeModel(), bytes, SomeModel().ByteSizeLong() - 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(Info(status).reason(), "ANSWER_TOO_LARGE");
+  EXPECT_EQ(Info(status).metadata().at("bytes"), std::to_string(SomeModel().ByteSizeLong()));
+  EXPECT_EQ(bytes.Length(), 0);
+}
+
+TEST(Message, MalformedBytesAreABadRequestThatNamesTheType) {
+  const grpc::Slice slice("\xff\xff\xff");
+  grpc::ByteBuffer bytes(&slice, 1);
+  Model model;
+  const absl::Status status = ParseMessage(bytes, 1000, model);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(Info(status).reason(), "MALFORMED_MESSAGE");
+  google::rpc::BadRequest bad;
+  ASSERT_TRUE(
+      bad.ParseFromString(std::string(status.GetPayload(kBadRequestUrl).value_or(absl::Cord()))));
+  ASSERT_EQ(bad.field_violations_size(), 1);
+  EXPECT_EQ(bad.field_violations(0).field(), "perceptron.v1.Model");
+}
+
+std::string Repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// gRPC writes a byte beyond ASCII as three in the message; the details go in base64.
+size_t TrailerBytes(const grpc::Status& status) {
+  return 3 * status.error_message().size() + 4 * (status.error_details().size() + 2) / 3;
+}
+
+class LongErrors : public ::testing::TestWithParam<int> {};
+
+TEST_P(LongErrors, AreTruncatedBetweenCharactersToFitTrailersAndKeepTheirDetails) {
+  // Characters of two bytes, at every offset against the cut.
+  const std::string text =
+      std::string(static_cast<size_t>(GetParam()), 'a') + Repeated("\u00e9", 20000);
+  for (const absl::Status& error :
+       {InvalidField("INVALID_FIELD", text, text),
+        MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", text, {{"model", text}})}) {
+    const grpc::Status status = ToGrpc(error);
+    EXPECT_EQ(static_cast<int>(status.error_code()), static_cast<int>(error.code()));
+    EXPECT_LT(TrailerBytes(status), 7000U);
+    google::rpc::Status details;
+    ASSERT_TRUE(details.ParseFromString(status.error_details()));
+    EXPECT_GT(details.message().size(), 500U);
+    bool has_reason = false;
+    for (const google::protobuf::Any& detail : details.details()) {
+      google::rpc::ErrorInfo info;
+      google::rpc::BadRequest request;
+      if (detail.UnpackTo(&info)) has_reason = !info.reason().empty();
+      if (detail.UnpackTo(&request)) {
+        EXPECT_GT(request.field_violations(0).description().size(), 300U);
+      }
+    }
+    EXPECT_TRUE(has_reason);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Offsets, LongErrors, ::testing::Values(0, 1));
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,75 @@
+// When a stream is read no further: the bound counts what is kept for it, answers as well as
+// requests.
+#include "server/rpc/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "core/journal/memory_journal.h"
+#include "core/model/store.h"
+#include "server/sessions/learn_session.h"
+#include "server/sessions/predict_session.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr int kRows = 10'000;
+
+class StreamLimitsTest : public ::testing::Test {
+ protected:
+  StreamLimitsTest() {
+    v1::Model settings;
+    settings.set_name("models/m");
+    settings.mutable_feature_space()->mutable_dense()->set_dimension(1);
+    EXPECT_TRUE(store_.Create(settings, "", false).ok());
+  }
+  // Rows without features: a byte or two each, answered by a dozen.
+  static v1::ExampleColumns EmptyRows() {
+    v1::ExampleColumns columns;
+    columns.mutable_row_ends()->Resize(kRows, 0);
+    columns.mutable_labels()->Resize(kRows, -1);
+    return columns;
+  }
+
+  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+};
+
+TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
+  StreamLimits limits;
+  limits.messages = 1000;
+  limits.bytes = 10 * 8 * kRows;
+  PredictSession session(store_, limits);
+  v1::PredictRequest request;
+  request.set_model("models/m");
+  *request.mutable_columns() = EmptyRows();
+  int taken = 0;
+  for (; !session.Full() && taken < 1000; ++taken)
+    ASSERT_TRUE(session.Accept(request, request.ByteSizeLong()).ok());
+  EXPECT_LE(taken, 20);
+  v1::PredictResponse response;
+  while (session.Take(response)) --taken;
+  EXPECT_EQ(taken, 0);
+  EXPECT_FALSE(session.Full());
+  EXPECT_TRUE(session.Idle());
+}
+
+TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize) {
+  StreamLimits limits;
+  limits.messages = 1000;
+  limits.bytes = 10 * 8 * kRows;
+  const auto session = std::make_shared<LearnSession>(store_, limits);
+  session->OnReady([] {});
+  v1::LearnStreamRequest request;
+  request.set_model("models/m");
+  *request.mutable_columns() = EmptyRows();
+  int taken = 0;
+  for (; !session->Full() && taken < 1000; ++taken)
+    ASSERT_TRUE(session->Accept(request, request.ByteSizeLong()).ok());
+  EXPECT_LE(taken, 20);
+}
+
+}  // namespace
+}  // namespace perceptrond

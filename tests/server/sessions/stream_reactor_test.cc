@@ -1,0 +1,283 @@
+// What a stream's carrier reads, gives to its session and writes: with a session that the test
+// steers.
+#include "server/sessions/stream_reactor.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "core/journal/memory_journal.h"
+#include "core/model/store.h"
+#include "perceptron/v1/model_service.pb.h"
+#include "tests/server/rpc/rpc_server.h"
+
+namespace perceptrond {
+namespace {
+
+using namespace ::perceptrond::testing;
+namespace v1 = ::perceptron::v1;
+
+v1::GetModelRequest Message(int number, size_t bytes = 0) {
+  v1::GetModelRequest message;
+  message.set_name(absl::StrCat(number, ":", std::string(bytes, 'x')));
+  return message;
+}
+
+// What the sessions of a test do, and have done.
+struct Script {
+  Mutex mutex;
+  // The number of messages that may be accepted; a thread with another message waits.
+  int may_accept ABSL_GUARDED_BY(mutex) = 1 << 30;
+  // Answers may be taken.
+  bool may_take ABSL_GUARDED_BY(mutex) = true;
+  // The message that is rejected and ends the stream.
+  std::string row_errors ABSL_GUARDED_BY(mutex);
+  // The number of unanswered messages at which the session is full.
+  size_t most = 1000;
+  bool can_run_inline = true;
+  std::vector<std::string> accepted ABSL_GUARDED_BY(mutex);
+  std::function<void()> ready ABSL_GUARDED_BY(mutex);
+
+  // Waits until `count` messages are accepted or being accepted.
+  void AwaitAccepted(size_t count) {
+    MutexLock lock(&mutex);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      return accepted.size() >= count;
+    };
+    EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&enough), kLong));
+  }
+};
+
+// Answers each message with its name.
+template <bool at_once>
+class ScriptedSession {
+ public:
+  using Request = v1::GetModelRequest;
+  using Response = v1::Model;
+  static constexpr bool kAnswersSynchronously = at_once;
+
+  explicit ScriptedSession(Script& script) : script_(script) {}
+
+  void OnReady(std::function<void()> ready) {
+    MutexLock lock(&script_.mutex);
+    script_.ready = std::move(ready);
+  }
+  bool CanRunInline() const { return script_.can_run_inline; }
+  absl::Status Accept(const Request& request, size_t /*bytes*/) {
+    MutexLock lock(&script_.mutex);
+    script_.accepted.push_back(request.name().substr(0, request.name().find(':')));
+    const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(script_.mutex) {
+      return static_cast<int>(script_.accepted.size()) <= script_.may_accept;
+    };
+    script_.mutex.Await(absl::Condition(&may));
+    if (script_.accepted.back() == script_.row_errors) return absl::DataLossError("refused");
+    answers_.push_back(script_.accepted.back());
+    return absl::OkStatus();
+  }
+  bool Take(Response& response) {
+    MutexLock lock(&script_.mutex);
+    if (answers_.empty() || !script_.may_take) return false;
+    response.set_name(answers_.front());
+    answers_.pop_front();
+    return true;
+  }
+  bool Full(size_t messages = 0, size_t /*bytes*/ = 0) const {
+    MutexLock lock(&script_.mutex);
+    return answers_.size() + messages >= script_.most;
+  }
+  bool Idle() const {
+    MutexLock lock(&script_.mutex);
+    return answers_.empty();
+  }
+  absl::Status failure() const { return absl::OkStatus(); }
+
+ private:
+  Script& script_;
+  std::deque<std::string> answers_ ABSL_GUARDED_BY(script_.mutex);
+};
+
+class StreamReactorTest : public ::testing::TestWithParam<bool> {
+ protected:
+  StreamReactorTest()
+      : method_([this](Call& call) {
+          const Backend backend{store_, drain_, workers_, 1 << 20};
+          if (GetParam()) {
+            StreamReactor<ScriptedSession<true>>::Start(
+                call, backend, std::make_shared<ScriptedSession<true>>(script_));
+          } else {
+            StreamReactor<ScriptedSession<false>>::Start(
+                call, backend, std::make_shared<ScriptedSession<false>>(script_));
+          }
+        }),
+        server_([this](const std::string&) -> const Call::Method& { return method_; }, 2),
+        stream_(server_.Connect(), "/stream") {}
+
+  void Send(int first, int count, size_t bytes = 0) {
+    for (int i = 0; i < count; ++i)
+      ASSERT_TRUE(stream_.Write(Message(first + i, bytes).SerializeAsString()));
+  }
+  void ExpectAnswers(int first, int count) {
+    for (int i = 0; i < count; ++i) {
+      std::string bytes;
+      v1::Model answer;
+      ASSERT_TRUE(stream_.Read(bytes)) << first + i;
+      ASSERT_TRUE(answer.ParseFromString(bytes));
+      ASSERT_EQ(answer.name(), absl::StrCat(first + i));
+    }
+  }
+  size_t accepted() {
+    MutexLock lock(&script_.mutex);
+    return script_.accepted.size();
+  }
+
+  Script script_;
+  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  Drain drain_;
+  Workers workers_{2};
+  const Call::Method method_;
+  RpcServer server_;
+  ClientCall stream_;
+};
+
+TEST_P(StreamReactorTest, OneMessageAtATimeIsAnsweredAtATimeSmallOrLarge) {
+  for (int i = 0; i < 100; ++i) {
+    Send(i, 1, i % 3 == 0 ? kMaxInlineBytes : 0);
+    ExpectAnswers(i, 1);
+  }
+}
+
+TEST_P(StreamReactorTest, ABurstIsAnsweredInItsOrder) {
+  for (const size_t bytes : {size_t{0}, kMaxInlineBytes}) {
+    {
+      MutexLock lock(&script_.mutex);
+      script_.accepted.clear();
+    }
+    Send(0, 200, bytes);
+    ExpectAnswers(0, 200);
+  }
+}
+
+TEST_P(StreamReactorTest, WhatWasReadAheadOfAHalfCloseIsAnsweredBeforeTheEnd) {
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 0;
+  }
+  Send(0, 20, kMaxInlineBytes);
+  script_.AwaitAccepted(1);
+  ASSERT_TRUE(stream_.WritesDone());
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 1000;
+  }
+  ExpectAnswers(0, 20);
+  EXPECT_TRUE(stream_.Finish().ok());
+}
+
+TEST_P(StreamReactorTest, WhatWasReadAheadIsNotAcceptedWhileAnswersHaveNoRoom) {
+  script_.most = 3;
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_take = false;
+    script_.may_accept = 0;
+  }
+  // Read ahead as far as there is room; the others wait with gRPC.
+  Send(0, 20, kMaxInlineBytes);
+  script_.AwaitAccepted(1);
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 1000;
+  }
+  script_.AwaitAccepted(3);
+  // A worker that would go on does so before this has gone through the same workers.
+  for (int i = 0; i < 2; ++i) {
+    absl::Notification done;
+    workers_.Schedule([&] { done.Notify(); });
+    done.WaitForNotification();
+  }
+  EXPECT_EQ(accepted(), 3U);
+  std::function<void()> ready;
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_take = true;
+    ready = script_.ready;
+  }
+  ready();
+  ExpectAnswers(0, 20);
+}
+
+TEST_P(StreamReactorTest, AMessageThatEndsTheStreamIsTheLastThatIsAccepted) {
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 0;
+    script_.row_errors = "5";
+  }
+  Send(0, 20, kMaxInlineBytes);
+  script_.AwaitAccepted(1);
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 1000;
+  }
+  ExpectAnswers(0, 5);
+  std::string bytes;
+  EXPECT_FALSE(stream_.Read(bytes));
+  EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(accepted(), 6U);
+}
+
+TEST_P(StreamReactorTest, ADrainEndsItOnceTheMessageUnderWayIsAnswered) {
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 1;
+  }
+  Send(0, 1, kMaxInlineBytes);
+  ExpectAnswers(0, 1);
+  Send(1, 10, kMaxInlineBytes);
+  script_.AwaitAccepted(2);
+  drain_.Begin();
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 1000;
+  }
+  ExpectAnswers(1, 1);
+  std::string bytes;
+  EXPECT_FALSE(stream_.Read(bytes));
+  EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(accepted(), 2U);
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_P(StreamReactorTest, AStreamThatIsCancelledWhileAMessageIsLearnedIsOverAfterIt) {
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 0;
+  }
+  Send(0, 10, kMaxInlineBytes);
+  script_.AwaitAccepted(1);
+  stream_.Cancel();
+  EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_FALSE(drain_.AwaitAllRemoved(absl::ZeroDuration()));
+  {
+    MutexLock lock(&script_.mutex);
+    script_.may_accept = 1000;
+  }
+  EXPECT_TRUE(drain_.AwaitAllRemoved(kLong));
+}
+
+TEST_P(StreamReactorTest, BytesThatAreNoMessageEndItWithWhatIsWrong) {
+  Send(0, 1);
+  ASSERT_TRUE(stream_.Write("\x0a\x05x"));
+  ExpectAnswers(0, 1);
+  EXPECT_EQ(stream_.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+INSTANTIATE_TEST_SUITE_P(AnsweredAtOnceOrLater, StreamReactorTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "AtOnce" : "Later"; });
+
+}  // namespace
+}  // namespace perceptrond
