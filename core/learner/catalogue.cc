@@ -12,6 +12,7 @@
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/rule_learner.h"
+#include "core/learner/soft_confidence_weighted.h"
 
 namespace perceptrond {
 namespace {
@@ -111,6 +112,14 @@ constexpr Rule kRules[] = {
      .make = &Make<KernelPerceptron>,
      .two_labels_only = "the Forgetron is analysed for two labels alone",
      .form = Form::kKernel},
+    {.rule = RuleKind::kSoftConfidenceWeighted,
+     .name = "soft-confidence-weighted",
+     .summary = "SCW-I: makes each example right with a wanted probability, as far as C allows",
+     .options = kTakesAggressiveness | kTakesConfidence,
+     .make = &Make<RuleLearner<SoftConfidenceWeighted>>,
+     .wrappers = kAllowsPocket,
+     .takes_weights = true,
+     .no_dual = "an update moves each feature by a confidence of its own, which is not kept"},
 };
 
 struct Wrapper {
@@ -164,6 +173,7 @@ constexpr Named kNamed[] = {
     {LearnerKind::kBatchPerceptron, RuleKind::kBatchPerceptron},
     {LearnerKind::kVotedPerceptron, RuleKind::kPerceptron, WrapperKind::kVoted},
     {LearnerKind::kKernelPerceptron, RuleKind::kKernelPerceptron},
+    {LearnerKind::kSoftConfidenceWeighted, RuleKind::kSoftConfidenceWeighted},
 };
 
 const Rule& FindRule(RuleKind rule) { return kRules[static_cast<size_t>(rule)]; }

@@ -243,6 +243,9 @@ const RuleOption<double> kRuleOptions[] = {
      &v1::Learner::update_threshold, &v1::Learner::set_update_threshold,
      &LearnerSettings::update_threshold, 0, [](double value) { return value >= 0 && value < 0.5; },
      "from 0 to below 0.5"},
+    {kTakesConfidence, "confidence", &v1::Learner::has_confidence, &v1::Learner::confidence,
+     &v1::Learner::set_confidence, &LearnerSettings::confidence, 0.75,
+     [](double value) { return value > 0.5 && value < 1; }, "above 0.5 and below 1"},
 };
 
 const RuleOption<uint32_t> kRuleCounts[] = {
