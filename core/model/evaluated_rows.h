@@ -1,5 +1,5 @@
-// Rows of a batch that stand in the weights' space, checked and judged some at a time, so that
-// their weights are on their way together (Learner::JudgeRows).
+// Rows of a batch in the weights' space, checked and evaluated some at a time, so that their weights
+// arrive together (Learner::EvaluateRows).
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace perceptrond {
 
-// Holds a run of rows, as the learner judged them last; none at first. The batch must outlive it.
+// Holds a run of rows, as the learner evaluated them last; none at first. The batch must outlive it.
 // Not thread-safe.
 class EvaluatedRows {
  public:
-  // The batch needs labels, one a row; they may be anything. Not for rules of several classes.
+  // The batch needs labels, one per row; they may be anything.
   EvaluatedRows(const Batch& batch, size_t max_features)
       : batch_(batch), max_features_(max_features) {}
 

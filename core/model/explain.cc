@@ -58,12 +58,12 @@ absl::Status Model::CheckExplains() const {
         "\" tells several classes apart and has a score for each: predict with all_scores shows "
         "them, and the weights of each class are in the model's view of weights"));
   }
-  const CatalogueEntry& rule = FindLearner(settings_.learner.kind);
+  const CatalogueEntry& rule = FindLearner(settings_.learner);
   if (rule.form != Form::kVotes) return absl::OkStatus();
   return not_linear(
       absl::StrCat("the scores of \"", name_,
                    "\" are no sums, neither over features nor over past mistakes: its learner is ",
-                   rule.name, ", and ", rule.no_past));
+                   rule.name, ", and ", rule.no_dual));
 }
 
 absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RowError> row_errors,
@@ -101,19 +101,20 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RowError> row
 
 Explanation Model::ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const {
   Explanation explanation;
-  explanation.score = learner_->Answer(mapper.Map(i), age);
-  explanation.label = learner_->Predict(explanation.score);
-  const CatalogueEntry& rule = FindLearner(settings_.learner.kind);
+  const Predictor& predictor = learner_->predictor();
+  predictor.Score(mapper.Map(i), age, {&explanation.score, 1});
+  explanation.label = predictor.Label({&explanation.score, 1});
+  const CatalogueEntry& rule = FindLearner(settings_.learner);
   if (rule.form != Form::kLinear) {
     explanation.contributions_absent =
         absl::StrCat("the score of a ", rule.name, " is no sum over features");
     return explanation;
   }
-  explanation.offset = learner_->Answer(Row{kNoIndices, nullptr, 0}, age);
+  predictor.Score(Row{kNoIndices, nullptr, 0}, age, {&explanation.offset, 1});
   std::vector<FeaturePart> parts;
   mapper.Parts(i, settings_.space, parts);
   for (FeaturePart& part : parts) {
-    const double weight = *learner_->AnswerWeight(part.index, age);
+    const double weight = *learner_->explainable()->FeatureWeight(0, part.index, age);
     const double contribution = weight * static_cast<double>(part.value);
     explanation.contributions.push_back({std::move(part), weight, contribution});
   }

@@ -54,7 +54,7 @@ std::span<const RetainedUpdate> Since(const PastOfModel& past, uint64_t origin) 
   const auto last = std::upper_bound(
       first, past.updates.end(), past.revision,
       [](uint64_t revision, const RetainedUpdate& update) { return revision < update.revision; });
-  if (FindLearner(past.settings.kind).counts_examples) {
+  if (FindLearner(past.settings).counts_examples) {
     for (auto update = first; update != last; ++update)
       if (!update->age.has_value()) first = update + 1;
   }
@@ -70,7 +70,7 @@ bool AreAll(std::span<const RetainedUpdate> updates, uint64_t origin, uint64_t r
 std::optional<double> ShareOf(const PastOfModel& past, const RetainedUpdate& update) {
   const int32_t label = update.row->label;
   const double weight = update.weight * past.settings.class_weight(label);
-  return past.learner.AnswerShare(
+  return past.learner.explainable()->DualCoefficient(
       {update.row->row(), {label, weight, update.age.value_or(0)}, update.score}, past.age);
 }
 
@@ -80,7 +80,7 @@ double OfStart(const LearnerSettings& settings, const Products& products) {
   double sum = 0;
   for (size_t i = 0; i < start.indices.size(); ++i)
     sum += products.Of(start.indices[i], static_cast<double>(start.values[i]));
-  return settings.offset_value == 0 ? sum : sum + start.offset;
+  return settings.bias_input == 0 ? sum : sum + start.bias;
 }
 
 // What the weights since when they were no sum of mistakes make of it.
@@ -98,9 +98,10 @@ void AddOrigin(const PastOfModel& past, const Products& products, Explanation& e
 }
 
 void AddTerms(const PastOfModel& past, const Row& row, Explanation& explanation) {
-  for (const AnswerTerm& term : past.learner.AnswerTerms(row)) {
+  for (const SupportExample& example : past.learner.explainable()->SupportExamples(row)) {
     explanation.mistakes.push_back(
-        {past.revision - term.updates_since, term.label, term.similarity, term.contribution});
+        {past.revision - example.updates_since, example.label, example.similarity,
+         example.contribution});
   }
   explanation.mistakes_complete = true;
 }
@@ -109,7 +110,7 @@ void AddTerms(const PastOfModel& past, const Row& row, Explanation& explanation)
 void AddShares(const PastOfModel& past, const Row& row, Explanation& explanation) {
   const uint64_t origin = *past.adopted;
   const std::span<const RetainedUpdate> updates = Since(past, origin);
-  const Products products(row, past.settings.offset_value);
+  const Products products(row, past.settings.bias_input);
   for (const RetainedUpdate& update : updates) {
     const std::optional<double> share = ShareOf(past, update);
     if (!share.has_value()) {
@@ -129,8 +130,8 @@ void AddShares(const PastOfModel& past, const Row& row, Explanation& explanation
 
 // Empty: it can be told.
 std::string WhyNot(const PastOfModel& past) {
-  const CatalogueEntry& rule = FindLearner(past.settings.kind);
-  if (!rule.no_past.empty()) return std::string(rule.no_past);
+  const CatalogueEntry& rule = FindLearner(past.settings);
+  if (!rule.no_dual.empty()) return std::string(rule.no_dual);
   if (rule.form == Form::kKernel) return "";
   if (!past.retains) return "the model retains no updates (retention.updates is 0)";
   if (!past.adopted.has_value())
@@ -144,7 +145,7 @@ void ExplainByMistakes(const PastOfModel& past, const Row& row, size_t limit,
                        Explanation& explanation) {
   explanation.mistakes_absent = WhyNot(past);
   if (!explanation.mistakes_absent.empty()) return;
-  if (FindLearner(past.settings.kind).form == Form::kKernel) {
+  if (FindLearner(past.settings).form == Form::kKernel) {
     AddTerms(past, row, explanation);
   } else {
     AddShares(past, row, explanation);

@@ -48,8 +48,8 @@ class Model::Learning {
         evaluated_(call.batch, model.limits_.max_example_features),
         is_multiclass_(model.settings_.is_multiclass()),
         rows_(call.batch.rows()),
-        augmented_(model.settings_.learner.offset_value * model.settings_.learner.offset_value),
-        rule_(FindLearner(model.settings_.learner.kind)),
+        augmented_(model.settings_.learner.bias_input * model.settings_.learner.bias_input),
+        rule_(FindLearner(model.settings_.learner)),
         kernel_(model.settings_.learner),
         counts_examples_(rule_.counts_examples),
         batches_((rule_.options & kTakesMiniBatch) != 0) {
@@ -290,7 +290,7 @@ class Model::Learning {
     evaluated_.Clear();
     const uint64_t age = batches_ ? model_.ledger_.examples() : 0;
     // A crash may have come between the row that filled it and its end.
-    batch_full_ = batches_ && model_.learner_->BatchIsFull(age);
+    batch_full_ = batches_ && BatchIsFull(age);
     while (row_ < rows_ && !batch_full_) {
       if (only_counted_ && evaluated_.Has(row_)) {
         SkipEvaluated();
@@ -309,7 +309,7 @@ class Model::Learning {
       const int32_t label = labels_.Label(row_);
       Offer(label);
       AddEvaluation(evaluation, label);
-      batch_full_ = batches_ && model_.learner_->BatchIsFull(age + tally_.examples);
+      batch_full_ = batches_ && BatchIsFull(age + tally_.examples);
     }
     Flush();
     return absl::OkStatus();
@@ -343,7 +343,7 @@ class Model::Learning {
     }
     Offer(target.label);
     AddEvaluation(evaluation, target.label);
-    batch_full_ = batches_ && model_.learner_->BatchIsFull(target.age + 1);
+    batch_full_ = batches_ && BatchIsFull(target.age + 1);
     if (!evaluation.update) {
       Flush();
       return absl::OkStatus();
@@ -380,10 +380,11 @@ class Model::Learning {
     if (!model_.closed_.ok()) return model_.closed_;
     batch_full_ = false;
     Learner& learner = *model_.learner_;
+    BatchLearning& batch = *learner.batch_learning();
     const uint64_t age = model_.ledger_.examples();
     // Another stream may have ended it a moment ago.
-    if (!learner.BatchIsFull(age) && !(whole_pass && learner.BatchWaits())) return absl::OkStatus();
-    learner.EndBatch();
+    if (!batch.IsFull(age) && !(whole_pass && batch.IsPending())) return absl::OkStatus();
+    batch.EndBatch();
     ++model_.revision_;
     ++tally_.updates;
     Ledger::Update update;
@@ -395,6 +396,10 @@ class Model::Learning {
     model_.ledger_.AddUpdate(tally_, *call_.producer, pending_, update, Offers());
     StartStretch();
     return absl::OkStatus();
+  }
+
+  bool BatchIsFull(uint64_t age) const ABSL_SHARED_LOCKS_REQUIRED(model_.mutex_) {
+    return model_.learner_->batch_learning()->IsFull(age);
   }
 
   // What an update of the row at row_ is to learn. Whatever others judged is in the ledger: their

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/features/hashing.h"
 #include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
+#include "core/learner/score_vectors.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 #include "core/model/retention_codec.h"
@@ -22,9 +22,8 @@ absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
 }
 
 bool HasTheorem(const LearnerSettings& learner) {
-  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
-  return FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even &&
-         learner.classes.max == 0;
+  return FindLearner(learner).convergence_theorem && learner.start.all_zero() &&
+         learner.weighs_classes_equally() && !learner.is_multiclass();
 }
 
 // So much of what is retained does not keep a snapshot waiting.
@@ -75,7 +74,7 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
 }
 
 uint64_t Model::Age() const {
-  return FindLearner(settings_.learner.kind).counts_examples ? ledger_.examples() : 0;
+  return FindLearner(settings_.learner).counts_examples ? ledger_.examples() : 0;
 }
 
 uint64_t Model::revision() const {
@@ -89,7 +88,7 @@ std::optional<StateFingerprint> Model::FingerprintComponents(bool load) const {
 }
 
 StateFingerprint Model::OwnFingerprint() const {
-  const bool ages = FindLearner(settings_.learner.kind).separate_prediction_weights;
+  const bool ages = FindLearner(settings_.learner).separate_prediction_weights;
   const std::array<uint64_t, 3> parts = {
       revision_, std::bit_cast<uint64_t>(learner_->augmented_squared_norm()), ages ? Age() : 0};
   return HashBytes(parts.data(), sizeof(parts), 0);
@@ -108,7 +107,7 @@ TheoremContext Model::MakeTheoremContext(std::optional<StateFingerprint> compone
           .step_size = settings_.learner.step_size,
           .margin_of_interest = margin_of_interest_,
           .separate_prediction_weights =
-              FindLearner(settings_.learner.kind).separate_prediction_weights,
+              FindLearner(settings_.learner).separate_prediction_weights,
           .composed = !settings_.components.empty(),
           .components = components};
 }
@@ -125,13 +124,14 @@ Model::View Model::MakeView() const {
   ReaderMutexLock lock(&mutex_);
   view.report =
       ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext(components));
-  if (const Multiclass* const several = learner_->multiclass()) {
-    for (size_t k = 0; k < several->classes(); ++k)
-      view.weights_by_class.push_back(ListWeights(several->ClassHypothesis(k, Age())));
+  const Predictor& predictor = learner_->predictor();
+  if (settings_.is_multiclass()) {
+    for (size_t k = 0; k < predictor.scores(); ++k)
+      view.weights_by_class.push_back(ListWeights(predictor.MakeHypothesis(k, Age())));
     view.weights.revision = revision_;
     return view;
   }
-  view.weights = ListWeights(learner_->AnswerHypothesis(Age()));
+  view.weights = ListWeights(predictor.MakeHypothesis(0, Age()));
   return view;
 }
 
@@ -148,14 +148,13 @@ WeightList Model::ListWeights(const Hypothesis& hypothesis) const {
       list.indices.push_back(i);
     }
   }
-  list.offset = hypothesis.offset;
+  list.offset = hypothesis.bias;
   list.revision = revision_;
   return list;
 }
 
 size_t Model::classes() const {
-  const Multiclass* const several = learner_->multiclass();
-  return several == nullptr ? 0 : several->classes();
+  return settings_.is_multiclass() ? learner_->predictor().scores() : 0;
 }
 
 bool Model::TakesLabel(int32_t label) const {
@@ -178,13 +177,9 @@ bool Model::TakeClassNames(const google::protobuf::RepeatedPtrField<std::string>
 }
 
 bool Model::UnknownNamesWeighNothing() const {
-  const Multiclass* const several = learner_->multiclass();
-  if (several == nullptr) {
-    const std::vector<std::span<const float>> arrays = learner_->State().arrays;
-    return arrays.empty() || arrays[0][0] == 0;
-  }
-  for (size_t k = 0; k < several->classes(); ++k) {
-    if (several->ClassWeights(k)[0] != 0) return false;
+  const ScoreVectors* const vectors = learner_->score_vectors();
+  for (size_t k = 0; vectors != nullptr && k < vectors->count(); ++k) {
+    if ((*vectors)[k].weights[0] != 0) return false;
   }
   return true;
 }

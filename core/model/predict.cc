@@ -1,15 +1,14 @@
 // How a batch is predicted: scored under the shared lock on one revision, which the answer names.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
 #include "core/model/class_answers.h"
 #include "core/model/error.h"
-#include "core/model/evaluated_rows.h"
 #include "core/model/malformed.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
@@ -17,7 +16,7 @@
 namespace perceptrond {
 namespace {
 
-// Rows judged at a time.
+// Rows scored at a time.
 constexpr size_t kRowsTogether = 64;
 
 // Answers each row that check(i) finds no fault with, and refuses the others. outcome.refused holds
@@ -63,8 +62,7 @@ absl::Status Model::CheckAnswers(uint64_t min_revision) const {
 
 bool Model::has_probabilities() const {
   ReaderMutexLock lock(&mutex_);
-  const Multiclass* const several = learner_->multiclass();
-  return several != nullptr ? several->has_probabilities() : learner_->Probability(0).has_value();
+  return learner_->probabilistic() != nullptr;
 }
 
 absl::Status Model::Predict(const Batch& batch, std::span<const RowError> row_errors,
@@ -97,43 +95,56 @@ absl::Status Model::PredictOwn(const Batch& batch, std::span<const RowError> row
   outcome.revision = revision_;
   outcome.fingerprint = OwnFingerprint();
   const uint64_t age = Age();
-  const double squared_norm = learner_->answer_squared_norm(age);
+  const double squared_norm = learner_->predictor().squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
   mapper.Resolve(dictionary_);
   const auto check = [&](size_t i) {
     double squared_norm = 0;
     return mapper.Check(i, &squared_norm);
   };
-  if (const Multiclass* const several = learner_->multiclass()) {
-    ClassAnswers answers(*several, age, per_norm, all_scores, outcome);
+  if (settings_.is_multiclass()) {
+    ClassAnswers answers(*learner_, age, per_norm, all_scores, outcome);
     if (absl::Status status = answers.Begin(rows); !status.ok()) return status;
     PredictRows(mapper, rows, outcome, check, [&](size_t i) { answers.Answer(i, mapper.Map(i)); });
     return absl::OkStatus();
   }
   if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
-  const bool has_probability = learner_->Probability(0).has_value();
-  if (has_probability) outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
-  const Learner& learner = *learner_;
+  const Predictor& predictor = learner_->predictor();
+  const Probabilistic* const probabilistic = learner_->probabilistic();
+  if (probabilistic != nullptr)
+    outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
   const auto answer = [&](size_t i, double score) {
     outcome.scores[i] = Saturate(score);
-    outcome.labels[i] = learner.Predict(score);
+    outcome.labels[i] = predictor.Label({&score, 1});
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
-    if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
+    if (probabilistic == nullptr) return;
+    probabilistic->ToProbabilities({&score, 1});
+    outcome.probabilities[i] = Saturate(score);
   };
-  if (mapper.PassesThrough() && !FindLearner(settings_.learner.kind).separate_prediction_weights) {
-    // Judged by any labels: only the scores are asked for.
-    Batch labelled = batch;
-    labelled.labels = outcome.labels;
-    EvaluatedRows evaluated(labelled, limits_.max_example_features);
-    const auto check_judged = [&](size_t i) {
-      if (!evaluated.Has(i)) evaluated.Evaluate(learner, i, kRowsTogether);
-      return evaluated[i].code;
+  if (mapper.PassesThrough()) {
+    // Rows in the weights' space are checked and scored together.
+    std::array<ValidationCode, kRowsTogether> codes;
+    std::array<double, kRowsTogether> scores;
+    size_t begin = 0;
+    size_t end = 0;
+    const auto check_scored = [&](size_t i) {
+      if (i >= end) {
+        begin = i;
+        end = std::min(rows, i + kRowsTogether);
+        predictor.ScoreRows(batch, begin, limits_.max_example_features, age,
+                            std::span(codes).first(end - begin),
+                            std::span(scores).first(end - begin));
+      }
+      return codes[i - begin];
     };
-    PredictRows(mapper, rows, outcome, check_judged,
-                [&](size_t i) { answer(i, evaluated[i].evaluation.score); });
+    PredictRows(mapper, rows, outcome, check_scored,
+                [&](size_t i) { answer(i, scores[i - begin]); });
   } else {
-    PredictRows(mapper, rows, outcome, check,
-                [&](size_t i) { answer(i, learner.Answer(mapper.Map(i), age)); });
+    PredictRows(mapper, rows, outcome, check, [&](size_t i) {
+      double score = 0;
+      predictor.Score(mapper.Map(i), age, {&score, 1});
+      answer(i, score);
+    });
   }
   return absl::OkStatus();
 }

@@ -49,7 +49,7 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
                                 [this](const storage::StateArray& array) {
                                   return array.size() <= uint64_t{weight_space_.size} + 1;
                                 });
-  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > learner_->most_arrays()) {
+  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > learner_->max_arrays()) {
     return absl::DataLossError(
         absl::StrCat("the snapshot of \"", name_, "\" has another model's shape"));
   }
@@ -86,10 +86,11 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
 }
 
 absl::Status Model::ReplayBatchEnd(const Row& row, int32_t label) {
-  if (row.size > 0 || label != 0 || !learner_->BatchWaits())
+  BatchLearning* const batch = learner_->batch_learning();
+  if (row.size > 0 || label != 0 || batch == nullptr || !batch->IsPending())
     return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" at revision ",
                                             revision_, ": the end of a batch that there is not"));
-  learner_->EndBatch();
+  batch->EndBatch();
   ++revision_;
   return absl::OkStatus();
 }
@@ -117,7 +118,7 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
   batch.dense_width = record.dense_width();
   if (ValidationError error = CheckColumns(batch)) return loss(error.description);
   if (batch.labels.size() != batch.rows()) return loss("a row has no label");
-  const bool counts = FindLearner(settings_.learner.kind).counts_examples;
+  const bool counts = FindLearner(settings_.learner).counts_examples;
   if (static_cast<size_t>(record.ages_size()) != (counts ? batch.rows() : 0))
     return loss("a row has no age");
   for (size_t i = revision_ + 1 - record.first_revision(); i < batch.rows(); ++i) {
@@ -167,7 +168,7 @@ absl::Status Model::ReplayUpdate(const storage::UpdateRecord& record, const Batc
   }
   const int32_t label = batch.labels[i];
   if (!TakesLabel(label)) return Contradiction("a label is none of the model's");
-  const bool counts = FindLearner(settings_.learner.kind).counts_examples;
+  const bool counts = FindLearner(settings_.learner).counts_examples;
   const Target target{label, batch.weight(i) * settings_.learner.class_weight(label),
                       counts ? record.ages(static_cast<int>(i)) : 0};
   const Evaluation evaluation = learner_->Evaluate(row, label);

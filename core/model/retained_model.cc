@@ -66,15 +66,15 @@ void Model::RetainReplayed(const RetainedUpdate& update) {
 absl::Status Model::ReplayWeightReplacement(const storage::UpdateRecord& record,
                                             const Batch& batch) {
   if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 ||
-      !learner_->CanReplaceWeights())
+      learner_->replaceable_weights() == nullptr)
     return Contradiction("weights were adopted that are none");
   const Row row = batch.row(0);
   for (size_t j = 0; j < row.size; ++j) {
     if (row.index(j) >= learner_->size() || (has_names() && row.index(j) == 0))
       return Contradiction("an adopted weight lies outside the model");
   }
-  const bool counts = FindLearner(settings_.learner.kind).counts_examples;
-  learner_->ReplaceWeights(row, record.adopted_offset_weight(), counts ? record.ages(0) : 0);
+  const bool counts = FindLearner(settings_.learner).counts_examples;
+  learner_->replaceable_weights()->ReplaceWeights(row, record.adopted_offset_weight(), counts ? record.ages(0) : 0);
   ++revision_;
   return absl::OkStatus();
 }
@@ -110,9 +110,9 @@ absl::StatusOr<uint64_t> Model::ReplaceWeights(const NewWeights& weights,
   if (frozen_) return ModelFrozen(name_);
   MutexLock lock(&mutex_);
   if (!closed_.ok()) return closed_;
-  if (!learner_->CanReplaceWeights()) {
+  if (learner_->replaceable_weights() == nullptr) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_ADOPTABLE",
-                     absl::StrCat("the learner ", FindLearner(settings_.learner.kind).name,
+                     absl::StrCat("the learner ", FindLearner(settings_.learner).name,
                                   " keeps no weights that others could take the place of"),
                      {{"model", name_}});
   }
@@ -128,9 +128,9 @@ absl::StatusOr<uint64_t> Model::ReplaceWeights(const NewWeights& weights,
   if (!added.empty()) learner_->Grow(dictionary_.size() + 1);
   const Row row{numbers->empty() ? kNoIndices : numbers->data(), weights.values.data(),
                 numbers->size()};
-  const bool counts = FindLearner(settings_.learner.kind).counts_examples;
+  const bool counts = FindLearner(settings_.learner).counts_examples;
   const uint64_t age = ledger_.examples();
-  learner_->ReplaceWeights(row, weights.offset_weight, age);
+  learner_->replaceable_weights()->ReplaceWeights(row, weights.offset_weight, age);
   ++revision_;
   Ledger::Update update;
   update.revision = revision_;

@@ -200,7 +200,7 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
   start.indices.assign(weights.indices().begin(), weights.indices().end());
   start.names.assign(weights.names().begin(), weights.names().end());
   start.values.assign(weights.values().begin(), weights.values().end());
-  start.offset = weights.offset();
+  start.bias = weights.offset();
   // Names are numbered in their order: see core/features/dictionary.h.
   for (size_t i = 0; i < start.names.size(); ++i)
     start.indices.push_back(static_cast<uint32_t>(i + 1));
@@ -243,6 +243,9 @@ const RuleOption<double> kRuleOptions[] = {
      &v1::Learner::update_threshold, &v1::Learner::set_update_threshold,
      &LearnerSettings::update_threshold, 0, [](double value) { return value >= 0 && value < 0.5; },
      "from 0 to below 0.5"},
+    {kTakesConfidence, "confidence", &v1::Learner::has_confidence, &v1::Learner::confidence,
+     &v1::Learner::set_confidence, &LearnerSettings::confidence, 0.75,
+     [](double value) { return value > 0.5 && value < 1; }, "above 0.5 and below 1"},
 };
 
 const RuleOption<uint32_t> kRuleCounts[] = {
@@ -273,7 +276,7 @@ void FillOptions(std::span<const RuleOption<T>> options, uint16_t taken, v1::Lea
 template <typename T>
 absl::Status ReadOptions(std::span<const RuleOption<T>> options, const v1::Learner& learner,
                          LearnerSettings& settings) {
-  const CatalogueEntry& entry = FindLearner(settings.kind);
+  const CatalogueEntry& entry = FindLearner(settings);
   for (const RuleOption<T>& option : options) {
     const std::string field = absl::StrCat("model.learner.", option.field);
     if ((entry.options & option.option) == 0) {
@@ -289,7 +292,7 @@ absl::Status ReadOptions(std::span<const RuleOption<T>> options, const v1::Learn
 }
 
 absl::Status ReadKernelOption(const v1::Learner& learner, LearnerSettings& settings) {
-  const CatalogueEntry& entry = FindLearner(settings.kind);
+  const CatalogueEntry& entry = FindLearner(settings);
   if ((entry.options & kTakesKernel) == 0)
     return learner.has_kernel() ? NoSuchSetting(entry, "model.learner.kernel") : absl::OkStatus();
   absl::StatusOr<KernelSettings> kernel = ReadKernel(learner.kernel());
@@ -301,8 +304,8 @@ absl::Status ReadKernelOption(const v1::Learner& learner, LearnerSettings& setti
 absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& settings) {
   if (learner.class_weights().empty()) return absl::OkStatus();
   constexpr absl::string_view kField = "model.learner.class_weights";
-  if (!FindLearner(settings.kind).takes_weights)
-    return Invalid(kField, absl::StrCat("the learner ", FindLearner(settings.kind).name,
+  if (!FindLearner(settings).takes_weights)
+    return Invalid(kField, absl::StrCat("the learner ", FindLearner(settings).name,
                                         " has no weights of examples"));
   for (const double weight : learner.class_weights()) {
     if (!IsPositive(weight))
@@ -322,7 +325,9 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
     return Invalid("model.learner.kind",
                    absl::StrCat("this server knows no learner number ", learner.kind()));
   }
-  settings.kind = static_cast<LearnerKind>(kind);
+  const CatalogueEntry& entry = FindLearner(static_cast<LearnerKind>(kind));
+  settings.rule = entry.rule;
+  settings.wrapper = entry.wrapper;
   switch (learner.tie_rule()) {
     case v1::TIE_RULE_MISTAKE:
       settings.tie_rule = TieRule::kMistake;
@@ -344,17 +349,17 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
     return status;
   if (absl::Status status = ReadKernelOption(learner, settings); !status.ok()) return status;
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
-  settings.offset_value = learner.offset_value();
-  if (!(settings.offset_value >= 0 && settings.offset_value <= kMaxOffsetValue)) {
+  settings.bias_input = learner.offset_value();
+  if (!(settings.bias_input >= 0 && settings.bias_input <= kMaxOffsetValue)) {
     return Invalid("model.learner.offset_value",
-                   absl::StrCat(settings.offset_value, " is not between 0 and ", kMaxOffsetValue));
+                   absl::StrCat(settings.bias_input, " is not between 0 and ", kMaxOffsetValue));
   }
   absl::StatusOr<StartingWeights> start = ReadStart(learner, space);
   if (!start.ok()) return start.status();
   settings.start = *std::move(start);
-  if (FindLearner(settings.kind).form == Form::kKernel && learner.has_starting_weights())
+  if (FindLearner(settings).form == Form::kKernel && learner.has_starting_weights())
     return Invalid("model.learner.starting_weights",
-                   absl::StrCat("the learner ", FindLearner(settings.kind).name,
+                   absl::StrCat("the learner ", FindLearner(settings).name,
                                 " has no weights to start from"));
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
     return InvalidField("ZERO_START", "model.learner.tie_rule",

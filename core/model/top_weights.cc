@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
 #include "core/model/model.h"
 
 namespace perceptrond {
@@ -61,7 +60,7 @@ size_t Model::weights() const {
 
 Model::TopWeights Model::FindTopWeights(size_t limit) const {
   TopWeights heaviest;
-  if (FindLearner(settings_.learner.kind).form != Form::kLinear) return heaviest;
+  if (FindLearner(settings_.learner).form != Form::kLinear) return heaviest;
   size_t lists = 1;
   if (settings_.is_multiclass()) {
     ReaderMutexLock lock(&mutex_);
@@ -101,17 +100,14 @@ WeightList Model::TopWeightsOf(size_t number, size_t limit, uint64_t& last_revis
 }
 
 double Model::WeightOf(size_t number, uint32_t index, uint64_t age) const {
-  if (const Multiclass* const several = learner_->multiclass())
-    return several->ClassWeight(number, index, age);
-  return learner_->AnswerWeight(index, age).value_or(0);
+  return learner_->explainable()->FeatureWeight(number, index, age).value_or(0);
 }
 
 double Model::OffsetOf(size_t number, uint64_t age) const {
   const Row nothing{kNoIndices, nullptr, 0};
-  const Multiclass* const several = learner_->multiclass();
-  if (several == nullptr) return learner_->Answer(nothing, age);
-  std::vector<double> scores(several->classes());
-  several->Answers(nothing, age, scores);
+  const Predictor& predictor = learner_->predictor();
+  std::vector<double> scores(predictor.scores());
+  predictor.Score(nothing, age, scores);
   return std::isfinite(scores[number]) ? scores[number] : 0;
 }
 

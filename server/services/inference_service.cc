@@ -177,7 +177,7 @@ absl::Status ModelMetadata(Store& store, const oip::ModelMetadataRequest& reques
   const absl::StatusOr<FeatureSpace> space = ExampleSpace(store, *model);
   if (!space.ok()) return space.status();
   const ModelSettings& settings = (*model)->settings();
-  const absl::string_view learner = FindLearner(settings.learner.kind).name;
+  const absl::string_view learner = FindLearner(settings.learner).name;
   response.set_name(request.name());
   response.add_versions(absl::StrCat(revision));
   response.set_platform(absl::StrCat("perceptrond_", learner));

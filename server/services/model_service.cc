@@ -44,7 +44,7 @@ absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Mod
 
 // FAILED_PRECONDITION (NOT_LINEAR) unless the model predicts with one weight vector for each class.
 absl::Status CheckLinear(const Model& model) {
-  const CatalogueEntry& learner = FindLearner(model.settings().learner.kind);
+  const CatalogueEntry& learner = FindLearner(model.settings().learner);
   if (learner.form == Form::kLinear) return absl::OkStatus();
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
                    absl::StrCat("model \"", model.name(), "\" has the learner ", learner.name,

@@ -41,8 +41,8 @@ void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.make_multiclass == nullptr) continue;
-    const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
+    if (!entry.has_classes()) continue;
+    const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
     for (const ClassKind classes :
          {ClassKind::kFixed, ClassKind::kFixedNamed, ClassKind::kNumbered, ClassKind::kNamed}) {
       for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})

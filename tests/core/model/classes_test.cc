@@ -68,11 +68,11 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
 
 TEST(ClassSettings, ALearnerWithoutSeveralClassesSaysWhichHaveThem) {
   const std::string problem = Problem(
-      [](v1::Model& m) { m.mutable_learner()->set_kind(v1::LEARNER_KIND_MARGIN_PERCEPTRON); });
-  EXPECT_EQ(problem.find("model.learner.classes: the learner margin-perceptron has two"), 0U);
+      [](v1::Model& m) { m.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON); });
+  EXPECT_EQ(problem.find("model.learner.classes: the learner kernel-perceptron has two"), 0U);
   for (const CatalogueEntry& entry : Catalogue()) {
     const bool named = problem.find(" " + std::string(entry.name)) != std::string::npos;
-    EXPECT_TRUE(named || entry.make_multiclass == nullptr) << entry.name;
+    EXPECT_TRUE(named || !entry.has_classes()) << entry.name;
   }
 }
 

@@ -33,7 +33,7 @@ std::vector<Case> Cases() {
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form == Form::kVotes) continue;
     for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
-      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1), space});
+      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1), space});
   }
   return cases;
 }
@@ -57,8 +57,9 @@ class ExplainByMistakes : public ::testing::TestWithParam<Case> {
   }
   bool adopts() const {
     LearnerSettings settings;
-    settings.kind = rule().kind;
-    return rule().make(settings, 1)->CanReplaceWeights();
+    settings.rule = rule().rule;
+    settings.wrapper = rule().wrapper;
+    return MakeLearner(settings, 1)->replaceable_weights() != nullptr;
   }
   v1::Model Settings() const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "m", kDimension);
@@ -103,8 +104,8 @@ TEST_P(ExplainByMistakes, TheySumToTheScoreOrItSaysWhyNot) {
   size_t listed = 0;
   for (const size_t limit : {kAll, size_t{3}}) {
     for (const Explanation& explanation : Explain(lone, limit)) {
-      if (!rule().no_past.empty()) {
-        EXPECT_EQ(explanation.mistakes_absent, rule().no_past);
+      if (!rule().no_dual.empty()) {
+        EXPECT_EQ(explanation.mistakes_absent, rule().no_dual);
         EXPECT_TRUE(explanation.mistakes.empty());
         EXPECT_FALSE(explanation.mistakes_complete);
         continue;
@@ -118,11 +119,11 @@ TEST_P(ExplainByMistakes, TheySumToTheScoreOrItSaysWhyNot) {
       listed += explanation.mistakes.size();
     }
   }
-  EXPECT_EQ(listed > 100, rule().no_past.empty());
+  EXPECT_EQ(listed > 100, rule().no_dual.empty());
 }
 
 TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistakesCountNoMore) {
-  if (!adopts() || !rule().no_past.empty() || GetParam().space == Space::kNamed) return;
+  if (!adopts() || !rule().no_dual.empty() || GetParam().space == Space::kNamed) return;
   v1::Model settings = Settings();
   // They would be as many again in the score.
   for (int i = 0; i < 3; ++i) {
@@ -166,7 +167,7 @@ TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMista
 }
 
 TEST_P(ExplainByMistakes, StartingWeightsAreALineOfTheirOwn) {
-  if (!rule().no_past.empty() || rule().form != Form::kLinear || GetParam().space != Space::kDense)
+  if (!rule().no_dual.empty() || rule().form != Form::kLinear || GetParam().space != Space::kDense)
     return;
   v1::Model settings = Settings();
   v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();

@@ -51,7 +51,7 @@ std::vector<Case> Cases() {
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form != Form::kLinear) continue;
     for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
-      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1), space});
+      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1), space});
   }
   return cases;
 }
@@ -177,7 +177,7 @@ TEST(Explain, ScoresThatAreNoSumAreRefused) {
     if (entry.form != Form::kVotes) continue;
     v1::Model settings = testing::DenseSettings("m", 2);
     settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
+        static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
     const LoneModel lone(settings);
     const testing::Columns row = testing::Columns().AddDense({1, 1}, 1);
     ExplainOutcome outcome;

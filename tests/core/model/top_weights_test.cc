@@ -46,7 +46,7 @@ std::vector<Weight> TopWeightsOf(const WeightList& list, size_t limit) {
 }
 
 v1::LearnerKind KindOf(const CatalogueEntry& entry) {
-  return static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
+  return static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
 }
 
 class TopWeightsOfLearner
@@ -107,7 +107,7 @@ TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
 std::vector<const CatalogueEntry*> Entries(bool is_multiclass) {
   std::vector<const CatalogueEntry*> entries;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (!is_multiclass || entry.make_multiclass != nullptr) entries.push_back(&entry);
+    if (!is_multiclass || entry.has_classes()) entries.push_back(&entry);
   }
   return entries;
 }
