@@ -114,7 +114,7 @@ class UntilCancel final : public RecordingReactor {
 
 template <typename Kind>
 Call::Method Make(CallCounts& counts) {
-  return [&heard](Call& call) {
+  return [&counts](Call& call) {
     const auto reactor = std::make_shared<Kind>(call, counts);
     call.Bind(reactor);
     reactor->Start();
