@@ -22,7 +22,8 @@ constexpr Setting kSettings[] = {
     {"aggressiveness",
      "C of passive-aggressive-i, -ii and soft-confidence-weighted, > 0 (default 1)"},
     {"confidence",
-     "eta of soft-confidence-weighted, above 0.5 and below 1: the probability with which each example is "
+     "eta of soft-confidence-weighted, above 0.5 and below 1: the probability with which each "
+     "example is "
      "to be right (default 0.75)"},
     {"margin_slack", "alpha of margin-perceptron, above 0 and at most 1 (default 0.9)"},
     {"regularization", "r of arow, > 0 (default 1)"},

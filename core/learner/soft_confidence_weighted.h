@@ -3,8 +3,8 @@
 // weights and variances describe, as far as C allows.
 //
 //   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
-//   loss      l = max(0, phi sqrt(v) - m), v = z' S z, phi = the eta quantile of the standard normal
-//             distribution (m, z: core/learner/linear_rule.h)
+//   loss      l = max(0, phi sqrt(v) - m), v = z' S z, phi = the eta quantile of the standard
+//             normal distribution (m, z: core/learner/linear_rule.h)
 //   update    if l > 0, with psi = 1 + phi^2 / 2, zeta = 1 + phi^2:
 //               alpha = min(c C, max(0, (-m psi + sqrt(m^2 phi^4 / 4 + v phi^2 zeta)) / (v zeta)))
 //               u     = (-alpha v phi + sqrt(alpha^2 v^2 phi^2 + 4 v))^2 / 4

@@ -24,8 +24,7 @@ absl::Status Invalid(absl::string_view field, absl::string_view description) {
 std::string LearnersWithClasses() {
   std::string names;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.has_classes())
-      absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
+    if (entry.has_classes()) absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
   }
   return names;
 }
@@ -81,9 +80,9 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
   constexpr absl::string_view kField = "model.learner.classes";
   const CatalogueEntry& entry = FindLearner(settings);
   if (!entry.has_classes())
-    return Invalid(kField, absl::StrCat("the learner ", entry.name, " has two: ",
-                                        entry.two_labels_only,
-                                        "; these have several: ", LearnersWithClasses()));
+    return Invalid(kField,
+                   absl::StrCat("the learner ", entry.name, " has two: ", entry.two_labels_only,
+                                "; these have several: ", LearnersWithClasses()));
   const uint32_t max = learner.classes().max_classes();
   if (max < 2 || max > ClassSettings::kMost)
     return Invalid(absl::StrCat(kField, ".max_classes"),

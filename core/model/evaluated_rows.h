@@ -1,5 +1,5 @@
-// Rows of a batch in the weights' space, checked and evaluated some at a time, so that their weights
-// arrive together (Learner::EvaluateRows).
+// Rows of a batch in the weights' space, checked and evaluated some at a time, so that their
+// weights arrive together (Learner::EvaluateRows).
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace perceptrond {
 
-// Holds a run of rows, as the learner evaluated them last; none at first. The batch must outlive it.
-// Not thread-safe.
+// Holds a run of rows, as the learner evaluated them last; none at first. The batch must outlive
+// it. Not thread-safe.
 class EvaluatedRows {
  public:
   // The batch needs labels, one per row; they may be anything.

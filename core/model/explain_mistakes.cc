@@ -99,9 +99,8 @@ void AddOrigin(const PastOfModel& past, const Products& products, Explanation& e
 
 void AddTerms(const PastOfModel& past, const Row& row, Explanation& explanation) {
   for (const SupportExample& example : past.learner.explainable()->SupportExamples(row)) {
-    explanation.mistakes.push_back(
-        {past.revision - example.updates_since, example.label, example.similarity,
-         example.contribution});
+    explanation.mistakes.push_back({past.revision - example.updates_since, example.label,
+                                    example.similarity, example.contribution});
   }
   explanation.mistakes_complete = true;
 }

@@ -23,7 +23,7 @@ absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
 
 bool HasTheorem(const LearnerSettings& learner) {
   return FindLearner(learner).convergence_theorem && learner.start.all_zero() &&
-         learner.weighs_classes_equally() && !learner.is_multiclass();
+         learner.weighs_classes_equally() && learner.knows_all_classes();
 }
 
 // So much of what is retained does not keep a snapshot waiting.
@@ -105,9 +105,9 @@ std::optional<StateFingerprint> Model::Fingerprint(bool load_components) const {
 TheoremContext Model::MakeTheoremContext(std::optional<StateFingerprint> components) const {
   return {.applies = theorem_,
           .step_size = settings_.learner.step_size,
+          .squared_norm_ratio = settings_.is_multiclass() ? 2.0 : 1.0,
           .margin_of_interest = margin_of_interest_,
-          .separate_prediction_weights =
-              FindLearner(settings_.learner).separate_prediction_weights,
+          .separate_prediction_weights = FindLearner(settings_.learner).separate_prediction_weights,
           .composed = !settings_.components.empty(),
           .components = components};
 }

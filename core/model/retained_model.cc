@@ -74,7 +74,8 @@ absl::Status Model::ReplayWeightReplacement(const storage::UpdateRecord& record,
       return Contradiction("an adopted weight lies outside the model");
   }
   const bool counts = FindLearner(settings_.learner).counts_examples;
-  learner_->replaceable_weights()->ReplaceWeights(row, record.adopted_offset_weight(), counts ? record.ages(0) : 0);
+  learner_->replaceable_weights()->ReplaceWeights(row, record.adopted_offset_weight(),
+                                                  counts ? record.ages(0) : 0);
   ++revision_;
   return absl::OkStatus();
 }

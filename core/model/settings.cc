@@ -358,9 +358,9 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   if (!start.ok()) return start.status();
   settings.start = *std::move(start);
   if (FindLearner(settings).form == Form::kKernel && learner.has_starting_weights())
-    return Invalid("model.learner.starting_weights",
-                   absl::StrCat("the learner ", FindLearner(settings).name,
-                                " has no weights to start from"));
+    return Invalid(
+        "model.learner.starting_weights",
+        absl::StrCat("the learner ", FindLearner(settings).name, " has no weights to start from"));
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
     return InvalidField("ZERO_START", "model.learner.tie_rule",
                         "from zero weights every score is 0, and this rule counts 0 as correct: "

@@ -209,15 +209,14 @@ class PaperScw final : public Paper {
     const double psi = 1 + phi_ * phi_ / 2;
     const double zeta = 1 + phi_ * phi_;
     const double m = signed_score;
-    const double alpha = std::min(
-        c_, std::max(0.0, 1 / (upsilon * zeta) *
-                              (-m * psi + std::sqrt(m * m * std::pow(phi_, 4) / 4 +
-                                                    upsilon * phi_ * phi_ * zeta))));
-    const double u =
-        std::pow(-alpha * upsilon * phi_ +
-                     std::sqrt(std::pow(alpha * upsilon * phi_, 2) + 4 * upsilon),
-                 2) /
-        4;
+    const double alpha =
+        std::min(c_, std::max(0.0, 1 / (upsilon * zeta) *
+                                       (-m * psi + std::sqrt(m * m * std::pow(phi_, 4) / 4 +
+                                                             upsilon * phi_ * phi_ * zeta))));
+    const double u = std::pow(-alpha * upsilon * phi_ +
+                                  std::sqrt(std::pow(alpha * upsilon * phi_, 2) + 4 * upsilon),
+                              2) /
+                     4;
     const double beta = alpha * phi_ / (std::sqrt(u) + upsilon * alpha * phi_);
     for (size_t i = 0; i < x.size(); ++i) w_[i] += alpha * y * sigma_[i] * x[i];
     for (size_t i = 0; i < x.size(); ++i) sigma_[i] -= beta * sigma_[i] * x[i] * x[i] * sigma_[i];

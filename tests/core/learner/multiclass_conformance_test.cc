@@ -276,7 +276,8 @@ TEST_P(MulticlassConformance, NormsAndPredictedScoresAreThoseOfTheHypothesesItSh
 }
 
 TEST_P(MulticlassConformance, TheWeightsOfAllClassesAddUpToNothing) {
-  // Each step gives one class what it takes from others; second-order rules weigh them by variances.
+  // Each step gives one class what it takes from others; second-order rules weigh them by
+  // variances.
   if (std::get<0>(GetParam())->options & (kTakesRegularization | kTakesConfidence)) return;
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, Columns(Noise(13, 300)).batch());
