@@ -16,7 +16,7 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
 
 // In the form of the model's weights, names and all. O(features).
 std::vector<::perceptron::v1::RetainedExample> ToProto(const Model& model,
-                                                       std::span<const RetainedUpdate> examples);
+                                                       std::span<const StoredUpdate> examples);
 void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
 // All but the adopted revision and the time it took.
 void ToProto(const Model& model, const ModelAnalysis& analysis,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 #include "server/analysis_convert.h"
 #include "server/analyze_reactor.h"
 #include "server/model_name.h"
@@ -55,7 +56,7 @@ class Page {
   explicit Page(size_t limit) : limit_(limit) {}
 
   // False: the page is full.
-  bool Add(const RetainedUpdate& example, const Place& place) {
+  bool Add(const StoredUpdate& example, const Place& place) {
     if (examples_.size() == limit_ || features_ >= kPageFeatures) return false;
     features_ += example.row->values.size();
     examples_.push_back(example);
@@ -63,8 +64,8 @@ class Page {
     return true;
   }
   // Says whether that was all.
-  bool Fill(const RetainedExamples& retained, const Place& after) {
-    for (const RetainedUpdate& update : retained.updates) {
+  bool Fill(const StoredExamplesCopy& retained, const Place& after) {
+    for (const StoredUpdate& update : retained.updates) {
       if (after.in_sample || update.revision <= after.number) continue;
       if (!Add(update, {false, update.revision})) return false;
     }
@@ -74,13 +75,13 @@ class Page {
     }
     return true;
   }
-  const std::vector<RetainedUpdate>& examples() const { return examples_; }
+  const std::vector<StoredUpdate>& examples() const { return examples_; }
   const Place& last() const { return last_; }
 
  private:
   const size_t limit_;
   size_t features_ = 0;
-  std::vector<RetainedUpdate> examples_;
+  std::vector<StoredUpdate> examples_;
   Place last_;
 };
 
@@ -92,7 +93,7 @@ absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
   if (!model.ok()) return model.status();
   const absl::StatusOr<Place> after = ReadToken(**model, request.page_token());
   if (!after.ok()) return after.status();
-  const RetainedExamples retained = (*model)->MakeRetainedView().examples;
+  const StoredExamplesCopy retained = CopyStoredExamples(**model).examples;
   Page page(request.page_size() == 0 ? kDefaultPage : std::min(request.page_size(), kLargestPage));
   const bool all = page.Fill(retained, *after);
   for (v1::RetainedExample& example : ToProto(**model, page.examples()))

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
+#include "core/model/model_handle.h"
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -29,13 +30,14 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Whether a message's answer is there when Accept has returned. Here it waits for the commit.
   static constexpr bool kAnswersAtOnce = false;
 
-  LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
+  LearnSession(Store& store, const StreamLimits& limits)
+      : store_(store), limits_(limits), handle_(store) {}
 
   // `ready` is called, from any thread, when Take may have something. To be set before the first
   // Accept.
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
   // Whether a small message will be learned in microseconds. Not while Accept runs.
-  bool Quick() const { return IsQuick(store_, model_name_); }
+  bool Quick() const { return IsQuick(handle_.GetIfLoaded().get()); }
   // Learns a message of so many bytes. An error ends the stream: what was accepted before is still
   // answered.
   absl::Status Accept(const Request& request, size_t bytes);
@@ -80,11 +82,14 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   std::function<void()> ready_;
 
   // Accept's.
+  ModelHandle handle_;
   std::string model_name_;
   std::string model_uid_;
   // Empty: the stream numbers its own examples, and producer_ is its own.
   std::string producer_id_;
   std::shared_ptr<Producer> producer_;
+  // The model whose ledger has producer_.
+  std::weak_ptr<Model> producer_model_;
   bool detail_ = true;
   bool with_report_ = false;
   int64_t messages_ = 0;

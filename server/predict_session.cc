@@ -15,7 +15,7 @@ absl::Status Predictor::Predict(const std::string& model_name,
                                 const ::perceptron::v1::PredictRequest& request,
                                 ::perceptron::v1::PredictResponse& response) {
   if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name);
+  absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name);
   if (!model.ok()) return model.status();
   return Predict(**model, request, response);
 }

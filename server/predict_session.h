@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
+#include "core/model/model_handle.h"
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -20,7 +21,7 @@ namespace perceptrond {
 // Predicts one message: shared by the unary call and the stream. Keeps its memory. Not thread-safe.
 class Predictor {
  public:
-  explicit Predictor(Store& store) : store_(store) {}
+  explicit Predictor(Store& store) : handle_(store) {}
   // Rows that are refused are in the response; an error refuses the message.
   absl::Status Predict(const std::string& model_name,
                        const ::perceptron::v1::PredictRequest& request,
@@ -29,8 +30,11 @@ class Predictor {
   absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
 
+  // The model that was predicted with last, if it is in memory.
+  std::shared_ptr<Model> GetIfLoaded() const { return handle_.GetIfLoaded(); }
+
  private:
-  Store& store_;
+  ModelHandle handle_;
   ExampleBatch batch_;
   PredictOutcome outcome_;
 };
@@ -45,11 +49,11 @@ class PredictSession {
   static constexpr bool kAnswersAtOnce = true;
 
   PredictSession(Store& store, const StreamLimits& limits)
-      : store_(store), predictor_(store), limits_(limits) {}
+      : predictor_(store), limits_(limits) {}
 
   void OnReady(std::function<void()> /*ready*/) {}
   // As LearnSession::Quick.
-  bool Quick() const { return IsQuick(store_, model_name_); }
+  bool Quick() const { return IsQuick(predictor_.GetIfLoaded().get()); }
   // Predicts a message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes);
   bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,7 +67,6 @@ class PredictSession {
     size_t bytes = 0;
   };
 
-  Store& store_;
   Predictor predictor_;
   const StreamLimits limits_;
   // Accept's.

@@ -6,9 +6,12 @@
 namespace perceptrond {
 
 bool IsQuick(Store& store, absl::string_view model) {
-  const std::shared_ptr<Model> loaded = store.GetIfLoaded(model);
-  if (loaded == nullptr) return false;
-  const ModelSettings& settings = loaded->settings();
+  return IsQuick(store.GetIfLoaded(model).get());
+}
+
+bool IsQuick(const Model* model) {
+  if (model == nullptr) return false;
+  const ModelSettings& settings = model->settings();
   const CatalogueEntry& learner = FindLearner(settings.learner.kind);
   return learner.form == Form::kLinear && !learner.separate_prediction_weights &&
          !settings.is_multiclass() && settings.components.empty() &&

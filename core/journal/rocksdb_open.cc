@@ -1,13 +1,15 @@
 #include "core/journal/rocksdb_open.h"
 
+#include <unistd.h>
+
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 
 #include <fstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -18,23 +20,23 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   rocksdb::Options db;
   db.create_if_missing = true;
   db.write_buffer_size = options.write_buffer_bytes;
-  // Of a model that is updated each table holds a snapshot and the records behind it, of which the
-  // next makes all obsolete: two are one too many.
+  // Each table of an updated model holds a snapshot and the records after it, and the next table
+  // makes all of them obsolete: two are worth a compaction.
   db.level0_file_num_compaction_trigger = 2;
   db.max_total_wal_size = 4 * options.write_buffer_bytes;
-  // Space that is set aside for a log counts as taken, and a log that grows needs no more syncing.
+  // Preallocated space counts as used, and a log that grows needs no more syncing.
   db.allow_fallocate = false;
-  // All that was reported as written is in the log or in a table.
+  // Everything that was reported as written is in the log or in a table.
   db.avoid_flush_during_shutdown = true;
   db.max_background_jobs = 2;
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   db.keep_log_file_num = 2;
-  // Of what an empty server's start takes, threads that find nothing to do were a part.
+  // Threads without work were part of the time that an empty server takes to start.
   db.max_file_opening_threads = 1;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  // A log that ends in the middle of a write is what a crash leaves; damage anywhere else must not
-  // pass for an end.
+  // A crash leaves a log that ends in the middle of a write. Damage anywhere else must not be taken
+  // for such an end.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
@@ -43,11 +45,19 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   return db;
 }
 
-bool IsLocked(const rocksdb::Status& status) {
-  return status.IsIOError() && absl::StrContains(status.ToString(), "lock");
+// Whether another server holds the directory: its lock file can be used, and is locked. RocksDB's
+// status does not tell this from other I/O errors.
+bool IsLocked(const std::string& directory) {
+  const std::string file = directory + "/LOCK";
+  if (access(file.c_str(), R_OK | W_OK) != 0) return false;
+  rocksdb::Env* const env = rocksdb::Env::Default();
+  rocksdb::FileLock* lock = nullptr;
+  if (!env->LockFile(file, &lock).ok()) return true;
+  env->UnlockFile(lock).PermitUncheckedError();
+  return false;
 }
 
-// What RocksDB noted of damage in its logs, which its status does not name; "" if nothing.
+// The log that RocksDB found damaged, which its status does not name; empty if none.
 std::string DamagedLog(const std::string& directory) {
   std::ifstream notes(directory + "/LOG");
   std::string found;
@@ -70,22 +80,24 @@ absl::Status ToAbsl(const rocksdb::Status& status) {
 }
 
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::Options& options) {
-  // The lock of a file has no wait with a limit: it is tried again.
-  constexpr absl::Duration kTryAgain = absl::Milliseconds(50);
+  // Waiting for a file lock has no timeout: it is polled.
+  constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
   const absl::Time deadline = absl::Now() + options.lock_timeout;
   rocksdb::DB* db = nullptr;
   const auto open = [&] {
     return rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
   };
   rocksdb::Status status = open();
-  if (IsLocked(status) && absl::Now() < deadline && options.on_locked) options.on_locked();
-  while (IsLocked(status) && absl::Now() < deadline) {
+  bool locked = status.IsIOError() && IsLocked(options.directory);
+  if (locked && absl::Now() < deadline && options.on_locked) options.on_locked();
+  while (locked && absl::Now() < deadline) {
+    absl::SleepFor(kPollInterval);
     status = open();
-    if (IsLocked(status)) absl::SleepFor(kTryAgain);
+    locked = status.IsIOError() && IsLocked(options.directory);
   }
-  if (IsLocked(status)) {
+  if (locked) {
     return absl::UnavailableError(absl::StrCat(
-        options.directory, " is in use by another server: stop it or name another directory (",
+        options.directory, " is in use by another server: stop it, or choose another directory (",
         status.ToString(), ")"));
   }
   if (!status.ok()) return ToAbsl(status);

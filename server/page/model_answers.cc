@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/model/views.h"
 #include "core/words/convergence.h"
 #include "server/build_info.h"
 #include "server/convert.h"
@@ -92,7 +93,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     entry.set_convergence(ConvergenceWord(entry.model().report().state()));
     const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
     if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
-    LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
+    LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
     Thin(std::min(query.points, kMostPoints), curves);
     ToProto(curves, *entry.mutable_model());
   }
@@ -127,7 +128,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   answer.set_in_memory(summary->in_memory);
   const std::shared_ptr<Model> model = store_.GetIfLoaded(name);
   if (model != nullptr && model->uid() == told.uid()) {
-    LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
+    LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
     DropUpTo(query.after_revision, curves);
     ToProto(curves, told);
     if (query.features > 0) {
@@ -143,19 +144,19 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
 
 void ModelAnswers::DescribeWeights(const Model& model, size_t limit,
                                    page::HeaviestFeatures& features) {
-  if (model.weights() > kMostWeights) {
+  if (CountWeights({model, ComponentAccess::kOnlyInMemory}) > kMostWeights) {
     features.set_absent("it has more weights than are looked through for a page");
     return;
   }
   MutexLock turn(&weights_turn_);
-  const Model::TopWeights heaviest = model.FindTopWeights(limit);
+  const TopWeights heaviest = FindTopWeights(model, limit);
   if (heaviest.lists.empty()) {
     features.set_absent(model.settings().is_multiclass()
                             ? "no class has come up yet"
                             : "its rule answers by votes or by a kernel, not by weights");
     return;
   }
-  const std::vector<std::string> names = model.LabelNames();
+  const std::vector<std::string> names = LabelNames(model);
   features.set_first_revision(static_cast<int64_t>(heaviest.lists.front().revision));
   features.set_last_revision(static_cast<int64_t>(heaviest.last_revision));
   for (size_t number = 0; number < std::min(heaviest.lists.size(), kMostClasses); ++number) {

@@ -69,10 +69,10 @@ class ClassesRetained : public ::testing::TestWithParam<Case> {
     return plain;
   }
   // As it holds it: what its number for the class is called now.
-  static Plain PlainOf(const Model& model, const RetainedRow& row) {
+  static Plain PlainOf(const Model& model, const StoredRow& row) {
     const auto number = static_cast<size_t>(row.label);
     Plain plain{
-        model.settings().named_classes() ? model.LabelNames().at(number) : absl::StrCat(row.label),
+        model.settings().named_classes() ? LabelNames(model).at(number) : absl::StrCat(row.label),
         {}};
     const Row features = row.row();
     size_t unknown = 0;
@@ -80,14 +80,14 @@ class ClassesRetained : public ::testing::TestWithParam<Case> {
       const uint32_t index = features.index(i);
       std::string name = absl::StrCat(index);
       if (model.has_names())
-        name = index == 0 ? row.unknown[unknown++] : model.FeatureNames({&index, 1})[0];
+        name = index == 0 ? row.unknown[unknown++] : FeatureNames(model, {&index, 1})[0];
       plain.second[name] = features.value(i);
     }
     return plain;
   }
   static std::vector<Plain> Sample(const Model& model) {
     std::vector<Plain> plain;
-    for (const auto& [hash, row] : model.MakeRetainedView().examples.sample)
+    for (const auto& [hash, row] : CopyStoredExamples(model).examples.sample)
       plain.push_back(PlainOf(model, *row));
     std::sort(plain.begin(), plain.end());
     return plain;
@@ -118,7 +118,7 @@ TEST_P(ClassesRetained, ASampleHoldsEveryDifferentExampleWithItsClass) {
   for (int pass = 0; pass < 2; ++pass) {
     for (const auto& message : messages) lone.Learn(Batched(message).batch());
     EXPECT_EQ(Sample(*lone.model), Distinct(messages));
-    EXPECT_TRUE(lone.model->ledger().retention().Standing().complete);
+    EXPECT_TRUE(lone.model->ledger().stored_examples().statistics().complete);
   }
 }
 
@@ -138,7 +138,7 @@ TEST_P(ClassesRetained, TheLatestUpdatesAreThereWithClassRevisionAndMargin) {
     }
   }
   ASSERT_GT(updates.size(), 25U);
-  const RetainedExamples retained = lone.model->MakeRetainedView().examples;
+  const StoredExamplesCopy retained = CopyStoredExamples(*lone.model).examples;
   ASSERT_EQ(retained.updates.size(), 9U);
   for (size_t i = 0; i < 9; ++i) {
     const Update& expected = updates[updates.size() - 9 + i];
@@ -163,11 +163,11 @@ TEST_P(ClassesRetained, IsThereAgainToTheBitAfterTheStoreWasAway) {
   store = Open(1);
   const std::shared_ptr<Model> model = store->Acquire("models/m").value();
   EXPECT_EQ(Sample(*model), Distinct(messages));
-  EXPECT_TRUE(model->ledger().retention().Standing().complete);
-  EXPECT_EQ(model->LabelNames(), twin.model->LabelNames());
+  EXPECT_TRUE(model->ledger().stored_examples().statistics().complete);
+  EXPECT_EQ(LabelNames(*model), LabelNames(*twin.model));
   // What is retained is part of it.
-  EXPECT_EQ(model->MakeSnapshot().retained().SerializeAsString(),
-            twin.model->MakeSnapshot().retained().SerializeAsString());
+  EXPECT_EQ(MakeSnapshot(*model).retained().SerializeAsString(),
+            MakeSnapshot(*twin.model).retained().SerializeAsString());
   EXPECT_EQ(testing::StateBytes(*model), testing::StateBytes(*twin.model));
 }
 
@@ -181,11 +181,11 @@ TEST_P(ClassesRetained, UpdatesComeBackFromTheirRecordsAfterACrash) {
   ASSERT_OK(lone.journal.Commit({&entry, 1}, true));
   const std::shared_ptr<Model> model =
       Model::Load(lone.journal.Find("models/m").value(), lone.journal, Model::Limits()).value();
-  const RetainedExamples before = lone.model->MakeRetainedView().examples;
-  const RetainedExamples after = model->MakeRetainedView().examples;
+  const StoredExamplesCopy before = CopyStoredExamples(*lone.model).examples;
+  const StoredExamplesCopy after = CopyStoredExamples(*model).examples;
   ASSERT_EQ(after.updates.size(), model->revision());
   ASSERT_EQ(after.updates.size(), before.updates.size());
-  EXPECT_EQ(model->LabelNames(), lone.model->LabelNames());
+  EXPECT_EQ(LabelNames(*model), LabelNames(*lone.model));
   for (size_t i = 0; i < after.updates.size(); ++i) {
     EXPECT_EQ(PlainOf(*model, *after.updates[i].row), PlainOf(*lone.model, *before.updates[i].row));
     EXPECT_EQ(after.updates[i].revision, before.updates[i].revision);

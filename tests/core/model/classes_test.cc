@@ -123,11 +123,11 @@ TEST(Classes, TwoLabelsMayGoByNameInColumnsToo) {
 
 TEST(Classes, ComeUpByNameWithTheirFirstUpdate) {
   LoneModel lone(Settings(ClassKind::kNamed));
-  EXPECT_TRUE(lone.model->LabelNames().empty());
+  EXPECT_TRUE(LabelNames(*lone.model).empty());
   const Columns rows =
       Columns().AddDense({1, 0}, 1).AddDense({0, 1}, 0).AddDense({0, 1}, 0).AddDense({1, 0}, 1);
   const LearnOutcome outcome = lone.Learn(Named(rows, {"b", "a"}));
-  EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(LabelNames(*lone.model), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, 0, 1, 1}));
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 1, 3}));
   EXPECT_EQ(outcome.mistakes, 3U);
@@ -142,7 +142,7 @@ TEST(Classes, ANameBeyondTheMostIsRefusedAndTheOthersAreLearned) {
   EXPECT_EQ(outcome.row_errors[0].row, 2U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kClassCap);
   EXPECT_EQ(outcome.examples, 3U);
-  EXPECT_EQ(lone.model->LabelNames().size(), 2U);
+  EXPECT_EQ(LabelNames(*lone.model).size(), 2U);
 }
 
 TEST(Classes, AClassWhoseExampleIsRefusedDoesNotComeUp) {
@@ -161,7 +161,7 @@ TEST(Classes, AClassWhoseExampleIsRefusedDoesNotComeUp) {
   const LearnOutcome outcome = lone.Learn(batch);
   ASSERT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(LabelNames(*lone.model), (std::vector<std::string>{"a"}));
 }
 
 TEST(Classes, ComeUpByNumberInAnyOrder) {
@@ -207,7 +207,7 @@ TEST(Classes, AreNeitherExplainedNorAnalyzed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(explained));
   EXPECT_EQ(testing::ReasonOf(explained), "NOT_LINEAR");
   // Though all that it retains has label 1.
-  ASSERT_EQ(lone.model->MakeRetainedView().examples.updates.size(), 1U);
+  ASSERT_EQ(CopyStoredExamples(*lone.model).examples.updates.size(), 1U);
   EXPECT_EQ(testing::ReasonOf(AnalysisInput::Make(*lone.model).status()), "NOT_BINARY");
 }
 
@@ -216,7 +216,7 @@ TEST(Classes, TheReportLeavesTheTheoremOut) {
   const Columns rows = Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({-1, -1}, 2);
   int64_t pass = 1;
   while (!lone.Learn(rows.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.state, ConvergenceState::kConverged);
   EXPECT_GT(report.counters.mistakes, 0U);
   EXPECT_FALSE(report.margin_ceiling.has_value());

@@ -27,8 +27,8 @@ class ExactlyOnce : public ::testing::Test {
     call.all_or_nothing = all_or_nothing;
     return model_->Learn(call, outcome_);
   }
-  int64_t Position() { return model_->ledger().Standing(*producer_).next_offset; }
-  Counters Books() { return model_->MakeReport().counters; }
+  int64_t Position() { return model_->ledger().Position(*producer_).next_offset; }
+  Counters Books() { return MakeReport(*model_).counters; }
 
   MemoryJournal journal_;
   const std::shared_ptr<Model> model_ =
@@ -255,7 +255,7 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
 TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
   Ledger& ledger = model_->ledger();
   ASSERT_OK(Learn(three_, 0));
-  for (size_t i = 1; i < Ledger::kMaxProducers; ++i) {
+  for (size_t i = 1; i < ProducerTable::kMaxProducers; ++i) {
     const auto producer = ledger.FindProducer(absl::StrCat("n", i));
     ASSERT_OK(producer.status());
     ledger.Resume(**producer, 1);
@@ -271,7 +271,7 @@ TEST_F(ExactlyOnce, WhoIsRefusedTakesNoProducersPlace) {
   Ledger& ledger = model_->ledger();
   LearnOutcome outcome;
   const Columns bad = Columns().AddDense({1, kNaN}, 1);
-  for (size_t i = 0; i < Ledger::kMaxProducers; ++i) {
+  for (size_t i = 0; i < ProducerTable::kMaxProducers; ++i) {
     const auto producer = ledger.FindProducer(absl::StrCat("refused", i));
     ASSERT_OK(producer.status());
     LearnCall call;
@@ -281,7 +281,7 @@ TEST_F(ExactlyOnce, WhoIsRefusedTakesNoProducersPlace) {
     ASSERT_TRUE(absl::IsInvalidArgument(model_->Learn(call, outcome)));
   }
   std::vector<std::shared_ptr<Producer>> held;
-  while (held.size() < Ledger::kMaxProducers - 1) {  // with producer_
+  while (held.size() < ProducerTable::kMaxProducers - 1) {  // with producer_
     const auto producer = ledger.FindProducer(absl::StrCat("held", held.size()));
     ASSERT_OK(producer.status());
     held.push_back(*producer);

@@ -39,18 +39,18 @@ std::vector<Case> Cases() {
 }
 
 double SumOfMistakes(const Explanation& explanation) {
-  double sum = explanation.other_mistakes;
-  for (const PastMistake& mistake : explanation.mistakes) sum += mistake.contribution;
+  double sum = explanation.other_support;
+  for (const SupportExample& mistake : explanation.support) sum += mistake.contribution;
   return sum;
 }
 
 double SizeOfMistakes(const Explanation& explanation) {
   double size = std::abs(explanation.score);
-  for (const PastMistake& mistake : explanation.mistakes) size += std::abs(mistake.contribution);
+  for (const SupportExample& mistake : explanation.support) size += std::abs(mistake.contribution);
   return size;
 }
 
-class ExplainByMistakes : public ::testing::TestWithParam<Case> {
+class ExplainBySupport : public ::testing::TestWithParam<Case> {
  protected:
   const CatalogueEntry& rule() const {
     return FindLearner(static_cast<LearnerKind>(GetParam().kind - 1));
@@ -96,7 +96,7 @@ class ExplainByMistakes : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(ExplainByMistakes, TheySumToTheScoreOrItSaysWhyNot) {
+TEST_P(ExplainBySupport, TheySumToTheScoreOrItSaysWhyNot) {
   LoneModel lone(Settings());
   Learn(lone, 1);
   ASSERT_GT(lone.model->revision(), 10U);
@@ -104,24 +104,24 @@ TEST_P(ExplainByMistakes, TheySumToTheScoreOrItSaysWhyNot) {
   for (const size_t limit : {kAll, size_t{3}}) {
     for (const Explanation& explanation : Explain(lone, limit)) {
       if (!rule().no_past.empty()) {
-        EXPECT_EQ(explanation.mistakes_absent, rule().no_past);
-        EXPECT_TRUE(explanation.mistakes.empty());
-        EXPECT_FALSE(explanation.mistakes_complete);
+        EXPECT_EQ(explanation.support_absent, rule().no_past);
+        EXPECT_TRUE(explanation.support.empty());
+        EXPECT_FALSE(explanation.support_complete);
         continue;
       }
-      EXPECT_EQ(explanation.mistakes_absent, "");
-      EXPECT_TRUE(explanation.mistakes_complete);
+      EXPECT_EQ(explanation.support_absent, "");
+      EXPECT_TRUE(explanation.support_complete);
       EXPECT_FALSE(explanation.origin.has_value());
-      EXPECT_LE(explanation.mistakes.size(), limit);
+      EXPECT_LE(explanation.support.size(), limit);
       EXPECT_NEAR(SumOfMistakes(explanation), explanation.score,
                   1e-5 * (1 + SizeOfMistakes(explanation)));
-      listed += explanation.mistakes.size();
+      listed += explanation.support.size();
     }
   }
   EXPECT_EQ(listed > 100, rule().no_past.empty());
 }
 
-TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistakesCountNoMore) {
+TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistakesCountNoMore) {
   if (!adopts() || !rule().no_past.empty() || GetParam().space == Space::kNamed) return;
   v1::Model settings = Settings();
   // They would be as many again in the score.
@@ -144,11 +144,11 @@ TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMista
       const Explanation& explanation = outcome.explanations.at(0);
       EXPECT_EQ(explanation.origin_revision, adopted);
       const double weight = feature == 0 ? 0.5 : feature == 2 ? -1.5 : feature == 5 ? 2 : 0;
-      EXPECT_TRUE(explanation.mistakes_complete);
+      EXPECT_TRUE(explanation.support_complete);
       ASSERT_TRUE(explanation.origin.has_value());
       EXPECT_NEAR(*explanation.origin, 3 * weight + 0.25, 1e-5 * (1 + SizeOfMistakes(explanation)));
-      EXPECT_EQ(explanation.mistakes.empty(), !learned);
-      for (const PastMistake& mistake : explanation.mistakes) EXPECT_GT(mistake.revision, adopted);
+      EXPECT_EQ(explanation.support.empty(), !learned);
+      for (const SupportExample& mistake : explanation.support) EXPECT_GT(mistake.revision, adopted);
     }
   }
   JournalEntry entry = lone.model->ledger().TakePending();
@@ -165,7 +165,7 @@ TEST_P(ExplainByMistakes, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMista
   }
 }
 
-TEST_P(ExplainByMistakes, StartingWeightsAreALineOfTheirOwn) {
+TEST_P(ExplainBySupport, StartingWeightsAreALineOfTheirOwn) {
   if (!rule().no_past.empty() || rule().form != Form::kLinear || GetParam().space != Space::kDense)
     return;
   v1::Model settings = Settings();
@@ -185,7 +185,7 @@ TEST_P(ExplainByMistakes, StartingWeightsAreALineOfTheirOwn) {
               1e-5 * (1 + SizeOfMistakes(explanation)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ExplainByMistakes, ::testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, ExplainBySupport, ::testing::ValuesIn(Cases()),
                          [](const auto& info) {
                            return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
                                   testing::SpaceName(info.param.space);
@@ -209,14 +209,14 @@ TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1, 2}, 1));
   EXPECT_NE(explanation.contributions_absent, "");
   EXPECT_TRUE(explanation.contributions.empty());
-  ASSERT_EQ(explanation.mistakes.size(), 2U);
-  EXPECT_EQ(explanation.mistakes[0].revision, 1U);
-  EXPECT_EQ(explanation.mistakes[0].label, 1);
-  EXPECT_EQ(explanation.mistakes[0].similarity, 16 + 1);
-  EXPECT_EQ(explanation.mistakes[0].contribution, 17);
-  EXPECT_EQ(explanation.mistakes[1].revision, 2U);
-  EXPECT_EQ(explanation.mistakes[1].label, -1);
-  EXPECT_EQ(explanation.mistakes[1].contribution, -(4 + 1));
+  ASSERT_EQ(explanation.support.size(), 2U);
+  EXPECT_EQ(explanation.support[0].revision, 1U);
+  EXPECT_EQ(explanation.support[0].label, 1);
+  EXPECT_EQ(explanation.support[0].similarity, 16 + 1);
+  EXPECT_EQ(explanation.support[0].contribution, 17);
+  EXPECT_EQ(explanation.support[1].revision, 2U);
+  EXPECT_EQ(explanation.support[1].label, -1);
+  EXPECT_EQ(explanation.support[1].contribution, -(4 + 1));
   EXPECT_EQ(explanation.score, 12);
 }
 
@@ -231,9 +231,9 @@ TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
   }
   ASSERT_GT(lone.model->revision(), 8U);
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1, 2}, 1));
-  ASSERT_EQ(explanation.mistakes.size(), 4U);
+  ASSERT_EQ(explanation.support.size(), 4U);
   uint64_t oldest = ~uint64_t{0};
-  for (const PastMistake& mistake : explanation.mistakes)
+  for (const SupportExample& mistake : explanation.support)
     oldest = std::min(oldest, mistake.revision);
   EXPECT_EQ(oldest, lone.model->revision() - 3);
   EXPECT_NEAR(SumOfMistakes(explanation), explanation.score, 1e-12);
@@ -252,8 +252,8 @@ TEST(ExplainByFewer, AdoptedWeightsAreNotToldApartFromWhatIsNoLongerRetained) {
   learn(1);
   learn(-1);
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1}, 1));
-  EXPECT_EQ(explanation.mistakes.size(), 2U);
-  EXPECT_FALSE(explanation.mistakes_complete);
+  EXPECT_EQ(explanation.support.size(), 2U);
+  EXPECT_FALSE(explanation.support_complete);
   EXPECT_FALSE(explanation.origin.has_value());
   EXPECT_EQ(explanation.origin_revision, 2U);
 }
@@ -264,7 +264,7 @@ TEST(ExplainByFewer, AModelThatRetainsNoUpdatesSaysSo) {
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).batch());
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1}, 1));
-  EXPECT_NE(explanation.mistakes_absent.find("retention.updates"), std::string::npos);
+  EXPECT_NE(explanation.support_absent.find("retention.updates"), std::string::npos);
   EXPECT_EQ(explanation.contributions.size(), 1U);
 }
 

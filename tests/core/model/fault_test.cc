@@ -103,7 +103,7 @@ TEST_P(OneFault, LosesNothingAcknowledgedAndAllowsToSendAgain) {
   const bool written = GetParam() == Fate::kFailsAfterwards;
   const std::shared_ptr<Model> again = store_->Acquire("a").value();
   EXPECT_EQ(StateBytes(*again) == acknowledged, !written);
-  EXPECT_EQ(again->MakeReport().counters.examples, written ? 2U : 1U);
+  EXPECT_EQ(MakeReport(*again).counters.examples, written ? 2U : 1U);
   const Sent resent = Send(*store_, "a", "p", other.batch(), 1);
   ASSERT_OK(resent.status);
   EXPECT_EQ(resent.outcome.duplicates, written ? 1U : 0U);
@@ -221,8 +221,8 @@ TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
     Open([](Call, uint64_t) { return Fate::kWorks; });
     const std::shared_ptr<Model> model = store_->Acquire(name).value();
     EXPECT_EQ(StateBytes(*model), StateBytes(*twin.model)) << seed;
-    const Counters counters = model->MakeReport().counters;
-    const Counters expected = twin.model->MakeReport().counters;
+    const Counters counters = MakeReport(*model).counters;
+    const Counters expected = MakeReport(*twin.model).counters;
     EXPECT_EQ(counters.examples, expected.examples);
     EXPECT_EQ(counters.mistakes, expected.mistakes);
     EXPECT_EQ(counters.updates, expected.updates);
@@ -256,7 +256,7 @@ TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
   for (std::thread& thread : threads) thread.join();
   Open([](Call, uint64_t) { return Fate::kWorks; });
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
-  EXPECT_EQ(model->MakeReport().counters.examples, examples);
+  EXPECT_EQ(MakeReport(*model).counters.examples, examples);
   testing::Textbook textbook(kDimension);
   uint64_t updates = 0;
   EXPECT_OK(base_->Replay(model->id(), 0, [&](const storage::UpdateRecord& record, size_t) {
@@ -277,7 +277,7 @@ TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
     return absl::OkStatus();
   }));
   EXPECT_EQ(model->revision(), updates);
-  const WeightList list = model->MakeView().weights;
+  const WeightList list = ListWeights(*model);
   std::vector<double> weights(kDimension);
   for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
   for (uint32_t i = 0; i < kDimension; ++i) EXPECT_NEAR(weights[i], textbook.weights[i], 1e-4) << i;

@@ -137,7 +137,7 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
   EXPECT_EQ(outcome.next_offset, 3);
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.counters.rejected[static_cast<size_t>(ValidationCode::kWeightOverflow)], 1U);
   EXPECT_TRUE(std::isfinite(*report.weight_norm));
 }
@@ -248,7 +248,7 @@ TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
   EXPECT_EQ(lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}}, 1}}).batch()).updated_rows.size(), 1U);
   EXPECT_TRUE(
       lone.Learn(NamedColumns({{{{"x", 1}, {"y", 1}, {"z", 1}}, 1}}).batch()).row_errors.empty());
-  const WeightList weights = lone.model->MakeView().weights;
+  const WeightList weights = ListWeights(*lone.model);
   EXPECT_EQ(weights.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(weights.values, (std::vector<float>{-4, 1, 1}));
 }

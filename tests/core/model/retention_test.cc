@@ -1,5 +1,5 @@
 // What a model retains: which examples, what survives, and when the sample may claim to be all.
-#include "core/model/retention.h"
+#include "core/model/stored_examples.h"
 
 #include <algorithm>
 #include <map>
@@ -25,7 +25,7 @@ namespace v1 = ::perceptron::v1;
 // An example as it was sent, in a form that can be compared: label, and values by feature.
 using Plain = std::pair<int32_t, std::map<std::string, float>>;
 
-Plain PlainOf(const Model& model, const RetainedRow& row) {
+Plain PlainOf(const Model& model, const StoredRow& row) {
   Plain plain{row.label, {}};
   const Row features = row.row();
   size_t unknown = 0;
@@ -33,7 +33,7 @@ Plain PlainOf(const Model& model, const RetainedRow& row) {
     const uint32_t index = features.index(i);
     std::string name = absl::StrCat(index);
     if (model.has_names())
-      name = index == 0 ? row.unknown[unknown++] : model.FeatureNames({&index, 1})[0];
+      name = index == 0 ? row.unknown[unknown++] : FeatureNames(model, {&index, 1})[0];
     plain.second[name] = features.value(i);
   }
   return plain;
@@ -41,7 +41,7 @@ Plain PlainOf(const Model& model, const RetainedRow& row) {
 
 std::vector<Plain> PlainSample(const Model& model) {
   std::vector<Plain> plain;
-  for (const auto& [hash, row] : model.MakeRetainedView().examples.sample)
+  for (const auto& [hash, row] : CopyStoredExamples(model).examples.sample)
     plain.push_back(PlainOf(model, *row));
   std::sort(plain.begin(), plain.end());
   return plain;
@@ -103,7 +103,7 @@ TEST_P(Retaining, ASampleWithRoomHoldsEveryDifferentExampleOnce) {
   for (int pass = 0; pass < 3; ++pass) {
     LearnAll(lone, examples);
     EXPECT_EQ(PlainSample(*lone.model), Distinct(examples));
-    EXPECT_TRUE(lone.model->ledger().retention().Standing().complete);
+    EXPECT_TRUE(lone.model->ledger().stored_examples().statistics().complete);
   }
 }
 
@@ -118,7 +118,7 @@ TEST_P(Retaining, AFullSampleIsTheSameWhateverTheOrder) {
   LearnAll(other, examples);
   EXPECT_EQ(PlainSample(*one.model).size(), 50U);
   EXPECT_EQ(PlainSample(*one.model), PlainSample(*other.model));
-  EXPECT_FALSE(one.model->ledger().retention().Standing().complete);
+  EXPECT_FALSE(one.model->ledger().stored_examples().statistics().complete);
 }
 
 TEST_P(Retaining, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
@@ -131,7 +131,7 @@ TEST_P(Retaining, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
     if (!outcome.updated_rows.empty()) updates.emplace_back(outcome.revision, outcome.scores[0]);
   }
   ASSERT_GT(updates.size(), 20U);
-  const RetainedExamples retained = lone.model->MakeRetainedView().examples;
+  const StoredExamplesCopy retained = CopyStoredExamples(*lone.model).examples;
   ASSERT_EQ(retained.updates.size(), 9U);
   EXPECT_TRUE(retained.sample.empty());
   for (size_t i = 0; i < 9; ++i) {
@@ -170,7 +170,7 @@ TEST_P(Retaining, SurvivesTheStoreWithItsClaim) {
   store = open(1);
   const std::shared_ptr<Model> model = store->Acquire("models/m").value();
   EXPECT_EQ(PlainSample(*model), Distinct(examples));
-  EXPECT_TRUE(model->ledger().retention().Standing().complete);
+  EXPECT_TRUE(model->ledger().stored_examples().statistics().complete);
   EXPECT_EQ(testing::StateBytes(*model), testing::StateBytes(*twin.model));
 }
 
@@ -189,9 +189,9 @@ class CrashedSample : public ::testing::Test {
         .value();
   }
   void Save() {
-    EXPECT_OK(lone_.journal.SaveSnapshot(lone_.model->id(), lone_.model->MakeSnapshot()));
+    EXPECT_OK(lone_.journal.SaveSnapshot(lone_.model->id(), MakeSnapshot(*lone_.model)));
   }
-  bool Complete(Model& model) { return model.ledger().retention().Standing().complete; }
+  bool Complete(Model& model) { return model.ledger().stored_examples().statistics().complete; }
 
   testing::LoneModel lone_{Sampling(Space::kDense, 2, 10)};
   const Columns update_ = Columns().AddDense({1, 2}, 1);
@@ -203,8 +203,8 @@ TEST_F(CrashedSample, ExamplesThatCausedUpdatesComeBackFromTheJournal) {
   lone_.Learn(update_.batch());
   const std::shared_ptr<Model> model = Reload();
   EXPECT_TRUE(Complete(*model));
-  EXPECT_EQ(model->MakeRetainedView().examples.sample.size(), 1U);
-  EXPECT_EQ(model->MakeRetainedView().examples.updates.size(), 1U);
+  EXPECT_EQ(CopyStoredExamples(*model).examples.sample.size(), 1U);
+  EXPECT_EQ(CopyStoredExamples(*model).examples.updates.size(), 1U);
 }
 
 TEST_F(CrashedSample, ALostRightAnswerEndsTheClaim) {
@@ -213,7 +213,7 @@ TEST_F(CrashedSample, ALostRightAnswerEndsTheClaim) {
   ASSERT_TRUE(Complete(*lone_.model));
   const std::shared_ptr<Model> model = Reload();
   EXPECT_FALSE(Complete(*model));
-  EXPECT_EQ(model->MakeRetainedView().examples.sample.size(), 1U);
+  EXPECT_EQ(CopyStoredExamples(*model).examples.sample.size(), 1U);
 }
 
 // The number of examples lost and found again adds up; the examples do not.
@@ -227,7 +227,7 @@ TEST_F(CrashedSample, AnotherExampleDoesNotStandForTheOneThatWasLost) {
   call.producer = &producer;
   LearnOutcome outcome;
   ASSERT_OK(model->Learn(call, outcome));
-  EXPECT_EQ(model->ledger().retention().Standing().sampled, 2U);
+  EXPECT_EQ(model->ledger().stored_examples().statistics().sampled, 2U);
   EXPECT_FALSE(Complete(*model));
 }
 
@@ -239,7 +239,7 @@ TEST_F(CrashedSample, RepetitionsSinceTheSnapshotAreNoLoss) {
   lone_.Learn(update_.batch());
   const std::shared_ptr<Model> model = Reload();
   EXPECT_TRUE(Complete(*model));
-  EXPECT_EQ(model->MakeRetainedView().examples.sample.size(), 2U);
+  EXPECT_EQ(CopyStoredExamples(*model).examples.sample.size(), 2U);
 }
 
 TEST_F(CrashedSample, ASecondSnapshotOfTheSameRevisionTakesInWhatCameBetween) {
@@ -259,32 +259,38 @@ TEST_F(CrashedSample, AnswersThatAProducerVouchesForEndTheClaim) {
 
 TEST(Retention, TwoExamplesWithOneHashEndTheClaim) {
   // As if they had collided: the second is offered under the first one's hash.
-  Retention retention({10, 10});
+  StoredExamples stored({10, 10});
   const Dictionary names;
   const float first[] = {1, 2};
   const float second[] = {2, 1};
-  Retention::Sampled candidate;
-  ASSERT_TRUE(retention.IsCandidate({{nullptr, first, 2}, 1, {}}, names, candidate));
-  retention.Add({&candidate, 1}, names);
-  EXPECT_FALSE(retention.IsCandidate({{nullptr, first, 2}, 1, {}}, names, candidate));
-  const uint64_t hash = candidate.first;
-  ASSERT_TRUE(retention.IsCandidate({{nullptr, second, 2}, 1, {}}, names, candidate));
-  candidate.first = hash;
-  ASSERT_TRUE(retention.Standing().complete);
-  retention.Add({&candidate, 1}, names);
-  EXPECT_FALSE(retention.Standing().complete);
-  EXPECT_EQ(retention.Standing().sampled, 1U);
+  const auto candidates = [&](const float* values) {
+    std::vector<SampledRow> rows;
+    StoredExamples::Sampler(stored).Offer({{nullptr, values, 2}, 1, {}}, names, rows);
+    return rows;
+  };
+  std::vector<SampledRow> rows = candidates(first);
+  ASSERT_EQ(rows.size(), 1U);
+  stored.Add(rows, names);
+  EXPECT_TRUE(candidates(first).empty());
+  const uint64_t hash = rows[0].first;
+  rows = candidates(second);
+  ASSERT_EQ(rows.size(), 1U);
+  rows[0].first = hash;
+  ASSERT_TRUE(stored.statistics().complete);
+  stored.Add(rows, names);
+  EXPECT_FALSE(stored.statistics().complete);
+  EXPECT_EQ(stored.statistics().sampled, 1U);
 }
 
 TEST(Retention, LargeUpdatesArePushedOutByBytes) {
-  Retention retention({1'000'000, 0});
+  StoredExamples stored({1'000'000, 0});
   const std::vector<float> values(1 << 20);
   for (uint64_t revision = 1; revision <= 40; ++revision) {
     const SeenExample seen{{nullptr, values.data(), values.size()}, 1, {}};
-    retention.AddUpdate({std::make_shared<const RetainedRow>(seen), revision, 1, 0});
+    stored.AddUpdate({std::make_shared<const StoredRow>(seen), revision, 1, 0});
   }
-  EXPECT_LE(retention.memory_bytes(), Retention::kMaxUpdateBytes);
-  const RetainedExamples kept = retention.Copy();
+  EXPECT_LE(stored.statistics().memory_bytes, StoredExamples::kMaxUpdateBytes);
+  const StoredExamplesCopy kept = stored.Copy();
   EXPECT_EQ(kept.updates.size(), 15U);
   EXPECT_EQ(kept.updates.back().revision, 40U);
 }

@@ -271,12 +271,12 @@ TEST_F(StoreTest, ServesMoreModelsThanFitFromSeveralThreads) {
   uint64_t examples = 0;
   for (size_t m = 0; m < kModels; ++m) {
     const std::shared_ptr<Model> model = store_->Acquire(absl::StrCat("model-", m)).value();
-    const WeightList list = model->MakeView().weights;
+    const WeightList list = ListWeights(*model);
     std::vector<double> weights(kDimension);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     EXPECT_EQ(weights, twins[m].textbook.weights) << m;
     EXPECT_EQ(list.offset, twins[m].textbook.bias);
-    examples += model->MakeReport().counters.examples;
+    examples += MakeReport(*model).counters.examples;
   }
   EXPECT_EQ(examples, static_cast<uint64_t>(kThreads * kMessages));
 }

@@ -282,7 +282,7 @@ TEST_F(StatusPageTest, AModelIsToldAsItStands) {
   EXPECT_EQ(detail.convergence(), "learning");
   const std::vector<std::string> words = ReportInWords(detail.model());
   EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), words);
-  const LearningCurve curves = store_->GetIfLoaded("models/m")->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(*store_->GetIfLoaded("models/m"));
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),

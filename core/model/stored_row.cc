@@ -1,4 +1,4 @@
-#include "core/model/retained_row.h"
+#include "core/model/stored_row.h"
 
 #include <algorithm>
 #include <bit>
@@ -68,7 +68,7 @@ bool SameValues(const Row& a, const Row& b) {
 
 }  // namespace
 
-RetainedRow::RetainedRow(const SeenExample& seen)
+StoredRow::StoredRow(const SeenExample& seen)
     : dense(seen.row.indices == nullptr),
       label(seen.label),
       unknown(seen.unknown.begin(), seen.unknown.end()) {
@@ -81,19 +81,19 @@ RetainedRow::RetainedRow(const SeenExample& seen)
   }
 }
 
-Row RetainedRow::row() const {
+Row StoredRow::row() const {
   if (dense) return Row{nullptr, values.data(), values.size()};
   return Row{indices.empty() ? kNoIndices : indices.data(), values.data(), values.size()};
 }
 
-SeenExample RetainedRow::Seen(std::vector<absl::string_view>& names) const {
+SeenExample StoredRow::Seen(std::vector<absl::string_view>& names) const {
   names.assign(unknown.begin(), unknown.end());
   return {row(), label, names};
 }
 
-size_t RetainedRow::memory_bytes() const {
+size_t StoredRow::memory_bytes() const {
   // Itself, what a shared pointer keeps beside it, and its place in the books.
-  size_t bytes = sizeof(RetainedRow) + 64 + indices.capacity() * sizeof(uint32_t) +
+  size_t bytes = sizeof(StoredRow) + 64 + indices.capacity() * sizeof(uint32_t) +
                  values.capacity() * sizeof(float) + unknown.capacity() * sizeof(std::string);
   for (const std::string& name : unknown) bytes += name.size();
   return bytes;

@@ -1,4 +1,4 @@
-#include "core/model/retention_codec.h"
+#include "core/model/stored_examples_codec.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 
 namespace storage = ::perceptron::storage::v1;
 
-void Write(const RetainedRow& row, storage::RetainedRow& stored) {
+void Write(const StoredRow& row, storage::RetainedRow& stored) {
   stored.set_dense(row.dense);
   stored.mutable_indices()->Add(row.indices.begin(), row.indices.end());
   stored.mutable_values()->Add(row.values.begin(), row.values.end());
@@ -18,7 +18,7 @@ void Write(const RetainedRow& row, storage::RetainedRow& stored) {
   for (const std::string& name : row.unknown) stored.add_names(name);
 }
 
-bool Fits(const storage::RetainedRow& stored, const RetainedShape& shape) {
+bool Fits(const storage::RetainedRow& stored, const StoredRowShape& shape) {
   if (!AllFinite({stored.values().data(), static_cast<size_t>(stored.values_size())})) return false;
   if (stored.dense()) {
     return !shape.named && stored.indices().empty() && stored.names().empty() &&
@@ -33,8 +33,8 @@ bool Fits(const storage::RetainedRow& stored, const RetainedShape& shape) {
   return inside && stored.names_size() == unknown;
 }
 
-RetainedRowPtr Read(const storage::RetainedRow& stored) {
-  auto row = std::make_shared<RetainedRow>();
+StoredRowPtr Read(const storage::RetainedRow& stored) {
+  auto row = std::make_shared<StoredRow>();
   row->dense = stored.dense();
   row->indices.assign(stored.indices().begin(), stored.indices().end());
   row->values.assign(stored.values().begin(), stored.values().end());
@@ -45,11 +45,11 @@ RetainedRowPtr Read(const storage::RetainedRow& stored) {
 
 }  // namespace
 
-storage::Retained ToStorage(const RetainedExamples& examples) {
+storage::Retained ToStorage(const StoredExamplesCopy& examples) {
   storage::Retained stored;
   stored.mutable_rows()->Reserve(
       static_cast<int>(examples.updates.size() + examples.sample.size()));
-  for (const RetainedUpdate& update : examples.updates) {
+  for (const StoredUpdate& update : examples.updates) {
     storage::RetainedRow& row = *stored.add_rows();
     Write(*update.row, row);
     row.set_revision(update.revision);
@@ -62,16 +62,17 @@ storage::Retained ToStorage(const RetainedExamples& examples) {
   return stored;
 }
 
-absl::StatusOr<RetainedExamples> FromStorage(const storage::Retained& stored,
-                                             const RetainedShape& shape, const Dictionary& names) {
-  RetainedExamples examples;
+absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::Retained& stored,
+                                               const StoredRowShape& shape,
+                                               const Dictionary& names) {
+  StoredExamplesCopy examples;
   examples.hash_limit = stored.hash_limit() == 0 ? ~uint64_t{0} : stored.hash_limit();
   std::vector<absl::string_view> unknown;
   for (const storage::RetainedRow& one : stored.rows()) {
-    if (!Fits(one, shape)) return absl::DataLossError("a retained example contradicts itself");
-    RetainedRowPtr row = Read(one);
+    if (!Fits(one, shape)) return absl::DataLossError("a stored example is inconsistent");
+    StoredRowPtr row = Read(one);
     if (one.revision() > 0) {
-      RetainedUpdate& update = examples.updates.emplace_back();
+      StoredUpdate& update = examples.updates.emplace_back();
       update = {std::move(row), one.revision(), one.weight(), one.score(), std::nullopt};
       if (one.has_age()) update.age = one.age();
       continue;

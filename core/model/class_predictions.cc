@@ -1,4 +1,4 @@
-#include "core/model/class_answers.h"
+#include "core/model/class_predictions.h"
 
 #include <cmath>
 #include <limits>
@@ -10,11 +10,11 @@
 namespace perceptrond {
 namespace {
 
-constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-absl::Status ClassAnswers::Begin(size_t rows) {
+absl::Status ClassPredictions::Begin(size_t rows) {
   const size_t all = rows * scores_.size();
   if (all_scores_ && all > Model::kMaxClassScores) {
     return InvalidField("TOO_MANY_SCORES", "all_scores",
@@ -25,15 +25,15 @@ absl::Status ClassAnswers::Begin(size_t rows) {
   size_t known = 0;
   for (size_t k = 0; k < scores_.size(); ++k) known += learner_.HasClass(static_cast<int32_t>(k));
   outcome_.labels.assign(rows, -1);
-  if (per_norm_ > 0 && known > 1) outcome_.distances.assign(rows, kNothing);
-  if (learner_.has_probabilities()) outcome_.probabilities.assign(rows, kNothing);
+  if (per_norm_ > 0 && known > 1) outcome_.distances.assign(rows, kNoScore);
+  if (learner_.has_probabilities()) outcome_.probabilities.assign(rows, kNoScore);
   if (!all_scores_) return absl::OkStatus();
-  outcome_.class_scores.assign(all, kNothing);
-  if (learner_.has_probabilities()) outcome_.class_probabilities.assign(all, kNothing);
+  outcome_.class_scores.assign(all, kNoScore);
+  if (learner_.has_probabilities()) outcome_.class_probabilities.assign(all, kNoScore);
   return absl::OkStatus();
 }
 
-int32_t ClassAnswers::Greatest(int32_t besides) const {
+int32_t ClassPredictions::FindGreatest(int32_t besides) const {
   int32_t greatest = -1;
   for (size_t k = 0; k < scores_.size(); ++k) {
     const auto number = static_cast<int32_t>(k);
@@ -43,9 +43,9 @@ int32_t ClassAnswers::Greatest(int32_t besides) const {
   return greatest;
 }
 
-void ClassAnswers::Answer(size_t i, const Row& row) {
+void ClassPredictions::Predict(size_t i, const Row& row) {
   learner_.Answers(row, age_, scores_);
-  const int32_t winner = Greatest(-1);
+  const int32_t winner = FindGreatest(-1);
   outcome_.labels[i] = winner;
   if (winner < 0) {
     outcome_.scores[i] = 0;
@@ -54,22 +54,22 @@ void ClassAnswers::Answer(size_t i, const Row& row) {
   const double score = scores_[static_cast<size_t>(winner)];
   outcome_.scores[i] = Saturate(score);
   if (!outcome_.distances.empty()) {
-    const int32_t next = Greatest(winner);
+    const int32_t next = FindGreatest(winner);
     outcome_.distances[i] = Saturate((score - scores_[static_cast<size_t>(next)]) * per_norm_);
   }
-  if (all_scores_) Keep(i, outcome_.class_scores);
-  if (learner_.has_probabilities()) AnswerProbabilities(i, winner);
+  if (all_scores_) CopyScores(i, outcome_.class_scores);
+  if (learner_.has_probabilities()) SetProbabilities(i, winner);
 }
 
-void ClassAnswers::AnswerProbabilities(size_t i, int32_t winner) {
+void ClassPredictions::SetProbabilities(size_t i, int32_t winner) {
   learner_.ToProbabilities(scores_);
   outcome_.probabilities[i] = static_cast<float>(scores_[static_cast<size_t>(winner)]);
-  if (all_scores_) Keep(i, outcome_.class_probabilities);
+  if (all_scores_) CopyScores(i, outcome_.class_probabilities);
 }
 
-void ClassAnswers::Keep(size_t i, std::vector<float>& all) const {
+void ClassPredictions::CopyScores(size_t i, std::vector<float>& all) const {
   for (size_t k = 0; k < scores_.size(); ++k)
-    all[i * scores_.size() + k] = std::isnan(scores_[k]) ? kNothing : Saturate(scores_[k]);
+    all[i * scores_.size() + k] = std::isnan(scores_[k]) ? kNoScore : Saturate(scores_[k]);
 }
 
 }  // namespace perceptrond
