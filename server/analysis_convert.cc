@@ -59,7 +59,7 @@ void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::Analysi
   const NewWeights& weights = *analysis.separator;
   v1::Weights& separator = *proto.mutable_separator();
   separator.mutable_values()->Add(weights.values.begin(), weights.values.end());
-  separator.set_offset(weights.offset_weight * model.settings().learner.offset_value);
+  separator.set_offset(weights.offset_weight * model.settings().learner.bias_input);
   proto.set_separator_margin(analysis.separator_margin);
   if (!model.has_names()) {
     separator.mutable_indices()->Add(weights.indices.begin(), weights.indices.end());

@@ -145,7 +145,7 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
       feature.set_weight(contribution.weight);
       feature.set_contribution(contribution.contribution);
     }
-    for (const SupportExample& mistake : explanation.support) {
+    for (const SupportContribution& mistake : explanation.support) {
       v1::PastMistake& past = *one.add_mistakes();
       past.set_revision(static_cast<int64_t>(mistake.revision));
       past.set_label(mistake.label);

@@ -48,10 +48,10 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
     ReadExamples(examples, settings, use);
   }
   if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
-  if (!batch_.weights.empty() && !FindLearner(settings.learner.kind).takes_weights) {
+  if (!batch_.weights.empty() && !FindLearner(settings.learner).takes_weights) {
     return InvalidField(
         "WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
-        absl::StrCat("the model's learner, ", FindLearner(settings.learner.kind).name,
+        absl::StrCat("the model's learner, ", FindLearner(settings.learner).name,
                      ", has no weights of examples"));
   }
   return absl::OkStatus();

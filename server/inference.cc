@@ -105,7 +105,7 @@ absl::Status PredictTensors(Store& store, const Model& model,
   InferenceBatch batch;
   absl::Status status = batch.Read(request, *examples.mutable_columns());
   if (!status.ok()) return status;
-  status = Predictor(store).Predict(model, examples, prediction);
+  status = MessagePredictor(store).Predict(model, examples, prediction);
   if (status.ok() && prediction.errors_size() > 0)
     status = FromProto(prediction.errors(0).status());
   if (status.ok()) return batch.CheckWidth(model.settings().example_space, examples.columns());
@@ -201,7 +201,7 @@ absl::Status DescribeModel(Store& store, const ::inference::ModelMetadataRequest
   const absl::StatusOr<FeatureSpace> space = ExampleSpace(store, *model);
   if (!space.ok()) return space.status();
   const ModelSettings& settings = (*model)->settings();
-  const absl::string_view learner = FindLearner(settings.learner.kind).name;
+  const absl::string_view learner = FindLearner(settings.learner).name;
   response.set_name(request.name());
   response.add_versions(absl::StrCat(revision));
   response.set_platform(absl::StrCat("perceptrond_", learner));

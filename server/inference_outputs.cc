@@ -164,7 +164,7 @@ std::vector<InferenceOutput> OutputsOf(const Model& model) {
   std::vector<InferenceOutput> outputs;
   outputs.push_back({Kind::kLabel, "label", HasNames(settings) ? "BYTES" : "INT32", {kAny}});
   outputs.push_back({Kind::kScore, "score", "FP32", {kAny}});
-  if (FindLearner(settings.learner.kind).form != Form::kVotes)
+  if (FindLearner(settings.learner).form != Form::kVotes)
     outputs.push_back({Kind::kDistance, "distance", "FP32", {kAny}});
   if (probable) outputs.push_back({Kind::kProbability, "probability", "FP32", {kAny}});
   if (several) outputs.push_back({Kind::kClassScores, "class_scores", "FP32", {kAny, classes}});

@@ -43,7 +43,7 @@ absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Mod
 
 // FAILED_PRECONDITION for a model that answers with no one vector of weights.
 absl::Status CheckLinear(const Model& model) {
-  const CatalogueEntry& learner = FindLearner(model.settings().learner.kind);
+  const CatalogueEntry& learner = FindLearner(model.settings().learner);
   if (learner.form == Form::kLinear) return absl::OkStatus();
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
                    absl::StrCat("model \"", model.name(), "\" learns by ", learner.name,

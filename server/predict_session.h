@@ -19,9 +19,9 @@
 namespace perceptrond {
 
 // Predicts one message: shared by the unary call and the stream. Keeps its memory. Not thread-safe.
-class Predictor {
+class MessagePredictor {
  public:
-  explicit Predictor(Store& store) : handle_(store) {}
+  explicit MessagePredictor(Store& store) : handle_(store) {}
   // Rows that are refused are in the response; an error refuses the message.
   absl::Status Predict(const std::string& model_name,
                        const ::perceptron::v1::PredictRequest& request,
@@ -67,7 +67,7 @@ class PredictSession {
     size_t bytes = 0;
   };
 
-  Predictor predictor_;
+  MessagePredictor predictor_;
   const StreamLimits limits_;
   // Accept's.
   std::string model_name_;

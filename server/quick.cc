@@ -12,7 +12,7 @@ bool IsQuick(Store& store, absl::string_view model) {
 bool IsQuick(const Model* model) {
   if (model == nullptr) return false;
   const ModelSettings& settings = model->settings();
-  const CatalogueEntry& learner = FindLearner(settings.learner.kind);
+  const CatalogueEntry& learner = FindLearner(settings.learner);
   return learner.form == Form::kLinear && !learner.separate_prediction_weights &&
          !settings.is_multiclass() && settings.components.empty() &&
          settings.space.map.kind == FeatureMap::Kind::kIdentity;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/learner/catalogue.h"
+#include "core/learner/score_vectors.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
@@ -13,8 +14,8 @@ namespace {
 // The largest change to a weight, if every change, the offset's too, is a whole number.
 double WholeStep(const LearnerSettings& settings, const Row& row, const Target& target) {
   const double step = settings.step_size * target.weight;
-  const float b[1] = {static_cast<float>(settings.offset_value)};
-  if (b[0] != settings.offset_value) return std::numeric_limits<double>::infinity();
+  const float b[1] = {static_cast<float>(settings.bias_input)};
+  if (b[0] != settings.bias_input) return std::numeric_limits<double>::infinity();
   return std::max(LargestWholeStep(step, row), LargestWholeStep(step, Row{nullptr, b, 1}));
 }
 
@@ -24,23 +25,18 @@ double MostRounding(const Row& row, double norm) {
          std::ldexp(std::sqrt(static_cast<double>(row.size + 1)), -150);
 }
 
-bool IsAtZero(const Learner& learner) {
-  const LearnerStateView state = learner.State();
-  return AllZero(state.arrays[0]) && state.scalars[0] == 0;
-}
-
 }  // namespace
 
 void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const Row& row,
                 const Target& target, Tally& tally) {
   if (target.weight != 1) ++tally.weighted_updates;
   // Of several classes the theorem is another one.
-  if (!FindLearner(settings.kind).convergence_theorem || settings.classes.max > 0) return;
+  if (!FindLearner(settings).convergence_theorem || settings.classes.max > 0) return;
   const double norm = std::sqrt(std::max(0.0, learner.augmented_squared_norm()));
   tally.whole_step = WholeStep(settings, row, target);
   tally.scaled_norm = norm / settings.step_size;
   tally.rounding = MostRounding(row, norm) / settings.step_size;
-  tally.at_zero = norm == 0 && IsAtZero(learner);
+  tally.at_zero = norm == 0 && learner.score_vectors()->AreZero();
 }
 
 }  // namespace perceptrond

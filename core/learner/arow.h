@@ -1,50 +1,34 @@
-// Adaptive regularization of weight vectors, with a diagonal covariance: a weight moves the less
-// the more has been learned about it.
+// Adaptive regularization of weight vectors, with a diagonal covariance: a weight moves the less the
+// more has been learned about it.
 //
-//   predict   sign(s), s = w . x + w_b b
-//   loss      l = max(0, 1 - y s), the hinge
-//   update    if l > 0, with v = sum S_i x_i^2 (S_b b^2 among them) and beta = 1 / (v + r):
-//               w_i += l beta y S_i x_i,  S_i -= beta S_i^2 x_i^2;  S starts at 1
-//   bound     on the mistakes M of those with full covariance: M <= sqrt(r ||u||^2 + u' X u) ...
+//   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
+//   loss      l = max(0, 1 - m), the hinge (m, z: core/learner/linear_rule.h)
+//   update    if l > 0, with v = z' S z and beta = 1 / (v + r):
+//               theta += l beta S z,  S_i -= beta S_i^2 z_i^2   (core/learner/confidence_rule.h)
+//   bound     on the mistakes M of the rule with full covariance: M <= sqrt(r ||u||^2 + u' X u) ...
 //             (theorem 1 of the source); the diagonal has none
-//   source    Crammer, Kulesza, Dredze: Adaptive Regularization of Weight Vectors, NIPS 2009
-//
-// The offset's coordinate has a covariance of its own. Memory: twice the perceptron's.
+//   source    Crammer, Kulesza, Dredze: Adaptive Regularization of Weight Vectors, NIPS 2009;
+//             several classes: on the top-1 constraint of Crammer, Dredze, Kulesza: Multi-Class
+//             Confidence Weighted Algorithms, EMNLP 2009, section 4
 #pragma once
 
-#include <vector>
-
-#include "core/learner/linear_rule.h"
+#include "core/learner/confidence_rule.h"
 
 namespace perceptrond {
 
-class Arow final : public LinearRule<Arow> {
+class Arow : public ConfidenceRule {
  public:
-  Arow(const LearnerSettings& settings, size_t size);
+  explicit Arow(const LearnerSettings& settings) : regularization_(settings.regularization) {}
 
-  bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
-  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
-  // Adopted weights leave S as it is: it says how much was learned about each feature.
-  void Grow(size_t size) override;
-  LearnerStateView State() const override;
-  bool Restore(LearnerState state) override;
-
-  double Loss(double signed_score) const { return signed_score < 1 ? 1 - signed_score : 0; }
-  bool Moves(double signed_score, bool /*mistake*/) const { return signed_score < 1; }
-
- protected:
-  // Along S (x, b).
-  double Step(const Row& row, double signed_score, double weight) const override;
+  double Loss(const SignedExample& z) const { return z.margin < 1 ? 1 - z.margin : 0; }
+  bool CallsForUpdate(const SignedExample& z) const { return z.margin < 1; }
+  Step MakeStep(const SignedExample& z, double /*weight*/) const {
+    const double beta = 1 / (z.variance + regularization_);
+    return {Loss(z) * beta, beta};
+  }
 
  private:
-  // beta.
-  double Confidence(const Row& row) const;
-
   const double regularization_;
-  // S, its diagonal.
-  FloatArray variances_;
-  // A float32 value, like w_b.
-  double offset_variance_ = 1;
 };
 
 }  // namespace perceptrond

@@ -1,21 +1,17 @@
 #include "core/learner/catalogue.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "core/learner/arow.h"
-#include "core/learner/averaged_perceptron.h"
 #include "core/learner/batch_perceptron.h"
 #include "core/learner/kernel_perceptron.h"
 #include "core/learner/logistic_regression.h"
 #include "core/learner/margin_perceptron.h"
-#include "core/learner/multiclass_arow.h"
-#include "core/learner/multiclass_averaged_perceptron.h"
-#include "core/learner/multiclass_passive_aggressive.h"
-#include "core/learner/multiclass_perceptron.h"
-#include "core/learner/multiclass_pocket.h"
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
-#include "core/learner/pocket.h"
-#include "core/learner/softmax_regression.h"
-#include "core/learner/voted_perceptron.h"
+#include "core/learner/rule_learner.h"
 
 namespace perceptrond {
 namespace {
@@ -25,133 +21,225 @@ std::unique_ptr<Learner> Make(const LearnerSettings& settings, size_t size) {
   return std::make_unique<L>(settings, size);
 }
 
-constexpr CatalogueEntry kCatalogue[] = {
-    {.kind = LearnerKind::kPerceptron,
+// Wrappers that a rule allows besides none.
+enum AllowedWrapper : uint8_t {
+  // Its updates are multiples of z, so that they can be added to an average.
+  kAllowsAveraged = 1,
+  // Its score vectors alone make the scores, and examples that are right enough change nothing.
+  kAllowsPocket = 2,
+  // Its updates are multiples of z that change no more than two vectors.
+  kAllowsVoted = 4,
+  kAllowsEach = 7,
+};
+
+struct Rule {
+  RuleKind rule;
+  absl::string_view name;
+  absl::string_view summary;
+  uint16_t options;
+  std::unique_ptr<Learner> (*make)(const LearnerSettings& settings, size_t size);
+  uint8_t wrappers = 0;
+  bool convergence_theorem = false;
+  bool counts_examples = false;
+  bool takes_weights = false;
+  absl::string_view two_labels_only = "";
+  Form form = Form::kLinear;
+  absl::string_view no_dual = "";
+};
+
+// In the order of RuleKind.
+constexpr Rule kRules[] = {
+    {.rule = RuleKind::kPerceptron,
      .name = "perceptron",
      .summary = "Rosenblatt's perceptron: updates on mistakes, certified when separable",
      .options = kTakesStepSize,
+     .make = &Make<RuleLearner<Perceptron>>,
+     .wrappers = kAllowsEach,
      .convergence_theorem = true,
-     .counts_examples = false,
-     .takes_weights = true,
-     .make = &Make<Perceptron>,
-     .make_multiclass = &Make<MulticlassPerceptron>},
-    {.kind = LearnerKind::kAveragedPerceptron,
-     .name = "averaged-perceptron",
-     .summary = "learns as the perceptron, answers with the average of all its weights",
-     .options = kTakesStepSize,
-     .convergence_theorem = true,
-     .counts_examples = true,
-     .takes_weights = true,
-     .make = &Make<AveragedPerceptron>,
-     .make_multiclass = &Make<MulticlassAveragedPerceptron>,
-     .separate_prediction_weights = true},
-    {.kind = LearnerKind::kPocket,
-     .name = "pocket",
-     .summary = "learns as the perceptron, answers with the weights that had the longest run",
-     .options = kTakesStepSize | kTakesRatchet,
-     .convergence_theorem = true,
-     .counts_examples = true,
-     .takes_weights = true,
-     .make = &Make<Pocket>,
-     .make_multiclass = &Make<MulticlassPocket>,
-     .separate_prediction_weights = true},
-    {.kind = LearnerKind::kMarginPerceptron,
+     .takes_weights = true},
+    {.rule = RuleKind::kMarginPerceptron,
      .name = "margin-perceptron",
      .summary = "ALMA: learns until every example is right by nearly the best margin",
      .options = kTakesMarginSlack,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = false,
-     .make = &Make<MarginPerceptron>,
-     .no_past = "each update scales all earlier ones, by norms that are not kept"},
-    {.kind = LearnerKind::kPassiveAggressive,
+     .make = &Make<RuleLearner<MarginPerceptron>>,
+     .no_dual = "each update scales all earlier ones, by norms that are not kept"},
+    {.rule = RuleKind::kPassiveAggressive,
      .name = "passive-aggressive",
      .summary = "passive-aggressive: the least change that makes an example right with margin 1",
      .options = 0,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = false,
-     .make = &Make<PassiveAggressive>,
-     .make_multiclass = &Make<MulticlassPassiveAggressive>},
-    {.kind = LearnerKind::kPassiveAggressiveI,
+     .make = &Make<RuleLearner<PassiveAggressive>>,
+     .wrappers = kAllowsEach},
+    {.rule = RuleKind::kPassiveAggressiveI,
      .name = "passive-aggressive-i",
      .summary = "passive-aggressive with steps of at most C: for noisy labels",
      .options = kTakesAggressiveness,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = true,
-     .make = &Make<PassiveAggressive>,
-     .make_multiclass = &Make<MulticlassPassiveAggressive>},
-    {.kind = LearnerKind::kPassiveAggressiveII,
+     .make = &Make<RuleLearner<PassiveAggressive>>,
+     .wrappers = kAllowsEach,
+     .takes_weights = true},
+    {.rule = RuleKind::kPassiveAggressiveII,
      .name = "passive-aggressive-ii",
      .summary = "passive-aggressive with steps damped by C: for noisy labels",
      .options = kTakesAggressiveness,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = true,
-     .make = &Make<PassiveAggressive>,
-     .make_multiclass = &Make<MulticlassPassiveAggressive>},
-    {.kind = LearnerKind::kArow,
+     .make = &Make<RuleLearner<PassiveAggressive>>,
+     .wrappers = kAllowsEach,
+     .takes_weights = true},
+    {.rule = RuleKind::kArow,
      .name = "arow",
      .summary = "adaptive regularization: well-known features move less than new ones",
      .options = kTakesRegularization,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = false,
-     .make = &Make<Arow>,
-     .make_multiclass = &Make<MulticlassArow>,
-     .no_past = "an update moves each feature by a confidence of its own, which is not kept"},
-    {.kind = LearnerKind::kLogisticRegression,
+     .make = &Make<RuleLearner<Arow>>,
+     .wrappers = kAllowsPocket,
+     .no_dual = "an update moves each feature by a confidence of its own, which is not kept"},
+    {.rule = RuleKind::kLogisticRegression,
      .name = "logistic-regression",
      .summary = "logistic regression: answers with probabilities, learns from every example",
      .options = kTakesStepSize | kTakesUpdateThreshold,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = true,
-     .make = &Make<LogisticRegression>,
-     .make_multiclass = &Make<SoftmaxRegression>},
-    {.kind = LearnerKind::kBatchPerceptron,
+     .make = &Make<LogisticLearner>,
+     .wrappers = kAllowsAveraged,
+     .takes_weights = true},
+    {.rule = RuleKind::kBatchPerceptron,
      .name = "batch-perceptron",
      .summary = "gradient descent on the perceptron risk: a step for a whole pass or mini-batch",
      .options = kTakesStepSize | kTakesMiniBatch,
-     .convergence_theorem = false,
+     .make = &Make<BatchPerceptronLearner>,
      .counts_examples = true,
-     .takes_weights = true,
-     .make = &Make<BatchPerceptron>},
-    {.kind = LearnerKind::kVotedPerceptron,
-     .name = "voted-perceptron",
-     .summary = "learns as the perceptron, answers with the votes of its latest weights",
-     .options = kTakesStepSize | kTakesBudget,
-     .convergence_theorem = true,
-     .counts_examples = true,
-     .takes_weights = true,
-     .make = &Make<VotedPerceptron>,
-     .form = Form::kVotes,
-     .no_past = "its score is a share of votes",
-     .separate_prediction_weights = true},
-    {.kind = LearnerKind::kKernelPerceptron,
+     .takes_weights = true},
+    {.rule = RuleKind::kKernelPerceptron,
      .name = "kernel-perceptron",
      .summary = "the Forgetron: a perceptron in a kernel's space, on a budget of examples",
      .options = kTakesBudget | kTakesKernel,
-     .convergence_theorem = false,
-     .counts_examples = false,
-     .takes_weights = false,
      .make = &Make<KernelPerceptron>,
+     .two_labels_only = "the Forgetron is analysed for two labels alone",
      .form = Form::kKernel},
 };
 
+struct Wrapper {
+  WrapperKind wrapper;
+  AllowedWrapper allowed;
+  absl::string_view name;
+  absl::string_view summary;
+  uint16_t options;
+  Form form = Form::kLinear;
+  absl::string_view no_dual = "";
+};
+
+constexpr Wrapper kWrappers[] = {
+    {.wrapper = WrapperKind::kAveraged,
+     .allowed = kAllowsAveraged,
+     .name = "averaged",
+     .summary = "answers with the average of all its weights",
+     .options = 0},
+    {.wrapper = WrapperKind::kPocket,
+     .allowed = kAllowsPocket,
+     .name = "pocket",
+     .summary = "answers with the weights that had the longest run",
+     .options = kTakesRatchet},
+    {.wrapper = WrapperKind::kVoted,
+     .allowed = kAllowsVoted,
+     .name = "voted",
+     .summary = "answers with the votes of its latest weights",
+     .options = kTakesBudget,
+     .form = Form::kVotes,
+     .no_dual = "its score is a share of votes"},
+};
+
+// The API's names, in the order of LearnerKind.
+struct Named {
+  LearnerKind kind;
+  RuleKind rule;
+  WrapperKind wrapper = WrapperKind::kNone;
+  // Empty: made of the wrapper's and the rule's.
+  absl::string_view name = "";
+};
+constexpr Named kNamed[] = {
+    {LearnerKind::kPerceptron, RuleKind::kPerceptron},
+    {LearnerKind::kAveragedPerceptron, RuleKind::kPerceptron, WrapperKind::kAveraged},
+    {LearnerKind::kPocket, RuleKind::kPerceptron, WrapperKind::kPocket, "pocket"},
+    {LearnerKind::kMarginPerceptron, RuleKind::kMarginPerceptron},
+    {LearnerKind::kPassiveAggressive, RuleKind::kPassiveAggressive},
+    {LearnerKind::kPassiveAggressiveI, RuleKind::kPassiveAggressiveI},
+    {LearnerKind::kPassiveAggressiveII, RuleKind::kPassiveAggressiveII},
+    {LearnerKind::kArow, RuleKind::kArow},
+    {LearnerKind::kLogisticRegression, RuleKind::kLogisticRegression},
+    {LearnerKind::kBatchPerceptron, RuleKind::kBatchPerceptron},
+    {LearnerKind::kVotedPerceptron, RuleKind::kPerceptron, WrapperKind::kVoted},
+    {LearnerKind::kKernelPerceptron, RuleKind::kKernelPerceptron},
+};
+
+const Rule& FindRule(RuleKind rule) { return kRules[static_cast<size_t>(rule)]; }
+
+CatalogueEntry MakeEntry(const Rule& rule) {
+  CatalogueEntry entry;
+  entry.rule = rule.rule;
+  entry.name = std::string(rule.name);
+  entry.summary = std::string(rule.summary);
+  entry.options = rule.options;
+  entry.convergence_theorem = rule.convergence_theorem;
+  entry.counts_examples = rule.counts_examples;
+  entry.takes_weights = rule.takes_weights;
+  entry.two_labels_only = rule.two_labels_only;
+  entry.form = rule.form;
+  entry.no_dual = rule.no_dual;
+  return entry;
+}
+
+// Whatever the wrapper, the rule learns the same: the theorem stays.
+CatalogueEntry MakeEntry(const Rule& rule, const Wrapper& wrapper) {
+  CatalogueEntry entry = MakeEntry(rule);
+  entry.wrapper = wrapper.wrapper;
+  entry.name = absl::StrCat(wrapper.name, "-", rule.name);
+  entry.summary = absl::StrCat("learns as the ", rule.name, ", ", wrapper.summary);
+  entry.options |= wrapper.options;
+  entry.counts_examples = true;
+  entry.form = wrapper.form;
+  if (!wrapper.no_dual.empty()) entry.no_dual = wrapper.no_dual;
+  entry.separate_prediction_weights = true;
+  return entry;
+}
+
+std::vector<CatalogueEntry> MakeAll() {
+  std::vector<CatalogueEntry> all;
+  for (const Rule& rule : kRules) {
+    all.push_back(MakeEntry(rule));
+    for (const Wrapper& wrapper : kWrappers) {
+      if ((rule.wrappers & wrapper.allowed) != 0) all.push_back(MakeEntry(rule, wrapper));
+    }
+  }
+  for (const Named& named : kNamed) {
+    const auto entry = std::find_if(all.begin(), all.end(), [&](const CatalogueEntry& one) {
+      return one.rule == named.rule && one.wrapper == named.wrapper;
+    });
+    entry->kind = named.kind;
+    if (!named.name.empty()) entry->name = std::string(named.name);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const CatalogueEntry& a, const CatalogueEntry& b) {
+    return a.kind.has_value() && (!b.kind.has_value() || *a.kind < *b.kind);
+  });
+  return all;
+}
+
 }  // namespace
 
-std::span<const CatalogueEntry> Catalogue() { return kCatalogue; }
+std::span<const CatalogueEntry> AllLearners() {
+  static const std::vector<CatalogueEntry>& all = *new std::vector<CatalogueEntry>(MakeAll());
+  return all;
+}
+
+std::span<const CatalogueEntry> Catalogue() { return AllLearners().first(std::size(kNamed)); }
 
 const CatalogueEntry& FindLearner(LearnerKind kind) {
-  return kCatalogue[static_cast<size_t>(kind)];
+  return Catalogue()[static_cast<size_t>(kind)];
+}
+
+const CatalogueEntry& FindLearner(const LearnerSettings& settings) {
+  const std::span<const CatalogueEntry> all = AllLearners();
+  return *std::find_if(all.begin(), all.end(), [&](const CatalogueEntry& entry) {
+    return entry.rule == settings.rule && entry.wrapper == settings.wrapper;
+  });
 }
 
 std::unique_ptr<Learner> MakeLearner(const LearnerSettings& settings, size_t size) {
-  const CatalogueEntry& entry = FindLearner(settings.kind);
-  return settings.classes.max > 0 ? entry.make_multiclass(settings, size)
-                                  : entry.make(settings, size);
+  return FindRule(settings.rule).make(settings, size);
 }
 
 }  // namespace perceptrond

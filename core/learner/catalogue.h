@@ -1,8 +1,10 @@
-// Every learner there is: the one list that the server, the tests and the documents go by.
+// Every learner there is: the one list that the server, the tests and the documents read.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "core/learner/learner.h"
@@ -10,7 +12,24 @@
 
 namespace perceptrond {
 
-// What a rule is told besides what every rule is: each bit a setting of LearnerSettings.
+// The learners that the API names: perceptron.v1.LearnerKind less 1. Each is a rule, or a rule in a
+// wrapper.
+enum class LearnerKind : uint8_t {
+  kPerceptron,
+  kAveragedPerceptron,
+  kPocket,
+  kMarginPerceptron,
+  kPassiveAggressive,
+  kPassiveAggressiveI,
+  kPassiveAggressiveII,
+  kArow,
+  kLogisticRegression,
+  kBatchPerceptron,
+  kVotedPerceptron,
+  kKernelPerceptron,
+};
+
+// The settings that a learner has besides those that all have: each bit a field of LearnerSettings.
 enum LearnerOption : uint16_t {
   kTakesStepSize = 1,
   kTakesAggressiveness = 2,
@@ -24,52 +43,58 @@ enum LearnerOption : uint16_t {
   kTakesRatchet = 256,
 };
 
-// What a learner answers by.
+// What makes a learner's predictions.
 enum class Form : uint8_t {
-  // One vector of weights.
+  // One vector of weights for each score.
   kLinear,
   // The votes of several.
   kVotes,
-  // Kernels with examples: it has no weights, and none to start from.
+  // Kernels with examples: there are no weights, and none to start from.
   kKernel,
 };
 
+// One learner: a rule with a wrapper that it allows.
 struct CatalogueEntry {
-  LearnerKind kind;
+  RuleKind rule = RuleKind::kPerceptron;
+  WrapperKind wrapper = WrapperKind::kNone;
+  // Absent: the API has no name for the pair yet.
+  std::optional<LearnerKind> kind;
   // As in `perceptronctl create --learner`.
-  absl::string_view name;
+  std::string name;
   // One line for a person.
-  absl::string_view summary;
+  std::string summary;
   // LearnerOption bits: the settings it has.
-  uint16_t options;
-  // It learns with the plain perceptron's weights: each update adds eta y (x, b) on a mistake, and
-  // nothing else does. So the convergence theorem holds from zero weights.
-  bool convergence_theorem;
-  // It looks at Target::age.
-  bool counts_examples;
+  uint16_t options = 0;
+  // It learns with the plain perceptron's weights: each update adds eta z on a mistake, and nothing
+  // else does. So the convergence theorem holds from zero weights.
+  bool convergence_theorem = false;
+  // It reads Target::age.
+  bool counts_examples = false;
   // Its rule defines what an example's weight means.
-  bool takes_weights;
-  std::unique_ptr<Learner> (*make)(const LearnerSettings& settings, size_t size);
-  // The rule of several classes; null: the literature has none.
-  std::unique_ptr<Learner> (*make_multiclass)(const LearnerSettings& settings,
-                                              size_t size) = nullptr;
+  bool takes_weights = false;
+  // Why it has two labels only; empty: it has several classes too.
+  absl::string_view two_labels_only;
   Form form = Form::kLinear;
-  // Why its answer cannot be told by past updates (Learner::AnswerShare and AnswerTerms); empty: it
-  // can.
-  absl::string_view no_past = "";
-  // It answers with other weights than those it learns with: what is known of these, a run of right
-  // answers or a pass without a change, is not known of its answers.
+  // Why its scores are no sum over the examples it learned from (Explainable); empty: they are.
+  absl::string_view no_dual;
+  // It predicts with other weights than those it learns with: what is known of these, a run of
+  // correct predictions or a pass without a change, is not known of its predictions.
   bool separate_prediction_weights = false;
+
+  bool has_classes() const { return two_labels_only.empty(); }
 };
 
-// In the order of their enum values.
+// The learners that the API names, in the order of LearnerKind.
 std::span<const CatalogueEntry> Catalogue();
+// Every rule with every wrapper that it allows, those of Catalogue() first.
+std::span<const CatalogueEntry> AllLearners();
 
-// The entry of a kind. Every kind has one.
+// The entry of a kind, or of a rule and its wrapper, which it must allow.
 const CatalogueEntry& FindLearner(LearnerKind kind);
+const CatalogueEntry& FindLearner(const LearnerSettings& settings);
 
-// The learner of these settings, with room for `size` features. settings.classes.max > 0 asks for
-// one of several classes, which its entry must have.
+// Makes the learner of these settings, with room for `size` features. Its entry must have several
+// classes if the settings do.
 std::unique_ptr<Learner> MakeLearner(const LearnerSettings& settings, size_t size);
 
 }  // namespace perceptrond

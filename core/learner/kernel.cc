@@ -12,7 +12,7 @@ constexpr double kMost = 1e150;
 
 double Power(double base, uint32_t exponent) {
   double power = 1;
-  // Clamped as it goes: no infinity times 0.
+  // Clamped at each step: there is no infinity times 0.
   for (uint32_t i = 0; i < exponent; ++i) power = std::clamp(power * base, -kMost, kMost);
   return power;
 }
@@ -23,7 +23,7 @@ Kernel::Example::Example(const Row& given)
     : row(given), squared_norm(perceptrond::SquaredNorm(given)) {}
 
 Kernel::Kernel(const LearnerSettings& settings)
-    : settings_(settings.kernel), offset_value_(settings.offset_value) {}
+    : settings_(settings.kernel), bias_input_(settings.bias_input) {}
 
 double Kernel::Of(double dot, double squared_distance) const {
   double value = dot;
@@ -31,7 +31,7 @@ double Kernel::Of(double dot, double squared_distance) const {
     value = Power(settings_.coef0 + dot, settings_.degree);
   if (settings_.kind == KernelSettings::Kind::kRbf)
     value = DeterministicExp(-settings_.gamma * squared_distance);
-  return std::clamp(value + offset_value_ * offset_value_, -kMost, kMost);
+  return std::clamp(value + bias_input_ * bias_input_, -kMost, kMost);
 }
 
 double Kernel::operator()(const Example& x, const Row& z, double squared_norm) const {

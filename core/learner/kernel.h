@@ -1,4 +1,4 @@
-// Kernels: inner products in a space that nobody writes down.
+// Kernels: inner products in a space whose vectors are never written out.
 #pragma once
 
 #include "core/learner/settings.h"
@@ -7,11 +7,11 @@
 
 namespace perceptrond {
 
-// K(x, z) = k(x, z) + b^2: Phi(x) gets the constant coordinate b. Values are finite, whatever the
-// rows: beyond 1e150 they stay there. The same bits on every machine. Any thread may use it.
+// K(x, z) = k(x, z) + b^2: Phi(x) includes the constant input b. Values are finite for all rows: they
+// are limited to 1e150. The same bits on every machine. Any thread may use it.
 class Kernel {
  public:
-  // An example to be multiplied with many.
+  // An example prepared for many products.
   struct Example {
     explicit Example(const Row& row);
     SortedRow row;
@@ -22,17 +22,17 @@ class Kernel {
 
   // z is sparse and strictly ascends; squared_norm is ||z||^2. O(x.size + z.size).
   double operator()(const Example& x, const Row& z, double squared_norm) const;
-  // K(x, x), of an x or of its ||x||^2, with which it never falls. O(1).
+  // K(x, x), from x or from its ||x||^2; it never decreases with ||x||^2. O(1).
   double OfItself(const Example& x) const { return OfItself(x.squared_norm); }
   double OfItself(double squared_norm) const;
-  // b: each Phi(x) has it.
-  double offset_value() const { return offset_value_; }
+  // b.
+  double bias_input() const { return bias_input_; }
 
  private:
   double Of(double dot, double squared_distance) const;
 
   const KernelSettings settings_;
-  const double offset_value_;
+  const double bias_input_;
 };
 
 }  // namespace perceptrond

@@ -1,12 +1,13 @@
 // The perceptron in a kernel's space, on a budget of B examples: the self-tuned Forgetron.
 //
-//   predict   sign(s), s = f(x) = sum of a_i K(x_i, x) over the examples kept, K(x, z) = k(x, z) +
-//             b^2 with k linear, polynomial or Gaussian (core/learner/kernel.h)
+//   predict   sign(s), s = f(x) = sum of a_i K(x_i, x) over the support examples, the x_i kept;
+//             K(x, z) = k(x, z) + b^2 with k linear, polynomial or Gaussian (core/learner/kernel.h)
 //   mistake   y s <= 0, or as the tie rule has it
 //   update    on a mistake (x, y) is kept with a = y. If that makes B + 1: all a_i *= phi, and the
-//             oldest, (x_r, y_r), goes. phi in (0, 1] is the largest for which the damage done so
-//             far, Q, stays within 15/32 of the mistakes so far: Q += Psi(|a_r|, y_r f(x_r) / R^2),
-//             Psi(l, m) = l^2 + 2 l - 2 l m, after the shrinking; R^2 the largest K(x, x) kept yet
+//             oldest, (x_r, y_r), is removed. phi in (0, 1] is the largest for which the damage
+//             done so far, Q, stays within 15/32 of the mistakes so far:
+//             Q += Psi(|a_r|, y_r f(x_r) / R^2), Psi(l, m) = l^2 + 2 l - 2 l m, after the shrinking;
+//             R^2 the largest K(x, x) of any example kept so far
 //   loss      max(0, -y s)
 //   bound     while nothing was removed it is the perceptron: at most (R / gamma)^2 updates, gamma
 //             the margin in the kernel's space. With B >= 83, against any g with norm R ||g|| <=
@@ -16,60 +17,77 @@
 //             examples have one norm. Nothing is proven of other streams, or of a smaller budget.
 //             The proof is in docs/adr/0015-rules-that-keep-rows.md
 //   source    Dekel, Shalev-Shwartz, Singer: The Forgetron: A Kernel-Based Perceptron on a Budget,
-//             SIAM J. Comput. 37, 2008: the self-tuned algorithm. The oldest goes: so does the
-//             damage of a drifting stream
+//             SIAM J. Comput. 37, 2008: the self-tuned algorithm. It removes the oldest, and with
+//             it what a drifting stream has made wrong. Two labels: the analysis is for these
 //
 // There are no weights: norms are those in the kernel's space. A score costs O(B row.size), and so
-// do an update and the norm without the offset. Memory: the rows kept.
+// do an update and the norm without the bias. Memory: the rows kept.
 #pragma once
 
 #include <vector>
 
+#include "core/learner/decision.h"
 #include "core/learner/kernel.h"
 #include "core/learner/learner.h"
 
 namespace perceptrond {
 
-class KernelPerceptron final : public Learner {
+class KernelPerceptron final : public Learner, public Predictor, public Explainable {
  public:
   KernelPerceptron(const LearnerSettings& settings, size_t size);
 
-  double Score(const Row& row) const override;
-  int32_t Predict(double score) const override;
   Evaluation Evaluate(const Row& row, int32_t label) const override;
+  void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
+                    std::span<EvaluatedRow> evaluated) const override;
   bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
   void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
-  double Answer(const Row& row, uint64_t age) const override;
-  std::vector<AnswerTerm> AnswerTerms(const Row& row) const override;
-  double answer_squared_norm(uint64_t age) const override;
-  // Nothing: it has no weights.
-  Hypothesis AnswerHypothesis(uint64_t age) const override;
   void Grow(size_t size) override;
   size_t size() const override { return size_; }
-  double squared_norm() const override;
   double augmented_squared_norm() const override { return squared_norm_; }
   LearnerStateView State() const override;
+  size_t max_arrays() const override { return 0; }
   bool Restore(LearnerState state) override;
+  const Predictor& predictor() const override { return *this; }
+  const Explainable* explainable() const override { return this; }
+
+  size_t scores() const override { return 1; }
+  bool HasLabel(int32_t label) const override { return label == 1 || label == -1; }
+  void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
+  int32_t Label(std::span<const double> scores) const override {
+    return PredictLabel(scores[0], tie_rule_);
+  }
+  double squared_norm(uint64_t age) const override;
+  // Empty: it has no weights.
+  Hypothesis MakeHypothesis(size_t /*k*/, uint64_t /*age*/) const override { return {}; }
+
+  std::optional<double> FeatureWeight(size_t, uint32_t, uint64_t) const override {
+    return std::nullopt;
+  }
+  std::optional<double> DualCoefficient(const PastUpdate&, uint64_t) const override {
+    return std::nullopt;
+  }
+  std::vector<SupportExample> SupportExamples(const Row& row) const override;
 
  private:
   double Score(const Kernel::Example& example) const;
   void Keep(const Row& row, const Kernel::Example& example, const Target& target);
-  void ShrinkAndForget();
+  void ShrinkAndRemove();
 
   const TieRule tie_rule_;
   const size_t budget_;
   const Kernel kernel_;
-  // Features there are.
+  // Features there is room for.
   size_t size_;
-  // Coefficients: a_i.
+  // The support examples; coefficients: a_i.
   RowStore rows_;
-  // ||x_i||^2; not in the state, since the rows have them.
+  // ||x_i||^2; not in the state, since the rows tell.
   std::vector<double> squared_norms_;
-  // ||f||^2, the offset's coordinate in it.
+  // ||f||^2, the bias included.
   double squared_norm_ = 0;
-  // M, Q and R^2.
   uint64_t mistakes_ = 0;
+  // Q.
   double damage_ = 0;
+  // R^2.
   double squared_radius_ = 0;
 };
 

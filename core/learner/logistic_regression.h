@@ -1,39 +1,58 @@
-// Logistic regression by stochastic gradient: the perceptron's soft-decision counterpart.
+// Logistic regression by stochastic gradient, the perceptron's soft-decision counterpart; softmax
+// regression with several classes.
 //
-//   predict   sign(s), s = w . x + w_b b;  P(+1) = 1 / (1 + e^-s)
-//   loss      ln(1 + e^(-y s))
-//   update    g = 1 / (1 + e^(y s)):  if g > threshold:  w += eta c g y x,  w_b += eta c g y b
-//             (c: the example's weight)
-//   bound     for threshold 0 and eta of order 1 / sqrt(T): regret against any u of order ||u|| R
-//             sqrt(T) over T examples; no bound on the number of updates
-//   source    seed 003 (soft decisions); regret: Zinkevich 2003
+//   predict   two labels: sign(s), P(+1) = 1 / (1 + e^-s); several classes: the k of the greatest
+//             s_k, P(k) = e^(s_k) / sum of e^(s_j)
+//   loss      -ln P(y): with two labels ln(1 + e^(-y s))
+//   update    if 1 - P(y) > threshold, with the gradient's coefficient g_k = [k = y] - P(k) of every
+//             class that exists:  w_k += eta c g_k (x, b)   (c: the example's weight).
+//             Two labels: K = 1 and g = y (1 - P(y)) = y / (1 + e^(y s))
+//   new       a class that does not exist yet scores 0 among the others in its first example's step
+//   bound     for threshold 0 and eta of order 1 / sqrt(T): regret against any theta* of order
+//             ||theta*|| R sqrt(T) over T examples; no bound on the number of updates
+//   source    seed 003 (soft decisions); Bishop: Pattern Recognition and Machine Learning, section
+//             4.3.4; regret: Zinkevich 2003
 //
-// With the threshold at 0 every example is an update, and so a write. A threshold of 0.01 leaves
-// out those that are right with more than 99 %.
+// With the threshold at 0 every example is an update, and so a write. A threshold of 0.01 leaves out
+// those whose label has more than 99 %. Two classes are two labels with twice the step:
+// P(1) = 1 / (1 + e^-(s_1 - s_0)).
 #pragma once
 
 #include "core/learner/linear_rule.h"
+#include "core/learner/rule_learner.h"
 
 namespace perceptrond {
 
-class LogisticRegression final : public LinearRule<LogisticRegression> {
+class LogisticRegression : public LinearRule {
  public:
-  LogisticRegression(const LearnerSettings& settings, size_t size)
-      : LinearRule(settings, size),
-        step_size_(settings.step_size),
-        threshold_(settings.update_threshold) {}
+  static constexpr bool kMovesAllClasses = true;
 
-  std::optional<double> Probability(double score) const override;
+  explicit LogisticRegression(const LearnerSettings& settings)
+      : step_size_(settings.step_size), threshold_(settings.update_threshold) {}
 
-  double Loss(double signed_score) const;
-  bool Moves(double signed_score, bool mistake) const;
+  // Two labels.
+  double Loss(const SignedExample& z) const;
+  bool CallsForUpdate(const SignedExample& z) const;
+  Step MakeStep(const SignedExample& z, double weight) const;
 
- protected:
-  double Step(const Row& row, double signed_score, double weight) const override;
+  // Several classes: sets update and loss of an evaluation.
+  void EvaluateClasses(std::span<const double> scores, int32_t label,
+                       Evaluation& evaluation) const;
+  // g by class; 0 for one that does not exist. `label` exists in it.
+  static ClassScores Coefficients(std::span<const double> scores, int32_t label);
+  double StepSize(double weight) const { return step_size_ * weight; }
 
  private:
   const double step_size_;
   const double threshold_;
+};
+
+class LogisticLearner final : public RuleLearner<LogisticRegression>, public Probabilistic {
+ public:
+  using RuleLearner::RuleLearner;
+
+  const Probabilistic* probabilistic() const override { return this; }
+  void ToProbabilities(std::span<double> scores) const override;
 };
 
 }  // namespace perceptrond

@@ -1,64 +1,71 @@
-// The perceptron with margin: ALMA with p = 2. Learns from examples that are right by too little
-// too, until every example is right by nearly the best margin there is.
+// The perceptron with margin: ALMA with p = 2. It also learns from examples whose margin is positive
+// but too small, until every example has nearly the best margin there is.
 //
-//   predict   sign(s), s = w . x + w_b b
-//   update    with n = ||(x, b)||, k = 1, 2, ... counting updates, g = B / sqrt(k):
-//               if y s <= (1 - alpha) g n:  w += C y (x, b) / (n sqrt(k)),
-//               then w /= max(1, ||w||);  B = sqrt(8) / alpha, C = sqrt(2)
-//   loss      max(0, (1 - alpha) g n - y s)
-//   bound     if the best separator has margin g* on examples of norm 1: at most
+//   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
+//   update    with n = ||z||, k = 1, 2, ... counting updates, g = B / sqrt(k):
+//               if m <= (1 - alpha) g n:  theta += C z / (n sqrt(k)),
+//               then theta /= max(1, ||theta||);  B = sqrt(8) / alpha, C = sqrt(2)
+//             (m, z: core/learner/linear_rule.h)
+//   loss      max(0, (1 - alpha) g n - m)
+//   bound     if the best separator has margin g* on the z / ||z||: at most
 //             (2 / g*^2) (2 / alpha - 1)^2 + 8 / alpha - 4 updates, and after them a margin of at
 //             least (1 - alpha) g*
 //   source    Gentile: A New Approximate Maximal Margin Classification Algorithm, JMLR 2, 2001,
-//             section 3 and theorem 3
+//             section 3 and theorem 3; several classes: the same on Kesler's z
 //
-// The norm of w stays below 1: dividing costs one multiplication, since the weights are kept with a
-// common factor; now and then it is multiplied in, O(weights).
+// The norm of theta stays below 1: dividing costs one multiplication, since the weights have a common
+// scale (ScoreVectors::scale); now and then it is multiplied in, O(K features).
 #pragma once
+
+#include <cmath>
 
 #include "core/learner/linear_rule.h"
 
 namespace perceptrond {
 
-class MarginPerceptron final : public LinearRule<MarginPerceptron> {
+class MarginPerceptron : public LinearRule {
  public:
-  MarginPerceptron(const LearnerSettings& settings, size_t size)
-      : LinearRule(settings, size), alpha_(settings.margin_slack) {}
+  static constexpr Needs kEvaluationNeeds = Needs::kSquaredNorm;
+  static constexpr Needs kStepNeeds = Needs::kSquaredNorm;
+  // Each update scales all earlier ones.
+  static constexpr bool kHasDual = false;
 
-  double Score(const Row& row) const override;
-  Evaluation Evaluate(const Row& row, int32_t label) const override;
-  // The margin it wants depends on the row's norm.
-  void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
-                    std::span<EvaluatedRow> evaluated) const override {
-    Learner::EvaluateRows(batch, first, max_features, evaluated);
+  struct Memory : LinearRule::Memory {
+    // The k of the latest update.
+    uint64_t updates = 0;
+
+    void AppendTo(const ScoreVectors& vectors, LearnerStateView& state) const;
+    bool Read(StateReader& state, ScoreVectors& vectors);
+  };
+  Memory memory;
+
+  explicit MarginPerceptron(const LearnerSettings& settings) : alpha_(settings.margin_slack) {}
+
+  double Loss(const SignedExample& z) const {
+    const double wanted = Wanted(z);
+    return z.margin < wanted ? wanted - z.margin : 0;
   }
-  void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
-  // Divided by their norm, if that is above 1. k goes on.
-  void ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) override;
-  double answer_squared_norm(uint64_t age) const override;
-  Hypothesis AnswerHypothesis(uint64_t age) const override;
-  std::optional<double> AnswerWeight(uint32_t index, uint64_t age) const override;
-  double squared_norm() const override;
-  double augmented_squared_norm() const override;
-  LearnerStateView State() const override;
-  bool Restore(LearnerState state) override;
-
-  double Loss(double signed_score) const { return signed_score < 0 ? -signed_score : 0; }
-  bool Moves(double /*signed_score*/, bool mistake) const { return mistake; }
-
- protected:
-  // In units of the factor.
-  double Step(const Row& row, double signed_score, double weight) const override;
+  bool CallsForUpdate(const SignedExample& z) const {
+    return z.mistake || z.margin <= Wanted(z);
+  }
+  Step MakeStep(const SignedExample& z, double /*weight*/) const {
+    const double norm = std::sqrt(z.squared_norm);
+    return {norm > 0 ? std::sqrt(2.0) / (norm * RootOfNext()) : 0};
+  }
+  void FinishUpdate(ScoreVectors& vectors, const Target& target);
+  // Divides them by their norm if that is above 1. k goes on.
+  void WeightsReplaced(ScoreVectors& vectors) { LimitNorm(vectors); }
 
  private:
   // sqrt(k) of the next update.
-  double RootOfNext() const;
-  void MultiplyFactorIn();
+  double RootOfNext() const { return std::sqrt(static_cast<double>(memory.updates + 1)); }
+  // (1 - alpha) g n.
+  double Wanted(const SignedExample& z) const {
+    return (1 - alpha_) * (std::sqrt(8.0) / alpha_ / RootOfNext()) * std::sqrt(z.squared_norm);
+  }
+  static void LimitNorm(ScoreVectors& vectors);
 
   const double alpha_;
-  // w = factor x the weights kept.
-  double factor_ = 1;
-  uint64_t updates_ = 0;
 };
 
 }  // namespace perceptrond

@@ -2,107 +2,87 @@
 
 #include <utility>
 
-#include "core/learner/state.h"
-
 namespace perceptrond {
 
-void Pocket::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
-  const uint64_t run = target.age - run_start_;
-  if (Wins(run)) {
-    pocket_ = linear();
-    best_run_ = run;
-    pocket_end_ = target.age;
-  }
-  Perceptron::Update(row, target, evaluation);
-  run_start_ = target.age + 1;
+const ScoreVectors& Pocket::Best(uint64_t age) const {
+  return age > run_start_ && Wins(age - run_start_) ? learned() : pocket_;
+}
+
+void Pocket::Score(const Row& row, uint64_t age, std::span<double> scores) const {
+  Best(age).Scores(row, scores);
+}
+
+Hypothesis Pocket::MakeHypothesis(size_t k, uint64_t age) const {
+  const LinearWeights& best = Best(age)[k];
+  return {best.weights, best.bias_weight * learned().bias_input()};
+}
+
+std::optional<double> Pocket::PartOfUpdate(uint64_t update_age, uint64_t age) const {
+  const bool newest = &Best(age) == &learned();
+  if (!newest && best_run_ > 0 && pocket_end_ == 0) return std::nullopt;
+  return newest || update_age < pocket_end_ ? 1 : 0;
+}
+
+void Pocket::BeforeUpdate(const LinearUpdate& update) {
+  const uint64_t run = update.target.age - run_start_;
+  if (!Wins(run)) return;
+  pocket_ = learned();
+  best_run_ = run;
+  pocket_end_ = update.target.age;
+}
+
+void Pocket::AfterUpdate(const LinearUpdate& update) {
+  run_start_ = update.target.age + 1;
   if (ratchet_ == 0) return;
-  Keep(row, target.label);
+  kept_.Push(update.row, update.target.label);
+  if (kept_.size() > ratchet_) kept_.Pop();
   Compare();
 }
 
-void Pocket::Keep(const Row& row, int32_t label) {
-  kept_.Push(row, label);
-  if (kept_.size() > ratchet_) kept_.Pop();
-}
-
-size_t Pocket::Errors(const LinearWeights& weights) const {
+size_t Pocket::Errors(const ScoreVectors& weights) const {
   size_t errors = 0;
   for (size_t i = 0; i < kept_.size(); ++i) {
-    const double score = weights.Score(kept_.row(i), offset_value());
-    const int32_t label = kept_.coefficient(i) < 0 ? -1 : 1;
-    errors += IsMistake(score, label, tie_rule()) ? 1 : 0;
+    const auto label = static_cast<int32_t>(kept_.coefficient(i));
+    errors += weights.IsMistake(kept_.row(i), label) ? 1 : 0;
   }
   return errors;
 }
 
-void Pocket::Compare() { ratchet_turns_ = ratchet_ == 0 || Errors(linear()) <= Errors(pocket_); }
+void Pocket::Compare() { ratchet_turns_ = ratchet_ == 0 || Errors(learned()) <= Errors(pocket_); }
 
-const LinearWeights& Pocket::Best(uint64_t age) const {
-  return age > run_start_ && Wins(age - run_start_) ? linear() : pocket_;
-}
-
-double Pocket::Answer(const Row& row, uint64_t age) const {
-  return Best(age).Score(row, offset_value());
-}
-
-double Pocket::answer_squared_norm(uint64_t age) const { return Best(age).squared_norm.value(); }
-
-Hypothesis Pocket::AnswerHypothesis(uint64_t age) const {
-  const LinearWeights& best = Best(age);
-  return {best.weights, best.offset_weight * offset_value()};
-}
-
-std::optional<double> Pocket::AnswerWeight(uint32_t index, uint64_t age) const {
-  return Best(age).weights[index];
-}
-
-std::optional<double> Pocket::AnswerShare(const PastUpdate& update, uint64_t age) const {
-  const bool present = &Best(age) == &linear();
-  if (!present && best_run_ > 0 && pocket_end_ == 0) return std::nullopt;
-  return present || update.target.age < pocket_end_ ? Perceptron::AnswerShare(update, age) : 0;
-}
-
-void Pocket::ReplaceWeights(const Row& weights, float offset_weight, uint64_t age) {
-  LinearLearner::ReplaceWeights(weights, offset_weight, age);
-  pocket_ = linear();
+void Pocket::WeightsReplaced(uint64_t age) {
+  pocket_ = learned();
   best_run_ = 0;
   pocket_end_ = 0;
   run_start_ = age;
 }
 
-void Pocket::Grow(size_t size) {
-  LinearLearner::Grow(size);
-  if (size > pocket_.weights.size()) pocket_.weights.resize(size);
-}
+// A class that the newest weights have exists in the pocket too, with weights of zero there.
+void Pocket::Resize() { pocket_.GrowLike(learned()); }
 
-LearnerStateView Pocket::State() const {
-  LearnerStateView state = LinearLearner::State();
-  pocket_.AppendTo(state);
+void Pocket::AppendTo(LearnerStateView& state) const {
+  pocket_.AppendVectors(state);
   Append(static_cast<double>(best_run_), state);
   Append(static_cast<double>(run_start_), state);
   Append(kept_, state);
-  // Left out at 0; journals of before it was kept have none.
+  // Left out at 0; older states do not have it.
   if (pocket_end_ > 0) Append(static_cast<double>(pocket_end_), state);
-  return state;
 }
 
-bool Pocket::Restore(LearnerState state) {
-  StateReader reader(std::move(state));
-  LinearWeights weights = LinearWeights::From(reader);
-  LinearWeights pocket = LinearWeights::From(reader);
-  const uint64_t best_run = reader.Count();
-  const uint64_t run_start = reader.Count();
-  RowStore kept = reader.Rows(ratchet_);
-  const uint64_t pocket_end = reader.HasMoreScalars() ? reader.Count() : 0;
-  if (!reader.Done() || (pocket_end > 0 && best_run == 0)) return false;
-  linear() = std::move(weights);
-  pocket_ = std::move(pocket);
-  best_run_ = best_run;
-  pocket_end_ = pocket_end;
-  run_start_ = run_start;
-  kept_ = std::move(kept);
-  Compare();
-  return true;
+std::unique_ptr<LinearPredictor> Pocket::Read(StateReader& state, const ScoreVectors& read) const {
+  std::unique_ptr<Pocket> restored(new Pocket(ratchet_, learned(), read.ReadVectors(state)));
+  restored->best_run_ = state.Count();
+  restored->run_start_ = state.Count();
+  restored->kept_ = state.Rows(ratchet_, read.size());
+  if (state.HasMoreScalars()) restored->pocket_end_ = state.Count();
+  if (restored->pocket_end_ > 0 && restored->best_run_ == 0) return nullptr;
+  for (size_t i = 0; i < restored->kept_.size(); ++i) {
+    const double label = restored->kept_.coefficient(i);
+    if (!(label >= -1 && label < static_cast<double>(read.max_count()) + 1) ||
+        !read.Has(static_cast<int32_t>(label)))
+      return nullptr;
+  }
+  return restored;
 }
 
 }  // namespace perceptrond

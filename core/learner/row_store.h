@@ -1,4 +1,4 @@
-// The rows that a learner keeps beside its weights, or in their place: a queue in columns.
+// The rows that a learner keeps besides its weights or instead of them: a queue in columns.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace perceptrond {
 
-// Oldest first. Each row has a coefficient, which means what the learner makes of it. Rows are kept
-// by index, ascending and without zeros, so that one example is one row in whatever form it came.
-// A plain value; not thread-safe. Row i is the i-th oldest.
+// Row i is the i-th oldest. Each row has a coefficient, whose meaning is the learner's. Rows are stored
+// with ascending indices and without zeros, so that an example is the same row in whatever form it
+// came. A plain value; not thread-safe.
 class RowStore {
  public:
   size_t size() const { return coefficients_.size() - first_; }
@@ -20,24 +20,24 @@ class RowStore {
   Row row(size_t i) const;
   double coefficient(size_t i) const { return coefficients_[first_ + i]; }
 
-  // Adds the newest. An index may not stand twice unless its values are zero. O(row.size log
-  // row.size); O(row.size) if its indices ascend.
+  // Adds the newest row. An index may occur twice only with values of zero. O(row.size log row.size);
+  // O(row.size) if its indices ascend.
   void Push(const Row& row, double coefficient);
-  // Lets go of the oldest. Amortized O(its size).
+  // Removes the oldest row. Amortized O(its size).
   void Pop();
   // Multiplies every coefficient. O(size()).
   void Scale(double factor);
 
-  // Approximately. O(1).
+  // Approximate. O(1).
   size_t memory_bytes() const;
   // Every value and coefficient is a finite number, every index below `dimension`. O(features).
   bool IsSound(size_t dimension) const;
 
  private:
-  // Where row i, let go of or not, begins in the columns.
+  // Where row i, removed ones included, begins in the columns.
   size_t Begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
 
-  // Rows below first_ have been let go of; their columns go once they are the greater part.
+  // Rows below first_ are removed; their columns are erased once they are the greater part.
   size_t first_ = 0;
   std::vector<size_t> ends_;
   std::vector<uint32_t> indices_;

@@ -1,5 +1,4 @@
-// What a learner is told when it is made. See perceptron.v1.Learner for the meaning and the
-// defaults.
+// The settings a learner is created with. perceptron.v1.Learner has their meaning and defaults.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +7,9 @@
 
 namespace perceptrond {
 
-enum class LearnerKind : uint8_t {
+// When weights change, and by how much.
+enum class RuleKind : uint8_t {
   kPerceptron,
-  kAveragedPerceptron,
-  kPocket,
   kMarginPerceptron,
   kPassiveAggressive,
   kPassiveAggressiveI,
@@ -19,8 +17,19 @@ enum class LearnerKind : uint8_t {
   kArow,
   kLogisticRegression,
   kBatchPerceptron,
-  kVotedPerceptron,
   kKernelPerceptron,
+};
+
+// Which of the weights that a rule has learned make the predictions.
+enum class WrapperKind : uint8_t {
+  // The newest.
+  kNone,
+  // The average over all examples.
+  kAveraged,
+  // Those with the longest run of correct predictions.
+  kPocket,
+  // All of them, by vote.
+  kVoted,
 };
 
 // What a score of exactly 0 means.
@@ -33,7 +42,7 @@ enum class TieRule : uint8_t {
   kCorrect,
 };
 
-// k of the kernel perceptron: K(x, z) = k(x, z) + b^2.
+// k in the kernel K(x, z) = k(x, z) + b^2.
 struct KernelSettings {
   enum class Kind : uint8_t {
     // x . z
@@ -52,65 +61,75 @@ struct KernelSettings {
   double gamma = 1;
 };
 
-// Weights to start from. Indices are those of the feature space; names in a named space.
+// Weights to start from, by the feature space's indices, or by names in a named space.
 struct StartingWeights {
   std::vector<uint32_t> indices;
   std::vector<std::string> names;
   std::vector<float> values;
-  // theta_0: the constant in the score.
-  double offset = 0;
+  // theta_0, the constant in the score.
+  double bias = 0;
 
   bool all_zero() const {
     for (const float value : values) {
       if (value != 0) return false;
     }
-    return offset == 0;
+    return bias == 0;
   }
 };
 
-// What a model of several classes was created with.
+// The classes of a model. Two labels, -1 and +1, are no classes.
 struct ClassSettings {
-  // 0: two classes, -1 and +1. Else 2 to kMost.
+  // The most classes there may be, 2 to kMost; 0: the model has two labels.
   uint32_t max = 0;
-  // How many of them there are from the start: 0, 1, ...
+  // Classes 0 to initial - 1 exist from the start.
   uint32_t initial = 0;
-  // How much examples of each count; empty: each counts 1.
+  // Weight of each class's examples; empty: all weigh 1.
   std::vector<double> weights;
 
   static constexpr uint32_t kMost = 10'000;
 };
 
 struct LearnerSettings {
-  LearnerKind kind = LearnerKind::kPerceptron;
+  RuleKind rule = RuleKind::kPerceptron;
+  WrapperKind wrapper = WrapperKind::kNone;
   // eta, > 0.
   double step_size = 1;
   TieRule tie_rule = TieRule::kMistake;
-  // b, the constant coordinate; 0: no offset.
-  double offset_value = 1;
+  // b, the constant input, >= 0; 0: there is no bias.
+  double bias_input = 1;
   // C of PA-I and PA-II, > 0.
   double aggressiveness = 1;
   // alpha of the perceptron with margin, in (0, 1].
   double margin_slack = 0.9;
   // r of AROW, > 0.
   double regularization = 1;
-  // Of logistic regression, in [0, 0.5).
+  // Logistic regression learns from examples whose label has at most the probability 1 minus this;
+  // in [0, 0.5).
   double update_threshold = 0;
-  // Of the batch perceptron: a step every so many examples; 0: at the end of a pass only.
+  // Examples per step of the batch perceptron; 0: it makes a step at the end of a pass only.
   uint32_t mini_batch = 0;
   // Rows that the voted and the kernel perceptron keep, >= 1.
   uint32_t budget = 1000;
-  // Of the kernel perceptron.
+  // The kernel perceptron's.
   KernelSettings kernel;
-  // Rows that the pocket's ratchet goes by; 0: no ratchet.
+  // Rows that the pocket's ratchet compares weights on; 0: no ratchet.
   uint32_t ratchet_examples = 0;
-  // How much examples of -1 and of +1 count.
+  // Weights of the examples of -1 and of +1.
   double class_weights[2] = {1, 1};
   StartingWeights start;
   ClassSettings classes;
 
+  bool is_multiclass() const { return classes.max > 0; }
   double class_weight(int32_t label) const {
-    if (classes.max == 0) return class_weights[label > 0 ? 1 : 0];
+    if (!is_multiclass()) return class_weights[label > 0 ? 1 : 0];
     return classes.weights.empty() ? 1 : classes.weights[static_cast<size_t>(label)];
+  }
+  // Every example weighs the same unless it says otherwise itself.
+  bool weighs_classes_equally() const {
+    for (const double weight : classes.weights) {
+      if (weight != 1) return false;
+    }
+    return class_weights[0] == 1 && class_weights[1] == 1;
   }
 };
 

@@ -1,14 +1,31 @@
-// Learners' states, put together and taken apart in one order: what State() appends, Restore reads.
+// The state of learners, written and read in one order: what State() appends, Restore() reads.
 #pragma once
 
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "core/learner/learner.h"
+#include "core/learner/row_store.h"
 #include "core/vector/compensated_sum.h"
+#include "core/vector/float_array.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
+
+// Everything that makes up a learner's state, in the learner's own fixed order.
+struct LearnerState {
+  std::vector<FloatArray> arrays;
+  std::vector<double> scalars;
+  RowStore rows;
+};
+
+// The same without a copy: valid until the learner changes.
+struct LearnerStateView {
+  std::vector<std::span<const float>> arrays;
+  std::vector<double> scalars;
+  // Null: the learner keeps no rows.
+  const RowStore* rows = nullptr;
+};
 
 inline void Append(const FloatArray& array, LearnerStateView& state) {
   state.arrays.emplace_back(array);
@@ -23,8 +40,8 @@ inline void Append(const CompensatedSum& sum, LearnerStateView& state) {
   Append(sum.carry, state);
 }
 
-// Takes a state apart; what is missing reads as nothing, and Done says so. A plain value; not
-// thread-safe.
+// Reads a state part by part. A part that is missing reads as empty or 0, and Done returns false.
+// A plain value; not thread-safe.
 class StateReader {
  public:
   explicit StateReader(LearnerState state)
@@ -34,7 +51,7 @@ class StateReader {
     if (next_array_ == state_.arrays.size()) return Missing<FloatArray>();
     FloatArray array = std::move(state_.arrays[next_array_++]);
     sound_ &= AllFinite(array);
-    // As many features everywhere.
+    // Every array has one entry per feature.
     if (next_array_ == 1) size_ = array.size();
     sound_ &= array.size() == size_;
     return array;
@@ -54,14 +71,13 @@ class StateReader {
     const double sum = Scalar();
     return {sum, Scalar()};
   }
-  // At most `most` rows, in as many features as the first array.
-  RowStore Rows(size_t most) { return Rows(most, size_); }
+  // At most `most` rows, with features below `features`.
   RowStore Rows(size_t most, size_t features) {
     RowStore rows = std::exchange(state_.rows, {});
     sound_ &= rows.size() <= most && rows.IsSound(features);
     return rows;
   }
-  // Everything was there, nothing is left over, all of it finite and the arrays of one size.
+  // Every part was there, none is left over, all numbers are finite and all arrays of one size.
   bool Done() const {
     return sound_ && next_array_ == state_.arrays.size() && next_scalar_ == state_.scalars.size() &&
            state_.rows.empty();

@@ -45,7 +45,7 @@ absl::Status InKernelSpace(const Model& model) {
 
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
   if (model.settings().is_multiclass()) return NotBinary(model);
-  if (FindLearner(model.settings().learner.kind).form == Form::kKernel) return InKernelSpace(model);
+  if (FindLearner(model.settings().learner).form == Form::kKernel) return InKernelSpace(model);
   const StoredExamplesView view = CopyStoredExamples(model);
   const StoredExamplesCopy& retained = view.examples;
   if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/learner/decision.h"
 #include "core/model/error.h"
 #include "core/vector/kernels.h"
 
@@ -23,29 +24,19 @@ absl::Status ClassPredictions::Begin(size_t rows) {
                                      ": send fewer at a time"));
   }
   size_t known = 0;
-  for (size_t k = 0; k < scores_.size(); ++k) known += learner_.HasClass(static_cast<int32_t>(k));
+  for (size_t k = 0; k < scores_.size(); ++k) known += predictor_.HasLabel(static_cast<int32_t>(k));
   outcome_.labels.assign(rows, -1);
   if (per_norm_ > 0 && known > 1) outcome_.distances.assign(rows, kNoScore);
-  if (learner_.has_probabilities()) outcome_.probabilities.assign(rows, kNoScore);
+  if (probabilistic_ != nullptr) outcome_.probabilities.assign(rows, kNoScore);
   if (!all_scores_) return absl::OkStatus();
   outcome_.class_scores.assign(all, kNoScore);
-  if (learner_.has_probabilities()) outcome_.class_probabilities.assign(all, kNoScore);
+  if (probabilistic_ != nullptr) outcome_.class_probabilities.assign(all, kNoScore);
   return absl::OkStatus();
 }
 
-int32_t ClassPredictions::FindGreatest(int32_t besides) const {
-  int32_t greatest = -1;
-  for (size_t k = 0; k < scores_.size(); ++k) {
-    const auto number = static_cast<int32_t>(k);
-    if (number == besides || std::isnan(scores_[k])) continue;
-    if (greatest < 0 || scores_[k] > scores_[static_cast<size_t>(greatest)]) greatest = number;
-  }
-  return greatest;
-}
-
 void ClassPredictions::Predict(size_t i, const Row& row) {
-  learner_.Answers(row, age_, scores_);
-  const int32_t winner = FindGreatest(-1);
+  predictor_.Score(row, age_, scores_);
+  const int32_t winner = predictor_.Label(scores_);
   outcome_.labels[i] = winner;
   if (winner < 0) {
     outcome_.scores[i] = 0;
@@ -54,15 +45,15 @@ void ClassPredictions::Predict(size_t i, const Row& row) {
   const double score = scores_[static_cast<size_t>(winner)];
   outcome_.scores[i] = Saturate(score);
   if (!outcome_.distances.empty()) {
-    const int32_t next = FindGreatest(winner);
+    const int32_t next = GreatestScore(scores_, winner);
     outcome_.distances[i] = Saturate((score - scores_[static_cast<size_t>(next)]) * per_norm_);
   }
   if (all_scores_) CopyScores(i, outcome_.class_scores);
-  if (learner_.has_probabilities()) SetProbabilities(i, winner);
+  if (probabilistic_ != nullptr) SetProbabilities(i, winner);
 }
 
 void ClassPredictions::SetProbabilities(size_t i, int32_t winner) {
-  learner_.ToProbabilities(scores_);
+  probabilistic_->ToProbabilities(scores_);
   outcome_.probabilities[i] = static_cast<float>(scores_[static_cast<size_t>(winner)]);
   if (all_scores_) CopyScores(i, outcome_.class_probabilities);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/learner/multiclass.h"
+#include "core/learner/learner.h"
 #include "core/model/model.h"
 
 namespace perceptrond {
@@ -15,14 +15,15 @@ namespace perceptrond {
 class ClassPredictions {
  public:
   // age: examples evaluated. per_norm: 1 / ||W||, or 0 while the weights are zero.
-  ClassPredictions(const Multiclass& learner, uint64_t age, double per_norm, bool all_scores,
+  ClassPredictions(const Learner& learner, uint64_t age, double per_norm, bool all_scores,
                    PredictOutcome& outcome)
-      : learner_(learner),
+      : predictor_(learner.predictor()),
+        probabilistic_(learner.probabilistic()),
         age_(age),
         per_norm_(per_norm),
         all_scores_(all_scores),
         outcome_(outcome),
-        scores_(learner.classes()) {}
+        scores_(predictor_.scores()) {}
 
   // Allocates the outcome of `rows` rows, all of them refused so far. INVALID_ARGUMENT
   // (TOO_MANY_SCORES).
@@ -31,12 +32,12 @@ class ClassPredictions {
   void Predict(size_t i, const Row& row);
 
  private:
-  // The class of the greatest score but `besides`, the lowest of equal ones; -1: there is none.
-  int32_t FindGreatest(int32_t besides) const;
   void SetProbabilities(size_t i, int32_t winner);
   void CopyScores(size_t i, std::vector<float>& all) const;
 
-  const Multiclass& learner_;
+  const Predictor& predictor_;
+  // Null: there are no probabilities.
+  const Probabilistic* const probabilistic_;
   const uint64_t age_;
   const double per_norm_;
   const bool all_scores_;

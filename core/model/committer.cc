@@ -121,6 +121,7 @@ void Committer::CommitAll(std::vector<Submission>& submissions) {
   absl::flat_hash_map<Model*, absl::Status> results;
   std::vector<std::shared_ptr<Model>> models;
   std::vector<JournalEntry> entries;
+  std::vector<char> grown;
   bool updates = false;
   for (const Submission& submission : submissions) {
     const std::shared_ptr<Model>& model = submission.model;
@@ -128,7 +129,9 @@ void Committer::CommitAll(std::vector<Submission>& submissions) {
     if (!is_new) continue;
     result->second = model->closed();
     if (!result->second.ok()) continue;
-    entries.push_back(model->ledger().TakePending());
+    bool has_grown = false;
+    entries.push_back(model->ledger().TakePending(&has_grown));
+    grown.push_back(has_grown);
     entries.back().model_id = model->id();
     updates |= !entries.back().records.empty();
     models.push_back(model);
@@ -147,8 +150,7 @@ void Committer::CommitAll(std::vector<Submission>& submissions) {
       on_failure_(model, results[&model]);
       continue;
     }
-    // Without updates neither its memory nor its part of the journal has grown, but for the sample.
-    if (entries[i].records.empty() && !model.ledger().stored_examples().samples()) continue;
+    if (!grown[i]) continue;
     uint64_t bytes = 0;
     for (const storage::UpdateRecord& record : entries[i].records) bytes += record.ByteSizeLong();
     Guarded<JournalUse>::Writer(model.core().journal_use)->bytes += bytes;

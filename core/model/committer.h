@@ -59,7 +59,7 @@ class Committer {
 
   // `on_failure` is called for each model whose pending updates could not be written, before their
   // waiters are notified: the model's memory is ahead of the journal. `on_commit` is called for
-  // each model of which updates, or stored examples, were written.
+  // each model whose entry was written and whose memory may have grown (Ledger::TakePending).
   Committer(Journal& journal, const Options& options,
             std::function<void(Model&, const absl::Status&)> on_failure,
             std::function<void(const std::shared_ptr<Model>&)> on_commit);

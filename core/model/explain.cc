@@ -40,30 +40,31 @@ absl::Status CheckExplains(const ModelCore& core) {
         "\" has several classes and a score for each: predict with all_scores shows them, and the "
         "weights of each class are in the model's view of weights"));
   }
-  const CatalogueEntry& rule = FindLearner(core.settings.learner.kind);
+  const CatalogueEntry& rule = FindLearner(core.settings.learner);
   if (rule.form != Form::kVotes) return absl::OkStatus();
   return not_linear(
       absl::StrCat("the scores of \"", core.name,
                    "\" are not sums over features or support examples: its learner is ", rule.name,
-                   ", and ", rule.no_past));
+                   ", and ", rule.no_dual));
 }
 
 Explanation ExplainRow(const ModelCore& core, const Learner& learner, Mapper& mapper, size_t i,
                        uint64_t age, size_t max_features) {
   Explanation explanation;
-  explanation.score = learner.Answer(mapper.Map(i), age);
-  explanation.label = learner.Predict(explanation.score);
-  const CatalogueEntry& rule = FindLearner(core.settings.learner.kind);
+  const Predictor& predictor = learner.predictor();
+  predictor.Score(mapper.Map(i), age, {&explanation.score, 1});
+  explanation.label = predictor.Label({&explanation.score, 1});
+  const CatalogueEntry& rule = FindLearner(core.settings.learner);
   if (rule.form != Form::kLinear) {
     explanation.contributions_absent =
         absl::StrCat("the score of a ", rule.name, " is no sum over features");
     return explanation;
   }
-  explanation.offset = learner.Answer(Row{kNoIndices, nullptr, 0}, age);
+  predictor.Score(Row{kNoIndices, nullptr, 0}, age, {&explanation.offset, 1});
   std::vector<FeaturePart> parts;
   mapper.Parts(i, core.settings.space, parts);
   for (FeaturePart& part : parts) {
-    const double weight = *learner.AnswerWeight(part.index, age);
+    const double weight = *learner.explainable()->FeatureWeight(0, part.index, age);
     const double contribution = weight * static_cast<double>(part.value);
     explanation.contributions.push_back({std::move(part), weight, contribution});
   }

@@ -20,8 +20,8 @@ struct Contribution {
   double contribution = 0;
 };
 
-// An example that caused an update which is part of the weights.
-struct SupportExample {
+// The contribution of an example that caused an update.
+struct SupportContribution {
   // The revision that the update produced.
   uint64_t revision = 0;
   int32_t label = 0;
@@ -45,7 +45,7 @@ struct Explanation {
   // Why there are no contributions of features; empty: there are, if any is not zero.
   std::string contributions_absent;
   // The support examples of largest contribution, largest first (core/model/support_examples.h).
-  std::vector<SupportExample> support;
+  std::vector<SupportContribution> support;
   // The sum of the support examples' contributions that are left out.
   double other_support = 0;
   // The number of support examples that are left out.

@@ -1,18 +1,13 @@
 #include "core/model/learn_batch.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "core/convergence/update_proof.h"
 #include "core/model/admission.h"
 #include "core/model/batch_rows.h"
-#include "core/model/error.h"
 #include "core/model/row_evaluator.h"
-#include "core/vector/kernels.h"
+#include "core/model/row_update.h"
 
 namespace perceptrond {
 namespace {
@@ -33,6 +28,7 @@ class Learning {
         call_(call),
         outcome_(outcome),
         rows_(core, call.batch, call.row_errors),
+        updater_(core, rows_),
         sampler_(core.ledger.stored_examples()) {
     segment_.producer = call.producer->id;
     segment_.components = call.components;
@@ -142,107 +138,40 @@ class Learning {
     return absl::OkStatus();
   }
 
-  // Evaluates the row again, which called for an update a moment ago, and applies it if it still
+  // Evaluates the row again, which called for an update a moment ago, and learns it if it still
   // does.
   absl::Status Update() {
     const StateWriter state(core_.state);
     if (!state->closed.ok()) return state->closed;
     rows_.Resolve(*state);
-    Row mapped = rows_.Map(row_);
-    const std::optional<uint64_t> age = plan_.age(core_.ledger);
-    const int32_t label = rows_.label(row_);
-    const double weight = rows_.weight(row_) * core_.settings.learner.class_weight(label);
-    const Target target{label, weight, age.value_or(0)};
-    const RowEvaluation row{state->learner->Evaluate(mapped, label), squared_norm_};
-    UpdateRow update;
-    if (ValidationError error = Prepare(*state, target, row.evaluation, mapped, update)) {
+    RowUpdate result = updater_.Learn(*state, row_);
+    uint64_t evaluated = result.age;
+    if (result.error) {
       tally_.unlearned = true;
-      Refuse(std::move(error));
-    } else if (!row.evaluation.update) {
-      OfferToSample(*state, label);
-      Count(row, label, tally_);
+      Refuse(std::move(result.error));
     } else {
-      Apply(*state, row, target, mapped, update);
-      update.age = age;
+      ++evaluated;
+      const int32_t label = rows_.label(row_);
+      OfferToSample(*state, label);
+      const RowEvaluation row{result.evaluation, squared_norm_};
+      if (row.evaluation.update) {
+        AddUpdate(row, label, std::move(result.update));
+      } else {
+        Count(row, label, tally_);
+      }
     }
-    const uint64_t evaluated = target.age + tally_.examples + update.tally.examples;
-    if (update.revision > 0) segment_.updates.push_back(std::move(update));
     CloseTally(state->revision);
     Finish(*state, plan_.batch_is_full(*state->learner, evaluated));
     return absl::OkStatus();
   }
 
-  // Makes sure that an update can be applied, and creates what the row introduces: its class, and
-  // weights for its new names, with which it is mapped again. On an error only the row is refused.
-  ValidationError Prepare(ModelState& state, const Target& target, const Evaluation& evaluation,
-                          Row& mapped, UpdateRow& update) {
-    const absl::string_view new_class = rows_.NewClass(row_);
-    if (!new_class.empty() && state.class_names.size() == core_.settings.learner.classes.max)
-      return ClassCap();
-    if (!evaluation.update) return {};
-    if (!state.learner->CanUpdate(mapped, target, evaluation)) {
-      return {ValidationCode::kWeightOverflow, "values",
-              "learning this example would take a weight out of float32's range"};
-    }
-    if (core_.has_names()) {
-      if (ValidationError error = AddNames(state, mapped, update)) return error;
-    }
-    if (!new_class.empty()) {
-      state.class_names.Add(new_class);
-      update.new_class = std::string(new_class);
-    }
-    return {};
-  }
-
-  ValidationError ClassCap() const {
-    return {
-        ValidationCode::kClassCap, "labels",
-        absl::StrCat("the model has ", core_.settings.learner.classes.max,
-                     " classes, the most it can have, and keeps all of them; leave this example "
-                     "out, or create a model with a larger max_classes")};
-  }
-
-  // Gives the row's unknown names weights, and maps it again.
-  ValidationError AddNames(ModelState& state, Row& mapped, UpdateRow& update) {
-    rows_.UnknownNames(row_, unknown_);
-    if (unknown_.empty()) return {};
-    if (state.names.size() + unknown_.size() > core_.settings.space.size) {
-      return {ValidationCode::kFeatureCap, "feature_names",
-              absl::StrCat("the model has ", state.names.size(), " of at most ",
-                           core_.settings.space.size,
-                           " names and keeps all of them, and this "
-                           "example needs ",
-                           unknown_.size(),
-                           " new ones; leave them out, or create a model with a larger "
-                           "max_features")};
-    }
-    for (const absl::string_view name : unknown_) {
-      state.names.Add(name);
-      update.new_names.emplace_back(name);
-    }
-    state.learner->Grow(state.names.size() + 1);
-    rows_.Resolve(state);
-    mapped = rows_.Map(row_);
-    return {};
-  }
-
-  void Apply(ModelState& state, const RowEvaluation& row, const Target& target, const Row& mapped,
-             UpdateRow& update) {
-    state.learner->Update(mapped, target, row.evaluation);
-    ++state.revision;
-    OfferToSample(state, target.label);
-    update.revision = state.revision;
-    update.row = std::make_shared<const StoredRow>(SeenExample{mapped, target.label, {}});
-    update.weight = rows_.weight(row_);
-    update.score = Saturate(row.evaluation.score);
-    update.squared_norm = state.learner->augmented_squared_norm();
+  void AddUpdate(const RowEvaluation& row, int32_t label, UpdateRow update) {
     outcome_.updated_rows.push_back(static_cast<uint32_t>(row_));
-    outcome_.update_revisions.push_back(state.revision);
-    Count(row, target.label, update.tally);
-    update.tally.updates = 1;
+    outcome_.update_revisions.push_back(update.revision);
+    Count(row, label, update.tally);
     update.tally.components = call_.components;
-    NoteUpdate(core_.settings.learner, *state.learner, mapped, target, update.tally);
     AddToOutcome(update.tally);
+    segment_.updates.push_back(std::move(update));
   }
 
   // Ends the batch of a rule that learns from batches, if it is full or ends with the pass.
@@ -254,8 +183,8 @@ class Learning {
     if (ends_with_pass) ends_new_pass_ = false;
     // Another stream may have ended the batch a moment ago.
     if (plan_.batch_is_full(*state->learner, age.value_or(0)) ||
-        (ends_with_pass && plan_.batch_waits(*state->learner))) {
-      state->learner->EndBatch();
+        (ends_with_pass && plan_.batch_is_pending(*state->learner))) {
+      state->learner->batch_learning()->EndBatch();
       ++state->revision;
       UpdateRow update;
       update.revision = state->revision;
@@ -317,7 +246,7 @@ class Learning {
       next_ = Next::kEndBatch;
     } else if (row_ < rows_.size()) {
       next_ = Next::kEvaluate;
-    } else if (ends_new_pass_ && plan_.batch_waits(*state.learner)) {
+    } else if (ends_new_pass_ && plan_.batch_is_pending(*state.learner)) {
       next_ = Next::kEndBatch;
     } else {
       next_ = Next::kNothing;
@@ -347,6 +276,7 @@ class Learning {
   const LearnCall& call_;
   LearnOutcome& outcome_;
   BatchRows rows_;
+  RowUpdater updater_;
   std::unique_ptr<RowEvaluator> evaluator_;
   RowPredictions predictions_;
   StoredExamples::Sampler sampler_;
@@ -360,7 +290,7 @@ class Learning {
   // Of rows that changed nothing and are not in the segment yet.
   Tally tally_;
   Segment segment_;
-  // Names without a weight, of one row.
+  // Names of one row without a weight.
   std::vector<absl::string_view> unknown_;
 };
 

@@ -16,11 +16,11 @@ std::optional<uint64_t> ExamplesEvaluated(Ledger& ledger) { return ledger.exampl
 uint64_t NoBatchAge(Ledger& /*ledger*/) { return 0; }
 uint64_t BatchAge(Ledger& ledger) { return ledger.examples(); }
 
-bool NeverFull(const Learner& /*learner*/, uint64_t /*age*/) { return false; }
-bool BatchIsFull(const Learner& learner, uint64_t age) { return learner.BatchIsFull(age); }
+bool NeverFull(Learner& /*learner*/, uint64_t /*age*/) { return false; }
+bool BatchIsFull(Learner& learner, uint64_t age) { return learner.batch_learning()->IsFull(age); }
 
-bool NeverWaits(const Learner& /*learner*/) { return false; }
-bool BatchWaits(const Learner& learner) { return learner.BatchWaits(); }
+bool NeverPending(Learner& /*learner*/) { return false; }
+bool BatchIsPending(Learner& learner) { return learner.batch_learning()->IsPending(); }
 
 int32_t LabelSign(int32_t label) { return label; }
 int32_t ScoreIsMargin(int32_t /*label*/) { return 1; }
@@ -32,13 +32,13 @@ double WeightNorm(const Learner& learner) {
 double NoWeightNorm(const Learner& /*learner*/) { return 0; }
 
 bool IsKernel(const LearnerSettings& settings) {
-  return FindLearner(settings.kind).form == Form::kKernel;
+  return FindLearner(settings).form == Form::kKernel;
 }
 
 }  // namespace
 
 ExampleNorm::ExampleNorm(const LearnerSettings& settings)
-    : bias_squared_(settings.offset_value * settings.offset_value), kernel_(settings) {
+    : bias_squared_(settings.bias_input * settings.bias_input), kernel_(settings) {
   if (IsKernel(settings)) {
     squared_ = [](const ExampleNorm& norm, double squared_norm) {
       return norm.kernel_.OfItself(squared_norm);
@@ -54,18 +54,18 @@ LearningPlan::LearningPlan(const ModelSettings& settings)
     : age(&NoAge),
       batch_age(&NoBatchAge),
       batch_is_full(&NeverFull),
-      batch_waits(&NeverWaits),
+      batch_is_pending(&NeverPending),
       margin_sign(&LabelSign),
       weight_norm(IsKernel(settings.learner) ? &NoWeightNorm : &WeightNorm),
       make_evaluator(&MakeRunEvaluator),
       norm(settings.learner) {
-  const CatalogueEntry& rule = FindLearner(settings.learner.kind);
+  const CatalogueEntry& rule = FindLearner(settings.learner);
   const bool learns_batches = (rule.options & kTakesMiniBatch) != 0;
   if (rule.counts_examples) age = &ExamplesEvaluated;
   if (learns_batches) {
     batch_age = &BatchAge;
     batch_is_full = &BatchIsFull;
-    batch_waits = &BatchWaits;
+    batch_is_pending = &BatchIsPending;
   }
   if (settings.is_multiclass()) {
     margin_sign = &ScoreIsMargin;

@@ -42,9 +42,9 @@ struct LearningPlan {
   uint64_t (*batch_age)(Ledger& ledger);
   // Whether the learner, after `age` examples, has a full batch to learn from. False for rules that
   // learn from each example.
-  bool (*batch_is_full)(const Learner& learner, uint64_t age);
-  // Whether examples of an unfinished batch wait to be learned. False as above.
-  bool (*batch_waits)(const Learner& learner);
+  bool (*batch_is_full)(Learner& learner, uint64_t age);
+  // Whether the unfinished batch has mistakes that the weights do not have yet. False as above.
+  bool (*batch_is_pending)(Learner& learner);
   // The sign of an example's margin in its score: the label, or 1 where the score is the margin.
   int32_t (*margin_sign)(int32_t label);
   // The augmented norm of the weights, for the margin of a pass; 0 for kernels: what rounding may

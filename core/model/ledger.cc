@@ -132,7 +132,7 @@ void Ledger::AddAnalysis(const AnalysisRecord& analysis) {
   progress_.AddAnalysis(analysis);
 }
 
-JournalEntry Ledger::TakePending() {
+JournalEntry Ledger::TakePending(bool* has_grown) {
   MutexLock lock(&mutex_);
   JournalEntry entry;
   entry.records = pending_.Take();
@@ -143,6 +143,9 @@ JournalEntry Ledger::TakePending() {
     entry.counters.set_sample_complete(statistics.complete);
   }
   entry.positions = producers_.TakeMoved();
+  const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
+  if (has_grown != nullptr)
+    *has_grown = !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
   return entry;
 }
 

@@ -74,8 +74,9 @@ class Ledger {
   void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes everything since the last call, for the journal: the pending updates, with counters and
-  // positions of the same moment. Leaves model_id to the caller.
-  JournalEntry TakePending() ABSL_LOCKS_EXCLUDED(mutex_);
+  // positions of the same moment. Leaves model_id to the caller. Sets *has_grown if the model may
+  // take more memory than at the last call: by updates, new producers, or its sample.
+  JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Examples evaluated.
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -117,6 +118,8 @@ class Ledger {
   History history_ ABSL_GUARDED_BY(mutex_);
   ProducerTable producers_ ABSL_GUARDED_BY(mutex_);
   PendingRecords pending_ ABSL_GUARDED_BY(mutex_);
+  // Of the producers at the last TakePending.
+  size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perceptrond

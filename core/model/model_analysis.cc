@@ -83,7 +83,7 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
   const int64_t now = absl::ToUnixNanos(absl::Now());
   absl::StatusOr<AnalysisInput> input = AnalysisInput::Make(model);
   if (!input.ok()) return input.status();
-  options.offset_value = model.settings().learner.offset_value;
+  options.offset_value = model.settings().learner.bias_input;
   ModelAnalysis result{*std::move(input), {}, {}, std::nullopt, 0};
   const size_t examples = result.input.rows().size();
   const auto report = [&](const AnalysisProgress& progress) {

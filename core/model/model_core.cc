@@ -15,17 +15,15 @@ namespace {
 
 // The convergence theorem holds for the run, as long as every example has the same weight.
 bool HasTheorem(const LearnerSettings& learner) {
-  const bool even = learner.class_weights[0] == 1 && learner.class_weights[1] == 1;
-  return FindLearner(learner.kind).convergence_theorem && learner.start.all_zero() && even &&
-         learner.classes.max == 0;
+  return FindLearner(learner).convergence_theorem && learner.start.all_zero() &&
+         learner.weighs_classes_equally() && !learner.is_multiclass();
 }
 
 TheoremContext FixedTheoremContext(const ModelSettings& settings) {
   TheoremContext context;
   context.applies = HasTheorem(settings.learner);
   context.step_size = settings.learner.step_size;
-  context.separate_prediction_weights =
-      FindLearner(settings.learner.kind).separate_prediction_weights;
+  context.separate_prediction_weights = FindLearner(settings.learner).separate_prediction_weights;
   context.composed = !settings.components.empty();
   return context;
 }
@@ -69,7 +67,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       ledger(committed, settings.retention, FixedTheoremContext(settings)) {}
 
 StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
-  const bool by_age = FindLearner(settings.learner.kind).separate_prediction_weights;
+  const bool by_age = FindLearner(settings.learner).separate_prediction_weights;
   const std::array<uint64_t, 3> parts = {
       state.revision, std::bit_cast<uint64_t>(state.learner->augmented_squared_norm()),
       by_age ? Age() : 0};

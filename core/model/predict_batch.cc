@@ -1,18 +1,18 @@
 #include "core/model/predict_batch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/features/mapper.h"
 #include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
 #include "core/model/batch_rows.h"
 #include "core/model/class_predictions.h"
 #include "core/model/error.h"
-#include "core/model/evaluated_rows.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
@@ -21,11 +21,11 @@ namespace {
 // Rows evaluated at a time.
 constexpr size_t kRowsAtOnce = 64;
 
-// Calls answer(i) for each row in which check(i) finds no fault, and refuses the others.
+// Calls predict(i) for each row that check(i) finds valid, and refuses the others.
 // outcome.row_errors holds the rows that were refused before.
-template <typename Check, typename Answer>
+template <typename Check, typename Predict>
 void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
-                 const Answer& answer) {
+                 const Predict& predict) {
   const std::vector<RowError> before = std::exchange(outcome.row_errors, {});
   auto skip = before.begin();
   for (size_t i = 0; i < rows; ++i) {
@@ -34,7 +34,7 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Che
     } else if (const ValidationCode code = check(i); code != ValidationCode::kNone) {
       outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
     } else {
-      answer(i);
+      predict(i);
     }
   }
 }
@@ -72,44 +72,56 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   outcome.revision = state->revision;
   outcome.fingerprint = core.Fingerprint(*state);
   const uint64_t age = core.Age();
-  const double squared_norm = learner.answer_squared_norm(age);
+  const Predictor& predictor = learner.predictor();
+  const double squared_norm = predictor.squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
   mapper.Resolve(state->names);
   const auto check = [&](size_t i) {
     double squared_norm = 0;
     return mapper.Check(i, &squared_norm);
   };
-  if (const Multiclass* const several = learner.multiclass()) {
-    ClassPredictions predictions(*several, age, per_norm, all_scores, outcome);
+  if (core.settings.is_multiclass()) {
+    ClassPredictions predictions(learner, age, per_norm, all_scores, outcome);
     if (absl::Status status = predictions.Begin(rows); !status.ok()) return status;
     PredictRows(mapper, rows, outcome, check,
                 [&](size_t i) { predictions.Predict(i, mapper.Map(i)); });
     return absl::OkStatus();
   }
   if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
-  const bool has_probability = learner.Probability(0).has_value();
-  if (has_probability) outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
-  const auto answer = [&](size_t i, double score) {
+  const Probabilistic* const probabilistic = learner.probabilistic();
+  if (probabilistic != nullptr)
+    outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  const auto set = [&](size_t i, double score) {
     outcome.scores[i] = Saturate(score);
-    outcome.labels[i] = learner.Predict(score);
+    outcome.labels[i] = predictor.Label({&score, 1});
     if (per_norm > 0) outcome.distances[i] = Saturate(score * per_norm);
-    if (has_probability) outcome.probabilities[i] = Saturate(*learner.Probability(score));
+    if (probabilistic == nullptr) return;
+    probabilistic->ToProbabilities({&score, 1});
+    outcome.probabilities[i] = Saturate(score);
   };
-  if (mapper.PassesThrough() &&
-      !FindLearner(core.settings.learner.kind).separate_prediction_weights) {
-    // Evaluated with any labels: only the scores are used.
-    Batch labelled = batch;
-    labelled.labels = outcome.labels;
-    EvaluatedRows evaluated(labelled, core.limits.max_example_features);
-    const auto check_evaluated = [&](size_t i) {
-      if (!evaluated.Has(i)) evaluated.Evaluate(learner, i, kRowsAtOnce);
-      return evaluated[i].code;
+  if (mapper.PassesThrough()) {
+    // Rows in the space of the weights are checked and scored some at a time.
+    std::array<ValidationCode, kRowsAtOnce> codes;
+    std::array<double, kRowsAtOnce> scores;
+    size_t begin = 0;
+    size_t end = 0;
+    const auto check_scored = [&](size_t i) {
+      if (i >= end) {
+        begin = i;
+        end = std::min(rows, i + kRowsAtOnce);
+        predictor.ScoreRows(batch, begin, core.limits.max_example_features, age,
+                            std::span(codes).first(end - begin),
+                            std::span(scores).first(end - begin));
+      }
+      return codes[i - begin];
     };
-    PredictRows(mapper, rows, outcome, check_evaluated,
-                [&](size_t i) { answer(i, evaluated[i].evaluation.score); });
+    PredictRows(mapper, rows, outcome, check_scored, [&](size_t i) { set(i, scores[i - begin]); });
   } else {
-    PredictRows(mapper, rows, outcome, check,
-                [&](size_t i) { answer(i, learner.Answer(mapper.Map(i), age)); });
+    PredictRows(mapper, rows, outcome, check, [&](size_t i) {
+      double score = 0;
+      predictor.Score(mapper.Map(i), age, {&score, 1});
+      set(i, score);
+    });
   }
   return absl::OkStatus();
 }

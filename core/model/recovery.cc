@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
+#include "core/learner/score_vectors.h"
 #include "core/model/ledger_codec.h"
 #include "core/model/snapshot_codec.h"
 #include "core/model/stored_examples_codec.h"
@@ -20,7 +20,7 @@ class Recovery {
   Recovery(ModelCore& core, ModelState& state)
       : core_(core),
         state_(state),
-        counts_examples_(FindLearner(core.settings.learner.kind).counts_examples) {}
+        counts_examples_(FindLearner(core.settings.learner).counts_examples) {}
 
   absl::Status RestoreSnapshot(const storage::Snapshot& snapshot);
   absl::Status Replay(const storage::UpdateRecord& record);
@@ -61,8 +61,7 @@ absl::Status Recovery::Inconsistent(absl::string_view what) const {
 }
 
 size_t Recovery::classes() const {
-  const Multiclass* const classes = state_.learner->multiclass();
-  return classes == nullptr ? 0 : classes->classes();
+  return core_.settings.is_multiclass() ? state_.learner->predictor().scores() : 0;
 }
 
 bool Recovery::HasLabel(int32_t label) const {
@@ -81,13 +80,9 @@ bool Recovery::HasWeights(const Row& row) const {
 }
 
 bool Recovery::UnknownNamesHaveNoWeight() const {
-  const Multiclass* const multiclass = state_.learner->multiclass();
-  if (multiclass == nullptr) {
-    const std::vector<std::span<const float>> arrays = state_.learner->State().arrays;
-    return arrays.empty() || arrays[0][0] == 0;
-  }
-  for (size_t k = 0; k < multiclass->classes(); ++k) {
-    if (multiclass->ClassWeights(k)[0] != 0) return false;
+  const ScoreVectors* const vectors = state_.learner->score_vectors();
+  for (size_t k = 0; vectors != nullptr && k < vectors->count(); ++k) {
+    if ((*vectors)[k].weights[0] != 0) return false;
   }
   return true;
 }
@@ -125,7 +120,7 @@ absl::Status Recovery::RestoreLearner(const storage::Snapshot& snapshot) {
                                 [this](const storage::StateArray& array) {
                                   return array.size() <= uint64_t{core_.weight_space.size} + 1;
                                 });
-  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > state_.learner->most_arrays())
+  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > state_.learner->max_arrays())
     return Inconsistent("the snapshot has another model's shape");
   absl::StatusOr<LearnerState> state = ReadState(snapshot);
   if (!state.ok()) return state.status();
@@ -247,22 +242,23 @@ void Recovery::StoreExample(const StoredUpdate& update) {
 }
 
 absl::Status Recovery::ReplayBatchEnd(const Row& row, int32_t label) {
-  if (row.size > 0 || label != 0 || !state_.learner->BatchWaits())
+  BatchLearning* const learning = state_.learner->batch_learning();
+  if (row.size > 0 || label != 0 || learning == nullptr || !learning->IsPending())
     return Inconsistent("a batch of examples ends that did not begin");
-  state_.learner->EndBatch();
+  learning->EndBatch();
   ++state_.revision;
   return absl::OkStatus();
 }
 
 absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& record,
                                                const Batch& batch) {
-  if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 ||
-      !state_.learner->CanReplaceWeights())
+  ReplaceableWeights* const replaceable = state_.learner->replaceable_weights();
+  if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 || replaceable == nullptr)
     return Inconsistent("a record replaces weights and holds none");
   const Row row = batch.row(0);
   if (!HasWeights(row)) return Inconsistent("a replaced weight lies outside the model");
-  state_.learner->ReplaceWeights(row, record.adopted_offset_weight(),
-                                 counts_examples_ ? record.ages(0) : 0);
+  replaceable->ReplaceWeights(row, record.adopted_offset_weight(),
+                              counts_examples_ ? record.ages(0) : 0);
   ++state_.revision;
   return absl::OkStatus();
 }

@@ -47,9 +47,9 @@ StoredRowPtr MakeRow(const ModelState& state, const NewWeights& weights) {
 absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
                               std::optional<uint64_t> if_revision) {
   if (!state.closed.ok()) return state.closed;
-  if (!state.learner->CanReplaceWeights()) {
+  if (state.learner->replaceable_weights() == nullptr) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_ADOPTABLE",
-                     absl::StrCat("the learner ", FindLearner(core.settings.learner.kind).name,
+                     absl::StrCat("the learner ", FindLearner(core.settings.learner).name,
                                   " has no weights that can be replaced"),
                      {{"model", core.name}});
   }
@@ -79,7 +79,8 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, const NewWeights& we
   if (!update.new_names.empty()) state->learner->Grow(state->names.size() + 1);
   update.row = MakeRow(*state, weights);
   update.age = core.plan.age(core.ledger);
-  state->learner->ReplaceWeights(update.row->row(), weights.offset_weight, update.age.value_or(0));
+  state->learner->replaceable_weights()->ReplaceWeights(update.row->row(), weights.offset_weight,
+                                                        update.age.value_or(0));
   update.revision = ++state->revision;
   update.squared_norm = state->learner->augmented_squared_norm();
   core.ledger.AddWeightReplacement(update, weights.offset_weight);

@@ -13,7 +13,7 @@ namespace {
 // The products of one row with others.
 class Products {
  public:
-  Products(const Row& row, double offset_value) : squared_offset_(offset_value * offset_value) {
+  Products(const Row& row, double bias_input) : bias_squared_(bias_input * bias_input) {
     for (size_t i = 0; i < row.size; ++i)
       values_[row.index(i)] += static_cast<double>(row.value(i));
   }
@@ -26,19 +26,20 @@ class Products {
     double sum = 0;
     for (size_t i = 0; i < example.size; ++i)
       sum += Of(example.index(i), static_cast<double>(example.value(i)));
-    return sum + squared_offset_;
+    return sum + bias_squared_;
   }
 
  private:
-  const double squared_offset_;
+  const double bias_squared_;
   absl::flat_hash_map<uint32_t, double> values_;
 };
 
 void KeepLargest(size_t limit, Explanation& explanation) {
-  std::vector<SupportExample>& all = explanation.support;
-  std::stable_sort(all.begin(), all.end(), [](const SupportExample& a, const SupportExample& b) {
-    return std::abs(a.contribution) > std::abs(b.contribution);
-  });
+  std::vector<SupportContribution>& all = explanation.support;
+  std::stable_sort(all.begin(), all.end(),
+                   [](const SupportContribution& a, const SupportContribution& b) {
+                     return std::abs(a.contribution) > std::abs(b.contribution);
+                   });
   if (all.size() <= limit) return;
   for (size_t i = limit; i < all.size(); ++i) explanation.other_support += all[i].contribution;
   explanation.other_support_count = static_cast<uint32_t>(all.size() - limit);
@@ -54,7 +55,7 @@ std::span<const StoredUpdate> Since(const SupportContext& context, uint64_t orig
   const auto last = std::upper_bound(
       first, context.updates.end(), context.revision,
       [](uint64_t revision, const StoredUpdate& update) { return revision < update.revision; });
-  if (FindLearner(context.settings.kind).counts_examples) {
+  if (FindLearner(context.settings).counts_examples) {
     for (auto update = first; update != last; ++update)
       if (!update->age.has_value()) first = update + 1;
   }
@@ -70,7 +71,7 @@ bool AreAll(std::span<const StoredUpdate> updates, uint64_t origin, uint64_t rev
 std::optional<double> DualCoefficient(const SupportContext& context, const StoredUpdate& update) {
   const int32_t label = update.row->label;
   const double weight = update.weight * context.settings.class_weight(label);
-  return context.learner.AnswerShare(
+  return context.learner.explainable()->DualCoefficient(
       {update.row->row(), {label, weight, update.age.value_or(0)}, update.score}, context.age);
 }
 
@@ -80,7 +81,7 @@ double OfStart(const LearnerSettings& settings, const Products& products) {
   double sum = 0;
   for (size_t i = 0; i < start.indices.size(); ++i)
     sum += products.Of(start.indices[i], static_cast<double>(start.values[i]));
-  return settings.offset_value == 0 ? sum : sum + start.offset;
+  return settings.bias_input == 0 ? sum : sum + start.bias;
 }
 
 // Adds the contribution of the origin.
@@ -94,14 +95,14 @@ void AddOrigin(const SupportContext& context, const Products& products, Explanat
   // These weights are not stored by themselves: they are the score without all support examples.
   if (!explanation.support_complete) return;
   double sum = 0;
-  for (const SupportExample& example : explanation.support) sum += example.contribution;
+  for (const SupportContribution& example : explanation.support) sum += example.contribution;
   explanation.origin = explanation.score - sum;
 }
 
 void AddKernelSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
-  for (const AnswerTerm& term : context.learner.AnswerTerms(row)) {
-    explanation.support.push_back(
-        {context.revision - term.updates_since, term.label, term.similarity, term.contribution});
+  for (const SupportExample& example : context.learner.explainable()->SupportExamples(row)) {
+    explanation.support.push_back({context.revision - example.updates_since, example.label,
+                                   example.similarity, example.contribution});
   }
   explanation.support_complete = true;
 }
@@ -109,7 +110,7 @@ void AddKernelSupport(const SupportContext& context, const Row& row, Explanation
 void AddLinearSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
   const uint64_t origin = *context.replaced;
   const std::span<const StoredUpdate> updates = Since(context, origin);
-  const Products products(row, context.settings.offset_value);
+  const Products products(row, context.settings.bias_input);
   for (const StoredUpdate& update : updates) {
     const std::optional<double> coefficient = DualCoefficient(context, update);
     if (!coefficient.has_value()) {
@@ -129,8 +130,8 @@ void AddLinearSupport(const SupportContext& context, const Row& row, Explanation
 
 // Why no support examples can be named; empty: they can.
 std::string WhyAbsent(const SupportContext& context) {
-  const CatalogueEntry& rule = FindLearner(context.settings.kind);
-  if (!rule.no_past.empty()) return std::string(rule.no_past);
+  const CatalogueEntry& rule = FindLearner(context.settings);
+  if (!rule.no_dual.empty()) return std::string(rule.no_dual);
   if (rule.form == Form::kKernel) return "";
   if (!context.stores_updates) return "the model stores no updates (retention.updates is 0)";
   if (!context.replaced.has_value())
@@ -142,9 +143,9 @@ std::string WhyAbsent(const SupportContext& context) {
 
 void ExplainBySupport(const SupportContext& context, const Row& row, size_t limit,
                       Explanation& explanation) {
-  explanation.support_absent = WhyAbsent(past);
+  explanation.support_absent = WhyAbsent(context);
   if (!explanation.support_absent.empty()) return;
-  if (FindLearner(context.settings.kind).form == Form::kKernel) {
+  if (FindLearner(context.settings).form == Form::kKernel) {
     AddKernelSupport(context, row, explanation);
   } else {
     AddLinearSupport(context, row, explanation);

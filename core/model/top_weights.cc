@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
 #include "core/model/views.h"
 
 namespace perceptrond {
@@ -52,20 +51,11 @@ class Heap {
   std::vector<Weight> held_;
 };
 
-// What a feature of value 1 adds to the score; `k`: of class k, 0 for two labels.
-double WeightOf(const Learner& learner, size_t k, uint32_t index, uint64_t age) {
-  if (const Multiclass* const classes = learner.multiclass())
-    return classes->ClassWeight(k, index, age);
-  return learner.AnswerWeight(index, age).value_or(0);
-}
-
 // The score of no features.
 double ConstantOf(const Learner& learner, size_t k, uint64_t age) {
-  const Row nothing{kNoIndices, nullptr, 0};
-  const Multiclass* const classes = learner.multiclass();
-  if (classes == nullptr) return learner.Answer(nothing, age);
-  std::vector<double> scores(classes->classes());
-  classes->Answers(nothing, age, scores);
+  const Predictor& predictor = learner.predictor();
+  std::vector<double> scores(predictor.scores());
+  predictor.Score(Row{kNoIndices, nullptr, 0}, age, scores);
   return std::isfinite(scores[k]) ? scores[k] : 0;
 }
 
@@ -81,7 +71,7 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
     const size_t end = std::min(begin + kWeightsAtOnce, learner.size());
     for (size_t i = begin; i < end; ++i) {
       const auto index = static_cast<uint32_t>(i);
-      heap.Offer(index, WeightOf(learner, k, index, age));
+      heap.Offer(index, learner.explainable()->FeatureWeight(k, index, age).value_or(0));
     }
     if (end < learner.size()) continue;
     for (const Heap::Weight& weight : heap.Take()) {
@@ -101,11 +91,11 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
 
 TopWeights FindTopWeights(const Model& model, size_t limit) {
   TopWeights top;
-  if (FindLearner(model.settings().learner.kind).form != Form::kLinear) return top;
+  if (FindLearner(model.settings().learner).form != Form::kLinear) return top;
   size_t lists = 1;
   if (model.settings().is_multiclass()) {
     const Guarded<ModelState>::Reader state(model.core().state);
-    lists = state->learner->multiclass()->classes();
+    lists = state->learner->predictor().scores();
     top.last_revision = state->revision;
   }
   for (size_t k = 0; k < lists; ++k)

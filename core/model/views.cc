@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/learner/multiclass.h"
-
 namespace perceptrond {
 namespace {
 
@@ -27,7 +25,7 @@ WeightList ToList(const ModelReader& reader, const Hypothesis& hypothesis) {
       list.indices.push_back(i);
     }
   }
-  list.offset = hypothesis.offset;
+  list.offset = hypothesis.bias;
   list.revision = reader.revision();
   return list;
 }
@@ -43,9 +41,10 @@ LearningCurve MakeLearningCurve(const ModelReader& reader) {
 }
 
 WeightList ListWeights(const ModelReader& reader) {
-  const Learner& learner = *reader.state().learner;
-  if (learner.multiclass() == nullptr)
-    return ToList(reader, learner.AnswerHypothesis(reader.core().Age()));
+  if (!reader.settings().is_multiclass()) {
+    const Predictor& predictor = reader.state().learner->predictor();
+    return ToList(reader, predictor.MakeHypothesis(0, reader.core().Age()));
+  }
   WeightList list;
   list.revision = reader.revision();
   return list;
@@ -53,10 +52,10 @@ WeightList ListWeights(const ModelReader& reader) {
 
 std::vector<WeightList> ListClassWeights(const ModelReader& reader) {
   std::vector<WeightList> lists;
-  const Multiclass* const classes = reader.state().learner->multiclass();
-  if (classes == nullptr) return lists;
-  for (size_t k = 0; k < classes->classes(); ++k)
-    lists.push_back(ToList(reader, classes->ClassHypothesis(k, reader.core().Age())));
+  if (!reader.settings().is_multiclass()) return lists;
+  const Predictor& predictor = reader.state().learner->predictor();
+  for (size_t k = 0; k < predictor.scores(); ++k)
+    lists.push_back(ToList(reader, predictor.MakeHypothesis(k, reader.core().Age())));
   return lists;
 }
 
@@ -96,15 +95,12 @@ StoredExamplesView CopyStoredExamples(const ModelReader& reader) {
 }
 
 bool HasProbabilities(const ModelReader& reader) {
-  const Learner& learner = *reader.state().learner;
-  const Multiclass* const classes = learner.multiclass();
-  return classes != nullptr ? classes->has_probabilities() : learner.Probability(0).has_value();
+  return reader.state().learner->probabilistic() != nullptr;
 }
 
 size_t CountWeights(const ModelReader& reader) {
   const Learner& learner = *reader.state().learner;
-  const Multiclass* const classes = learner.multiclass();
-  return learner.size() * (classes == nullptr ? 1 : std::max<size_t>(classes->classes(), 1));
+  return learner.size() * std::max<size_t>(learner.predictor().scores(), 1);
 }
 
 ModelMemory MeasureMemory(const ModelCore& core) {

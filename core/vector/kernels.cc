@@ -130,9 +130,9 @@ void AddScaledAlong(std::span<float> weights, double step, std::span<const float
   }
 }
 
-void TakeIn(std::span<float> weights, double factor, std::span<float> sum,
-            std::span<const uint32_t> places, CompensatedSum& squared_norm) {
-  for (const uint32_t at : places) {
+void ApplySum(std::span<float> weights, double factor, std::span<float> sum,
+              std::span<const uint32_t> indices, CompensatedSum& squared_norm) {
+  for (const uint32_t at : indices) {
     if (sum[at] == 0) continue;
     float& weight = weights[at];
     squared_norm.Add(-Product(weight, weight));

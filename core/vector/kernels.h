@@ -67,10 +67,10 @@ void ShrinkVariances(std::span<float> variances, double confidence, const Row& r
 // weights *= factor, each rounded once; adds their squares to squared_norm. O(weights).
 void Scale(std::span<float> weights, double factor, CompensatedSum& squared_norm);
 
-// weights_i += factor sum_i and sum_i = 0 at each place where sum_i is not 0, with squared_norm as
-// above. Places ascend. O(places).
-void TakeIn(std::span<float> weights, double factor, std::span<float> sum,
-            std::span<const uint32_t> places, CompensatedSum& squared_norm);
+// weights_i += factor sum_i and sum_i = 0 for each of the indices whose sum_i is not 0, with
+// squared_norm as above. Indices ascend. O(indices).
+void ApplySum(std::span<float> weights, double factor, std::span<float> sum,
+              std::span<const uint32_t> indices, CompensatedSum& squared_norm);
 
 // Whether sum + step * row, rounded, and weights + factor times that stay within float32.
 // O(row.size).

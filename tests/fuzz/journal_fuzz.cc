@@ -87,7 +87,7 @@ storage::ModelHeader Header(uint8_t choice) {
       perceptrond::Catalogue()[static_cast<size_t>(number % learners)];
   perceptron::v1::Learner& learner = *header.mutable_model()->mutable_learner();
   learner.set_kind(static_cast<perceptron::v1::LearnerKind>(1 + number % learners));
-  if (number >= learners && entry.make_multiclass != nullptr) {
+  if (number >= learners && entry.has_classes()) {
     learner.mutable_classes()->set_max_classes(3);
     learner.mutable_classes()->set_new_classes(choice % 2 == 0
                                                    ? perceptron::v1::Classes::NEW_CLASSES_NAMED

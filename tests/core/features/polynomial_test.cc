@@ -256,7 +256,7 @@ TEST(Polynomial, MakesXorSeparable) {
                               .AddDense({-1, 1}, -1)
                               .AddDense({1, -1}, -1);
   const std::unique_ptr<Learner> learner =
-      FindLearner(LearnerKind::kPerceptron).make(LearnerSettings(), space.initial_weights());
+      MakeLearner(LearnerSettings(), space.initial_weights());
   Mapper mapper(space);
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   std::vector<int> updates(2);
@@ -273,9 +273,9 @@ TEST(Polynomial, MakesXorSeparable) {
     }
   }
   EXPECT_EQ(updates, (std::vector<int>{4, 0}));
-  const Hypothesis hypothesis = learner->AnswerHypothesis(8);
+  const Hypothesis hypothesis = learner->predictor().MakeHypothesis(0, 8);
   EXPECT_EQ(hypothesis.weights, (FloatArray{0, 0, 4}));
-  EXPECT_EQ(hypothesis.offset, 0);
+  EXPECT_EQ(hypothesis.bias, 0);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ class Watched {
   Watched(const Space& space, size_t budget, size_t dimension)
       : space_(space), budget_(budget), learner_(Settings(space, budget), dimension) {}
 
-  int32_t Predict(const Point& x) const { return learner_.Predict(learner_.Score(RowOf(x))); }
+  int32_t Predict(const Point& x) const { return learner_.Evaluate(RowOf(x), 1).predicted; }
 
   void Learn(const Point& x, int32_t y) {
     const Evaluation evaluation = learner_.Evaluate(RowOf(x), y);
@@ -135,9 +135,9 @@ class Watched {
   };
   static LearnerSettings Settings(const Space& space, size_t budget) {
     LearnerSettings settings;
-    settings.kind = LearnerKind::kKernelPerceptron;
+    settings.rule = RuleKind::kKernelPerceptron;
     settings.kernel = space.kernel;
-    settings.offset_value = space.offset_value;
+    settings.bias_input = space.offset_value;
     settings.budget = static_cast<uint32_t>(budget);
     return settings;
   }

@@ -1,24 +1,16 @@
-// What every learner of several classes must do, with all classes there from the start and with
-// classes that come up mid-stream.
-#include <algorithm>
-#include <bit>
+// What every learner of several classes must do, with classes that exist from the start and with
+// classes that appear mid-stream.
 #include <cmath>
 #include <limits>
 #include <random>
 #include <string>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
-#include "core/learner/catalogue.h"
-#include "core/learner/multiclass.h"
-#include "gtest/gtest.h"
-#include "tests/support/columns.h"
+#include "core/learner/score_vectors.h"
+#include "tests/core/learner/conformance.h"
 
-namespace perceptrond {
+namespace perceptrond::testing {
 namespace {
-
-using testing::Columns;
-using testing::SvmExample;
 
 constexpr uint32_t kDimension = 11;
 constexpr uint32_t kClasses = 5;
@@ -27,69 +19,26 @@ constexpr uint32_t kClasses = 5;
 using Setting = std::tuple<const CatalogueEntry*, uint32_t, TieRule, double>;
 
 std::string SettingName(const ::testing::TestParamInfo<Setting>& info) {
-  const auto& [entry, initial, tie, offset] = info.param;
-  const std::string name = absl::StrCat(entry->name, "_from", initial, "_tie",
-                                        static_cast<int>(tie), "_offset", offset * 100);
-  std::string safe;
-  for (const char c : name) safe += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return safe;
+  const auto& [entry, initial, tie, bias] = info.param;
+  return SafeName(absl::StrCat(entry->name, "_from", initial, "_tie", static_cast<int>(tie),
+                               "_bias", bias * 100));
 }
 
-std::vector<uint64_t> Bits(const Learner& learner) {
+std::vector<uint64_t> ScoreBits(const Learner& learner, const Row& row, uint64_t age) {
   std::vector<uint64_t> bits;
-  const LearnerStateView state = learner.State();
-  for (const std::span<const float> array : state.arrays) {
-    for (const float value : array) bits.push_back(std::bit_cast<uint32_t>(value));
-  }
-  for (const double scalar : state.scalars) bits.push_back(std::bit_cast<uint64_t>(scalar));
-  return bits;
-}
-
-LearnerState Copy(const Learner& learner) {
-  LearnerState state;
-  const LearnerStateView view = learner.State();
-  for (const std::span<const float> array : view.arrays)
-    state.arrays.emplace_back(array.begin(), array.end());
-  state.scalars = view.scalars;
-  return state;
-}
-
-std::vector<double> AnswersTo(const Learner& learner, const Row& row, uint64_t age) {
-  std::vector<double> scores(learner.multiclass()->classes());
-  learner.multiclass()->Answers(row, age, scores);
-  return scores;
-}
-
-std::vector<uint64_t> AnswerBits(const Learner& learner, const Row& row, uint64_t age) {
-  std::vector<uint64_t> bits;
-  for (const double score : AnswersTo(learner, row, age))
-    bits.push_back(std::bit_cast<uint64_t>(score));
+  for (const double score : PredictedScores(learner, row, age)) bits.push_back(BitsOf(score));
   return bits;
 }
 
 class MulticlassConformance : public ::testing::TestWithParam<Setting> {
  protected:
   static std::unique_ptr<Learner> Make(size_t size = kDimension) {
-    const auto& [entry, initial, tie, offset] = GetParam();
-    LearnerSettings settings;
-    settings.kind = entry->kind;
+    const auto& [entry, initial, tie, bias] = GetParam();
+    LearnerSettings settings = TightSettings(*entry);
     settings.tie_rule = tie;
-    settings.offset_value = offset;
+    settings.bias_input = bias;
     settings.classes = {kClasses, initial, {}};
     return MakeLearner(settings, size);
-  }
-  static bool Learn(Learner& learner, const Row& row, const Target& target) {
-    const Evaluation evaluation = learner.Evaluate(row, target.label);
-    EXPECT_TRUE(evaluation.update || !evaluation.mistake);
-    if (!evaluation.update || !learner.CanUpdate(row, target, evaluation)) return false;
-    learner.Update(row, target, evaluation);
-    return true;
-  }
-  static size_t LearnAll(Learner& learner, const Batch& batch, uint64_t age = 0) {
-    size_t updates = 0;
-    for (size_t i = 0; i < batch.rows(); ++i)
-      updates += Learn(learner, batch.row(i), {batch.labels[i], 1, age + i}) ? 1 : 0;
-    return updates;
   }
   // Labels at random, the later ones only after a while: plenty of mistakes.
   static std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
@@ -109,7 +58,7 @@ class MulticlassConformance : public ::testing::TestWithParam<Setting> {
   }
 };
 
-TEST_P(MulticlassConformance, JudgingAndScoringChangeNothing) {
+TEST_P(MulticlassConformance, EvaluatingAndPredictingChangeNothing) {
   const Columns columns(Noise(2, 60));
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, columns.batch());
@@ -121,22 +70,22 @@ TEST_P(MulticlassConformance, JudgingAndScoringChangeNothing) {
       EXPECT_NE(evaluation.rival, label);
       learner->CanUpdate(row, {label, 1, 60}, evaluation);
     }
-    AnswersTo(*learner, row, 60);
+    PredictedScores(*learner, row, 60);
   }
   EXPECT_EQ(Bits(*learner), before);
 }
 
-TEST_P(MulticlassConformance, TheJudgementIsThatOfTheScores) {
+TEST_P(MulticlassConformance, TheEvaluationIsThatOfTheScores) {
   const Columns columns(Noise(3, 120));
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, columns.batch());
   const TieRule tie = std::get<TieRule>(GetParam());
   for (size_t i = 0; i < 120; ++i) {
     const Row row = columns.batch().row(i);
-    // Age 0: what it learns with.
-    const std::vector<double> scores = AnswersTo(*learner, row, 0);
+    std::vector<double> scores(kClasses);
+    learner->score_vectors()->Scores(row, scores);
     for (int32_t label = 0; label < static_cast<int32_t>(kClasses); ++label) {
-      ASSERT_TRUE(learner->multiclass()->HasClass(label));
+      ASSERT_TRUE(learner->predictor().HasLabel(label));
       double best = -std::numeric_limits<double>::infinity();
       int32_t rival = -1;
       int32_t predicted = 0;
@@ -159,9 +108,9 @@ TEST_P(MulticlassConformance, ATieIsWhatTheTieRuleSaysAndTheLowestClassWins) {
   const std::unique_ptr<Learner> learner = Make();
   const Columns columns = Columns().AddDense(std::vector<float>(kDimension), 0);
   const Row zero = columns.batch().row(0);
-  // Classes that come up one after the other with nothing to learn by.
+  // Classes that appear one after the other with nothing to learn by.
   for (int32_t k = 0; k < 3; ++k) {
-    if (learner->multiclass()->HasClass(k)) continue;
+    if (learner->predictor().HasLabel(k)) continue;
     const Evaluation evaluation = learner->Evaluate(zero, k);
     EXPECT_TRUE(evaluation.mistake) << "a new class";
     learner->Update(zero, {k}, evaluation);
@@ -183,7 +132,7 @@ TEST_P(MulticlassConformance, AnExampleOfANewClassIsAMistakeAndItsUpdateAddsTheC
   for (size_t i = 0; i < 200; ++i) {
     const int32_t label = examples[i].label;
     for (int32_t k = 0; k < static_cast<int32_t>(kClasses); ++k)
-      ASSERT_EQ(learner->multiclass()->HasClass(k), seen[k]);
+      ASSERT_EQ(learner->predictor().HasLabel(k), seen[k]);
     const Evaluation evaluation = learner->Evaluate(columns.batch().row(i), label);
     EXPECT_TRUE(evaluation.predicted < 0 || seen[evaluation.predicted]);
     EXPECT_TRUE(evaluation.rival < 0 || seen[evaluation.rival]);
@@ -193,21 +142,22 @@ TEST_P(MulticlassConformance, AnExampleOfANewClassIsAMistakeAndItsUpdateAddsTheC
     }
     if (Learn(*learner, columns.batch().row(i), {label, 1, i})) seen[label] = true;
   }
-  EXPECT_FALSE(learner->multiclass()->HasClass(kClasses));
-  EXPECT_FALSE(learner->multiclass()->HasClass(-1));
+  EXPECT_FALSE(learner->predictor().HasLabel(kClasses));
+  EXPECT_FALSE(learner->predictor().HasLabel(-1));
 }
 
-TEST_P(MulticlassConformance, ClassesThatHaveNotComeUpScoreNothing) {
+TEST_P(MulticlassConformance, ClassesThatDoNotExistScoreNothing) {
   if (std::get<1>(GetParam()) == kClasses) return;
   const std::unique_ptr<Learner> learner = Make();
   const Columns columns(Noise(5, 1));
   const Row row = columns.batch().row(0);
   ASSERT_TRUE(Learn(*learner, row, {3}));
-  EXPECT_EQ(learner->Score(row), 0) << "the first class alone moves nothing";
-  const std::vector<double> scores = AnswersTo(*learner, row, 1);
+  EXPECT_EQ(learner->score_vectors()->Score(3, row), 0) << "the first class alone moves nothing";
+  const std::vector<double> scores = PredictedScores(*learner, row, 1);
   ASSERT_EQ(scores.size(), 4U);
   for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(std::isnan(scores[k]));
-  EXPECT_EQ(scores[3], 0);
+  // All votes there are.
+  EXPECT_EQ(scores[3], std::get<0>(GetParam())->form == Form::kVotes ? 1 : 0);
   EXPECT_FALSE(learner->Evaluate(row, 3).mistake) << "while it is the only one it is right";
 }
 
@@ -219,10 +169,12 @@ TEST_P(MulticlassConformance, TheUpdatesAloneGiveTheSameBits) {
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (Learn(*learner, batch.row(i), {batch.labels[i], 1, i})) updates.push_back(i);
   }
+  EndFullBatch(*learner, batch.rows());
   ASSERT_GT(updates.size(), 50U);
   const std::unique_ptr<Learner> replica = Make();
   for (const size_t i : updates)
     EXPECT_TRUE(Learn(*replica, batch.row(i), {batch.labels[i], 1, i})) << "row " << i;
+  EndFullBatch(*replica, batch.rows());
   EXPECT_EQ(Bits(*replica), Bits(*learner));
 }
 
@@ -233,19 +185,19 @@ TEST_P(MulticlassConformance, ARestoredLearnerGoesOnWithTheSameBits) {
     const Columns then(Noise(8, 100));
     const std::unique_ptr<Learner> learner = Make();
     LearnAll(*learner, first.batch());
-    ASSERT_LE(learner->State().arrays.size(), learner->most_arrays());
+    ASSERT_LE(learner->State().arrays.size(), learner->max_arrays());
     const std::unique_ptr<Learner> restored = Make();
-    ASSERT_TRUE(restored->Restore(Copy(*learner)));
+    ASSERT_TRUE(restored->Restore(CopyOfState(*learner)));
     EXPECT_EQ(Bits(*restored), Bits(*learner));
     EXPECT_EQ(restored->size(), learner->size());
     LearnAll(*learner, then.batch(), count);
     LearnAll(*restored, then.batch(), count);
     EXPECT_EQ(Bits(*restored), Bits(*learner));
     const Row row = then.batch().row(0);
-    EXPECT_EQ(AnswerBits(*restored, row, count + 100), AnswerBits(*learner, row, count + 100));
+    EXPECT_EQ(ScoreBits(*restored, row, count + 100), ScoreBits(*learner, row, count + 100));
     EXPECT_EQ(restored->augmented_squared_norm(), learner->augmented_squared_norm());
-    EXPECT_EQ(restored->answer_squared_norm(count + 100),
-              learner->answer_squared_norm(count + 100));
+    EXPECT_EQ(restored->predictor().squared_norm(count + 100),
+              learner->predictor().squared_norm(count + 100));
   }
 }
 
@@ -254,19 +206,19 @@ TEST_P(MulticlassConformance, AStateOfAnotherShapeIsRefusedAndChangesNothing) {
   LearnAll(*learner, Columns(Noise(9, 50)).batch());
   const std::vector<uint64_t> before = Bits(*learner);
   EXPECT_FALSE(learner->Restore(LearnerState{}));
-  LearnerState state = Copy(*learner);
+  LearnerState state = CopyOfState(*learner);
   state.arrays.emplace_back(kDimension);
   EXPECT_FALSE(learner->Restore(state));
-  state = Copy(*learner);
+  state = CopyOfState(*learner);
   state.arrays.pop_back();
   EXPECT_FALSE(learner->Restore(state));
-  state = Copy(*learner);
+  state = CopyOfState(*learner);
   for (auto& array : state.arrays) array.push_back(0);
   EXPECT_FALSE(learner->Restore(state));
-  state = Copy(*learner);
+  state = CopyOfState(*learner);
   state.scalars[1] = 1e9;  // classes
   EXPECT_FALSE(learner->Restore(state));
-  state = Copy(*learner);
+  state = CopyOfState(*learner);
   state.arrays[0][0] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE(learner->Restore(state));
   EXPECT_EQ(Bits(*learner), before);
@@ -303,38 +255,37 @@ TEST_P(MulticlassConformance, NoUpdateLeavesFloat32) {
   }
 }
 
-TEST_P(MulticlassConformance, NormsAndAnswersAreThoseOfTheHypothesesItShows) {
+TEST_P(MulticlassConformance, NormsAndPredictedScoresAreThoseOfTheHypothesesItShows) {
+  if (std::get<0>(GetParam())->form == Form::kVotes) return;
   const std::unique_ptr<Learner> learner = Make();
   const Columns columns(Noise(12, 300));
   LearnAll(*learner, columns.batch());
   double squared = 0;
   for (size_t k = 0; k < kClasses; ++k) {
-    const Hypothesis shown = learner->multiclass()->ClassHypothesis(k, 300);
+    const Hypothesis shown = learner->predictor().MakeHypothesis(k, 300);
     for (const float weight : shown.weights) squared += static_cast<double>(weight) * weight;
     for (size_t i = 0; i < 20; ++i) {
       const Row row = columns.batch().row(i);
-      double score = shown.offset;
+      double score = shown.bias;
       for (size_t j = 0; j < row.size; ++j)
         score += static_cast<double>(shown.weights[row.index(j)]) * row.value(j);
-      EXPECT_NEAR(AnswersTo(*learner, row, 300)[k], score, 1e-4 * (1 + std::abs(score)));
+      EXPECT_NEAR(PredictedScores(*learner, row, 300)[k], score, 1e-4 * (1 + std::abs(score)));
     }
   }
-  EXPECT_NEAR(learner->answer_squared_norm(300), squared, 1e-5 * squared);
-  EXPECT_GE(learner->augmented_squared_norm(), learner->squared_norm());
+  EXPECT_NEAR(learner->predictor().squared_norm(300), squared, 1e-5 * squared);
 }
 
 TEST_P(MulticlassConformance, TheWeightsOfAllClassesAddUpToNothing) {
-  // Each step of these rules gives one class what it takes from others; AROW's go by covariances of
-  // their own.
-  if (std::get<0>(GetParam())->kind == LearnerKind::kArow) return;
+  // Each step gives one class what it takes from others; second-order rules weigh them by variances.
+  if (std::get<0>(GetParam())->rule == RuleKind::kArow) return;
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, Columns(Noise(13, 300)).batch());
   for (uint32_t i = 0; i < kDimension; ++i) {
     double sum = 0;
     double size = 0;
     for (size_t k = 0; k < kClasses; ++k) {
-      sum += learner->multiclass()->ClassWeights(k)[i];
-      size += std::abs(learner->multiclass()->ClassWeights(k)[i]);
+      sum += (*learner->score_vectors())[k].weights[i];
+      size += std::abs((*learner->score_vectors())[k].weights[i]);
     }
     EXPECT_NEAR(sum, 0, 1e-5 * (1 + size));
   }
@@ -345,27 +296,27 @@ TEST_P(MulticlassConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   const Columns columns(Noise(14, 80));
   LearnAll(*learner, columns.batch());
   const Row row = columns.batch().row(0);
-  const std::vector<uint64_t> before = AnswerBits(*learner, row, 80);
+  const std::vector<uint64_t> before = ScoreBits(*learner, row, 80);
   learner->Grow(100);
   ASSERT_EQ(learner->size(), 100U);
   for (size_t k = 0; k < kClasses; ++k) {
-    const FloatArray weights = learner->multiclass()->ClassHypothesis(k, 80).weights;
+    const FloatArray weights = learner->predictor().MakeHypothesis(k, 80).weights;
     ASSERT_EQ(weights.size(), 100U);
     for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(weights[i], 0);
   }
-  EXPECT_EQ(AnswerBits(*learner, row, 80), before);
+  EXPECT_EQ(ScoreBits(*learner, row, 80), before);
   learner->Grow(5);
   EXPECT_EQ(learner->size(), 100U);
 }
 
 std::vector<Setting> Settings() {
   std::vector<Setting> settings;
-  for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.make_multiclass == nullptr) continue;
+  for (const CatalogueEntry& entry : AllLearners()) {
+    if (!entry.has_classes()) continue;
     for (const uint32_t initial : {0U, kClasses}) {
       for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive}) {
-        for (const double offset : {0.0, 1.0, 0.25})
-          settings.emplace_back(&entry, initial, tie, offset);
+        for (const double bias : {0.0, 1.0, 0.25})
+          settings.emplace_back(&entry, initial, tie, bias);
       }
     }
   }
@@ -376,4 +327,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, MulticlassConformance, ::testing::ValuesIn(S
                          SettingName);
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::testing

@@ -57,7 +57,7 @@ TEST(Catalogue, HasEveryLearnerOfTheApiUnderItsNameAndThereIsAPaperOfEach) {
   const std::vector<PaperRule> papers = testing::PaperRules();
   for (size_t i = 0; i < Catalogue().size(); ++i) {
     const auto kind = static_cast<v1::LearnerKind>(i + 1);
-    EXPECT_EQ(static_cast<size_t>(Catalogue()[i].kind), i);
+    EXPECT_EQ(static_cast<size_t>(*Catalogue()[i].kind), i);
     EXPECT_EQ(testing::LearnerName(kind), Catalogue()[i].name);
     EXPECT_TRUE(std::any_of(papers.begin(), papers.end(),
                             [&](const PaperRule& rule) { return rule.kind == kind; }))

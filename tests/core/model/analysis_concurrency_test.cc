@@ -1,5 +1,5 @@
-// A model is analyzed, and adopts what comes of it, while others teach it. To be run under
-// ThreadSanitizer too.
+// A model is analyzed, and its weights are replaced by the separator, while others teach it. To be
+// run under ThreadSanitizer too.
 #include <atomic>
 #include <thread>
 
@@ -58,7 +58,7 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
     while (!done) {
       const auto analysis =
           AnalyzeModel(*model_, {}, [](const ModelAnalysisProgress&) { return true; });
-      if (absl::IsFailedPrecondition(analysis.status())) continue;  // nothing is retained yet
+      if (absl::IsFailedPrecondition(analysis.status())) continue;  // nothing is stored yet
       ASSERT_OK(analysis.status());
       EXPECT_GE(analysis->record.revision, revision);
       EXPECT_GE(analysis->record.examples, examples);

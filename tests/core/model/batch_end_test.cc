@@ -153,7 +153,7 @@ TEST(BatchEnd, SurvivesARestartAfterEveryMessage) {
 }
 
 // A model of this one-dimensional batch perceptron, loaded from what `change` makes of the journal
-// of two mistakes and the step behind them.
+// of two mistakes and the step after them.
 struct Reloaded {
   MemoryJournal journal;
   absl::StatusOr<std::shared_ptr<Model>> model;

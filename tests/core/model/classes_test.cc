@@ -46,15 +46,15 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
   EXPECT_EQ(Problem([](v1::Model& m) {
               m.mutable_feature_space()->mutable_dense()->set_dimension(1 << 27);
             }),
-            "model.learner.classes.max_classes: 3 classes of 134217728 weights are more than "
-            "268435456 weights; take fewer classes or features");
+            "model.learner.classes.max_classes: 3 classes of 134217728 weights each are more than "
+            "268435456 weights in all; use fewer classes or features");
   EXPECT_EQ(Problem([](v1::Model& m) { m.add_label_names("a"); }),
             "model.label_names: names 1 of 3 classes; name all of them, in the order of their "
-            "numbers, or none, or let new ones come up by name");
+            "numbers, or none, or let new ones be added by name");
   EXPECT_EQ(Problem([](v1::Model& m) {
               for (const char* name : {"a", "b", "a"}) m.add_label_names(name);
             }),
-            "model.label_names: \"a\" stands twice");
+            "model.label_names: \"a\" is given twice");
   EXPECT_EQ(Problem([](v1::Model& m) { m.mutable_learner()->add_class_weights(1); }),
             "model.learner.class_weights: give one for each of the 3 classes; or none");
   EXPECT_EQ(
@@ -68,11 +68,11 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
 
 TEST(ClassSettings, ALearnerWithoutSeveralClassesSaysWhichHaveThem) {
   const std::string problem = Problem(
-      [](v1::Model& m) { m.mutable_learner()->set_kind(v1::LEARNER_KIND_MARGIN_PERCEPTRON); });
-  EXPECT_EQ(problem.find("model.learner.classes: the learner margin-perceptron has two"), 0U);
+      [](v1::Model& m) { m.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON); });
+  EXPECT_EQ(problem.find("model.learner.classes: the learner kernel-perceptron has two"), 0U);
   for (const CatalogueEntry& entry : Catalogue()) {
     const bool named = problem.find(" " + std::string(entry.name)) != std::string::npos;
-    EXPECT_TRUE(named || entry.make_multiclass == nullptr) << entry.name;
+    EXPECT_TRUE(named || !entry.has_classes()) << entry.name;
   }
 }
 
@@ -92,7 +92,7 @@ TEST(Classes, ALabelThatIsNoClassRefusesItsRow) {
   ASSERT_EQ(outcome.row_errors.size(), 2U);
   for (const RowError& row_errors : outcome.row_errors)
     EXPECT_EQ(row_errors.error.code, ValidationCode::kUnknownLabel);
-  EXPECT_EQ(outcome.row_errors[0].error.description, "3 is no class: they are numbered 0 to 2");
+  EXPECT_EQ(outcome.row_errors[0].error.description, "3 is not a class; classes are 0 to 2");
   EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, -1, 0}));
 }
 
@@ -103,9 +103,9 @@ TEST(Classes, ANameThatIsNoneOfTheModelsRefusesItsRow) {
   EXPECT_EQ(outcome.examples, 1U);
   ASSERT_EQ(outcome.row_errors.size(), 2U);
   EXPECT_EQ(outcome.row_errors[0].error.description,
-            "\"nobody\" is none of the model's label_names");
+            "\"nobody\" is not one of the model's label_names");
   EXPECT_EQ(outcome.row_errors[1].error.description,
-            "2 is no position in label_names, of which there are 2");
+            "2 is not a position in label_names, which has 2");
   // "class 7" is class 2.
   EXPECT_EQ(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
 }
@@ -206,7 +206,7 @@ TEST(Classes, AreNeitherExplainedNorAnalyzed) {
   const absl::Status explained = lone.model->Explain(rows.unlabelled(), {}, 0, 20, outcome);
   EXPECT_TRUE(absl::IsFailedPrecondition(explained));
   EXPECT_EQ(testing::ReasonOf(explained), "NOT_LINEAR");
-  // Though all that it retains has label 1.
+  // Although all stored examples have label 1.
   ASSERT_EQ(CopyStoredExamples(*lone.model).examples.updates.size(), 1U);
   EXPECT_EQ(testing::ReasonOf(AnalysisInput::Make(*lone.model).status()), "NOT_BINARY");
 }

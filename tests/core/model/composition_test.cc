@@ -45,7 +45,7 @@ Columns Table(const std::vector<int32_t>& labels) {
   return columns;
 }
 
-// Fails to create whatever it is told to.
+// Fails to create the models it is asked to fail.
 class UncreatingJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;

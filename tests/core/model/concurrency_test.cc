@@ -159,8 +159,7 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   EXPECT_EQ(replayed.revision, updates);
   const WeightList list = ListWeights(*model_);
   std::vector<float> weights(kDimension);
-  for (size_t i = 0; i < list.indices.size(); ++i)
-    weights[list.indices[i]] = list.values[i];
+  for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
   for (uint32_t i = 0; i < kDimension; ++i) {
     EXPECT_EQ(std::bit_cast<uint32_t>(weights[i]), std::bit_cast<uint32_t>(replayed.weights[i]))
         << i;
@@ -219,7 +218,7 @@ TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
   EXPECT_EQ(StateBytes(*store_->Acquire("named").value()), state);
 }
 
-// Streams that hold a model learn of its end; nobody crashes over it.
+// Streams that hold a deleted model get an error, and nothing crashes.
 TEST_F(Concurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
   model_.reset();
   std::atomic<bool> done = false;

@@ -173,7 +173,7 @@ TEST_P(CurvesOnDisk, OfAWindowBegunAnewAHandfulOfExamplesIsNoError) {
     EXPECT_OK(testing::Send(*store_, "models/m", "p", rows.batch()).status);
   };
   const auto latest = [this] {
-    return store_->Acquire("models/m").MakeLearningCurve(*value()).points.back();
+    return MakeLearningCurve(**store_->Acquire("models/m")).points.back();
   };
   learn(500, 1);
   Open();
@@ -202,7 +202,7 @@ TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
     Open();
     ASSERT_EQ(Bytes(**store_->Acquire("models/m")), before);
   }
-  const LearningCurve curves = store_->Acquire("models/m").MakeLearningCurve(*value());
+  const LearningCurve curves = MakeLearningCurve(**store_->Acquire("models/m"));
   EXPECT_GT(curves.points.back().revision, 3000U);
   EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
 }

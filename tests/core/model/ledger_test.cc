@@ -1,4 +1,4 @@
-// What a segment does to the ledger, whoever made it.
+// The effect of a segment on the ledger.
 #include "core/model/ledger.h"
 
 #include "gtest/gtest.h"

@@ -9,6 +9,8 @@ namespace {
 using testing::Columns;
 using testing::LoneModel;
 
+namespace v1 = ::perceptron::v1;
+
 constexpr size_t kRows = 100;
 constexpr uint32_t kDimension = 8;
 

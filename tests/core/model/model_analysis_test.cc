@@ -1,4 +1,4 @@
-// Analyses of what models retain, the figures that come of them, and adopted weights.
+// Analyses of stored examples, their figures in reports, and weights replaced by separators.
 #include "core/model/model_analysis.h"
 
 #include <cmath>
@@ -47,7 +47,7 @@ std::shared_ptr<Model> Reload(LoneModel& lone) {
       .value();
 }
 
-// The learner's state, without what is retained.
+// The learner's state, without the stored examples.
 std::string Learned(const Model& model) {
   storage::Snapshot snapshot = MakeSnapshot(model);
   snapshot.clear_retained();
@@ -209,7 +209,7 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
     if (entry.form == Form::kKernel) continue;
     v1::Model settings = Sampled(2);
     settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
+        static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
     settings.set_margin_of_interest(0.5);
     LoneModel lone(settings);
     lone.Learn(xor_.batch());
@@ -237,7 +237,7 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
     if (entry.form == Form::kKernel) continue;
     v1::Model settings = Sampled(5);
     settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1));
+        static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
     LoneModel lone(settings);
     const SeparableData data = MakeSeparable(3, 200, 5, 0.2, 1);
     const Columns columns(data.examples);
@@ -308,7 +308,7 @@ class WeightReplacement : public ::testing::TestWithParam<const CatalogueEntry*>
   v1::Model Settings() const {
     v1::Model settings = Sampled(5);
     settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(GetParam()->kind) + 1));
+        static_cast<v1::LearnerKind>(static_cast<int>(*GetParam()->kind) + 1));
     return settings;
   }
   const SeparableData data_ = MakeSeparable(3, 200, 5, 0.05, 1);
@@ -331,7 +331,7 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
     least = std::min(least, static_cast<double>(data_.examples[i].label * answers.scores[i]));
   EXPECT_GT(least, 0);
   // ALMA keeps its weights within the unit ball.
-  if (GetParam()->kind != LearnerKind::kMarginPerceptron) {
+  if (GetParam()->rule != RuleKind::kMarginPerceptron) {
     EXPECT_NEAR(least, 1, 1e-5);
   }
   const Report report = MakeReport(*lone.model);
@@ -362,8 +362,9 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, WeightReplacement, ::testing::ValuesIn([] {
                            std::vector<const CatalogueEntry*> entries;
                            for (const CatalogueEntry& entry : Catalogue()) {
                              LearnerSettings settings;
-                             settings.kind = entry.kind;
-                             if (entry.make(settings, 1)->CanReplaceWeights())
+                             settings.rule = entry.rule;
+                             settings.wrapper = entry.wrapper;
+                             if (MakeLearner(settings, 1)->replaceable_weights() != nullptr)
                                entries.push_back(&entry);
                            }
                            return entries;
@@ -432,7 +433,7 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     lone.Learn(Columns().AddDense({0, 2}, -1).batch());
-    // Two examples judged since: w after the first is (1, 0.5), after the second (1, -1.5). The
+    // Two examples evaluated since: w after the first is (1, 0.5), after the second (1, -1.5). The
     // pocket's run of one stands.
     const std::vector<float> expected = kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON
                                             ? std::vector<float>{1, -0.5F}

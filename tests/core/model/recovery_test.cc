@@ -133,7 +133,7 @@ TEST_P(Recovery, AReportWithoutLoadingIsThatOfTheLastCommit) {
           .status());
   for (const Message& message : MakeTraffic(9, traffic))
     ASSERT_OK(SendMessage(*store_, kName, traffic.space, message).status);
-  const Report report = store_->Acquire(kName).MakeReport(*value());
+  const Report report = MakeReport(**store_->Acquire(kName));
   Reopen();
   const std::vector<ModelSummary> page = store_->List("", 10).value();
   ASSERT_EQ(page.size(), 1U);

@@ -46,7 +46,7 @@ std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed}) {
     for (const CatalogueEntry& entry : Catalogue()) {
-      const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
+      const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
       cases.push_back({kind, Map::kIdentity, space});
       if (testing::CanBeTight(entry.options))
         cases.push_back({kind, Map::kIdentity, space, /*tight=*/true});
@@ -119,7 +119,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
                .ok())
         continue;
       for (const Explanation& explanation : explained.explanations) {
-        for (const SupportExample& mistake : explanation.support)
+        for (const SupportContribution& mistake : explanation.support)
           bits.push_back(std::bit_cast<uint32_t>(static_cast<float>(mistake.contribution)));
       }
     }

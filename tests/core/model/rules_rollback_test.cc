@@ -38,10 +38,10 @@ using Case = std::tuple<v1::LearnerKind, Form>;
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
-    const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
+    const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
     cases.emplace_back(kind, Form::kTwoLabels);
     if (testing::CanBeTight(entry.options)) cases.emplace_back(kind, Form::kTight);
-    if (entry.make_multiclass != nullptr) cases.emplace_back(kind, Form::kClasses);
+    if (entry.has_classes()) cases.emplace_back(kind, Form::kClasses);
   }
   return cases;
 }

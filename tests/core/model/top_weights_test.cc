@@ -1,4 +1,4 @@
-// The heaviest weights: those of the whole list, of every learner, in every space, and while others
+// The largest weights: those of the whole list, of every learner, in every space, and while others
 // learn.
 #include <algorithm>
 #include <atomic>
@@ -46,7 +46,7 @@ std::vector<Weight> TopWeightsOf(const WeightList& list, size_t limit) {
 }
 
 v1::LearnerKind KindOf(const CatalogueEntry& entry) {
-  return static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1);
+  return static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
 }
 
 class TopWeightsOfLearner
@@ -75,8 +75,7 @@ TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
     ASSERT_EQ(heaviest.lists.size(), 1U);
     EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(all, limit));
     // The whole list's is in float32.
-    EXPECT_NEAR(heaviest.lists[0].offset, all.offset,
-                1e-6 * std::abs(all.offset));
+    EXPECT_NEAR(heaviest.lists[0].offset, all.offset, 1e-6 * std::abs(all.offset));
     EXPECT_EQ(heaviest.lists[0].revision, all.revision);
     EXPECT_EQ(heaviest.last_revision, all.revision);
   }
@@ -107,7 +106,7 @@ TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
 std::vector<const CatalogueEntry*> Entries(bool is_multiclass) {
   std::vector<const CatalogueEntry*> entries;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (!is_multiclass || entry.make_multiclass != nullptr) entries.push_back(&entry);
+    if (!is_multiclass || entry.has_classes()) entries.push_back(&entry);
   }
   return entries;
 }

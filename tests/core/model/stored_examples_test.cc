@@ -1,4 +1,4 @@
-// What a model retains: which examples, what survives, and when the sample may claim to be all.
+// Stored examples: which are kept, what survives a restart, and when the sample is complete.
 #include "core/model/stored_examples.h"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 
 #include "core/learner/catalogue.h"
 #include "core/model/explain.h"
+#include "core/model/replace_weights.h"
 #include "gtest/gtest.h"
 #include "tests/support/traffic.h"
 
@@ -33,20 +34,21 @@ std::vector<Case> Cases() {
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form == Form::kVotes) continue;
     for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
-      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(entry.kind) + 1), space});
+      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1), space});
   }
   return cases;
 }
 
 double SumOfMistakes(const Explanation& explanation) {
   double sum = explanation.other_support;
-  for (const SupportExample& mistake : explanation.support) sum += mistake.contribution;
+  for (const SupportContribution& mistake : explanation.support) sum += mistake.contribution;
   return sum;
 }
 
 double SizeOfMistakes(const Explanation& explanation) {
   double size = std::abs(explanation.score);
-  for (const SupportExample& mistake : explanation.support) size += std::abs(mistake.contribution);
+  for (const SupportContribution& mistake : explanation.support)
+    size += std::abs(mistake.contribution);
   return size;
 }
 
@@ -57,8 +59,9 @@ class ExplainBySupport : public ::testing::TestWithParam<Case> {
   }
   bool adopts() const {
     LearnerSettings settings;
-    settings.kind = rule().kind;
-    return rule().make(settings, 1)->CanReplaceWeights();
+    settings.rule = rule().rule;
+    settings.wrapper = rule().wrapper;
+    return MakeLearner(settings, 1)->replaceable_weights() != nullptr;
   }
   v1::Model Settings() const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "m", kDimension);
@@ -103,8 +106,8 @@ TEST_P(ExplainBySupport, TheySumToTheScoreOrItSaysWhyNot) {
   size_t listed = 0;
   for (const size_t limit : {kAll, size_t{3}}) {
     for (const Explanation& explanation : Explain(lone, limit)) {
-      if (!rule().no_past.empty()) {
-        EXPECT_EQ(explanation.support_absent, rule().no_past);
+      if (!rule().no_dual.empty()) {
+        EXPECT_EQ(explanation.support_absent, rule().no_dual);
         EXPECT_TRUE(explanation.support.empty());
         EXPECT_FALSE(explanation.support_complete);
         continue;
@@ -118,11 +121,11 @@ TEST_P(ExplainBySupport, TheySumToTheScoreOrItSaysWhyNot) {
       listed += explanation.support.size();
     }
   }
-  EXPECT_EQ(listed > 100, rule().no_past.empty());
+  EXPECT_EQ(listed > 100, rule().no_dual.empty());
 }
 
 TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistakesCountNoMore) {
-  if (!adopts() || !rule().no_past.empty() || GetParam().space == Space::kNamed) return;
+  if (!adopts() || !rule().no_dual.empty() || GetParam().space == Space::kNamed) return;
   v1::Model settings = Settings();
   // They would be as many again in the score.
   for (int i = 0; i < 3; ++i) {
@@ -148,7 +151,8 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
       ASSERT_TRUE(explanation.origin.has_value());
       EXPECT_NEAR(*explanation.origin, 3 * weight + 0.25, 1e-5 * (1 + SizeOfMistakes(explanation)));
       EXPECT_EQ(explanation.support.empty(), !learned);
-      for (const SupportExample& mistake : explanation.support) EXPECT_GT(mistake.revision, adopted);
+      for (const SupportContribution& mistake : explanation.support)
+        EXPECT_GT(mistake.revision, adopted);
     }
   }
   JournalEntry entry = lone.model->ledger().TakePending();
@@ -166,7 +170,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
 }
 
 TEST_P(ExplainBySupport, StartingWeightsAreALineOfTheirOwn) {
-  if (!rule().no_past.empty() || rule().form != Form::kLinear || GetParam().space != Space::kDense)
+  if (!rule().no_dual.empty() || rule().form != Form::kLinear || GetParam().space != Space::kDense)
     return;
   v1::Model settings = Settings();
   v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
@@ -233,7 +237,7 @@ TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1, 2}, 1));
   ASSERT_EQ(explanation.support.size(), 4U);
   uint64_t oldest = ~uint64_t{0};
-  for (const SupportExample& mistake : explanation.support)
+  for (const SupportContribution& mistake : explanation.support)
     oldest = std::min(oldest, mistake.revision);
   EXPECT_EQ(oldest, lone.model->revision() - 3);
   EXPECT_NEAR(SumOfMistakes(explanation), explanation.score, 1e-12);
@@ -247,7 +251,7 @@ TEST(ExplainByFewer, AdoptedWeightsAreNotToldApartFromWhatIsNoLongerRetained) {
   ASSERT_OK(lone.model->ReplaceWeights({{0}, {1}, 0, {}, ~0U}, std::nullopt).status());
   const auto learn = [&](int32_t label) { lone.Learn(Columns().AddDense({5}, label).batch()); };
   learn(-1);
-  EXPECT_TRUE(ExplainOne(lone, Columns().AddDense({1}, 1)).mistakes_complete);
+  EXPECT_TRUE(ExplainOne(lone, Columns().AddDense({1}, 1)).support_complete);
   EXPECT_EQ(ExplainOne(lone, Columns().AddDense({1}, 1)).origin, 1);
   learn(1);
   learn(-1);

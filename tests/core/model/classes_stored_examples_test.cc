@@ -1,5 +1,5 @@
-// What a model of several classes retains: its examples with the right classes and names, also of
-// those that came up mid-stream, and all of it again to the bit after the server was away.
+// Stored examples of a model of several classes: its examples with the right classes and names,
+// also of those that came up mid-stream, and all of it again to the bit after the server was away.
 #include <algorithm>
 #include <map>
 
@@ -148,7 +148,7 @@ TEST_P(ClassesRetained, TheLatestUpdatesAreThereWithClassRevisionAndMargin) {
   }
 }
 
-// From snapshots with records behind them, and from records alone.
+// From snapshots with records after them, and from records alone.
 TEST_P(ClassesRetained, IsThereAgainToTheBitAfterTheStoreWasAway) {
   const auto messages = testing::ClassMessages(3, kClasses, kDimension, 60);
   testing::LoneModel twin(Settings(25, 100'000));
@@ -165,7 +165,7 @@ TEST_P(ClassesRetained, IsThereAgainToTheBitAfterTheStoreWasAway) {
   EXPECT_EQ(Sample(*model), Distinct(messages));
   EXPECT_TRUE(model->ledger().stored_examples().statistics().complete);
   EXPECT_EQ(LabelNames(*model), LabelNames(*twin.model));
-  // What is retained is part of it.
+  // Stored examples are part of it.
   EXPECT_EQ(MakeSnapshot(*model).retained().SerializeAsString(),
             MakeSnapshot(*twin.model).retained().SerializeAsString());
   EXPECT_EQ(testing::StateBytes(*model), testing::StateBytes(*twin.model));

@@ -1,0 +1,57 @@
+// From scores to labels, and which labels are mistakes.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "absl/container/inlined_vector.h"
+#include "core/learner/settings.h"
+
+namespace perceptrond {
+
+// Two labels: the one a score predicts, and whether that is a mistake.
+inline int32_t PredictLabel(double score, TieRule rule) {
+  if (score == 0) return rule == TieRule::kPositive ? 1 : -1;
+  return score > 0 ? 1 : -1;
+}
+inline bool IsMistake(double score, int32_t label, TieRule rule) {
+  switch (rule) {
+    case TieRule::kMistake:
+      return label * score <= 0;
+    case TieRule::kPositive:
+      return PredictLabel(score, rule) != label;
+    case TieRule::kCorrect:
+      return label * score < 0;
+  }
+  return false;
+}
+
+// A row's scores by class, for as long as it is evaluated.
+using ClassScores = absl::InlinedVector<double, 32>;
+
+// Several classes: the one with the greatest score, the lowest of equals; `except` and those with
+// the score NaN, which do not exist yet, are left out. -1: there is none. O(classes).
+inline int32_t GreatestScore(std::span<const double> scores, int32_t except = -1) {
+  int32_t greatest = -1;
+  for (size_t k = 0; k < scores.size(); ++k) {
+    const auto number = static_cast<int32_t>(k);
+    if (number == except || std::isnan(scores[k])) continue;
+    if (greatest < 0 || scores[k] > scores[static_cast<size_t>(greatest)]) greatest = number;
+  }
+  return greatest;
+}
+// Whether `predicted` is a mistake for an example of class `label` with this margin.
+inline bool IsClassMistake(double margin, int32_t predicted, int32_t label, TieRule rule) {
+  switch (rule) {
+    case TieRule::kMistake:
+      return margin <= 0;
+    case TieRule::kPositive:
+      return predicted != label;
+    case TieRule::kCorrect:
+      return margin < 0;
+  }
+  return false;
+}
+
+}  // namespace perceptrond

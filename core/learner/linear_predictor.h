@@ -1,0 +1,67 @@
+// Predicts with the newest weights of a linear learner. Base of the wrappers, which predict with
+// others.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/learner/linear_rule.h"
+#include "core/learner/predictor.h"
+#include "core/learner/score_vectors.h"
+
+namespace perceptrond {
+
+// Belongs to one learner, whose vectors it reads; the learner calls it before and after each update.
+class LinearPredictor : public Predictor {
+ public:
+  explicit LinearPredictor(const ScoreVectors& learned) : learned_(learned) {}
+
+  size_t scores() const final { return learned_.count(); }
+  size_t size() const final { return learned_.size(); }
+  bool HasLabel(int32_t label) const final { return learned_.Has(label); }
+  void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
+  void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
+                 std::span<ValidationCode> codes, std::span<double> scores) const override;
+  int32_t Label(std::span<const double> scores) const override { return learned_.Label(scores); }
+  double squared_norm(uint64_t age) const override;
+  Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
+
+  // See Explainable. FeatureWeight is asked only of learners whose scores are sums over features.
+  virtual double FeatureWeight(size_t k, uint32_t index, uint64_t age) const;
+  // How much of an update made after `update_age` examples the prediction weights contain, 0 to 1;
+  // absent: not known.
+  virtual std::optional<double> PartOfUpdate(uint64_t /*update_age*/, uint64_t /*age*/) const {
+    return 1;
+  }
+  // Whether the learner's weights can be replaced; and after they were, at `age` examples.
+  virtual bool CanReplaceWeights() const { return true; }
+  virtual void WeightsReplaced(uint64_t /*age*/) {}
+
+  // Whether what the wrapper keeps stays within float32 through an update.
+  virtual bool CanUpdate(const LinearUpdate& /*update*/) const { return true; }
+  virtual void BeforeUpdate(const LinearUpdate& /*update*/) {}
+  virtual void AfterUpdate(const LinearUpdate& /*update*/) {}
+  // After the learner's vectors became more, or grew.
+  virtual void Resize() {}
+
+  // Arrays that it appends for each of the learner's vectors.
+  virtual size_t arrays_per_vector() const { return 0; }
+  virtual void AppendTo(LearnerStateView& /*state*/) const {}
+  // Makes one like this from what AppendTo appended, for a learner whose vectors will be `read`;
+  // null if it does not fit.
+  virtual std::unique_ptr<LinearPredictor> Read(StateReader& state, const ScoreVectors& read) const;
+  // After the learner's vectors were restored too.
+  virtual void Restored() {}
+
+ protected:
+  const ScoreVectors& learned() const { return learned_; }
+
+ private:
+  const ScoreVectors& learned_;
+};
+
+// A linear learner's prediction weights, where these are not its newest: settings.wrapper says.
+std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& settings,
+                                                     const ScoreVectors& learned);
+
+}  // namespace perceptrond

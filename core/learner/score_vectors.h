@@ -1,0 +1,161 @@
+// The weights of a linear learner: K vectors, each of which gives a row a score.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/learner/decision.h"
+#include "core/learner/evaluation.h"
+#include "core/learner/settings.h"
+#include "core/learner/state.h"
+#include "core/vector/batch.h"
+#include "core/vector/check.h"
+#include "core/vector/compensated_sum.h"
+#include "core/vector/float_array.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+
+// One vector: a weight per feature and one for the constant input b, with the norm kept up to date.
+// A plain value; not thread-safe.
+struct LinearWeights {
+  explicit LinearWeights(size_t size = 0) : weights(size) {}
+
+  FloatArray weights;
+  // Kept in float64, but always a float32 value, so that the constant input and a column of b's
+  // learn the same bits.
+  double bias_weight = 0;
+  // ||weights||^2.
+  CompensatedSum squared_norm;
+
+  double Score(const Row& row, double bias_input) const {
+    return Dot(weights, row) + bias_weight * bias_input;
+  }
+  // Whether everything stays within float32 when step (row, b) is added.
+  bool StaysFinite(double step, const Row& row, double bias_input) const;
+  // += step (row, b).
+  void Add(double step, const Row& row, double bias_input);
+
+  void AppendTo(LearnerStateView& state) const;
+  // Reads what AppendTo appended.
+  static LinearWeights Read(StateReader& state);
+};
+
+// With two labels K is 1. With several classes K is one above the highest class that exists; a class
+// exists from the start or from the first example that it is added for, and begins with weights of
+// zero. theta is all K vectors together, each times scale(), a common factor that is 1 for most
+// rules. Thread contract: as Learner's.
+class ScoreVectors {
+ public:
+  // Zero, but for settings.start, whose indices must be below size.
+  ScoreVectors(const LearnerSettings& settings, size_t size);
+
+  bool is_multiclass() const { return max_count_ > 1; }
+  // K, and the most it can become.
+  size_t count() const { return vectors_.size(); }
+  size_t max_count() const { return max_count_; }
+  size_t size() const { return size_; }
+  // b.
+  double bias_input() const { return bias_input_; }
+  TieRule tie_rule() const { return tie_rule_; }
+  // Whether it is one of the two labels, or a class that exists. Takes any number.
+  bool Has(int32_t label) const;
+
+  // Vector k < count(), without the scale.
+  const LinearWeights& operator[](size_t k) const { return vectors_[k]; }
+  LinearWeights& operator[](size_t k) { return vectors_[k]; }
+  double scale() const { return scale_; }
+  void set_scale(double scale) { scale_ = scale; }
+  // Multiplies the scale into the weights. O(K size()).
+  void ApplyScale();
+
+  double Score(size_t k, const Row& row) const {
+    return scale_ * vectors_[k].Score(row, bias_input_);
+  }
+  // A row's count() scores; NaN for a class that does not exist.
+  void Scores(const Row& row, std::span<double> scores) const;
+  // The label that a row's scores predict; -1 if no class exists.
+  int32_t Label(std::span<const double> scores) const {
+    return is_multiclass() ? GreatestScore(scores) : PredictLabel(scores[0], tie_rule_);
+  }
+  // Evaluates an example of class or label `label` by its row's scores; all but update and loss.
+  Evaluation Evaluate(std::span<const double> scores, int32_t label) const;
+  // Whether these weights make a mistake on an example.
+  bool IsMistake(const Row& row, int32_t label) const;
+  // ||x||^2 + b^2.
+  double AugmentedSquaredNorm(const Row& row) const {
+    return SquaredNorm(row) + bias_input_ * bias_input_;
+  }
+  // ||theta||^2, without and with the biases. O(K).
+  double squared_norm() const;
+  double augmented_squared_norm() const;
+  // Whether every weight is exactly 0. O(K size()).
+  bool AreZero() const;
+
+  // Whether vector k stays within float32 when step (row, b) is added to it; k need not exist yet.
+  bool StaysFinite(size_t k, double step, const Row& row) const;
+  // Makes a class exist.
+  void AddClass(int32_t label);
+  void Grow(size_t size);
+  // Takes on the classes and the size of `other`, which has no fewer; new weights are zero.
+  void GrowLike(const ScoreVectors& other);
+  // Two labels: replaces the weights, and the scale by 1.
+  void Replace(const Row& weights, float bias_weight);
+
+  void AppendTo(LearnerStateView& state) const;
+  // Reads what AppendTo appended for vectors with the same settings; nothing if it does not fit.
+  std::optional<ScoreVectors> Read(StateReader& state) const;
+  // The same for other vectors of the same classes and size: their weights alone.
+  void AppendVectors(LearnerStateView& state) const;
+  ScoreVectors ReadVectors(StateReader& state) const;
+
+  // Two labels: checks and scores `count` rows of a batch from `first` on, for rows of size()
+  // features, and calls take(i, code, squared norm, score) for each. A score of a row with an error
+  // means nothing. Rows are scanned some at a time: with nothing in between, their weights arrive
+  // together.
+  template <typename Take>
+  void ScanRows(const Batch& batch, size_t first, size_t count, size_t max_features,
+                const Take& take) const;
+
+ private:
+  // Without any vector.
+  ScoreVectors(double bias_input, TieRule tie_rule, size_t max_count)
+      : bias_input_(bias_input), tie_rule_(tie_rule), max_count_(max_count), size_(0) {}
+
+  double bias_input_;
+  TieRule tie_rule_;
+  size_t max_count_;
+  size_t size_;
+  double scale_ = 1;
+  std::vector<LinearWeights> vectors_;
+  // By class: whether it exists.
+  std::vector<bool> exists_;
+};
+
+template <typename Take>
+void ScoreVectors::ScanRows(const Batch& batch, size_t first, size_t count, size_t max_features,
+                            const Take& take) const {
+  constexpr size_t kTogether = 64;
+  const LinearWeights& linear = vectors_[0];
+  const auto dimension = static_cast<uint32_t>(size_);
+  const double bias = linear.bias_weight * bias_input_;
+  const bool scans = batch.dense_width == 0 || batch.dense_width == dimension;
+  std::array<RowScan, kTogether> scan;
+  for (size_t done = 0; done < count; done += kTogether) {
+    const size_t together = std::min(kTogether, count - done);
+    if (scans)
+      perceptrond::ScanRows(linear.weights, batch, first + done, std::span(scan).first(together));
+    for (size_t i = 0; i < together; ++i) {
+      const ValidationCode code =
+          CheckScanned(batch.row(first + done + i), dimension, max_features, scan[i]);
+      take(done + i, code, scan[i].squared_norm, scale_ * (scan[i].dot + bias));
+    }
+  }
+}
+
+}  // namespace perceptrond
