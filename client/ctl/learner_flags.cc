@@ -19,7 +19,12 @@ struct Setting {
 
 constexpr Setting kSettings[] = {
     {"step_size", "eta of the perceptrons and of logistic-regression, > 0 (default 1)"},
-    {"aggressiveness", "C of passive-aggressive-i and -ii, > 0 (default 1)"},
+    {"aggressiveness",
+     "C of passive-aggressive-i, -ii and soft-confidence-weighted, > 0 (default 1)"},
+    {"confidence",
+     "eta of soft-confidence-weighted, above 0.5 and below 1: the probability with which each "
+     "example is "
+     "to be right (default 0.75)"},
     {"margin_slack", "alpha of margin-perceptron, above 0 and at most 1 (default 0.9)"},
     {"regularization", "r of arow, > 0 (default 1)"},
     {"update_threshold",

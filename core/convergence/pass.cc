@@ -38,7 +38,8 @@ PassSummary PassProgress::End(int64_t number, uint64_t revision, double norm) co
   summary.squared_radius = squared_radius;
   summary.converged = examples > 0 && !changed && revision == start_revision;
   if (!summary.converged || !(norm > 0)) return summary;
-  // Scores are sums in float64: what they may be off by, for examples of up to 30,000 features.
+  // Scores are sums in float64: what they, or the difference of two, may be off by for examples of
+  // up to 30,000 features.
   constexpr double kScoreError = 1e-12;
   const double margin = min_score / norm - kScoreError * std::sqrt(squared_radius);
   if (margin > 0 && std::isfinite(margin)) summary.margin = margin;

@@ -167,7 +167,8 @@ void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
     if (counters_.margin_ceiling.has_value() && std::isfinite(*counters_.margin_ceiling))
       report.margin_ceiling = counters_.margin_ceiling;
     const double scaled = *report.weight_norm / context.step_size;
-    const double in_use = scaled * scaled / (k * counters_.squared_radius);
+    const double in_use =
+        scaled * scaled / (k * context.squared_norm_ratio * counters_.squared_radius);
     // Beyond it float32 could not hold steps so small or so large.
     if (in_use > 0 && in_use <= 1 + kNormError) report.bound_in_use = std::min(1.0, in_use);
   }
@@ -188,7 +189,8 @@ void Progress::ReportFloor(double floor, double squared_radius, const TheoremCon
                            Report& report) const {
   report.margin_floor = floor;
   report.update_bound.reset();
-  if (BoundApplies(context)) report.update_bound = squared_radius / (floor * floor);
+  if (BoundApplies(context))
+    report.update_bound = context.squared_norm_ratio * squared_radius / (floor * floor);
 }
 
 // What an analysis proved of some of the data seen bounds what all of them admit; a floor is one of
@@ -231,7 +233,7 @@ void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) 
   constexpr double kLeastStep = 0x1p-100;
   const double lower = counters_.analysis->margin_lower;
   if (!BoundApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
-  const double bound = counters_.squared_radius / (lower * lower);
+  const double bound = context.squared_norm_ratio * counters_.squared_radius / (lower * lower);
   const double inflation = std::ldexp(bound, -21);
   if (!(inflation <= kMostInflation)) return;
   const auto most = static_cast<uint64_t>(std::floor(bound * (1 + inflation)));

@@ -120,9 +120,18 @@ struct Report {
 
 // What Report needs to know of the model.
 struct TheoremContext {
-  // The learner has the theorem and started from zero weights.
+  // The learner has the theorem and started from zero weights, with every class it may have: the
+  // update that makes a class exist need not be on a mistake in Kesler's sense.
   bool applies = false;
   double step_size = 1;
+  // ||z||^2 / ||(x, b)||^2: 1 with two labels, 2 with several classes. By Kesler's construction
+  // (core/learner/linear_rule.h) the multiclass perceptron is a perceptron on the z, one for each
+  // example and rival: a unit theta* that separates the data with margin gamma has
+  // theta* . z >= gamma for all of them. So gamma* <= ||theta|| / (eta k), and ||z||^2 <= 2 R^2
+  // makes ||theta||^2 <= eta^2 k 2 R^2 and k <= 2 (R / gamma*)^2; if exact updates from zero come
+  // back to zero, a positive combination of z vanishes and no theta* exists. A pass without a
+  // change has the margin min (s_y - s_r) / ||theta||.
+  double squared_norm_ratio = 1;
   // gamma_0; 0: none.
   double margin_of_interest = 0;
   // See CatalogueEntry.

@@ -1,5 +1,5 @@
-// Adaptive regularization of weight vectors, with a diagonal covariance: a weight moves the less the
-// more has been learned about it.
+// Adaptive regularization of weight vectors, with a diagonal covariance: a weight moves the less
+// the more has been learned about it.
 //
 //   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
 //   loss      l = max(0, 1 - m), the hinge (m, z: core/learner/linear_rule.h)

@@ -22,8 +22,8 @@ double Averaged::squared_norm(uint64_t age) const {
   const double share = Share(age);
   double late = 0;
   for (const LinearWeights& one : late_) late += one.squared_norm.value();
-  return std::max(0.0, learned().squared_norm() - 2 * share * product_.value() +
-                           share * share * late);
+  return std::max(0.0,
+                  learned().squared_norm() - 2 * share * product_.value() + share * share * late);
 }
 
 Hypothesis Averaged::MakeHypothesis(size_t k, uint64_t age) const {

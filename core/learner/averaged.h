@@ -1,8 +1,8 @@
-// The averaged wrapper: predicts with the average of the weights after every example judged, so
+// The averaged wrapper: predicts with the average of the weights after every example evaluated, so
 // that weights count by how long they survived. The rule learns as without it.
 //
 //   predict   by the scores of w~ = (1 / T) sum of w after example t, t = 1 .. T
-//   state     u = sum over updates of (examples judged before it) x (its change), since
+//   state     u = sum over updates of (examples evaluated before it) x (its change), since
 //             w~ = w - u / T; both count from when weights were replaced, if they were
 //   bound     over the perceptron: its bound, on its updates; the average generalises as the voted
 //             perceptron does, by its leave-one-out analysis
@@ -12,9 +12,9 @@
 //             Learning, algorithm 7
 //
 // For rules whose updates are multiples of z. The average moves towards w while correct examples
-// come: a prediction depends on the revision and on how many examples were judged. Memory: as much
-// again as the weights. Several classes: an average over a class counts its weights as 0 before it
-// existed.
+// come: a prediction depends on the revision and on how many examples were evaluated. Memory: as
+// much again as the weights. Several classes: an average over a class counts its weights as 0
+// before it existed.
 #pragma once
 
 #include <vector>
@@ -51,7 +51,7 @@ class Averaged final : public LinearPredictor {
                                         const ScoreVectors& read) const override;
 
  private:
-  // Examples that the average had counted when the model had judged `age`.
+  // Examples that the average had counted when the model had evaluated `age`.
   double Since(uint64_t age) const { return static_cast<double>(age - origin_); }
   // The part of u in w~; 0 before the first example.
   double Share(uint64_t age) const { return age == origin_ ? 0 : 1 / Since(age); }
@@ -61,7 +61,7 @@ class Averaged final : public LinearPredictor {
   // w . u, without the biases; and, during an update, its terms before.
   CompensatedSum product_;
   std::vector<double> products_before_;
-  // Examples judged before the average began.
+  // Examples evaluated before the average began.
   uint64_t origin_ = 0;
 };
 

@@ -42,8 +42,7 @@ bool BatchPerceptron::Memory::Read(StateReader& state, ScoreVectors& vectors) {
   return true;
 }
 
-bool BatchPerceptron::CanMove(const ScoreVectors& vectors, const Move& move,
-                              const Row& row) const {
+bool BatchPerceptron::CanMove(const ScoreVectors& vectors, const Move& move, const Row& row) const {
   const double b = vectors.bias_input();
   if (move.vector >= vectors.count()) {
     // Rounding may not lead beyond the limit later.

@@ -4,15 +4,15 @@
 //   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
 //   mistake   m <= 0, or as the tie rule has it (m, z: core/learner/linear_rule.h)
 //   update    on a mistake the sum of its batch grows:  V += c z;  theta stays, and so do scores
-//   step      when a batch ends:  theta += eta V, V = 0;  an update too, if V has grown. A batch ends
-//             with a producer's pass, and with mini_batch = M > 0 also when the model has judged a
-//             multiple of M examples
+//   step      when a batch ends:  theta += eta V, V = 0;  an update too, if V has grown. A batch
+//             ends with a producer's pass, and with mini_batch = M > 0 also when the model has
+//             evaluated a multiple of M examples
 //   loss      max(0, -m): V is minus the gradient of its sum, the perceptron risk, over the batch
-//   bound     if some theta* of norm 1 has theta* . z >= gamma everywhere, from zero weights and with
-//             c = 1, in batches of at most n examples, Z = max ||z||: at most n (Z / gamma)^2
+//   bound     if some theta* of norm 1 has theta* . z >= gamma everywhere, from zero weights and
+//             with c = 1, in batches of at most n examples, Z = max ||z||: at most n (Z / gamma)^2
 //             mistakes, and no more steps. For with q mistakes in a step theta . theta* grows by at
-//             least q eta gamma and ||theta||^2 by at most q^2 (eta Z)^2 <= q n (eta Z)^2; then as in
-//             Novikoff's proof
+//             least q eta gamma and ||theta||^2 by at most q^2 (eta Z)^2 <= q n (eta Z)^2; then as
+//             in Novikoff's proof
 //   source    seed 002, batch gradient descent; Duda, Hart, Stork: Pattern Classification, 2001,
 //             section 5.5 (batch perceptron), 5.12 (Kesler's construction)
 //
@@ -39,7 +39,7 @@ class BatchPerceptron : public LinearRule {
   };
   struct Memory {
     std::vector<Sum> sums;
-    // Mistakes in V, and how many examples had been judged before the first of them.
+    // Mistakes in V, and how many examples had been evaluated before the first of them.
     uint64_t pending = 0;
     uint64_t first_age = 0;
 

@@ -1,5 +1,5 @@
-// What some learners can do and others cannot: an interface each, found through Learner's accessors.
-// Their thread contract is Learner's.
+// What some learners can do and others cannot: an interface each, found through Learner's
+// accessors. Their thread contract is Learner's.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ class BatchLearning {
   virtual ~BatchLearning() = default;
   // Whether the current batch has mistakes that the weights do not have yet. O(1).
   virtual bool IsPending() const = 0;
-  // Whether it is pending and has reached its size once the model has judged `age` examples. O(1).
+  // Whether it is pending and has reached its size once the model has evaluated `age` examples.
+  // O(1).
   virtual bool IsFull(uint64_t age) const = 0;
   // Applies the batch to the weights: an update without an example. Must be pending.
   virtual void EndBatch() = 0;
@@ -31,7 +32,7 @@ class ReplaceableWeights {
   virtual ~ReplaceableWeights() = default;
   // Sets the weights of the features in `weights`, whose indices must be below size(), and the
   // weight of the constant input; all others become 0. What the learner remembers about how its
-  // weights performed begins anew after `age` judged examples. O(size()).
+  // weights performed begins anew after `age` evaluated examples. O(size()).
   virtual void ReplaceWeights(const Row& weights, float bias_weight, uint64_t age) = 0;
 };
 

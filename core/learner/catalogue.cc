@@ -12,6 +12,7 @@
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/rule_learner.h"
+#include "core/learner/soft_confidence_weighted.h"
 
 namespace perceptrond {
 namespace {
@@ -92,7 +93,7 @@ constexpr Rule kRules[] = {
      .no_dual = "an update moves each feature by a confidence of its own, which is not kept"},
     {.rule = RuleKind::kLogisticRegression,
      .name = "logistic-regression",
-     .summary = "logistic regression: answers with probabilities, learns from every example",
+     .summary = "logistic regression: predicts probabilities, learns from every example",
      .options = kTakesStepSize | kTakesUpdateThreshold,
      .make = &Make<LogisticLearner>,
      .wrappers = kAllowsAveraged,
@@ -111,6 +112,14 @@ constexpr Rule kRules[] = {
      .make = &Make<KernelPerceptron>,
      .two_labels_only = "the Forgetron is analysed for two labels alone",
      .form = Form::kKernel},
+    {.rule = RuleKind::kSoftConfidenceWeighted,
+     .name = "soft-confidence-weighted",
+     .summary = "SCW-I: makes each example right with a wanted probability, as far as C allows",
+     .options = kTakesAggressiveness | kTakesConfidence,
+     .make = &Make<RuleLearner<SoftConfidenceWeighted>>,
+     .wrappers = kAllowsPocket,
+     .takes_weights = true,
+     .no_dual = "an update moves each feature by a confidence of its own, which is not kept"},
 };
 
 struct Wrapper {
@@ -127,17 +136,17 @@ constexpr Wrapper kWrappers[] = {
     {.wrapper = WrapperKind::kAveraged,
      .allowed = kAllowsAveraged,
      .name = "averaged",
-     .summary = "answers with the average of all its weights",
+     .summary = "predicts with the average of all its weights",
      .options = 0},
     {.wrapper = WrapperKind::kPocket,
      .allowed = kAllowsPocket,
      .name = "pocket",
-     .summary = "answers with the weights that had the longest run",
+     .summary = "predicts with the weights that had the longest run",
      .options = kTakesRatchet},
     {.wrapper = WrapperKind::kVoted,
      .allowed = kAllowsVoted,
      .name = "voted",
-     .summary = "answers with the votes of its latest weights",
+     .summary = "predicts with the votes of its latest weights",
      .options = kTakesBudget,
      .form = Form::kVotes,
      .no_dual = "its score is a share of votes"},
@@ -164,6 +173,7 @@ constexpr Named kNamed[] = {
     {LearnerKind::kBatchPerceptron, RuleKind::kBatchPerceptron},
     {LearnerKind::kVotedPerceptron, RuleKind::kPerceptron, WrapperKind::kVoted},
     {LearnerKind::kKernelPerceptron, RuleKind::kKernelPerceptron},
+    {LearnerKind::kSoftConfidenceWeighted, RuleKind::kSoftConfidenceWeighted},
 };
 
 const Rule& FindRule(RuleKind rule) { return kRules[static_cast<size_t>(rule)]; }

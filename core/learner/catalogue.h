@@ -27,6 +27,7 @@ enum class LearnerKind : uint8_t {
   kBatchPerceptron,
   kVotedPerceptron,
   kKernelPerceptron,
+  kSoftConfidenceWeighted,
 };
 
 // The settings that a learner has besides those that all have: each bit a field of LearnerSettings.
@@ -41,6 +42,7 @@ enum LearnerOption : uint16_t {
   kTakesBudget = 64,
   kTakesKernel = 128,
   kTakesRatchet = 256,
+  kTakesConfidence = 512,
 };
 
 // What makes a learner's predictions.

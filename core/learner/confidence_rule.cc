@@ -53,8 +53,7 @@ void ConfidenceRule::MakeMove(ScoreVectors& vectors, const Move& move, const Row
   Variances& variances = memory.variances[move.vector];
   const double b = vectors.bias_input();
   AddScaledAlong(linear.weights, move.length, variances.features, row, linear.squared_norm);
-  linear.bias_weight =
-      static_cast<float>(linear.bias_weight + move.length * variances.bias * b);
+  linear.bias_weight = static_cast<float>(linear.bias_weight + move.length * variances.bias * b);
   ShrinkVariances(variances.features, move.shrink, row);
   variances.bias =
       static_cast<float>(variances.bias - move.shrink * variances.bias * variances.bias * b * b);

@@ -1,4 +1,5 @@
-// A labelled example before a learner learns it: what the learner says of it, and what it is to learn.
+// A labelled example before a learner learns it: what the learner says of it, and what it is to
+// learn.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ struct Target {
   int32_t label = 0;
   // Weight of the example, > 0.
   double weight = 1;
-  // Examples that the model judged before this one. It is journaled for the learners that read it
-  // (CatalogueEntry::counts_examples); the others must not.
+  // Examples that the model evaluated before this one. It is journaled for the learners that read
+  // it (CatalogueEntry::counts_examples); the others must not.
   uint64_t age = 0;
 };
 

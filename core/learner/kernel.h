@@ -7,8 +7,8 @@
 
 namespace perceptrond {
 
-// K(x, z) = k(x, z) + b^2: Phi(x) includes the constant input b. Values are finite for all rows: they
-// are limited to 1e150. The same bits on every machine. Any thread may use it.
+// K(x, z) = k(x, z) + b^2: Phi(x) includes the constant input b. Values are finite for all rows:
+// they are limited to 1e150. The same bits on every machine. Any thread may use it.
 class Kernel {
  public:
   // An example prepared for many products.

@@ -105,12 +105,13 @@ void KernelPerceptron::ShrinkAndRemove() {
   const double score = (rows_.coefficient(0) < 0 ? -1 : 1) * Score(oldest);
   // In units of R^2, which is 0 if every image is.
   const double scaled = squared_radius_ > 0 ? score / squared_radius_ : 0;
-  const double room = std::max(0.0, kMaxDamagePerMistake * static_cast<double>(mistakes_) - damage_);
+  const double room =
+      std::max(0.0, kMaxDamagePerMistake * static_cast<double>(mistakes_) - damage_);
   const double phi = LargestShrinkage(coefficient, scaled, room);
   damage_ += Damage(phi * coefficient, phi * scaled);
   // ||phi f - phi a K_r||^2.
-  squared_norm_ =
-      phi * phi * (squared_norm_ - 2 * coefficient * score +
+  squared_norm_ = phi * phi *
+                  (squared_norm_ - 2 * coefficient * score +
                    coefficient * coefficient * kernel_.OfItself(oldest));
   rows_.Scale(phi);
   rows_.Pop();
@@ -160,7 +161,8 @@ bool KernelPerceptron::Restore(LearnerState state) {
   const double squared_radius = reader.Scalar();
   const double squared_norm = reader.Scalar();
   RowStore rows = reader.Rows(budget_, size);
-  if (!reader.Done() || squared_norm < 0 || !CanBeSupport(rows, kernel_, squared_radius)) return false;
+  if (!reader.Done() || squared_norm < 0 || !CanBeSupport(rows, kernel_, squared_radius))
+    return false;
   size_ = size;
   mistakes_ = mistakes;
   damage_ = damage;

@@ -6,8 +6,8 @@
 //   update    on a mistake (x, y) is kept with a = y. If that makes B + 1: all a_i *= phi, and the
 //             oldest, (x_r, y_r), is removed. phi in (0, 1] is the largest for which the damage
 //             done so far, Q, stays within 15/32 of the mistakes so far:
-//             Q += Psi(|a_r|, y_r f(x_r) / R^2), Psi(l, m) = l^2 + 2 l - 2 l m, after the shrinking;
-//             R^2 the largest K(x, x) of any example kept so far
+//             Q += Psi(|a_r|, y_r f(x_r) / R^2), Psi(l, m) = l^2 + 2 l - 2 l m, after the
+//             shrinking; R^2 the largest K(x, x) of any example kept so far
 //   loss      max(0, -y s)
 //   bound     while nothing was removed it is the perceptron: at most (R / gamma)^2 updates, gamma
 //             the margin in the kernel's space. With B >= 83, against any g with norm R ||g|| <=

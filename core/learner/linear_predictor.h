@@ -11,7 +11,8 @@
 
 namespace perceptrond {
 
-// Belongs to one learner, whose vectors it reads; the learner calls it before and after each update.
+// Belongs to one learner, whose vectors it reads; the learner calls it before and after each
+// update.
 class LinearPredictor : public Predictor {
  public:
   explicit LinearPredictor(const ScoreVectors& learned) : learned_(learned) {}

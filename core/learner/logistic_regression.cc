@@ -25,8 +25,7 @@ double Exponentiate(std::span<double> scores) {
 }  // namespace
 
 double LogisticRegression::Loss(const SignedExample& z) const {
-  return z.margin < 0 ? std::log1p(std::exp(z.margin)) - z.margin
-                      : std::log1p(std::exp(-z.margin));
+  return z.margin < 0 ? std::log1p(std::exp(z.margin)) - z.margin : std::log1p(std::exp(-z.margin));
 }
 
 bool LogisticRegression::CallsForUpdate(const SignedExample& z) const {

@@ -4,8 +4,8 @@
 //   predict   two labels: sign(s), P(+1) = 1 / (1 + e^-s); several classes: the k of the greatest
 //             s_k, P(k) = e^(s_k) / sum of e^(s_j)
 //   loss      -ln P(y): with two labels ln(1 + e^(-y s))
-//   update    if 1 - P(y) > threshold, with the gradient's coefficient g_k = [k = y] - P(k) of every
-//             class that exists:  w_k += eta c g_k (x, b)   (c: the example's weight).
+//   update    if 1 - P(y) > threshold, with the gradient's coefficient g_k = [k = y] - P(k) of
+//             every class that exists:  w_k += eta c g_k (x, b)   (c: the example's weight).
 //             Two labels: K = 1 and g = y (1 - P(y)) = y / (1 + e^(y s))
 //   new       a class that does not exist yet scores 0 among the others in its first example's step
 //   bound     for threshold 0 and eta of order 1 / sqrt(T): regret against any theta* of order
@@ -13,8 +13,8 @@
 //   source    seed 003 (soft decisions); Bishop: Pattern Recognition and Machine Learning, section
 //             4.3.4; regret: Zinkevich 2003
 //
-// With the threshold at 0 every example is an update, and so a write. A threshold of 0.01 leaves out
-// those whose label has more than 99 %. Two classes are two labels with twice the step:
+// With the threshold at 0 every example is an update, and so a write. A threshold of 0.01 leaves
+// out those whose label has more than 99 %. Two classes are two labels with twice the step:
 // P(1) = 1 / (1 + e^-(s_1 - s_0)).
 #pragma once
 
@@ -36,8 +36,7 @@ class LogisticRegression : public LinearRule {
   Step MakeStep(const SignedExample& z, double weight) const;
 
   // Several classes: sets update and loss of an evaluation.
-  void EvaluateClasses(std::span<const double> scores, int32_t label,
-                       Evaluation& evaluation) const;
+  void EvaluateClasses(std::span<const double> scores, int32_t label, Evaluation& evaluation) const;
   // g by class; 0 for one that does not exist. `label` exists in it.
   static ClassScores Coefficients(std::span<const double> scores, int32_t label);
   double StepSize(double weight) const { return step_size_ * weight; }

@@ -1,5 +1,5 @@
-// The perceptron with margin: ALMA with p = 2. It also learns from examples whose margin is positive
-// but too small, until every example has nearly the best margin there is.
+// The perceptron with margin: ALMA with p = 2. It also learns from examples whose margin is
+// positive but too small, until every example has nearly the best margin there is.
 //
 //   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
 //   update    with n = ||z||, k = 1, 2, ... counting updates, g = B / sqrt(k):
@@ -13,8 +13,8 @@
 //   source    Gentile: A New Approximate Maximal Margin Classification Algorithm, JMLR 2, 2001,
 //             section 3 and theorem 3; several classes: the same on Kesler's z
 //
-// The norm of theta stays below 1: dividing costs one multiplication, since the weights have a common
-// scale (ScoreVectors::scale); now and then it is multiplied in, O(K features).
+// The norm of theta stays below 1: dividing costs one multiplication, since the weights have a
+// common scale (ScoreVectors::scale); now and then it is multiplied in, O(K features).
 #pragma once
 
 #include <cmath>
@@ -45,9 +45,7 @@ class MarginPerceptron : public LinearRule {
     const double wanted = Wanted(z);
     return z.margin < wanted ? wanted - z.margin : 0;
   }
-  bool CallsForUpdate(const SignedExample& z) const {
-    return z.mistake || z.margin <= Wanted(z);
-  }
+  bool CallsForUpdate(const SignedExample& z) const { return z.mistake || z.margin <= Wanted(z); }
   Step MakeStep(const SignedExample& z, double /*weight*/) const {
     const double norm = std::sqrt(z.squared_norm);
     return {norm > 0 ? std::sqrt(2.0) / (norm * RootOfNext()) : 0};

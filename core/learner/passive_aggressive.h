@@ -7,8 +7,8 @@
 //               PA-I    t = min(c C, l / N)
 //               PA-II   t = l / (N + 1 / (2 c C))     (c: the example's weight; C: aggressiveness)
 //   bound     if some theta* has theta* . z >= 1 everywhere: the sum of l^2 is at most ||theta*||^2
-//             max ||z||^2, so PA makes at most so many mistakes. Two labels: with theta* = u / gamma,
-//             ||u|| = 1, that is (R / gamma)^2
+//             max ||z||^2, which bounds PA's mistakes. Two labels: with theta* = u /
+//             gamma, ||u|| = 1, that is (R / gamma)^2
 //   source    Crammer, Dekel, Keshet, Shalev-Shwartz, Singer: Online Passive-Aggressive Algorithms,
 //             JMLR 7, 2006: section 3 and theorems 2, 4, 5; several classes: section 8, with one
 //             relevant label and the best irrelevant one

@@ -3,11 +3,12 @@
 //   predict   two labels: sign(s), s = w . x + w_b b; several classes: the k of the greatest s_k
 //   mistake   m <= 0, or as the tie rule has it (m, z: core/learner/linear_rule.h)
 //   update    on a mistake only:  theta += eta c z   (c: the example's weight)
-//   loss      max(0, -m): the update is a stochastic gradient step on its sum, the perceptron's risk
+//   loss      max(0, -m): the update is a stochastic gradient step on its sum, the perceptron's
+//             risk
 //   bound     if some theta* of norm 1 has theta* . z >= gamma for every example and rival, from
-//             zero weights and with c = 1: at most (max ||z|| / gamma)^2 updates, whatever the order
-//             and eta. Two labels: (R / gamma)^2, R^2 = max ||x||^2 + b^2. Several classes that all
-//             exist from the start: 2 (R / gamma)^2, of another gamma
+//             zero weights and with c = 1: at most (max ||z|| / gamma)^2 updates, whatever the
+//             order and eta. Two labels: (R / gamma)^2, R^2 = max ||x||^2 + b^2. Several classes
+//             that all exist from the start: 2 (R / gamma)^2, of another gamma
 //   source    Rosenblatt 1958; bound: Novikoff 1962. Several classes: Crammer, Singer:
 //             Ultraconservative Online Algorithms for Multiclass Problems, JMLR 3, 2003, section 4.
 //             seeds 000, 001, 002, 003, 004

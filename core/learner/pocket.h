@@ -8,12 +8,12 @@
 //             appears later has weights of zero there
 //   ratchet   with ratchet_examples = N: only if they also err on no more of the latest N examples
 //             that caused updates. These are kept and scored at each update: O(K N row.size). So
-//             luck alone wins no place. Gallant asks for fewer errors, but of all examples, where as
-//             many is no improvement. Of the N kept it says that they cannot tell the two apart,
+//             luck alone wins no place. Gallant asks for fewer errors, but of all examples, where
+//             as many is no improvement. Of the N kept it says that they cannot tell the two apart,
 //             and the longer run decides as it does without a ratchet; otherwise weights that
 //             separate everything would stay outside once those in the pocket are right on the N
-//   bound     over the perceptron: its bound, on its updates; the pocket converges in probability to
-//             the weights with the fewest errors when examples are drawn at random, for several
+//   bound     over the perceptron: its bound, on its updates; the pocket converges in probability
+//             to the weights with the fewest errors when examples are drawn at random, for several
 //             classes too, since by Kesler's construction their run is one over one long vector
 //   source    Gallant: Perceptron-Based Learning Algorithms, IEEE Trans. Neural Networks 1, 1990
 //             (winner-take-all groups for several classes); seed 001
@@ -74,10 +74,10 @@ class Pocket final : public LinearPredictor {
   ScoreVectors pocket_;
   // The run that the pocket's weights had.
   uint64_t best_run_ = 0;
-  // Examples judged when the pocket's weights were superseded: the updates before made them. 0: they
-  // were not, or, with a run, it is not known.
+  // Examples evaluated when the pocket's weights were superseded: the updates before made them. 0:
+  // they were not, or, with a run, it is not known.
   uint64_t pocket_end_ = 0;
-  // Examples judged when the newest weights came to be.
+  // Examples evaluated when the newest weights came to be.
   uint64_t run_start_ = 0;
   // The latest N examples that caused updates; coefficients: their labels.
   RowStore kept_;

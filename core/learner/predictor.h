@@ -17,12 +17,13 @@ struct Hypothesis {
   double bias = 0;
 };
 
-// A row has K scores. With two labels K is 1 and the score's sign is the label. With several classes
-// K is one above the highest class that exists, and the greatest score wins; a class below it that
-// does not exist yet scores NaN.
+// A row has K scores. With two labels K is 1 and the score's sign is the label. With several
+// classes K is one above the highest class that exists, and the greatest score wins; a class below
+// it that does not exist yet scores NaN.
 //
-// `age` is the number of examples that the model has judged: some learners weigh hypotheses by how
-// long they survived. Learners that do not (CatalogueEntry::separate_prediction_weights) ignore it.
+// `age` is the number of examples that the model has evaluated: some learners weigh hypotheses by
+// how long they survived. Learners that do not (CatalogueEntry::separate_prediction_weights) ignore
+// it.
 //
 // Thread contract: as Learner's; every method is const.
 class Predictor {
@@ -49,8 +50,8 @@ class Predictor {
   // ||theta||^2 of the vectors that score, all K together and without their biases; 0 if no vectors
   // do. O(K) unless the learner's banner says otherwise.
   virtual double squared_norm(uint64_t age) const = 0;
-  // The vector behind score k < K. Without one: that which the learner learns with, or an empty one.
-  // O(size()).
+  // The vector behind score k < K. Without one: that which the learner learns with, or an empty
+  // one. O(size()).
   virtual Hypothesis MakeHypothesis(size_t k, uint64_t age) const = 0;
 };
 

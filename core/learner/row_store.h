@@ -9,9 +9,9 @@
 
 namespace perceptrond {
 
-// Row i is the i-th oldest. Each row has a coefficient, whose meaning is the learner's. Rows are stored
-// with ascending indices and without zeros, so that an example is the same row in whatever form it
-// came. A plain value; not thread-safe.
+// Row i is the i-th oldest. Each row has a coefficient, whose meaning is the learner's. Rows are
+// stored with ascending indices and without zeros, so that an example is the same row in whatever
+// form it came. A plain value; not thread-safe.
 class RowStore {
  public:
   size_t size() const { return coefficients_.size() - first_; }
@@ -20,8 +20,8 @@ class RowStore {
   Row row(size_t i) const;
   double coefficient(size_t i) const { return coefficients_[first_ + i]; }
 
-  // Adds the newest row. An index may occur twice only with values of zero. O(row.size log row.size);
-  // O(row.size) if its indices ascend.
+  // Adds the newest row. An index may occur twice only with values of zero. O(row.size log
+  // row.size); O(row.size) if its indices ascend.
   void Push(const Row& row, double coefficient);
   // Removes the oldest row. Amortized O(its size).
   void Pop();

@@ -1,5 +1,5 @@
-// A learner made of a linear rule and, if there is one, a wrapper: what every such learner does once,
-// for two labels and for several classes.
+// A learner made of a linear rule and, if there is one, a wrapper: what every such learner does
+// once, for two labels and for several classes.
 #pragma once
 
 #include <memory>
@@ -158,22 +158,21 @@ void RuleLearner<Rule>::EvaluateRows(const Batch& batch, size_t first, size_t ma
   }
   const TieRule tie_rule = vectors().tie_rule();
   const double squared_bias = vectors().bias_input() * vectors().bias_input();
-  vectors().ScanRows(
-      batch, first, evaluated.size(), max_features,
-      [&](size_t i, ValidationCode code, double squared_norm, double score) {
-        const int32_t label = batch.labels[first + i];
-        evaluated[i].code = code;
-        evaluated[i].squared_norm = squared_norm;
-        evaluated[i].evaluation.score = score;
-        SignedExample z{label * score, IsMistake(score, label, tie_rule)};
-        if constexpr (Rule::kEvaluationNeeds == Needs::kSquaredNorm)
-          z.squared_norm = squared_norm + squared_bias;
-        if constexpr (Rule::kEvaluationNeeds == Needs::kVariance) {
-          if (code == ValidationCode::kNone)
-            z.variance = rule_.Variance(vectors(), 0, batch.row(first + i));
-        }
-        EvaluateScore(z, evaluated[i].evaluation);
-      });
+  vectors().ScanRows(batch, first, evaluated.size(), max_features,
+                     [&](size_t i, ValidationCode code, double squared_norm, double score) {
+                       const int32_t label = batch.labels[first + i];
+                       evaluated[i].code = code;
+                       evaluated[i].squared_norm = squared_norm;
+                       evaluated[i].evaluation.score = score;
+                       SignedExample z{label * score, IsMistake(score, label, tie_rule)};
+                       if constexpr (Rule::kEvaluationNeeds == Needs::kSquaredNorm)
+                         z.squared_norm = squared_norm + squared_bias;
+                       if constexpr (Rule::kEvaluationNeeds == Needs::kVariance) {
+                         if (code == ValidationCode::kNone)
+                           z.variance = rule_.Variance(vectors(), 0, batch.row(first + i));
+                       }
+                       EvaluateScore(z, evaluated[i].evaluation);
+                     });
 }
 
 template <class Rule>
@@ -222,8 +221,7 @@ bool RuleLearner<Rule>::CanUpdate(const Row& row, const Target& target,
 }
 
 template <class Rule>
-void RuleLearner<Rule>::Update(const Row& row, const Target& target,
-                               const Evaluation& evaluation) {
+void RuleLearner<Rule>::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   const Moves moves = MakeMoves(row, target, evaluation);
   if (!vectors().Has(target.label)) {
     vectors().AddClass(target.label);

@@ -46,10 +46,10 @@ struct LinearWeights {
   static LinearWeights Read(StateReader& state);
 };
 
-// With two labels K is 1. With several classes K is one above the highest class that exists; a class
-// exists from the start or from the first example that it is added for, and begins with weights of
-// zero. theta is all K vectors together, each times scale(), a common factor that is 1 for most
-// rules. Thread contract: as Learner's.
+// With two labels K is 1. With several classes K is one above the highest class that exists; a
+// class exists from the start or from the first example that it is added for, and begins with
+// weights of zero. theta is all K vectors together, each times scale(), a common factor that is 1
+// for most rules. Thread contract: as Learner's.
 class ScoreVectors {
  public:
   // Zero, but for settings.start, whose indices must be below size.

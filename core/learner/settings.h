@@ -18,6 +18,7 @@ enum class RuleKind : uint8_t {
   kLogisticRegression,
   kBatchPerceptron,
   kKernelPerceptron,
+  kSoftConfidenceWeighted,
 };
 
 // Which of the weights that a rule has learned make the predictions.
@@ -97,14 +98,16 @@ struct LearnerSettings {
   TieRule tie_rule = TieRule::kMistake;
   // b, the constant input, >= 0; 0: there is no bias.
   double bias_input = 1;
-  // C of PA-I and PA-II, > 0.
+  // C of PA-I, PA-II and SCW-I, > 0.
   double aggressiveness = 1;
   // alpha of the perceptron with margin, in (0, 1].
   double margin_slack = 0.9;
   // r of AROW, > 0.
   double regularization = 1;
-  // Logistic regression learns from examples whose label has at most the probability 1 minus this;
-  // in [0, 0.5).
+  // eta of SCW-I, a probability in (0.5, 1).
+  double confidence = 0.75;
+  // Logistic regression learns from an example if its label has less than the probability 1 minus
+  // this; in [0, 0.5).
   double update_threshold = 0;
   // Examples per step of the batch perceptron; 0: it makes a step at the end of a pass only.
   uint32_t mini_batch = 0;
@@ -120,6 +123,8 @@ struct LearnerSettings {
   ClassSettings classes;
 
   bool is_multiclass() const { return classes.max > 0; }
+  // No class appears mid-stream.
+  bool knows_all_classes() const { return classes.initial == classes.max; }
   double class_weight(int32_t label) const {
     if (!is_multiclass()) return class_weights[label > 0 ? 1 : 0];
     return classes.weights.empty() ? 1 : classes.weights[static_cast<size_t>(label)];

@@ -13,7 +13,7 @@ namespace {
 class Survival {
  public:
   explicit Survival(uint64_t begin) : begin_(begin) {}
-  // The next hypothesis was superseded when `age` examples had been judged.
+  // The next hypothesis was superseded when `age` examples had been evaluated.
   double Until(uint64_t age) {
     const auto survived = static_cast<double>(std::max(age, begin_) - begin_);
     begin_ = std::max(age, begin_);
@@ -29,8 +29,7 @@ class Survival {
 void Voted::AfterUpdate(const LinearUpdate& update) {
   const Target& target = update.target;
   const bool moved = !update.moves.empty();
-  const int32_t rival =
-      update.moves.size() > 1 ? static_cast<int32_t>(update.moves[1].vector) : -1;
+  const int32_t rival = update.moves.size() > 1 ? static_cast<int32_t>(update.moves[1].vector) : -1;
   updates_.Push(moved ? update.row : Row{kNoIndices, nullptr, 0},
                 moved ? update.moves[0].length : 0);
   kept_.push_back({target.age, target.label, rival});

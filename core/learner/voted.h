@@ -1,10 +1,11 @@
 // The voted wrapper: predicts with the votes of all the weights there were, each as often as it
-// survived an example; of the latest, that is, as many as the budget. The rule learns as without it.
+// survived an example; of the latest, that is, as many as the budget. The rule learns as without
+// it.
 //
-//   predict   two labels: sign(v), v = sum of c_i sign(s_i) / sum of c_i in [-1, 1]: s_i the score of
-//             the weights after update i, c_i how many examples were judged from that update to the
-//             next. Several classes: the class with the most votes, each hypothesis voting c_i times
-//             for the class it predicts; the score of a class is its share of the votes
+//   predict   two labels: sign(v), v = sum of c_i sign(s_i) / sum of c_i in [-1, 1]: s_i the score
+//             of the weights after update i, c_i how many examples were evaluated from that update
+//             to the next. Several classes: the class with the most votes, each hypothesis voting
+//             c_i times for the class it predicts; the score of a class is its share of the votes
 //   state     the latest B updates, with the step t_i of each, and the weights w' before them:
 //             s_i = s_(i-1) + t_i (x_i . x + b^2), from s' = w' . x + w'_b b
 //   budget    with more than B updates the oldest is added to w', which loses its own vote: B + 1
@@ -14,11 +15,11 @@
 //             mistakes expected on m + 1 of them, and so 2 (R / gamma)^2 / (m + 1) where a margin
 //             gamma separates them
 //   source    Freund, Schapire: Large Margin Classification Using the Perceptron Algorithm, Machine
-//             Learning 37, 1999: figure 1, corollary 1; several classes: each hypothesis is one over
-//             Kesler's long vector, and votes for the class it predicts
+//             Learning 37, 1999: figure 1, corollary 1; several classes: each hypothesis is one
+//             over Kesler's long vector, and votes for the class it predicts
 //
 // For rules whose updates are multiples of z. Predictions depend on the revision and on how many
-// examples were judged. A prediction costs O(B (row.size + K)), learning what the rule's does.
+// examples were evaluated. A prediction costs O(B (row.size + K)), learning what the rule's does.
 // Memory: as much again as the weights, and the rows. No vector makes the predictions: hypotheses
 // are the newest weights.
 #pragma once
@@ -53,7 +54,7 @@ class Voted final : public LinearPredictor {
  private:
   // An update besides its row and step.
   struct Kept {
-    // Examples judged before it.
+    // Examples evaluated before it.
     uint64_t age = 0;
     // Of several classes.
     int32_t label = 0;
@@ -70,8 +71,8 @@ class Voted final : public LinearPredictor {
   bool ReadUpdates(StateReader& state, const ScoreVectors& read);
 
   const size_t budget_;
-  // w', and how many examples had been judged when it came to be. Its classes are those that existed
-  // then.
+  // w', and how many examples had been evaluated when it came to be. Its classes are those that
+  // existed then.
   ScoreVectors below_;
   uint64_t below_age_ = 0;
   // Coefficients: t_i. 0 for an update that only made a class exist.

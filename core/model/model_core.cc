@@ -16,13 +16,14 @@ namespace {
 // The convergence theorem holds for the run, as long as every example has the same weight.
 bool HasTheorem(const LearnerSettings& learner) {
   return FindLearner(learner).convergence_theorem && learner.start.all_zero() &&
-         learner.weighs_classes_equally() && !learner.is_multiclass();
+         learner.weighs_classes_equally() && learner.knows_all_classes();
 }
 
 TheoremContext FixedTheoremContext(const ModelSettings& settings) {
   TheoremContext context;
   context.applies = HasTheorem(settings.learner);
   context.step_size = settings.learner.step_size;
+  context.squared_norm_ratio = settings.is_multiclass() ? 2.0 : 1.0;
   context.separate_prediction_weights = FindLearner(settings.learner).separate_prediction_weights;
   context.composed = !settings.components.empty();
   return context;

@@ -48,6 +48,7 @@ class MulticlassPaper {
   virtual bool Move(const Vector& x, int y, int rival, double margin,
                     const std::vector<double>& scores) = 0;
   virtual void AddEvaluation() {}
+  void CountUpdate() { ++updates_; }
   void Add(int k, double step, const Vector& x) {
     for (size_t i = 0; i < x.size(); ++i) w_[k][i] += step * x[i];
   }
@@ -200,6 +201,103 @@ class PaperMulticlassArow final : public MulticlassPaper {
   }
   std::vector<Vector> sigma_;
   const double r_;
+};
+
+// Gentile 2001, figure 1 with p = 2, on Kesler's vectors of norm 1.
+class PaperMulticlassAlma final : public MulticlassPaper {
+ public:
+  PaperMulticlassAlma(size_t classes, size_t dimension, double alpha)
+      : MulticlassPaper(classes, dimension), alpha_(alpha) {}
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    const double norm = std::sqrt(2 * Product(x, x));
+    const double gamma = std::sqrt(8.0) / alpha_ / std::sqrt(k_);
+    if (margin / norm > (1 - alpha_) * gamma) return false;
+    Add(y, std::sqrt(2.0) / std::sqrt(k_) / norm, x);
+    Add(rival, -std::sqrt(2.0) / std::sqrt(k_) / norm, x);
+    double square = 0;
+    for (const Vector& w : w_) square += Product(w, w);
+    for (Vector& w : w_) {
+      for (double& weight : w) weight /= std::max(1.0, std::sqrt(square));
+    }
+    k_ += 1;
+    return true;
+  }
+  const double alpha_;
+  double k_ = 1;
+};
+
+// Gradient descent on the perceptron risk, a step for every `batch` examples.
+class PaperMulticlassBatch final : public MulticlassPaper {
+ public:
+  PaperMulticlassBatch(size_t classes, size_t dimension, uint64_t batch)
+      : MulticlassPaper(classes, dimension), batch_(batch), sum_(w_) {}
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    if (margin > 0) return false;
+    for (size_t i = 0; i < x.size(); ++i) {
+      sum_[y][i] += x[i];
+      sum_[rival][i] -= x[i];
+    }
+    pending_ = true;
+    return true;
+  }
+  void AddEvaluation() override {
+    if (++examples_ % batch_ != 0 || !pending_) return;
+    CountUpdate();
+    for (size_t k = 0; k < w_.size(); ++k) {
+      for (size_t i = 0; i < w_[k].size(); ++i) w_[k][i] += sum_[k][i];
+      std::fill(sum_[k].begin(), sum_[k].end(), 0.0);
+    }
+    pending_ = false;
+  }
+  const uint64_t batch_;
+  std::vector<Vector> sum_;
+  uint64_t examples_ = 0;
+  bool pending_ = false;
+};
+
+// Wang, Zhao, Hoi 2012, proposition 1, on the long vector Phi(x, y) - Phi(x, r), keeping the
+// diagonal of its covariance.
+class PaperMulticlassScw final : public MulticlassPaper {
+ public:
+  PaperMulticlassScw(size_t classes, size_t dimension, double phi, double c)
+      : MulticlassPaper(classes, dimension),
+        sigma_(classes, Vector(dimension, 1)),
+        phi_(phi),
+        c_(c) {}
+
+ private:
+  bool Move(const Vector& x, int y, int rival, double margin,
+            const std::vector<double>& /*scores*/) override {
+    double v = 0;
+    for (const int k : {y, rival}) {
+      for (size_t i = 0; i < x.size(); ++i) v += x[i] * sigma_[k][i] * x[i];
+    }
+    if (phi_ * std::sqrt(v) - margin <= 0) return false;
+    const double psi = 1 + phi_ * phi_ / 2;
+    const double zeta = 1 + phi_ * phi_;
+    const double root = std::sqrt(margin * margin * std::pow(phi_, 4) / 4 + v * phi_ * phi_ * zeta);
+    const double alpha = std::min(c_, std::max(0.0, (-margin * psi + root) / (v * zeta)));
+    const double a = alpha * v * phi_;
+    const double u = std::pow(-a + std::sqrt(a * a + 4 * v), 2) / 4;
+    const double beta = alpha * phi_ / (std::sqrt(u) + a);
+    for (const int k : {y, rival}) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double moved = sigma_[k][i] * x[i];
+        w_[k][i] += (k == y ? alpha : -alpha) * moved;
+        sigma_[k][i] -= beta * moved * moved;
+      }
+    }
+    return true;
+  }
+  std::vector<Vector> sigma_;
+  const double phi_;
+  const double c_;
 };
 
 // Gradient descent on -ln P(y), one example at a time (Bishop 2006, equation 4.109).

@@ -71,6 +71,13 @@ inline std::vector<PaperRule> PaperRules() {
       {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<PaperBatch>(uint64_t{0})},
       {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<PaperBatch>(uint64_t{100}),
        [](v1::Learner& learner) { learner.set_mini_batch(100); }, " (mini-batch 100)"},
+      {v1::LEARNER_KIND_SOFT_CONFIDENCE_WEIGHTED, Of<PaperScw>(0.6744897501960817, 1.0)},
+      {v1::LEARNER_KIND_SOFT_CONFIDENCE_WEIGHTED, Of<PaperScw>(1.2815515655446004, 0.1),
+       [](v1::Learner& learner) {
+         learner.set_confidence(0.9);
+         learner.set_aggressiveness(0.1);
+       },
+       " (eta = 0.9, C = 0.1)"},
       {v1::LEARNER_KIND_VOTED_PERCEPTRON, Of<PaperVoted>(size_t{1000})},
       {v1::LEARNER_KIND_KERNEL_PERCEPTRON, Of<PaperForgetron>(&UnitGaussian, size_t{1000}),
        [](v1::Learner&) {}, " (Gaussian, gamma = 1, budget 1000)"},

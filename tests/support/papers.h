@@ -194,6 +194,39 @@ class PaperArow final : public Paper {
   const double r_;
 };
 
+// Wang, Zhao, Hoi 2012, algorithm 1 with proposition 1, keeping the diagonal of the covariance. phi
+// is the quantile, looked up.
+class PaperScw final : public Paper {
+ public:
+  PaperScw(size_t dimension, double phi, double c)
+      : Paper(dimension), sigma_(dimension, 1), phi_(phi), c_(c) {}
+
+ private:
+  bool Move(const Vector& x, int y, double signed_score) override {
+    double upsilon = 0;
+    for (size_t i = 0; i < x.size(); ++i) upsilon += x[i] * sigma_[i] * x[i];
+    if (phi_ * std::sqrt(upsilon) - signed_score <= 0) return false;
+    const double psi = 1 + phi_ * phi_ / 2;
+    const double zeta = 1 + phi_ * phi_;
+    const double m = signed_score;
+    const double alpha =
+        std::min(c_, std::max(0.0, 1 / (upsilon * zeta) *
+                                       (-m * psi + std::sqrt(m * m * std::pow(phi_, 4) / 4 +
+                                                             upsilon * phi_ * phi_ * zeta))));
+    const double u = std::pow(-alpha * upsilon * phi_ +
+                                  std::sqrt(std::pow(alpha * upsilon * phi_, 2) + 4 * upsilon),
+                              2) /
+                     4;
+    const double beta = alpha * phi_ / (std::sqrt(u) + upsilon * alpha * phi_);
+    for (size_t i = 0; i < x.size(); ++i) w_[i] += alpha * y * sigma_[i] * x[i];
+    for (size_t i = 0; i < x.size(); ++i) sigma_[i] -= beta * sigma_[i] * x[i] * x[i] * sigma_[i];
+    return true;
+  }
+  Vector sigma_;
+  const double phi_;
+  const double c_;
+};
+
 // Gradient descent on ln(1 + e^(-y s)), one example at a time.
 class PaperLogistic final : public Paper {
  public:

@@ -1,4 +1,5 @@
-// What every learner must do, under each of its settings: in whatever form the features come, and with weights.
+// What every learner must do, under each of its settings: in whatever form the features come, and
+// with weights.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,7 +56,8 @@ TEST_P(FormConformance, ZerosLeftOutChangeNoUpdate) {
   for (size_t i = 0; i < labels.size(); ++i) {
     const Row row = sparse.batch().row(i);
     const Row full = dense.batch().row(i);
-    EXPECT_NEAR(ScoreOf(*one, row), ScoreOf(*other, full), 1e-4 * (1 + std::abs(ScoreOf(*one, row))));
+    EXPECT_NEAR(ScoreOf(*one, row), ScoreOf(*other, full),
+                1e-4 * (1 + std::abs(ScoreOf(*one, row))));
     EXPECT_EQ(Learn(*one, row, {labels[i], 1, i}), Learn(*other, full, {labels[i], 1, i}));
   }
   const Hypothesis a = one->predictor().MakeHypothesis(0, labels.size());
@@ -151,7 +153,6 @@ TEST_P(LinearConformance, TheNormIsThatOfTheWeights) {
   for (const float weight : learner->predictor().MakeHypothesis(0, 300).weights)
     squared += static_cast<double>(weight) * weight;
   EXPECT_NEAR(learner->predictor().squared_norm(300), squared, 1e-5 * squared);
-  
 }
 
 TEST_P(LinearConformance, PredictedScoresAreThoseOfTheHypothesisItShows) {

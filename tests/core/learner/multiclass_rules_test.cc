@@ -48,6 +48,19 @@ const Rule kRules[] = {
     {v1::LEARNER_KIND_AROW, Of<testing::PaperMulticlassArow>(1.0)},
     {v1::LEARNER_KIND_AROW, Of<testing::PaperMulticlassArow>(10.0),
      [](v1::Learner& learner) { learner.set_regularization(10); }},
+    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperMulticlassAlma>(0.9)},
+    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperMulticlassAlma>(0.5),
+     [](v1::Learner& learner) { learner.set_margin_slack(0.5); }},
+    {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperMulticlassBatch>(uint64_t{20}),
+     [](v1::Learner& learner) { learner.set_mini_batch(20); }},
+    {v1::LEARNER_KIND_SOFT_CONFIDENCE_WEIGHTED,
+     Of<testing::PaperMulticlassScw>(0.6744897501960817, 1.0)},
+    {v1::LEARNER_KIND_SOFT_CONFIDENCE_WEIGHTED,
+     Of<testing::PaperMulticlassScw>(1.2815515655446004, 0.1),
+     [](v1::Learner& learner) {
+       learner.set_confidence(0.9);
+       learner.set_aggressiveness(0.1);
+     }},
     {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperSoftmax>(0.05),
      [](v1::Learner& learner) { learner.set_step_size(0.05); }},
 };

@@ -211,7 +211,7 @@ TEST(Classes, AreNeitherExplainedNorAnalyzed) {
   EXPECT_EQ(testing::ReasonOf(AnalysisInput::Make(*lone.model).status()), "NOT_BINARY");
 }
 
-TEST(Classes, TheReportLeavesTheTheoremOut) {
+TEST(Classes, TheReportHasTheTheoremOfKeslersConstruction) {
   LoneModel lone(Settings(ClassKind::kFixed));
   const Columns rows = Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({-1, -1}, 2);
   int64_t pass = 1;
@@ -219,11 +219,13 @@ TEST(Classes, TheReportLeavesTheTheoremOut) {
   const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.state, ConvergenceState::kConverged);
   EXPECT_GT(report.counters.mistakes, 0U);
-  EXPECT_FALSE(report.margin_ceiling.has_value());
-  EXPECT_FALSE(report.bound_in_use.has_value());
-  EXPECT_FALSE(report.margin_floor.has_value());
-  EXPECT_FALSE(report.update_bound.has_value());
-  EXPECT_FALSE(report.not_separable.has_value());
+  ASSERT_TRUE(report.margin_ceiling.has_value());
+  ASSERT_TRUE(report.bound_in_use.has_value());
+  ASSERT_TRUE(report.margin_floor.has_value());
+  EXPECT_LE(*report.margin_floor, *report.margin_ceiling);
+  ASSERT_TRUE(report.update_bound.has_value());
+  EXPECT_GE(*report.update_bound, static_cast<double>(report.counters.updates));
+  EXPECT_EQ(report.not_separable, false);
 }
 
 }  // namespace
