@@ -1,6 +1,6 @@
-// How the RocksDB journal names what it keeps: a letter for the kind, then numbers in big-endian
-// bytes, so that keys sort as the numbers do and everything of one model lies together.
-// docs/journal.md shows the whole table.
+// The keys of the RocksDB journal: a letter for the kind, then numbers in big-endian bytes, so that
+// keys sort as the numbers do and everything of one model is adjacent. docs/journal.md has the
+// whole table.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace perceptrond::keys {
 inline constexpr absl::string_view kFormat = "m/format";
 inline constexpr absl::string_view kLastId = "m/last_id";
 
-// What kFormat says. 2: a snapshot may have more than one part. 3: or its pieces may lie at the
-// other place. Written once one does either.
+// The value of kFormat. 2: snapshots may have more than one part. 3: their pieces may be in the
+// other slot. Written when a snapshot first does either.
 inline constexpr uint64_t kFirstFormat = 1;
 inline constexpr uint64_t kFormatVersion = 3;
 
@@ -32,7 +32,7 @@ inline std::string Number(uint64_t number) {
   AppendNumber(bytes, number);
   return bytes;
 }
-// The smallest key behind every key that begins with `prefix`.
+// The smallest key after every key that begins with `prefix`.
 inline std::string EndOf(std::string prefix) {
   while (!prefix.empty() && static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
   if (!prefix.empty()) prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
@@ -45,13 +45,13 @@ inline std::string OfModel(char kind, uint64_t id) {
 }
 
 inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
-// There while the model is: what works on the model by its number can tell.
+// Exists as long as the model, for whoever knows only its id.
 inline std::string Alive(uint64_t id) { return OfModel('a', id); }
 inline std::string Counters(uint64_t id) { return OfModel('n', id); }
 inline std::string Position(uint64_t id, absl::string_view producer) {
   return OfModel('p', id) + std::string(producer);
 }
-// Records are found by the revision they end at.
+// Records are keyed by the revision they end at.
 inline std::string Record(uint64_t id, uint64_t last_revision) {
   std::string key = OfModel('r', id);
   AppendNumber(key, last_revision);

@@ -65,24 +65,24 @@ absl::Status MemoryJournal::Commit(std::span<const JournalEntry> entries, bool /
   MutexLock lock(&mutex_);
   for (const JournalEntry& entry : entries) {
     const auto found = models_.find(entry.model_id);
-    if (found == models_.end()) continue;  // deleted while its last commit was under way
-    Kept& kept = found->second;
+    if (found == models_.end()) continue;  // deleted during its last commit
+    ModelData& data = found->second;
     for (const storage::UpdateRecord& record : entry.records) {
-      kept.records[LastRevision(record)] = std::make_shared<storage::UpdateRecord>(record);
+      data.records[LastRevision(record)] = std::make_shared<storage::UpdateRecord>(record);
     }
-    kept.counters = entry.counters;
+    data.counters = entry.counters;
     for (const storage::ProducerPosition& position : entry.positions)
-      kept.positions[position.id()] = position;
+      data.positions[position.id()] = position;
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<CommittedState> MemoryJournal::LoadCommittedState(uint64_t model_id) {
   MutexLock lock(&mutex_);
-  const Kept& kept = models_[model_id];
-  CommittedState standing{kept.counters, {}};
-  for (const auto& [id, position] : kept.positions) standing.positions.push_back(position);
-  return standing;
+  const ModelData& data = models_[model_id];
+  CommittedState committed{data.counters, {}};
+  for (const auto& [id, position] : data.positions) committed.positions.push_back(position);
+  return committed;
 }
 
 absl::StatusOr<storage::Counters> MemoryJournal::LoadCounters(uint64_t model_id) {
@@ -96,8 +96,8 @@ absl::Status MemoryJournal::Replay(
   std::vector<std::shared_ptr<const storage::UpdateRecord>> records;
   {
     MutexLock lock(&mutex_);
-    const Kept& kept = models_[model_id];
-    for (auto it = kept.records.upper_bound(after_revision); it != kept.records.end(); ++it) {
+    const ModelData& data = models_[model_id];
+    for (auto it = data.records.upper_bound(after_revision); it != data.records.end(); ++it) {
       records.push_back(it->second);
     }
   }
@@ -116,16 +116,16 @@ absl::Status MemoryJournal::SaveSnapshot(uint64_t model_id, const storage::Snaps
   MutexLock lock(&mutex_);
   const auto found = models_.find(model_id);
   if (found == models_.end()) return absl::OkStatus();
-  Kept& kept = found->second;
-  kept.snapshot = snapshot;
-  kept.records.erase(kept.records.begin(), kept.records.upper_bound(snapshot.revision()));
+  ModelData& data = found->second;
+  data.snapshot = snapshot;
+  data.records.erase(data.records.begin(), data.records.upper_bound(snapshot.revision()));
   return absl::OkStatus();
 }
 
 absl::Status MemoryJournal::DropAfter(uint64_t model_id, uint64_t revision) {
   MutexLock lock(&mutex_);
-  Kept& kept = models_[model_id];
-  kept.records.erase(kept.records.upper_bound(revision), kept.records.end());
+  ModelData& data = models_[model_id];
+  data.records.erase(data.records.upper_bound(revision), data.records.end());
   return absl::OkStatus();
 }
 

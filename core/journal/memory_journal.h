@@ -1,4 +1,4 @@
-// A journal without a disk: for models that need not outlive the process, and for tests.
+// A journal in memory: for models that need not outlive the process, and for tests.
 #pragma once
 
 #include <map>
@@ -30,10 +30,10 @@ class MemoryJournal final : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
 
  private:
-  struct Kept {
+  struct ModelData {
     storage::Counters counters;
     std::map<std::string, storage::ProducerPosition> positions;
-    // By the revision they end at.
+    // By the revision that each ends at.
     std::map<uint64_t, std::shared_ptr<const storage::UpdateRecord>> records;
     std::optional<storage::Snapshot> snapshot;
   };
@@ -41,7 +41,7 @@ class MemoryJournal final : public Journal {
   Mutex mutex_;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, storage::ModelHeader, std::less<>> headers_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, Kept> models_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, ModelData> models_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

@@ -43,15 +43,15 @@ absl::Status RocksDbJournal::CheckFormat() {
   if (!*found) {
     rocksdb::WriteBatch batch;
     batch.Put(std::string(keys::kFormat), keys::Number(keys::kFirstFormat));
-    // Synced with the first commit, which comes behind it in the log: without that the journal is
-    // empty, and the next to open it writes it anew.
+    // Synced with the first commit, which follows it in the log. Without one the journal is empty,
+    // and the next Open writes it again.
     return Write(batch, Through::kLog);
   }
   const uint64_t version = keys::ReadNumber(value);
   if (version <= keys::kFormatVersion) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the journal has format ", version,
                                                     "; this server reads up to ",
-                                                    keys::kFormatVersion, ": use a newer one"));
+                                                    keys::kFormatVersion, ": use a newer server"));
 }
 
 absl::Status RocksDbJournal::CheckSpace() const {
@@ -61,17 +61,17 @@ absl::Status RocksDbJournal::CheckSpace() const {
   return absl::UnavailableError(
       absl::StrCat("journal: the disk of ", options_.directory, " has ", space.available >> 20,
                    " MiB free, and ", options_.reserve_bytes >> 20,
-                   " MiB are needed to write safely: make room, or delete models"));
+                   " MiB are needed to write safely: free some space, or delete models"));
 }
 
 absl::Status RocksDbJournal::CheckNotFailed() const {
   if (!failed_.load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::UnavailableError(
-      "journal: an earlier write failed; see that nothing is wrong with the disk, then restart the "
+      "journal: an earlier write failed; check the disk, then restart the "
       "server");
 }
 
-absl::Status RocksDbJournal::Written(const rocksdb::Status& status) {
+absl::Status RocksDbJournal::OnWritten(const rocksdb::Status& status) {
   if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
   return ToAbsl(status);
 }
@@ -84,7 +84,7 @@ absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, Through through) 
   rocksdb::WriteOptions options;
   options.sync = through == Through::kSyncedLog && !options_.never_sync;
   options.disableWAL = through == Through::kTable;
-  return Written(db_->Write(options, &batch));
+  return OnWritten(db_->Write(options, &batch));
 }
 
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
@@ -275,7 +275,7 @@ absl::Status RocksDbJournal::Replay(
 }
 
 absl::Status RocksDbJournal::DropAfter(uint64_t model_id, uint64_t revision) {
-  // A model whose write failed must load also while nothing can be written.
+  // A model whose write failed must load even while nothing can be written.
   bool leftovers = false;
   const auto found = [&](const storage::UpdateRecord&, size_t) {
     leftovers = true;

@@ -1,5 +1,5 @@
-// The default home: RocksDB in a directory of its own. Its write-ahead log gives group commit and
-// checksums, its batches give atomic commits.
+// The default journal: RocksDB in a directory of its own. Its write-ahead log provides group commit
+// and checksums, its batches atomic commits.
 #pragma once
 
 #include <atomic>
@@ -28,16 +28,16 @@ class RocksDbJournal final : public Journal {
     std::string directory;
     // Memory for blocks read from disk, in bytes.
     size_t block_cache_bytes = 64 << 20;
-    // Memory for what is written before it goes to a table, in bytes; the log on disk is bounded by
-    // a few times this.
+    // Memory for writes that are not in a table yet, in bytes. The log on disk takes at most a few
+    // times this.
     size_t write_buffer_bytes = 16 << 20;
-    // While the disk has less free than this, nothing but deletions is written: what RocksDB writes
-    // in the background has room to finish, and it never meets a full disk itself.
+    // While the disk has less free space than this, only deletions are written, so that RocksDB's
+    // background writes never meet a full disk.
     uint64_t reserve_bytes = 64 << 20;
-    // A snapshot is written in parts of about this size: what writing and loading one needs in
-    // memory besides the model. Well below the 2 GiB that Protobuf can write.
+    // A snapshot is written in parts of about this size: the memory that writing and loading one
+    // takes besides the model. Well below the 2 GiB that Protobuf can write.
     size_t snapshot_part_bytes = 64 << 20;
-    // The log is never waited for until it is on disk: for data that can be made again.
+    // Never wait until the log is on disk: for data that can be recreated.
     bool never_sync = false;
     // How long Open waits for another server to release the directory.
     absl::Duration lock_timeout = absl::ZeroDuration();
@@ -46,10 +46,9 @@ class RocksDbJournal final : public Journal {
   };
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
-  // if its content fails its checks, with what to do about it; FAILED_PRECONDITION if a newer
-  // version wrote it.
+  // if its content fails its checks; FAILED_PRECONDITION if a newer version wrote it.
   static absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(const Options& options);
-  // Flushes nothing that is not durable already.
+  // Flushes nothing: what was acknowledged is durable already.
   ~RocksDbJournal() override;
 
   absl::Status Create(storage::ModelHeader& header) override;
@@ -71,38 +70,39 @@ class RocksDbJournal final : public Journal {
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
 
  private:
-  // What a write goes through. kTable: past the log, and durable, with all that was written before,
+  // How a write becomes durable. kTable: not through the log, but with everything written before,
   // once WriteTable returns.
   enum class Through { kSyncedLog, kLog, kTable };
 
   RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options);
 
   absl::Status CheckFormat();
-  // DATA_LOSS if the bytes are no message; `what` it was to be.
+  // DATA_LOSS if the bytes do not parse; `what` names the message.
   static absl::Status Parse(std::string_view bytes, google::protobuf::MessageLite& message,
                             absl::string_view what);
-  // A message's bytes; RESOURCE_EXHAUSTED if they are more than Protobuf can write.
+  // RESOURCE_EXHAUSTED if the message is larger than Protobuf can write.
   static absl::Status Serialize(const google::protobuf::MessageLite& message, std::string& bytes);
-  // Writes a part's bytes as pieces, from number `next_chunk` on, and moves it.
-  absl::Status WriteChunks(uint64_t model_id, uint64_t place, const std::string& bytes,
+  // Writes the bytes of a part as pieces numbered from `next_chunk`, and advances it.
+  absl::Status WriteChunks(uint64_t model_id, uint64_t slot, const std::string& bytes,
                            Through through, uint64_t& next_chunk);
-  absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t place, uint64_t bytes,
+  absl::StatusOr<std::string> ReadChunks(uint64_t model_id, uint64_t slot, uint64_t bytes,
                                          uint64_t& next_chunk);
-  // UNAVAILABLE for want of space, or for good once a write has failed: RocksDB's log must not be
-  // written behind a write whose end is not known.
+  // UNAVAILABLE while there is too little space, and for ever after a failed write: nothing may
+  // follow in the log on a write whose end is not known.
   absl::Status Write(rocksdb::WriteBatch& batch, Through through);
   absl::Status WriteTable();
-  // Whether so many bytes, with what waits for a table already, are worth one. Smaller tables would
+  // Whether this many bytes, with those not in a table yet, are worth a table. Smaller tables would
   // be merged more often.
   bool FillsTable(size_t bytes) const;
-  // Writes the head of a snapshot whose pieces are written, and with it drops what it makes
-  // superfluous; or the pieces, if the model was deleted meanwhile.
-  absl::Status TurnTo(uint64_t model_id, uint64_t place, const std::string& head, Through through);
+  // Makes a snapshot whose pieces are written the current one, and drops what it replaces; or drops
+  // the pieces, if the model was deleted meanwhile.
+  absl::Status MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
+                           Through through);
   absl::Status CheckNotFailed() const;
   absl::Status CheckSpace() const;
-  // Of a write: none may follow on one that failed.
-  absl::Status Written(const rocksdb::Status& status);
-  // Reads one key; false if it is absent.
+  // Converts the status of a write, and remembers a failure.
+  absl::Status OnWritten(const rocksdb::Status& status);
+  // Reads one key. False if it is absent.
   absl::StatusOr<bool> Get(const std::string& key, std::string& value);
   absl::StatusOr<bool> GetMessage(const std::string& key, google::protobuf::MessageLite& message);
 
@@ -111,7 +111,7 @@ class RocksDbJournal final : public Journal {
   const std::unique_ptr<rocksdb::DB> db_;
   const Options options_;
   std::atomic<bool> failed_ = false;
-  // Headers change one at a time.
+  // Held by each change of headers.
   Mutex headers_mutex_;
 };
 

@@ -1,7 +1,10 @@
 #include "core/journal/rocksdb_open.h"
 
+#include <unistd.h>
+
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 
@@ -16,23 +19,23 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
   rocksdb::Options db;
   db.create_if_missing = true;
   db.write_buffer_size = options.write_buffer_bytes;
-  // Of a model that is updated each table holds a snapshot and the records behind it, of which the
-  // next makes all obsolete: two are one too many.
+  // Each table of an updated model holds a snapshot and the records after it, and the next table
+  // makes all of them obsolete: two are worth a compaction.
   db.level0_file_num_compaction_trigger = 2;
   db.max_total_wal_size = 4 * options.write_buffer_bytes;
-  // Space that is set aside for a log counts as taken, and a log that grows needs no more syncing.
+  // Preallocated space counts as used, and a log that grows needs no more syncing.
   db.allow_fallocate = false;
-  // All that was reported as written is in the log or in a table.
+  // Everything that was reported as written is in the log or in a table.
   db.avoid_flush_during_shutdown = true;
   db.max_background_jobs = 2;
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   db.keep_log_file_num = 2;
-  // Of what an empty server's start takes, threads that find nothing to do were a part.
+  // Threads without work were part of the time that an empty server takes to start.
   db.max_file_opening_threads = 1;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  // A log that ends in the middle of a write is what a crash leaves; damage anywhere else must not
-  // pass for an end.
+  // A crash leaves a log that ends in the middle of a write. Damage anywhere else must not be taken
+  // for such an end.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);

@@ -1,4 +1,4 @@
-// Opening a RocksDB directory, and what its errors mean to whoever runs the server.
+// Opens a RocksDB directory, and explains its errors to operators.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace perceptrond {
 
-// DATA_LOSS for damage, UNAVAILABLE for anything else.
+// DATA_LOSS for damage, UNAVAILABLE for every other error.
 absl::Status ToAbsl(const rocksdb::Status& status);
 
 // Opens or creates the database in the directory, whose DirectoryLock the caller holds. Errors as
 // ToAbsl.
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::Options& options);
 
-// Damage, with where it is and what can be done about it; other statuses as they are.
+// Adds to DATA_LOSS where the damage is and what to do about it. Returns other statuses unchanged.
 absl::Status WithDamageAdvice(absl::Status status, const std::string& directory);
 
 }  // namespace perceptrond

@@ -1,5 +1,5 @@
-// How the RocksDB journal keeps a model's snapshot: in pieces, with a head that is turned to them
-// once they are whole, through the log or past it (docs/journal.md, Snapshots).
+// How the RocksDB journal stores a model's snapshot: in pieces, and a head that refers to them once
+// they are complete, through the log or directly in a table (docs/journal.md, Snapshots).
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
@@ -13,10 +13,10 @@
 namespace perceptrond {
 namespace {
 
-// In the revision that a snapshot's pieces are found by: it replaced one of the same revision.
-constexpr uint64_t kOtherPlace = uint64_t{1} << 63;
-// A snapshot is kept in values of this size: large values would go through memory and the log in
-// one piece.
+// Set in the revision in the keys of a snapshot's pieces if it replaced one of the same revision.
+constexpr uint64_t kOtherSlot = uint64_t{1} << 63;
+// The size of the values that a snapshot is stored in: a large value would go through memory and
+// the log in one piece.
 constexpr size_t kChunkBytes = 1 << 20;
 
 }  // namespace
@@ -26,36 +26,36 @@ absl::StatusOr<std::optional<storage::Snapshot>> RocksDbJournal::LoadSnapshot(ui
   absl::StatusOr<bool> found = Get(keys::SnapshotHead(model_id), head);
   if (!found.ok()) return found.status();
   if (!*found) return std::nullopt;
-  // The head is the snapshot's revision and the size of each of its parts.
+  // The head holds the snapshot's revision and the size of each part.
   if (head.size() < 16 || head.size() % 8 != 0)
-    return absl::DataLossError("journal: a snapshot's head is no list of sizes");
-  const uint64_t place = keys::ReadNumber(head);
+    return absl::DataLossError("journal: a snapshot's head is not a list of sizes");
+  const uint64_t slot = keys::ReadNumber(head);
   std::optional<storage::Snapshot> snapshot(std::in_place);
   uint64_t chunk = 0;
   for (size_t at = 8; at < head.size(); at += 8) {
     const uint64_t size = keys::ReadNumber(absl::string_view(head).substr(at));
-    absl::StatusOr<std::string> bytes = ReadChunks(model_id, place, size, chunk);
+    absl::StatusOr<std::string> bytes = ReadChunks(model_id, slot, size, chunk);
     if (!bytes.ok()) return bytes.status();
     storage::Snapshot part;
     if (absl::Status status = Parse(*bytes, part, "a snapshot"); !status.ok()) return status;
     bytes->clear();
     if (absl::Status status = AppendPart(std::move(part), *snapshot); !status.ok()) return status;
   }
-  if (snapshot->revision() != (place & ~kOtherPlace))
+  if (snapshot->revision() != (slot & ~kOtherSlot))
     return absl::DataLossError("journal: a snapshot is of another revision than its head says");
   return snapshot;
 }
 
-absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t place,
+absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64_t slot,
                                                        uint64_t size, uint64_t& next_chunk) {
   std::string bytes;
   std::string chunk;
   while (bytes.size() < size) {
-    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, place, next_chunk), chunk);
+    absl::StatusOr<bool> found = Get(keys::SnapshotChunk(model_id, slot, next_chunk), chunk);
     if (!found.ok()) return found.status();
     if (!*found || chunk.empty() || chunk.size() > size - bytes.size()) {
       return absl::DataLossError(
-          absl::StrCat("journal: piece ", next_chunk, " of a snapshot is missing or not whole"));
+          absl::StrCat("journal: piece ", next_chunk, " of a snapshot is missing or incomplete"));
     }
     bytes += chunk;
     ++next_chunk;
@@ -63,12 +63,11 @@ absl::StatusOr<std::string> RocksDbJournal::ReadChunks(uint64_t model_id, uint64
   return bytes;
 }
 
-absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t place,
-                                         const std::string& bytes, Through through,
-                                         uint64_t& next_chunk) {
+absl::Status RocksDbJournal::WriteChunks(uint64_t model_id, uint64_t slot, const std::string& bytes,
+                                         Through through, uint64_t& next_chunk) {
   for (size_t at = 0; at < bytes.size(); at += kChunkBytes) {
     rocksdb::WriteBatch batch;
-    batch.Put(keys::SnapshotChunk(model_id, place, next_chunk++),
+    batch.Put(keys::SnapshotChunk(model_id, slot, next_chunk++),
               rocksdb::Slice(bytes.data() + at, std::min(kChunkBytes, bytes.size() - at)));
     if (absl::Status status = Write(batch, through); !status.ok()) return status;
   }
@@ -80,31 +79,30 @@ absl::Status RocksDbJournal::SaveSnapshot(uint64_t model_id, const storage::Snap
   std::string kept;
   absl::StatusOr<bool> found_kept = Get(keys::SnapshotHead(model_id), kept);
   if (!found_kept.ok()) return found_kept.status();
-  // Written over the pieces that the head speaks of, a crash between the two would leave neither
-  // snapshot.
+  // Not over the pieces that the head refers to: a crash in between would leave neither snapshot.
   const bool taken = *found_kept && kept.size() >= 16 && keys::ReadNumber(kept) == revision;
-  const uint64_t place = taken ? revision | kOtherPlace : revision;
-  // Then it goes past the log, which would only carry it to the table that it gets anyway.
+  const uint64_t slot = taken ? revision | kOtherSlot : revision;
+  // Not through the log, which would only carry it to the table that it gets anyway.
   const bool to_table = FillsTable(snapshot.ByteSizeLong());
-  std::string head = keys::Number(place);
+  std::string head = keys::Number(slot);
   std::string bytes;
   uint64_t chunk = 0;
   const auto write = [&](const storage::Snapshot& part) {
     absl::Status status = Serialize(part, bytes);
     keys::AppendNumber(head, bytes.size());
     if (!status.ok()) return status;
-    return WriteChunks(model_id, place, bytes, to_table ? Through::kTable : Through::kLog, chunk);
+    return WriteChunks(model_id, slot, bytes, to_table ? Through::kTable : Through::kLog, chunk);
   };
   if (absl::Status status = ForEachPart(snapshot, options_.snapshot_part_bytes, write);
       !status.ok())
     return status;
   absl::Status status =
-      TurnTo(model_id, place, head, to_table ? Through::kTable : Through::kSyncedLog);
+      MakeCurrent(model_id, slot, head, to_table ? Through::kTable : Through::kSyncedLog);
   return status.ok() && to_table ? WriteTable() : status;
 }
 
-absl::Status RocksDbJournal::TurnTo(uint64_t model_id, uint64_t place, const std::string& head,
-                                    Through through) {
+absl::Status RocksDbJournal::MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
+                                         Through through) {
   MutexLock lock(&headers_mutex_);
   std::string alive;
   absl::StatusOr<bool> found = Get(keys::Alive(model_id), alive);
@@ -115,27 +113,27 @@ absl::Status RocksDbJournal::TurnTo(uint64_t model_id, uint64_t place, const std
     leftovers.DeleteRange(chunks, keys::EndOf(chunks));
     return Write(leftovers, Through::kLog);
   }
-  const uint64_t revision = place & ~kOtherPlace;
+  const uint64_t revision = slot & ~kOtherSlot;
   rocksdb::WriteBatch batch;
   batch.Put(keys::SnapshotHead(model_id), head);
-  // Servers that know of one part, or of one place, only must not open it.
-  if (head.size() > 16 || place != revision)
+  // Servers that know only one part, or one slot, must not open it.
+  if (head.size() > 16 || slot != revision)
     batch.Put(std::string(keys::kFormat), keys::Number(keys::kFormatVersion));
   batch.DeleteRange(keys::Record(model_id, 0), keys::Record(model_id, revision + 1));
-  batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, place, 0));
-  // Those of unfinished snapshots too.
-  batch.DeleteRange(keys::SnapshotChunk(model_id, place + 1, 0),
+  batch.DeleteRange(keys::SnapshotChunk(model_id, 0, 0), keys::SnapshotChunk(model_id, slot, 0));
+  // The pieces of unfinished snapshots too.
+  batch.DeleteRange(keys::SnapshotChunk(model_id, slot + 1, 0),
                     keys::EndOf(keys::OfModel('c', model_id)));
   return Write(batch, through);
 }
 
 absl::Status RocksDbJournal::WriteTable() {
   if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
-  // The log that ends here first: what comes in the next must not outlive its end.
+  // First the log that ends here: what follows in the next must not outlive its end.
   if (!options_.never_sync) {
-    if (absl::Status status = Written(db_->FlushWAL(/*sync=*/true)); !status.ok()) return status;
+    if (absl::Status status = OnWritten(db_->FlushWAL(/*sync=*/true)); !status.ok()) return status;
   }
-  return Written(db_->Flush(rocksdb::FlushOptions()));
+  return OnWritten(db_->Flush(rocksdb::FlushOptions()));
 }
 
 bool RocksDbJournal::FillsTable(size_t bytes) const {

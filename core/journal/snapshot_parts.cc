@@ -9,10 +9,10 @@ namespace {
 namespace storage = ::perceptron::storage::v1;
 using Write = std::function<absl::Status(const storage::Snapshot&)>;
 
-// What Protobuf adds to a string or an array: its tag and its length.
+// The tag and length that Protobuf adds to a string or an array.
 constexpr size_t kFraming = 16;
 
-// Fills one part after the other.
+// Fills the parts one after the other.
 class Cutter {
  public:
   Cutter(size_t part_bytes, const Write& write) : part_bytes_(part_bytes), write_(write) {}
@@ -28,7 +28,7 @@ class Cutter {
     return absl::OkStatus();
   }
 
-  // In slices as long as the parts have room.
+  // In slices as large as the parts have room for.
   absl::Status AddArray(const storage::StateArray& array) {
     const bool sparse = !array.indices().empty();
     const size_t each = sparse ? sizeof(uint32_t) + sizeof(float) : sizeof(float);
@@ -83,7 +83,7 @@ class Cutter {
   absl::Status Finish() { return write_(part_); }
 
  private:
-  // Begins a new part if this one has something and no room for so much more.
+  // Begins a new part if this one is not empty and has no room for `bytes`.
   absl::Status MakeRoom(size_t bytes) {
     if (bytes_ == 0 || bytes_ + bytes <= part_bytes_) return absl::OkStatus();
     absl::Status status = write_(part_);
@@ -95,7 +95,7 @@ class Cutter {
   const size_t part_bytes_;
   const Write& write_;
   storage::Snapshot part_;
-  // Its size, or a little more.
+  // The size of the part, or a little more.
   size_t bytes_ = 0;
 };
 
@@ -127,7 +127,7 @@ absl::Status AppendPart(storage::Snapshot part, storage::Snapshot& whole) {
       *last = std::move(array);
       continue;
     }
-    // An array is either all values or indices and values; a slice is what its array is.
+    // An array holds all values, or indices and values; its slices do the same.
     if (last == nullptr || array.size() != last->size() ||
         array.indices().empty() != last->indices().empty())
       return absl::DataLossError("journal: a snapshot's parts do not fit together");

@@ -7,36 +7,37 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 
 namespace perceptrond {
 namespace {
 
 absl::Status NothingRetained(const Model& model) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_RETAINED",
-                   absl::StrCat("model \"", model.name(),
-                                "\" retains no example: it keeps those that cause updates, of "
-                                "which there were none yet, or was created with retention.updates "
-                                "= 0; retention.sample keeps others"),
-                   {{"model", model.name()}});
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "NOTHING_RETAINED",
+      absl::StrCat("model \"", model.name(),
+                   "\" stores no example: it has had no update yet, or was created with "
+                   "retention.updates = 0; retention.sample stores other examples"),
+      {{"model", model.name()}});
 }
 
 absl::Status NotBinary(const Model& model) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_BINARY",
                    absl::StrCat("model \"", model.name(),
-                                "\" tells several classes apart; margins are analyzed of two "
-                                "labels, -1 and +1, only"),
+                                "\" has several classes; an analysis takes the two labels -1 "
+                                "and +1"),
                    {{"model", model.name()}});
 }
 
-// Margins of features say nothing of a separator in the kernel's space.
+// Margins in the space of the features prove nothing about the kernel's space.
 absl::Status InKernelSpace(const Model& model) {
   return MakeError(
       absl::StatusCode::kFailedPrecondition, "KERNEL_SPACE",
-      absl::StrCat("model \"", model.name(),
-                   "\" learns in its kernel's space, and an analysis is of the "
-                   "features themselves: it would prove nothing of this model. That it "
-                   "has converged, a pass without a change says; for margins use a "
-                   "linear learner with a feature map like the kernel"),
+      absl::StrCat(
+          "model \"", model.name(),
+          "\" learns in its kernel's space; an analysis in the space of the "
+          "features proves nothing about it. A pass without an update shows that it has "
+          "converged; for margins use a linear learner with a feature map like the kernel"),
       {{"model", model.name()}});
 }
 
@@ -45,29 +46,29 @@ absl::Status InKernelSpace(const Model& model) {
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
   if (model.settings().is_multiclass()) return NotBinary(model);
   if (FindLearner(model.settings().learner).form == Form::kKernel) return InKernelSpace(model);
-  const Model::RetainedView view = model.MakeRetainedView();
-  const RetainedExamples& retained = view.examples;
+  const StoredExamplesView view = CopyStoredExamples(model);
+  const StoredExamplesCopy& retained = view.examples;
   if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);
   AnalysisInput input;
   input.complete_ = retained.complete;
   input.revision_ = view.revision;
   if (model.has_names()) input.NumberNames(model, retained);
-  // The latest update of an example stands for it.
+  // Latest first: an example is represented by its latest update.
   for (auto update = retained.updates.rbegin(); update != retained.updates.rend(); ++update)
     input.Add(*update, model.has_names());
   for (const auto& [hash, row] : retained.sample) input.Add({.row = row}, model.has_names());
   return input;
 }
 
-// All at one moment: a name that got its weight between two rows would be two features.
-void AnalysisInput::NumberNames(const Model& model, const RetainedExamples& examples) {
+// At one moment: a name that got its weight between two rows would become two features.
+void AnalysisInput::NumberNames(const Model& model, const StoredExamplesCopy& examples) {
   std::vector<absl::string_view> names;
   for (const auto& [hash, row] : examples.sample) {
     for (const std::string& name : row->unknown) {
       if (numbers_.emplace(name, 0).second) names.push_back(name);
     }
   }
-  const Model::FeatureNumbers found = model.FindFeatures(names);
+  const FeatureNumbers found = FindFeatures(model, names);
   first_new_ = found.next;
   for (size_t i = 0; i < names.size(); ++i) {
     uint32_t number = found.numbers[i];
@@ -79,7 +80,7 @@ void AnalysisInput::NumberNames(const Model& model, const RetainedExamples& exam
   }
 }
 
-Row AnalysisInput::Numbered(const RetainedRow& row) {
+Row AnalysisInput::Numbered(const StoredRow& row) {
   std::vector<uint32_t> numbers = row.indices;
   auto name = row.unknown.begin();
   for (uint32_t& number : numbers) {
@@ -89,22 +90,22 @@ Row AnalysisInput::Numbered(const RetainedRow& row) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return numbers[a] < numbers[b]; });
-  RetainedRow& sorted = numbered_.emplace_back();
-  for (const size_t place : order) {
-    sorted.indices.push_back(numbers[place]);
-    sorted.values.push_back(row.values[place]);
+  StoredRow& sorted = numbered_.emplace_back();
+  for (const size_t i : order) {
+    sorted.indices.push_back(numbers[i]);
+    sorted.values.push_back(row.values[i]);
   }
   return sorted.row();
 }
 
-void AnalysisInput::Add(const RetainedUpdate& example, bool named) {
+void AnalysisInput::Add(const StoredUpdate& example, bool named) {
   const Row row = named ? Numbered(*example.row) : example.row->row();
   const SeenExample seen{row, example.row->label, {}};
   const Dictionary by_number;
   const auto [known, is_new] = known_.emplace(HashOf(seen, by_number), rows_.size());
   if (!is_new) {
     const LabelledRow& held = rows_[known->second];
-    // Two examples that share a hash are both kept.
+    // Two different examples may share a hash.
     if (SameExample({held.row, held.label, {}}, seen, by_number)) {
       if (named) numbered_.pop_back();
       return;

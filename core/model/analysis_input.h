@@ -1,4 +1,4 @@
-// What a model retains, laid out for an analysis: the different examples, features numbered alike.
+// A model's stored examples as an analysis reads them: distinct, with one numbering of features.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,43 @@
 
 namespace perceptrond {
 
-// Not thread-safe; shares rows with the model, which goes on meanwhile.
+// Shares rows with the model, which learns on. Not thread-safe.
 class AnalysisInput {
  public:
-  // Copies what is retained, at one moment. FAILED_PRECONDITION: NOTHING_RETAINED; NOT_BINARY:
-  // it is of several classes; KERNEL_SPACE: it does not learn in the space of its features.
-  // O(features retained).
+  // Copies the stored examples of one moment. FAILED_PRECONDITION: NOTHING_RETAINED; NOT_BINARY:
+  // the model has several classes; KERNEL_SPACE: it does not learn in the space of its features.
+  // O(features stored).
   static absl::StatusOr<AnalysisInput> Make(const Model& model);
 
-  // One a different example. The views hold as long as this does, also when it is moved.
+  // One a distinct example. The views are valid as long as this lives, also after a move.
   const std::vector<LabelledRow>& rows() const { return rows_; }
-  // Where each comes from: of those that caused updates, the latest update.
-  const std::vector<RetainedUpdate>& examples() const { return examples_; }
-  // They are all that the model had judged.
+  // What each row was made of: the example's latest update, if it caused any.
+  const std::vector<StoredUpdate>& examples() const { return examples_; }
+  // The rows are all examples that the model had evaluated.
   bool complete() const { return complete_; }
   uint64_t revision() const { return revision_; }
-  // Indices of rows from here on stand for names without a weight.
+  // Indices from here on stand for new_names.
   uint32_t first_new() const { return first_new_; }
+  // Names without a weight.
   const std::vector<std::string>& new_names() const { return new_names_; }
 
  private:
-  void NumberNames(const Model& model, const RetainedExamples& examples);
-  void Add(const RetainedUpdate& example, bool named);
-  // The row with its features' numbers, ascending.
-  Row Numbered(const RetainedRow& row);
+  void NumberNames(const Model& model, const StoredExamplesCopy& examples);
+  void Add(const StoredUpdate& example, bool named);
+  // The row with the numbers of its features, ascending.
+  Row Numbered(const StoredRow& row);
 
   std::vector<LabelledRow> rows_;
-  std::vector<RetainedUpdate> examples_;
+  std::vector<StoredUpdate> examples_;
   bool complete_ = false;
   uint64_t revision_ = 0;
   uint32_t first_new_ = 0;
   std::vector<std::string> new_names_;
-  // Of names that had no weight when their examples came: their numbers now.
+  // The current numbers of names that had no weight when their examples came.
   absl::flat_hash_map<std::string, uint32_t> numbers_;
-  // What rows_ view: a deque's elements stay where they are.
-  std::deque<RetainedRow> numbered_;
-  // By hash: a place in rows_.
+  // What rows_ view. A deque does not move its elements.
+  std::deque<StoredRow> numbered_;
+  // Positions in rows_, by hash.
   absl::flat_hash_map<uint64_t, size_t> known_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// Of all classes together: as many as one class may have.
+// Of all classes together: as many as a model of two labels may have.
 constexpr uint64_t kMostWeights = FeatureSpace::kMaxFeatures;
 
 absl::Status Invalid(absl::string_view field, absl::string_view description) {
@@ -37,12 +37,12 @@ absl::Status CheckNames(const std::vector<std::string>& names) {
       return Invalid(kField, absl::StrCat("a name has 1 to ", LabelReader::kMaxNameBytes,
                                           " bytes, one has ", name.size()));
     if (!distinct.insert(name).second)
-      return Invalid(kField, absl::StrCat("\"", name, "\" stands twice"));
+      return Invalid(kField, absl::StrCat("\"", name, "\" is given twice"));
   }
   return absl::OkStatus();
 }
 
-// How many names of so many classes a model may be created with.
+// Whether a model of at most `max` classes may be created with this many names.
 absl::Status CheckNumberOfNames(NewClasses new_classes, size_t names, uint32_t max) {
   constexpr absl::string_view kField = "model.label_names";
   switch (new_classes) {
@@ -50,13 +50,14 @@ absl::Status CheckNumberOfNames(NewClasses new_classes, size_t names, uint32_t m
       if (names == 0 || names == max) break;
       return Invalid(kField, absl::StrCat("names ", names, " of ", max,
                                           " classes; name all of them, in the order of their "
-                                          "numbers, or none, or let new ones come up by name"));
+                                          "numbers, or none, or let new ones be added by name"));
     case NewClasses::kNumbered:
       if (names == 0) break;
-      return Invalid(kField, "classes that come up by number have no names");
+      return Invalid(kField, "classes that are added by number have no names");
     case NewClasses::kNamed:
       if (names <= max) break;
-      return Invalid(kField, absl::StrCat(names, " names are more than max_classes, ", max));
+      return Invalid(kField,
+                     absl::StrCat(names, " names are more than max_classes, which is ", max));
   }
   return absl::OkStatus();
 }
@@ -89,8 +90,8 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
                    absl::StrCat(max, " is not between 2 and ", ClassSettings::kMost));
   if (uint64_t{max} * space.size > kMostWeights)
     return Invalid(absl::StrCat(kField, ".max_classes"),
-                   absl::StrCat(max, " classes of ", space.size, " weights are more than ",
-                                kMostWeights, " weights; take fewer classes or features"));
+                   absl::StrCat(max, " classes of ", space.size, " weights each are more than ",
+                                kMostWeights, " weights in all; use fewer classes or features"));
   if (learner.has_starting_weights() && learner.starting_weights().ByteSizeLong() > 0)
     return Invalid("model.learner.starting_weights",
                    "a model of several classes starts from zero weights");

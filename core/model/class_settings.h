@@ -1,4 +1,4 @@
-// The part of core/model/settings.h that models of several classes have: see perceptron.v1.Classes.
+// The part of core/model/settings.h that concerns several classes: see perceptron.v1.Classes.
 #pragma once
 
 #include "absl/status/status.h"
@@ -13,18 +13,18 @@ namespace perceptrond {
 
 void FillDefaultClasses(::perceptron::v1::Classes& classes);
 
-// max_features of a named space that leaves it open: so many that all classes' weights fit.
+// The default max_features of a named space: as many as leave room for the weights of all classes.
 uint32_t DefaultFeatureCap(const ::perceptron::v1::Learner& learner);
 
-// Whether the rule has several classes, and how many. `space` is the mapped one. INVALID_ARGUMENT.
+// Reads how many classes there may be; `space` is the space of the weights. INVALID_ARGUMENT, also
+// if the learner has two labels only.
 absl::Status ReadClasses(const ::perceptron::v1::Learner& learner, const FeatureSpace& space,
                          LearnerSettings& settings);
 
-// class_weights that are there, above 0 and finite. INVALID_ARGUMENT.
+// Reads class_weights, which are above 0 and finite: one a class. INVALID_ARGUMENT.
 absl::Status ReadWeightsOfClasses(const ::perceptron::v1::Learner& learner, ClassSettings& classes);
 
-// Whether classes may come up, and how many there are from the start, by name or number.
-// INVALID_ARGUMENT.
+// Reads whether classes are added later, and which there are from the start. INVALID_ARGUMENT.
 absl::Status ReadClassNames(const ::perceptron::v1::Model& model, ModelSettings& settings);
 
 }  // namespace perceptrond

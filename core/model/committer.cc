@@ -43,7 +43,7 @@ void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaite
   MutexLock lock(&mutex_);
   flush_now_ |= flush_policy == FlushPolicy::kImmediate;
   if (!queue_.empty() && queue_.back().waiter == waiter && queue_.back().model == model) {
-    ++queue_.back().submissions;
+    ++queue_.back().count;
     return;
   }
   queue_.push_back({absl::Now(), std::move(model), std::move(waiter)});
@@ -56,8 +56,8 @@ void Committer::Submit(std::shared_ptr<Model> model, Done done) {
 absl::Duration Committer::oldest_wait() const {
   MutexLock lock(&mutex_);
   const absl::Time oldest =
-      queue_.empty() ? answering_since_ : std::min(answering_since_, queue_.front().since);
-  // Of nothing, or if the clock was set back: zero.
+      queue_.empty() ? writing_since_ : std::min(writing_since_, queue_.front().time);
+  // Zero also if the clock was set back.
   return std::max(absl::Now() - oldest, absl::ZeroDuration());
 }
 
@@ -78,26 +78,26 @@ void Committer::Run() {
   const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !queue_.empty();
   };
-  std::vector<Waiting> waiting;
+  std::vector<Submission> submissions;
   bool unsynced = false;
   absl::Time last_sync = absl::Now();
   while (true) {
     bool stop = false;
     {
       MutexLock lock(&mutex_);
-      answering_since_ = absl::InfiniteFuture();
-      const absl::Duration patience =
+      writing_since_ = absl::InfiniteFuture();
+      const absl::Duration timeout =
           unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
-      mutex_.AwaitWithTimeout(absl::Condition(&has_work), patience);
+      mutex_.AwaitWithTimeout(absl::Condition(&has_work), timeout);
       AwaitMoreSubmissions();
-      waiting.swap(queue_);
+      submissions.swap(queue_);
       flush_now_ = false;
-      if (!waiting.empty()) answering_since_ = waiting.front().since;
-      stop = stopping_ && waiting.empty();
+      if (!submissions.empty()) writing_since_ = submissions.front().time;
+      stop = stopping_ && submissions.empty();
     }
-    if (!waiting.empty()) {
-      CommitAll(waiting);
-      waiting.clear();
+    if (!submissions.empty()) {
+      CommitAll(submissions);
+      submissions.clear();
       unsynced = options_.durability == Durability::kInterval;
     }
     if (unsynced && (stop || absl::Now() >= last_sync + options_.interval)) {
@@ -114,21 +114,27 @@ void Committer::AwaitMoreSubmissions() {
   const auto enough = [this]()
                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_now_; };
   mutex_.AwaitWithTimeout(absl::Condition(&enough),
-                          queue_.front().since + kCommitDelay - absl::Now());
+                          queue_.front().time + kCommitDelay - absl::Now());
 }
 
-void Committer::CommitAll(std::vector<Waiting>& waiting) {
+void Committer::CommitAll(std::vector<Submission>& submissions) {
   absl::flat_hash_map<Model*, absl::Status> results;
   std::vector<std::shared_ptr<Model>> models;
   std::vector<JournalEntry> entries;
+  std::vector<char> grown;
   bool updates = false;
-  for (const Waiting& one : waiting) {
-    if (!results.emplace(one.model.get(), one.model->closed()).second) continue;
-    if (!results[one.model.get()].ok()) continue;
-    entries.push_back(one.model->ledger().TakePending());
-    entries.back().model_id = one.model->id();
+  for (const Submission& submission : submissions) {
+    const std::shared_ptr<Model>& model = submission.model;
+    const auto [result, is_new] = results.try_emplace(model.get());
+    if (!is_new) continue;
+    result->second = model->closed();
+    if (!result->second.ok()) continue;
+    bool has_grown = false;
+    entries.push_back(model->ledger().TakePending(&has_grown));
+    grown.push_back(has_grown);
+    entries.back().model_id = model->id();
     updates |= !entries.back().records.empty();
-    models.push_back(one.model);
+    models.push_back(model);
   }
   absl::Status written;
   if (!entries.empty()) {
@@ -144,13 +150,14 @@ void Committer::CommitAll(std::vector<Waiting>& waiting) {
       on_failure_(model, results[&model]);
       continue;
     }
+    if (!grown[i]) continue;
     uint64_t bytes = 0;
     for (const storage::UpdateRecord& record : entries[i].records) bytes += record.ByteSizeLong();
-    model.AddJournalBytes(bytes);
+    Guarded<JournalUse>::Writer(model.core().journal_use)->bytes += bytes;
     on_commit_(models[i]);
   }
-  for (const Waiting& one : waiting)
-    one.waiter->Committed(one.submissions, results[one.model.get()]);
+  for (const Submission& submission : submissions)
+    submission.waiter->Committed(submission.count, results[submission.model.get()]);
 }
 
 }  // namespace perceptrond

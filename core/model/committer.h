@@ -1,6 +1,6 @@
-// Makes what was learned durable, many models and streams at once: one thread cuts the books of
-// every model that waits, writes all cuts in one batch with at most one fsync, and answers
-// everybody who waited (group commit).
+// Makes what was learned durable, for many models and streams at once (group commit): one thread
+// takes the pending updates of every model that was submitted, writes them in one batch with at
+// most one fsync, and notifies everybody who waits.
 #pragma once
 
 #include <atomic>
@@ -24,27 +24,27 @@ enum class Durability : uint8_t {
   kSync,
   // Updates reach the disk within a stated time.
   kInterval,
-  // Updates reach the disk when the operating system likes.
+  // Updates reach the disk when the operating system writes them.
   kNone,
 };
 
-// Whoever waits for what it has submitted. Called on the committer's thread, which must not be
-// waited for.
+// Waits for submissions. Called on the committer's thread, which must not be blocked.
 class CommitWaiter {
  public:
   virtual ~CommitWaiter() = default;
-  // The oldest `submissions` without an answer are durable, or are not and why.
+  // The oldest `submissions` of this waiter that had no answer are durable, or could not be written
+  // for the reason in `status`.
   virtual void Committed(size_t submissions, const absl::Status& status) = 0;
 };
 
 // Thread contract: safe for any number of threads.
 class Committer {
  public:
-  // When a submission is to be written.
+  // When a submission is written.
   enum class FlushPolicy : uint8_t {
     kImmediate,
-    // Within kPatience, so that more of a caller that does not wait for each answer are written
-    // together.
+    // Within kCommitDelay: a caller that does not wait for each answer gets more submissions into
+    // one batch.
     kDelayed,
   };
   // A batch costs some 10 us of a core, whatever it holds (docs/performance.md).
@@ -57,45 +57,47 @@ class Committer {
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
-  // `on_failure` is called, before those who wait are answered, for each model whose cut could not
-  // be written: its memory is ahead of the journal. `on_commit` is called for each model whose cut
-  // was.
+  // `on_failure` is called for each model whose pending updates could not be written, before their
+  // waiters are notified: the model's memory is ahead of the journal. `on_commit` is called for
+  // each model whose entry was written and whose memory may have grown (Ledger::TakePending).
   Committer(Journal& journal, const Options& options,
             std::function<void(Model&, const absl::Status&)> on_failure,
             std::function<void(const std::shared_ptr<Model>&)> on_commit);
-  // Answers everybody first.
+  // Notifies every waiter first.
   ~Committer();
 
-  // Tells the waiter once everything the model has learned up to this call is durable, or why it is
-  // not. In order: what is submitted first is answered first.
+  // Notifies the waiter once everything that the model learned before this call is durable, or why
+  // it is not. Submissions are answered in their order.
   void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
               FlushPolicy flush_policy) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, at once, for one submission.
+  // One submission with kImmediate, answered by `done`.
   void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   // Submits and waits.
   absl::Status Commit(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Batches written, and batches that could not be.
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
   uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
   // Time spent writing the batches that commits() and failures() count.
   absl::Duration busy() const {
     return absl::Nanoseconds(busy_nanos_.load(std::memory_order_relaxed));
   }
-  // How long the oldest submission without an answer has been waiting for it; zero without one.
+  // How long the oldest submission without an answer has waited; zero if there is none.
   absl::Duration oldest_wait() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Waiting {
-    absl::Time since;
+  struct Submission {
+    absl::Time time;
     std::shared_ptr<Model> model;
     std::shared_ptr<CommitWaiter> waiter;
-    size_t submissions = 1;
+    // How many of this waiter in a row it stands for.
+    size_t count = 1;
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lets more come, if nobody is in a hurry.
+  // Waits for more submissions, unless one is to be written at once.
   void AwaitMoreSubmissions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CommitAll(std::vector<Waiting>& waiting);
+  void CommitAll(std::vector<Submission>& submissions);
 
   Journal& journal_;
   const Options options_;
@@ -106,12 +108,12 @@ class Committer {
   std::atomic<int64_t> busy_nanos_ = 0;
 
   mutable Mutex mutex_;
-  // In the order of their times. What a waiter submits in a row is one.
-  std::vector<Waiting> queue_ ABSL_GUARDED_BY(mutex_);
-  // One of them is to be written at once.
+  // By time.
+  std::vector<Submission> queue_ ABSL_GUARDED_BY(mutex_);
+  // A submission in queue_ has kImmediate.
   bool flush_now_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the oldest of those that are being answered; InfiniteFuture if none is.
-  absl::Time answering_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  // Time of the oldest submission that is being written; InfiniteFuture if none is.
+  absl::Time writing_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // The last member: it uses all the others.
   std::thread thread_;

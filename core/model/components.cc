@@ -28,12 +28,12 @@ absl::btree_set<std::string> ComponentsOf(const storage::ModelHeader& header) {
   return names;
 }
 
-// What a model is sent.
+// The space of the examples that are sent to a model.
 const v1::FeatureSpace& ExampleSpace(const v1::FeatureSpace& space) {
   return space.has_composition() ? space.composition().example_space() : space;
 }
 
-// Whether some examples can be sent to both.
+// Whether an example can be sent to both.
 bool TakeTheSame(const v1::FeatureSpace& a, const v1::FeatureSpace& b) {
   if (a.has_dense() != b.has_dense()) return false;
   return !a.has_dense() || a.dense().dimension() == b.dense().dimension();
@@ -45,29 +45,29 @@ absl::StatusOr<storage::ModelHeader> FindComponent(Journal& journal, const std::
     return found.ok() ? found : JournalError(found.status(), name);
   return MakeError(absl::StatusCode::kNotFound, "COMPONENT_NOT_FOUND",
                    absl::StrCat("there is no model \"", name,
-                                "\" to compose with: create the models that it is made of first"),
+                                "\" ; create the components of a composition first"),
                    {{"model", name}});
 }
 
-// Changes the notes in one component's header.
-absl::Status Note(Journal& journal, const std::string& component, const std::string& user,
+// Adds or removes the mark of one component.
+absl::Status Mark(Journal& journal, const std::string& component, const std::string& user,
                   bool uses) {
   absl::StatusOr<storage::ModelHeader> header = journal.Find(component);
   if (!header.ok()) return JournalError(header.status(), component);
   google::protobuf::RepeatedPtrField<std::string>& users = *header->mutable_used_by();
-  const auto place = std::find(users.begin(), users.end(), user);
-  if ((place != users.end()) == uses) return absl::OkStatus();
+  const auto position = std::find(users.begin(), users.end(), user);
+  if ((position != users.end()) == uses) return absl::OkStatus();
   if (uses) {
     users.Add(std::string(user));
   } else {
-    users.erase(place);
+    users.erase(position);
   }
   return JournalError(journal.Replace(*header), component);
 }
 
-absl::Status NoteAll(Journal& journal, const storage::ModelHeader& header, bool uses) {
+absl::Status MarkAll(Journal& journal, const storage::ModelHeader& header, bool uses) {
   for (const std::string& component : ComponentsOf(header)) {
-    absl::Status status = Note(journal, component, header.model().name(), uses);
+    absl::Status status = Mark(journal, component, header.model().name(), uses);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -84,23 +84,24 @@ absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header) {
     const std::string& name = InputsOf(header)[i].model();
     if (name == own) {
       return InvalidField("COMPOSITION_CYCLE", absl::StrCat(kField, "[", i, "].model"),
-                          absl::StrCat("\"", name, "\" would be made of itself"));
+                          absl::StrCat("\"", name, "\" cannot be a component of itself"));
     }
     absl::StatusOr<storage::ModelHeader> component = FindComponent(journal, name);
     if (!component.ok()) return component.status();
     if (component->model().learner().has_classes()) {
-      return InvalidField("INVALID_FIELD", absl::StrCat(kField, "[", i, "].model"),
-                          absl::StrCat("\"", name,
-                                       "\" tells several classes apart, and an answer that is a "
-                                       "feature is of two labels: compose of models of two"));
+      return InvalidField(
+          "INVALID_FIELD", absl::StrCat(kField, "[", i, "].model"),
+          absl::StrCat("\"", name, "\" has several classes; components have two labels"));
     }
     const v1::FeatureSpace& space = ExampleSpace(component->model().feature_space());
     if (i == 0) example_space = space;
     if (!TakeTheSame(example_space, space)) {
       return InvalidField(
           "INVALID_FIELD", absl::StrCat(kField, "[", i, "].model"),
-          absl::StrCat("no example suits both \"", InputsOf(header)[0].model(), "\" and \"", name,
-                       "\": vectors are of another dimension, or no vectors"));
+          absl::StrCat(
+              "\"", InputsOf(header)[0].model(), "\" and \"", name,
+              "\" do not take the same examples: one takes vectors of another dimension, or "
+              "no vectors"));
     }
     models += std::max<uint64_t>(component->composition_models(), 1);
     depth = std::max(depth, component->composition_depth());
@@ -112,7 +113,7 @@ absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header) {
         absl::StrCat("an example would pass through ", models, " models, ", depth + 1,
                      " deep; at most ", kMaxModels, " and ", kMaxDepth, " are allowed"));
   }
-  // The map and the inputs of the component say what it makes of an example, not what it is sent.
+  // The map of the first component is its own; it does not change what is sent.
   example_space.clear_map();
   *header.mutable_model()->mutable_feature_space()->mutable_composition()->mutable_example_space() =
       example_space;
@@ -122,11 +123,11 @@ absl::Status CheckComponents(Journal& journal, storage::ModelHeader& header) {
 }
 
 absl::Status MarkComponents(Journal& journal, const storage::ModelHeader& header) {
-  return NoteAll(journal, header, true);
+  return MarkAll(journal, header, true);
 }
 
 absl::Status UnmarkComponents(Journal& journal, const storage::ModelHeader& header) {
-  return NoteAll(journal, header, false);
+  return MarkAll(journal, header, false);
 }
 
 absl::Status CheckUnused(Journal& journal, const storage::ModelHeader& header) {
@@ -136,10 +137,10 @@ absl::Status CheckUnused(Journal& journal, const storage::ModelHeader& header) {
     if (absl::IsNotFound(found.status())) continue;
     if (!found.ok()) return JournalError(found.status(), user);
     if (!ComponentsOf(*found).contains(name)) continue;
-    return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_IN_USE",
-                     absl::StrCat("\"", user, "\" is made of \"", name,
-                                  "\": delete that one first, or keep both"),
-                     {{"model", name}, {"used_by", user}});
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, "MODEL_IN_USE",
+        absl::StrCat("\"", user, "\" is a composition that uses \"", name, "\"; delete it first"),
+        {{"model", name}, {"used_by", user}});
   }
   return absl::OkStatus();
 }

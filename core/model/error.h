@@ -1,5 +1,5 @@
-// Errors with the details that clients and operators act on: absl::Status whose payloads are
-// google.rpc messages. The server passes them on as they are.
+// Errors with the details that clients and operators act on: absl::Status with google.rpc messages
+// as payloads, which the server passes on unchanged.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ inline constexpr absl::string_view kErrorInfoUrl = "type.googleapis.com/google.r
 inline constexpr absl::string_view kBadRequestUrl = "type.googleapis.com/google.rpc.BadRequest";
 inline constexpr absl::string_view kRetryInfoUrl = "type.googleapis.com/google.rpc.RetryInfo";
 
-// With google.rpc.ErrorInfo: reason in UPPER_SNAKE, and metadata.
+// An error with google.rpc.ErrorInfo: the reason in UPPER_SNAKE, and metadata.
 absl::Status MakeError(
     absl::StatusCode code, absl::string_view reason, absl::string_view message,
     std::initializer_list<std::pair<absl::string_view, std::string>> metadata = {});
@@ -29,7 +29,7 @@ absl::Status InvalidField(absl::string_view reason, absl::string_view field,
 // Adds google.rpc.RetryInfo.
 absl::Status WithRetry(absl::Status status, absl::Duration delay);
 
-// Adds ErrorInfo to an error that has none yet, as the journal's have.
+// Adds ErrorInfo to an error that has none, as those of the journal.
 absl::Status WithReason(absl::Status status, absl::string_view reason);
 
 // FAILED_PRECONDITION, MODEL_FROZEN.
@@ -38,8 +38,9 @@ absl::Status ModelFrozen(absl::string_view name);
 // NOT_FOUND, MODEL_NOT_FOUND.
 absl::Status ModelNotFound(absl::string_view name);
 
-// What the journal says, with the reason that its code stands for; of damage the model's name, too.
-// `model`: empty if it is about no one model.
+// An error of the journal with the reason that its code stands for: MODEL_NOT_FOUND, MODEL_EXISTS,
+// JOURNAL_CORRUPT (which names the model) or JOURNAL_UNAVAILABLE. `model` is empty if the error is
+// not of one model. OK stays OK.
 absl::Status JournalError(absl::Status status, absl::string_view model);
 
 }  // namespace perceptrond

@@ -1,5 +1,5 @@
-// Rows of a batch in the weights' space, checked and evaluated some at a time, so that their
-// weights arrive together (Learner::EvaluateRows).
+// Rows of a batch that lie in the space of the weights, checked and evaluated some at a time, so
+// that their weights are fetched from memory together (Learner::EvaluateRows).
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,14 @@
 
 namespace perceptrond {
 
-// Holds a run of rows, as the learner evaluated them last; none at first. The batch must outlive
-// it. Not thread-safe.
+// A run of evaluated rows; empty at first. The batch must outlive it. Not thread-safe.
 class EvaluatedRows {
  public:
-  // The batch needs labels, one per row; they may be anything.
+  // The batch has labels, one a row, of any value. Not for several classes.
   EvaluatedRows(const Batch& batch, size_t max_features)
       : batch_(batch), max_features_(max_features) {}
 
-  // The rows from `first` on, `most` of them if there are so many.
+  // Evaluates the rows from `first` on, at most `most`.
   void Evaluate(const Learner& learner, size_t first, size_t most) {
     begin_ = first;
     end_ = std::min(batch_.rows(), first + most);
@@ -30,7 +29,7 @@ class EvaluatedRows {
   }
   void Clear() { end_ = begin_; }
 
-  // Behind the last.
+  // The row after the last.
   size_t end() const { return end_; }
   bool Has(size_t row) const { return row >= begin_ && row < end_; }
   const EvaluatedRow& operator[](size_t row) const { return rows_[row - begin_]; }

@@ -7,14 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/model/batch_rows.h"
 #include "core/model/error.h"
-#include "core/model/explain_mistakes.h"
-#include "core/model/malformed.h"
+#include "core/model/predict_batch.h"
+#include "core/model/support_examples.h"
 
 namespace perceptrond {
 namespace {
 
-// Keeps the `limit` largest, in their order; the others go to the rest.
+// Keeps the `limit` largest, sorted. The others are added to the rest.
 void KeepLargest(size_t limit, Explanation& explanation) {
   std::vector<Contribution>& all = explanation.contributions;
   std::erase_if(all, [](const Contribution& c) { return c.contribution == 0; });
@@ -27,62 +28,75 @@ void KeepLargest(size_t limit, Explanation& explanation) {
   all.resize(limit);
 }
 
-}  // namespace
-
-absl::Status Model::Explain(const Batch& batch, std::span<const RowError> row_errors,
-                            uint64_t min_revision, size_t max_features,
-                            ExplainOutcome& outcome) const {
-  if (settings_.components.empty())
-    return ExplainOwn(batch, row_errors, min_revision, max_features, outcome);
-  ComposedBatch composed;
-  absl::Status status = Compose(settings_.components, components_, batch, row_errors, composed);
-  if (status.ok())
-    status = ExplainOwn(composed.batch, composed.row_errors, min_revision, max_features, outcome);
-  outcome.component_revisions = std::move(composed.revisions);
-  if (!status.ok() || settings_.space.map.kind != FeatureMap::Kind::kIdentity) return status;
-  for (Explanation& explanation : outcome.explanations) {
-    for (Contribution& one : explanation.contributions)
-      one.part.name = settings_.components[one.part.index].name;
-  }
-  return status;
-}
-
-absl::Status Model::CheckExplains() const {
-  const auto not_linear = [this](std::string description) {
+// FAILED_PRECONDITION (NOT_LINEAR) if the score is not one sum, over features or support examples.
+absl::Status CheckExplains(const ModelCore& core) {
+  const auto not_linear = [&core](std::string description) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR", description,
-                     {{"model", name_}});
+                     {{"model", core.name}});
   };
-  if (settings_.is_multiclass()) {
+  if (core.settings.is_multiclass()) {
     return not_linear(absl::StrCat(
-        "\"", name_,
-        "\" tells several classes apart and has a score for each: predict with all_scores shows "
-        "them, and the weights of each class are in the model's view of weights"));
+        "\"", core.name,
+        "\" has several classes and a score for each: predict with all_scores shows them, and the "
+        "weights of each class are in the model's view of weights"));
   }
-  const CatalogueEntry& rule = FindLearner(settings_.learner);
+  const CatalogueEntry& rule = FindLearner(core.settings.learner);
   if (rule.form != Form::kVotes) return absl::OkStatus();
   return not_linear(
-      absl::StrCat("the scores of \"", name_,
-                   "\" are no sums, neither over features nor over past mistakes: its learner is ",
-                   rule.name, ", and ", rule.no_dual));
+      absl::StrCat("the scores of \"", core.name,
+                   "\" are not sums over features or support examples: its learner is ", rule.name,
+                   ", and ", rule.no_dual));
 }
 
-absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RowError> row_errors,
-                               uint64_t min_revision, size_t max_features,
-                               ExplainOutcome& outcome) const {
+Explanation ExplainRow(const ModelCore& core, const Learner& learner, Mapper& mapper, size_t i,
+                       uint64_t age, size_t max_features) {
+  Explanation explanation;
+  const Predictor& predictor = learner.predictor();
+  predictor.Score(mapper.Map(i), age, {&explanation.score, 1});
+  explanation.label = predictor.Label({&explanation.score, 1});
+  const CatalogueEntry& rule = FindLearner(core.settings.learner);
+  if (rule.form != Form::kLinear) {
+    explanation.contributions_absent =
+        absl::StrCat("the score of a ", rule.name, " is no sum over features");
+    return explanation;
+  }
+  predictor.Score(Row{kNoIndices, nullptr, 0}, age, {&explanation.offset, 1});
+  std::vector<FeaturePart> parts;
+  mapper.Parts(i, core.settings.space, parts);
+  for (FeaturePart& part : parts) {
+    const double weight = *learner.explainable()->FeatureWeight(0, part.index, age);
+    const double contribution = weight * static_cast<double>(part.value);
+    explanation.contributions.push_back({std::move(part), weight, contribution});
+  }
+  KeepLargest(max_features, explanation);
+  return explanation;
+}
+
+}  // namespace
+
+absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
+                          std::span<const RowError> row_errors, uint64_t min_revision,
+                          size_t max_features, ExplainOutcome& outcome) {
   outcome = ExplainOutcome();
-  if (ValidationError error = CheckColumns(batch)) return Malformed(error);
-  Mapper mapper(settings_.space, expansion_, limits_.max_example_features);
-  if (ValidationError error = mapper.Begin(batch)) return Malformed(error);
-  ReaderMutexLock lock(&mutex_);
-  if (absl::Status status = CheckAnswers(min_revision); !status.ok()) return status;
-  outcome.revision = revision_;
-  const uint64_t age = Age();
-  if (absl::Status status = CheckExplains(); !status.ok()) return status;
-  mapper.Resolve(dictionary_);
-  const std::vector<RetainedUpdate> updates = ledger_.retention().CopyUpdates();
-  const PastOfModel past{*learner_, settings_.learner,          age,
-                         revision_, ledger_.adopted_revision(), ledger_.retention().keeps_updates(),
-                         updates};
+  Mapper mapper(core.settings.space, core.expansion, core.limits.max_example_features);
+  if (absl::Status status = BeginBatch(batch, mapper); !status.ok()) return status;
+  const Guarded<ModelState>::Reader state(core.state);
+  if (absl::Status status = ModelCore::CheckReadable(*state, min_revision); !status.ok())
+    return status;
+  outcome.revision = state->revision;
+  if (absl::Status status = CheckExplains(core); !status.ok()) return status;
+  const Learner& learner = *state->learner;
+  const uint64_t age = core.Age();
+  mapper.Resolve(state->names);
+  const StoredExamples& stored = core.ledger.stored_examples();
+  const std::vector<StoredUpdate> updates = stored.CopyUpdates();
+  const SupportContext context{learner,
+                               core.settings.learner,
+                               age,
+                               state->revision,
+                               core.ledger.replacement_revision(),
+                               stored.keeps_updates(),
+                               updates};
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (!row_errors.empty() && row_errors.front().row == i) {
       outcome.row_errors.push_back(row_errors.front());
@@ -93,33 +107,10 @@ absl::Status Model::ExplainOwn(const Batch& batch, std::span<const RowError> row
       outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
       return absl::OkStatus();
     }
-    outcome.explanations.push_back(ExplainRow(mapper, i, age, max_features));
-    ExplainByMistakes(past, mapper.Map(i), max_features, outcome.explanations.back());
+    outcome.explanations.push_back(ExplainRow(core, learner, mapper, i, age, max_features));
+    ExplainBySupport(context, mapper.Map(i), max_features, outcome.explanations.back());
   }
   return absl::OkStatus();
-}
-
-Explanation Model::ExplainRow(Mapper& mapper, size_t i, uint64_t age, size_t max_features) const {
-  Explanation explanation;
-  const Predictor& predictor = learner_->predictor();
-  predictor.Score(mapper.Map(i), age, {&explanation.score, 1});
-  explanation.label = predictor.Label({&explanation.score, 1});
-  const CatalogueEntry& rule = FindLearner(settings_.learner);
-  if (rule.form != Form::kLinear) {
-    explanation.contributions_absent =
-        absl::StrCat("the score of a ", rule.name, " is no sum over features");
-    return explanation;
-  }
-  predictor.Score(Row{kNoIndices, nullptr, 0}, age, {&explanation.offset, 1});
-  std::vector<FeaturePart> parts;
-  mapper.Parts(i, settings_.space, parts);
-  for (FeaturePart& part : parts) {
-    const double weight = *learner_->explainable()->FeatureWeight(0, part.index, age);
-    const double contribution = weight * static_cast<double>(part.value);
-    explanation.contributions.push_back({std::move(part), weight, contribution});
-  }
-  KeepLargest(max_features, explanation);
-  return explanation;
 }
 
 }  // namespace perceptrond

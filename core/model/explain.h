@@ -1,4 +1,5 @@
-// Scores taken apart: what each feature contributes. See perceptron.v1.Explanation.
+// Explanations: scores decomposed into what each feature, or each example learned, contributes. See
+// perceptron.v1.Explanation.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,14 @@ struct Contribution {
   double contribution = 0;
 };
 
-struct PastMistake {
+// The contribution of an example that caused an update.
+struct SupportContribution {
+  // The revision that the update produced.
   uint64_t revision = 0;
   int32_t label = 0;
   // x_i . x + b^2, or the kernel's K(x_i, x).
   double similarity = 0;
+  // Its dual coefficient times the similarity.
   double contribution = 0;
 };
 
@@ -32,33 +36,38 @@ struct Explanation {
   int32_t label = 0;
   // The constant in the score.
   double offset = 0;
-  // The largest by their size first.
+  // The contributions of largest magnitude, largest first.
   std::vector<Contribution> contributions;
-  // The sum of those that are left out, and how many they are.
+  // The sum of the contributions that are left out.
   double rest = 0;
+  // The number of contributions that are left out.
   uint32_t rest_features = 0;
-  // Why there are none; empty: there are, if any is not zero.
+  // Why there are no contributions of features; empty: there are, if any is not zero.
   std::string contributions_absent;
-  // The same by past mistakes, of learners whose answer is their sum; see explain_mistakes.h.
-  std::vector<PastMistake> mistakes;
-  double other_mistakes = 0;
-  uint32_t other_mistakes_count = 0;
-  bool mistakes_complete = false;
-  // What the weights contribute that it started from or, if the revision is above 0, adopted then;
-  // absent: they are zero, or what they contribute is not known.
+  // The support examples of largest contribution, largest first (core/model/support_examples.h).
+  std::vector<SupportContribution> support;
+  // The sum of the support examples' contributions that are left out.
+  double other_support = 0;
+  // The number of support examples that are left out.
+  uint32_t other_support_count = 0;
+  // All support examples since the origin are known.
+  bool support_complete = false;
+  // The contribution of the weights that learning began from: the starting weights, or those that
+  // replaced the weights at origin_revision. Absent: they are zero, or it is not known.
   std::optional<double> origin;
+  // 0: the starting weights.
   uint64_t origin_revision = 0;
-  // Why there are none; empty: there are, if there were any.
-  std::string mistakes_absent;
+  // Why there are no support examples; empty: there are, if any caused an update.
+  std::string support_absent;
 };
 
 struct ExplainOutcome {
   uint64_t revision = 0;
-  // One a row, up to the first that was refused.
+  // One a row, up to the first invalid one.
   std::vector<Explanation> explanations;
-  // At most one.
+  // The first invalid row, if there is one.
   std::vector<RowError> row_errors;
-  // Of a composition: one an input, at which its model was asked.
+  // Of a composition, one an input: the revision of the component that computed it.
   std::vector<uint64_t> component_revisions;
 };
 

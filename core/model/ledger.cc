@@ -1,77 +1,15 @@
 #include "core/model/ledger.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/model/error.h"
 #include "core/model/ledger_codec.h"
 
 namespace perceptrond {
 namespace {
 
-// A record of the log is closed when its rows have this many features: reading one back takes
-// little memory.
-constexpr int kRecordFeatures = 1 << 17;
-
-std::shared_ptr<Producer> Restore(const storage::ProducerPosition& position) {
-  auto producer = std::make_shared<Producer>(position.id());
-  producer->next_offset = position.next_offset();
-  producer->passes = position.passes();
-  producer->pass = FromStorage(position.pass());
-  if (position.has_last_pass()) producer->last_pass = FromProto(position.last_pass());
-  return producer;
-}
-
-// What a producer takes, approximately: itself, its name here and as a key, and its place.
-size_t MemoryOf(const Producer& producer) {
-  using Place = std::pair<std::string, std::shared_ptr<Producer>>;
-  return sizeof(Producer) + 2 * sizeof(Place) + 2 * producer.id.size();
-}
-
-// What an update takes in its record, approximately.
-size_t MemoryOf(const Ledger::Update& update) {
-  size_t bytes = update.row.size * (sizeof(float) + sizeof(uint32_t)) + sizeof(Ledger::Update) +
-                 update.new_class.size();
-  for (const absl::string_view name : update.new_names) bytes += sizeof(std::string) + name.size();
-  return bytes;
-}
-
-absl::Status TooManyProducers() {
-  return WithRetry(
-      MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT",
-                absl::StrCat("the model remembers ", Ledger::kMaxProducers,
-                             " producers already, and forgets none, or it would learn what they "
-                             "send again twice: waiting does not help. Use the id of a producer "
-                             "that is done and go on at its position, send without a producer, or "
-                             "create a new model")),
-      absl::Hours(24));
-}
-
-void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
-  const Row& row = update.row;
-  if (row.indices != nullptr) {
-    record.mutable_indices()->Add(row.indices, row.indices + row.size);
-    record.add_row_ends(record.indices_size());
-  }
-  if (row.values != nullptr) {
-    record.mutable_values()->Add(row.values, row.values + row.size);
-  } else {
-    record.mutable_values()->Resize(record.values_size() + static_cast<int>(row.size), 1.0F);
-  }
-  if (update.batch_end) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
-  record.add_labels(update.label);
-  if (update.weight != 1 || record.weights_size() > 0) {
-    record.mutable_weights()->Resize(record.labels_size() - 1, 1.0F);
-    record.add_weights(update.weight);
-  }
-  if (update.age.has_value()) record.add_ages(*update.age);
-  for (const absl::string_view name : update.new_names) record.add_new_names(std::string(name));
-  if (!update.new_class.empty()) record.add_new_classes(std::string(update.new_class));
-  record.set_squared_norm(update.squared_norm);
-}
-
-// The point of the curves that a report of the present state is.
+// The point of the learning curve that a report is.
 HistoryPoint PointOf(const Report& report) {
   HistoryPoint point;
   point.revision = report.counters.updates;
@@ -80,7 +18,7 @@ HistoryPoint PointOf(const Report& report) {
   point.weight_norm = report.weight_norm.value_or(0);
   point.margin_ceiling = report.margin_ceiling;
   point.margin_floor = report.margin_floor;
-  // Of a handful of examples, since the model was loaded, a share says nothing.
+  // The window begins anew when a model is loaded: an error rate over a few examples says nothing.
   constexpr uint64_t kLeastWindow = 100;
   if (report.window_examples >= std::min(kLeastWindow, report.counters.examples))
     point.window_error = report.window_error;
@@ -90,99 +28,103 @@ HistoryPoint PointOf(const Report& report) {
 
 }  // namespace
 
-Ledger::Ledger(const CommittedState& standing, const RetentionSettings& retention)
-    : retention_(retention), progress_(FromStorage(standing.counters)) {
-  for (const storage::ProducerPosition& position : standing.positions) {
-    Keep(Restore(position));
-  }
+Ledger::Ledger(const CommittedState& committed, const RetentionSettings& retention,
+               const TheoremContext& theorem)
+    : theorem_(theorem), stored_examples_(retention), progress_(FromStorage(committed.counters)) {
+  for (const storage::ProducerPosition& position : committed.positions)
+    producers_.Restore(position);
 }
 
 absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view id) {
   MutexLock lock(&mutex_);
-  if (const auto found = producers_.find(id); found != producers_.end()) return found->second;
-  if (const auto found = newcomers_.find(id); found != newcomers_.end()) {
-    if (std::shared_ptr<Producer> producer = found->second.lock()) return producer;
-  }
-  if (producers_.size() + newcomers_.size() >= kMaxProducers)
-    absl::erase_if(newcomers_, [](const auto& newcomer) { return newcomer.second.expired(); });
-  if (producers_.size() + newcomers_.size() >= kMaxProducers) return TooManyProducers();
-  auto producer = std::make_shared<Producer>(std::string(id));
-  newcomers_[id] = producer;
-  return producer;
+  return producers_.Find(id);
 }
 
-void Ledger::Keep(std::shared_ptr<Producer> producer) {
-  producers_bytes_ += MemoryOf(*producer);
-  producers_.emplace(producer->id, producer);
-}
-
-void Ledger::Touch(Producer& producer) {
-  if (producer.id.empty() || producer.dirty) return;
-  if (const auto newcomer = newcomers_.find(producer.id); newcomer != newcomers_.end()) {
-    Keep(newcomer->second.lock());  // the caller holds it
-    newcomers_.erase(newcomer);
-  }
-  producer.dirty = true;
-  dirty_.push_back(producers_.at(producer.id));
-}
-
-ProducerPosition Ledger::Standing(const Producer& producer) {
+ProducerPosition Ledger::Position(const Producer& producer) {
   MutexLock lock(&mutex_);
-  return {producer.next_offset, producer.passes, producer.last_pass};
+  return ProducerTable::position(producer);
 }
 
 void Ledger::Resume(Producer& producer, int64_t next_offset) {
   MutexLock lock(&mutex_);
-  if (next_offset <= producer.next_offset) return;
-  progress_.AddRecovered(next_offset - producer.next_offset);
-  retention_.Miss();
-  // Their scores are not known, so that the pass they belong to cannot be certified.
-  producer.pass.changed = true;
-  Move(Tally(), producer, next_offset - producer.next_offset, 0);
+  const int64_t missing = next_offset - ProducerTable::position(producer).next_offset;
+  if (missing <= 0) return;
+  progress_.AddRecovered(missing);
+  stored_examples_.MarkIncomplete();
+  const ProducerTable::Mutable moved = producers_.Move(producer);
+  moved.position.next_offset = next_offset;
+  // The scores of these examples are not known: the pass they belong to cannot be certified.
+  moved.pass.changed = true;
 }
 
-void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
+Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const Dictionary& names) {
+  MutexLock lock(&mutex_);
+  const ProducerTable::Mutable moved = producers_.Move(producer);
+  auto unchanged = segment.unchanged.begin();
+  for (const UpdateRow& update : segment.updates) {
+    for (; unchanged != segment.unchanged.end() && unchanged->revision < update.revision;
+         ++unchanged)
+      AddTally(unchanged->tally, unchanged->revision, moved.pass);
+    AddTally(update.tally, update.revision - 1, moved.pass);
+    AddUpdate(update, segment.components);
+  }
+  for (; unchanged != segment.unchanged.end(); ++unchanged)
+    AddTally(unchanged->tally, unchanged->revision, moved.pass);
+  stored_examples_.Add(segment.sample, names);
+  moved.position.next_offset += segment.rows;
+  Applied applied;
+  if (segment.end_of_pass > 0) applied.pass = EndPass(producer, segment);
+  applied.next_offset = moved.position.next_offset;
+  return applied;
+}
+
+void Ledger::AddTally(const Tally& tally, uint64_t revision, PassProgress& pass) {
   const uint64_t changes = progress_.counters().component_changes;
   progress_.Add(tally);
-  // Those before are held as they were, not as the components would answer to them.
-  if (progress_.counters().component_changes > changes) retention_.Miss();
-  producer.pass.Add(tally, revision);
-  producer.next_offset += rows;
-  Touch(producer);
+  // Earlier examples are stored as the components' outputs were then, which they no longer are.
+  if (progress_.counters().component_changes > changes) stored_examples_.MarkIncomplete();
+  pass.Add(tally, revision);
 }
 
-void Ledger::Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision,
-                 const Offers& offers) {
-  MutexLock lock(&mutex_);
-  Move(tally, producer, rows, revision);
-  retention_.Add(offers.candidates, offers.names);
-}
-
-void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update,
-                       const Offers& offers) {
-  MutexLock lock(&mutex_);
-  Move(tally, producer, rows, update.revision - 1);
-  retention_.Add(offers.candidates, offers.names);
-  if (update.retained != nullptr)
-    retention_.AddUpdate(
-        {update.retained, update.revision, update.weight, update.score, update.age});
-  storage::UpdateRecord& record = OpenRecord(update);
-  AppendRow(record, update);
-  records_bytes_ += MemoryOf(update);
+void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> components) {
+  if (update.row != nullptr) {
+    stored_examples_.AddUpdate(
+        {update.row, update.revision, update.weight, update.score, update.age});
+  }
+  pending_.Add(update);
   if (!history_.Wants(update.revision)) return;
-  const HistoryPoint point = PointOf(progress_.MakeReport(update.squared_norm, update.theorem));
-  if (history_.Add(point)) *record.add_history() = ToProto(point);
+  TheoremContext context = theorem_;
+  context.components = components;
+  const HistoryPoint point = PointOf(progress_.MakeReport(update.squared_norm, context));
+  if (history_.Add(point)) pending_.AddHistory(point);
 }
 
-void Ledger::AddWeightReplacement(const Update& update, float offset_weight) {
+PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
+  const ProducerTable::Mutable ending = producers_.Move(producer);
+  if (segment.end_of_pass <= ending.position.passes) {
+    if (ending.position.last_pass.has_value() &&
+        ending.position.last_pass->number == segment.end_of_pass)
+      return *ending.position.last_pass;
+    PassSummary unknown;
+    unknown.number = segment.end_of_pass;
+    return unknown;
+  }
+  // Other streams' examples were outputs of components in another state.
+  if (ending.pass.examples > 0 && ending.pass.components != progress_.counters().components)
+    ending.pass.changed = true;
+  const PassSummary summary =
+      ending.pass.End(segment.end_of_pass, segment.revision, segment.weight_norm);
+  ending.position.passes = segment.end_of_pass;
+  ending.position.last_pass = summary;
+  ending.pass = PassProgress();
+  progress_.AddPass(summary);
+  return summary;
+}
+
+void Ledger::AddWeightReplacement(const UpdateRow& update, float bias_weight) {
   MutexLock lock(&mutex_);
   progress_.AddWeightReplacement(update.revision);
-  storage::UpdateRecord& record = records_.emplace_back();
-  record.set_first_revision(update.revision);
-  record.set_adopted(true);
-  record.set_adopted_offset_weight(offset_weight);
-  AppendRow(record, update);
-  records_bytes_ += MemoryOf(update);
+  pending_.AddWeightReplacement(update, bias_weight);
 }
 
 void Ledger::AddAnalysis(const AnalysisRecord& analysis) {
@@ -190,90 +132,20 @@ void Ledger::AddAnalysis(const AnalysisRecord& analysis) {
   progress_.AddAnalysis(analysis);
 }
 
-storage::UpdateRecord& Ledger::OpenRecord(const Update& update) {
-  const uint32_t dense_width =
-      update.row.indices == nullptr ? static_cast<uint32_t>(update.row.size) : 0;
-  if (records_.empty() || records_.back().adopted() ||
-      records_.back().dense_width() != dense_width ||
-      records_.back().values_size() > kRecordFeatures) {
-    storage::UpdateRecord& record = records_.emplace_back();
-    record.set_first_revision(update.revision);
-    record.set_dense_width(dense_width);
-  }
-  return records_.back();
-}
-
-History Ledger::history() {
-  MutexLock lock(&mutex_);
-  return history_;
-}
-
-LearningCurve Ledger::MakeLearningCurve(double squared_norm, TheoremContext context) {
-  MutexLock lock(&mutex_);
-  AddSample(context);
-  LearningCurve curves{history_.points(), progress_.MakeReport(squared_norm, context)};
-  const HistoryPoint present = PointOf(curves.report);
-  // What the update made stays: answers that were right since lie between it and the present.
-  if (!curves.points.empty() && curves.points.back().revision == present.revision &&
-      curves.points.back().examples == present.examples)
-    curves.points.pop_back();
-  curves.points.push_back(present);
-  return curves;
-}
-
-void Ledger::RestoreHistory(History history) {
-  MutexLock lock(&mutex_);
-  history_ = std::move(history);
-}
-
-void Ledger::ReplayHistory(const HistoryPoint& point) {
-  MutexLock lock(&mutex_);
-  history_.Add(point);
-}
-
-PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revision, double norm) {
-  MutexLock lock(&mutex_);
-  if (number <= producer.passes) {
-    if (producer.last_pass.has_value() && producer.last_pass->number == number)
-      return *producer.last_pass;
-    PassSummary forgotten;
-    forgotten.number = number;
-    return forgotten;
-  }
-  // Others were judged since, by other answers of components.
-  if (producer.pass.examples > 0 && producer.pass.components != progress_.counters().components)
-    producer.pass.changed = true;
-  PassSummary summary = producer.pass.End(number, revision, norm);
-  producer.passes = number;
-  producer.pass = PassProgress();
-  producer.last_pass = summary;
-  progress_.AddPass(summary);
-  Move(Tally(), producer, 0, revision);
-  return summary;
-}
-
-JournalEntry Ledger::TakePending() {
+JournalEntry Ledger::TakePending(bool* has_grown) {
   MutexLock lock(&mutex_);
   JournalEntry entry;
-  entry.records = std::exchange(records_, {});
-  records_bytes_ = 0;
+  entry.records = pending_.Take();
   entry.counters = ToStorage(progress_.counters());
-  const RetentionStatistics standing = retention_.Standing();
-  entry.counters.set_sampled(standing.sampled);
-  entry.counters.set_sample_complete(standing.complete);
-  for (const std::shared_ptr<Producer>& producer : dirty_) {
-    producer->dirty = false;
-    storage::ProducerPosition& position = entry.positions.emplace_back();
-    position.set_id(producer->id);
-    position.set_next_offset(producer->next_offset);
-    position.set_passes(producer->passes);
-    if (producer->pass.examples > 0 || producer->pass.rejected > 0 || producer->pass.changed) {
-      *position.mutable_pass() = ToStorage(producer->pass);
-    }
-    if (producer->last_pass.has_value())
-      *position.mutable_last_pass() = ToProto(*producer->last_pass);
+  if (stored_examples_.samples()) {
+    const RetentionStatistics statistics = stored_examples_.statistics();
+    entry.counters.set_sampled(statistics.sampled);
+    entry.counters.set_sample_complete(statistics.complete);
   }
-  dirty_.clear();
+  entry.positions = producers_.TakeMoved();
+  const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
+  if (has_grown != nullptr)
+    *has_grown = !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
   return entry;
 }
 
@@ -282,7 +154,7 @@ uint64_t Ledger::examples() {
   return progress_.counters().examples;
 }
 
-std::optional<uint64_t> Ledger::adopted_revision() {
+std::optional<uint64_t> Ledger::replacement_revision() {
   MutexLock lock(&mutex_);
   const Counters& counters = progress_.counters();
   const bool known = counters.adoptions == 0 || counters.adopted_revision > 0;
@@ -296,20 +168,51 @@ std::optional<uint64_t> Ledger::components() {
 
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
-  return producers_bytes_ + newcomers_.size() * sizeof(Producer) + records_bytes_ +
-         progress_.memory_bytes() + history_.memory_bytes();
+  return producers_.memory_bytes() + pending_.memory_bytes() + progress_.memory_bytes() +
+         history_.memory_bytes();
 }
 
-Report Ledger::MakeReport(double squared_norm, TheoremContext context) {
+Report Ledger::MakeReport(const ReportContext& context) {
   MutexLock lock(&mutex_);
-  AddSample(context);
-  return progress_.MakeReport(squared_norm, context);
+  return progress_.MakeReport(context.squared_norm, MakeTheoremContext(context));
 }
 
-void Ledger::AddSample(TheoremContext& context) const {
-  const RetentionStatistics standing = retention_.Standing();
-  context.sampled = standing.sampled;
-  context.sample_complete = standing.complete;
+LearningCurve Ledger::MakeLearningCurve(const ReportContext& context) {
+  MutexLock lock(&mutex_);
+  LearningCurve curve{history_.points(),
+                      progress_.MakeReport(context.squared_norm, MakeTheoremContext(context))};
+  const HistoryPoint current = PointOf(curve.report);
+  // The last update's own point stays if examples were evaluated after it.
+  if (!curve.points.empty() && curve.points.back().revision == current.revision &&
+      curve.points.back().examples == current.examples)
+    curve.points.pop_back();
+  curve.points.push_back(current);
+  return curve;
+}
+
+History Ledger::history() {
+  MutexLock lock(&mutex_);
+  return history_;
+}
+
+void Ledger::RestoreHistory(History history) {
+  MutexLock lock(&mutex_);
+  history_ = std::move(history);
+}
+
+void Ledger::ReplayHistory(const HistoryPoint& point) {
+  MutexLock lock(&mutex_);
+  history_.Add(point);
+}
+
+TheoremContext Ledger::MakeTheoremContext(const ReportContext& context) const {
+  TheoremContext theorem = theorem_;
+  theorem.margin_of_interest = context.margin_of_interest;
+  theorem.components = context.components;
+  const RetentionStatistics statistics = stored_examples_.statistics();
+  theorem.sampled = statistics.sampled;
+  theorem.sample_complete = statistics.complete;
+  return theorem;
 }
 
 }  // namespace perceptrond

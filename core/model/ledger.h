@@ -1,180 +1,125 @@
-// A model's books: counters, producers' positions, and the updates that wait to be journaled. They
-// move together, so that at every moment they are a consistent cut: the counters and positions
-// count exactly the same examples, and the waiting updates are exactly those that the journal has
-// not been given. That is what makes recovery exact.
+// A model's ledger: counters, producers' positions, and the updates that the journal has not been
+// given yet. They move together: at every moment counters and positions count exactly the same
+// examples, and the pending updates are exactly those that the journal lacks. This consistent cut
+// is what makes recovery exact.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/convergence/history.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
-#include "core/model/retention.h"
+#include "core/model/pending_records.h"
+#include "core/model/producers.h"
+#include "core/model/segment.h"
+#include "core/model/stored_examples.h"
 #include "core/sync/mutex.h"
-#include "core/vector/row.h"
 
 namespace perceptrond {
 
-// One sender of examples. Named ones are kept in the ledger and journaled; a stream without a name
-// has one of its own.
-struct Producer {
-  explicit Producer(std::string id) : id(std::move(id)) {}
-
-  // Empty: unnamed, never journaled.
-  const std::string id;
-  // Held while a message of this producer is learned, so that a stream and its successor take
-  // turns.
-  Mutex turn;
-
-  // Guarded by the ledger's lock.
-  int64_t next_offset = 0;
-  int64_t passes = 0;
-  PassProgress pass;
-  std::optional<PassSummary> last_pass;
-  bool dirty = false;
-};
-
-// Where a producer stands, read at one moment.
-struct ProducerPosition {
-  int64_t next_offset = 0;
-  int64_t passes = 0;
-  std::optional<PassSummary> last_pass;
-};
-
-// A model's curves and its report, of one moment.
+// A model's learning curve and its report, of one moment.
 struct LearningCurve {
-  // By ascending revisions. The last is the present state, which the report is too: where examples
-  // were judged since the last update it is behind that one's own point, of the same revision.
+  // By ascending revision. The last point is the current state, as in the report. If examples were
+  // evaluated since the last update, it follows that update's own point and has the same revision.
   std::vector<HistoryPoint> points;
   Report report;
 };
 
-// Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's lock,
-// the ledger's.
+// What a model's state adds to its report.
+struct ReportContext {
+  // The squared norm of the augmented weights.
+  double squared_norm = 0;
+  // 0: none.
+  double margin_of_interest = 0;
+  // Of a composition: the fingerprint of its components now; absent: not known.
+  std::optional<uint64_t> components;
+};
+
+// Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's state,
+// this, StoredExamples.
 class Ledger {
  public:
-  static constexpr size_t kMaxProducers = 10'000;
+  // Continues from the committed state. `theorem` holds what is fixed for the model's life
+  // (applies, step_size, separate_prediction_weights, composed).
+  Ledger(const CommittedState& committed, const RetentionSettings& retention,
+         const TheoremContext& theorem);
 
-  // Goes on from what the journal holds. What is retained comes by retention().
-  explicit Ledger(const CommittedState& standing, const RetentionSettings& retention = {});
-
-  // The producer of that name, made on first use. It has one of the model's places from its first
-  // example or pass on, and before that only while somebody holds it: who is refused takes none.
-  // RESOURCE_EXHAUSTED, reason PRODUCER_LIMIT.
+  // See ProducerTable::Find. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  ProducerPosition Standing(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Safe for any number of threads by itself; what is added there outside of these methods is not
-  // counted.
-  Retention& retention() { return retention_; }
-  const Retention& retention() const { return retention_; }
-  // Examples judged.
-  uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The revision of the latest adoption, 0 if there was none; absent: it is not known.
-  std::optional<uint64_t> adopted_revision() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a composition: see Counters::components.
-  std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Producers, updates that wait, the window: approximately. O(1).
-  size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Raises the producer's position to `next_offset`: what lies between was answered before, and
-  // correctly.
+  ProducerPosition Position(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Raises the producer's position to `next_offset`, if it is lower: the examples between were
+  // acknowledged, and correct, before a power failure took their count.
   void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of a stretch's examples those for the sample, and the dictionary of the state they were judged
-  // on. With retention().samples() every stretch must bring its own.
-  struct Offers {
-    std::span<const Retention::Sampled> candidates;
-    const Dictionary& names;
+  // Adds a segment of the producer: counters, position, sample and pending updates move together.
+  // The caller holds the producer's turn, and the lock of the state that the segment was evaluated
+  // on (exclusively, if it has updates). `names` is the dictionary of that state. Returns the
+  // position after it, and the pass that it ended: a pass that had ended before is returned again
+  // if it was the producer's last, else with nothing but its number.
+  struct Applied {
+    int64_t next_offset = 0;
+    std::optional<PassSummary> pass;
   };
-  // Takes in a stretch without an update, `rows` of the producer's, judged on `revision`.
-  void Add(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision,
-           const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What an update was made from and came to.
-  struct Update {
-    // What it produced.
-    uint64_t revision = 0;
-    // As mapped into the model's space; no features if no example caused it.
-    Row row{kNoIndices, nullptr, 0};
-    // 0 if no example caused it.
-    int32_t label = 0;
-    // The example's own; the class' comes on top.
-    float weight = 1;
-    // Examples judged before it; absent: the learner does not count them.
-    std::optional<uint64_t> age;
-    // Names that got weights for it.
-    std::span<const absl::string_view> new_names;
-    // Of the weights after it, augmented.
-    double squared_norm = 0;
-    // The name of the class that came up with it; empty: none, or one without a name.
-    absl::string_view new_class = {};
-    // No example caused it, but the end of a batch.
-    bool batch_end = false;
-    // What the curves need to know of the model; its margin of interest is not looked at.
-    TheoremContext theorem;
-    // The row to be retained, null: none is; and its score before.
-    RetainedRowPtr retained;
-    float score = 0;
-  };
-  // Takes in a stretch that ends with an update.
-  void AddUpdate(const Tally& tally, Producer& producer, int64_t rows, const Update& update,
-                 const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes in weights that replaced those learned: update.row holds them.
-  void AddWeightReplacement(const Update& update, float offset_weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds an update that replaced all weights by those of its row and `bias_weight`. The caller
+  // holds the state's lock exclusively.
+  void AddWeightReplacement(const UpdateRow& update, float bias_weight) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the producer's pass `number` and returns it. A number ended before gives its summary again
-  // if it was the last, else one with nothing but its number.
-  PassSummary EndPass(Producer& producer, int64_t number, uint64_t revision, double norm)
-      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What has come since the last cut, for the journal: the updates are taken, counters and
-  // positions copied.
-  JournalEntry TakePending() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes everything since the last call, for the journal: the pending updates, with counters and
+  // positions of the same moment. Leaves model_id to the caller. Sets *has_grown if the model may
+  // take more memory than at the last call: by updates, new producers, or its sample.
+  JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The context's sample is filled in.
-  Report MakeReport(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Examples evaluated.
+  uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The revision of the latest weight replacement, 0 if there was none; absent: not known.
+  std::optional<uint64_t> replacement_revision() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a composition: see Counters::components.
+  std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Producers, pending updates, windows: approximate. O(1).
+  size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The curves: what is held, for a snapshot, and what is read, which ends with the present state,
-  // and whose report is as above.
+  Report MakeReport(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  LearningCurve MakeLearningCurve(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The points of the learning curve, for a snapshot.
   History history() ABSL_LOCKS_EXCLUDED(mutex_);
-  LearningCurve MakeLearningCurve(double squared_norm, TheoremContext context)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // For a model that is being rebuilt: what its snapshot held, and what its records hold behind
-  // that.
+  // Recovery: the snapshot's points, then those of each record.
   void RestoreHistory(History history) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReplayHistory(const HistoryPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
 
- private:
-  void Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddSample(TheoremContext& context) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Marks a named producer for the next cut.
-  void Touch(Producer& producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Keep(std::shared_ptr<Producer> producer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The record that the next update goes to.
-  storage::UpdateRecord& OpenRecord(const Update& update) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Safe by itself. What is added there and not through Apply is not counted.
+  StoredExamples& stored_examples() { return stored_examples_; }
+  const StoredExamples& stored_examples() const { return stored_examples_; }
 
-  // Moves with the counters: changed under mutex_, so that what it says of all examples is true of
-  // those that are counted.
-  Retention retention_;
+ private:
+  void AddTally(const Tally& tally, uint64_t revision, PassProgress& pass)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddUpdate(const UpdateRow& update, std::optional<uint64_t> components)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PassSummary EndPass(Producer& producer, const Segment& segment)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  TheoremContext MakeTheoremContext(const ReportContext& context) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const TheoremContext theorem_;
+  // Changed under mutex_, so that its claims hold for the examples that are counted.
+  StoredExamples stored_examples_;
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
   History history_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, std::shared_ptr<Producer>> producers_ ABSL_GUARDED_BY(mutex_);
-  size_t producers_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Asked for, but without an example or pass yet.
-  absl::flat_hash_map<std::string, std::weak_ptr<Producer>> newcomers_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<Producer>> dirty_ ABSL_GUARDED_BY(mutex_);
-  std::vector<storage::UpdateRecord> records_ ABSL_GUARDED_BY(mutex_);
-  size_t records_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ProducerTable producers_ ABSL_GUARDED_BY(mutex_);
+  PendingRecords pending_ ABSL_GUARDED_BY(mutex_);
+  // Of the producers at the last TakePending.
+  size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perceptrond

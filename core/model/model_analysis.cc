@@ -31,7 +31,7 @@ AnalysisRecord MakeRecord(const AnalysisInput& input, const Analysis& analysis) 
   return record;
 }
 
-// The separator by column of the signed rows, in float64.
+// The separator by columns of the signed rows, in float64.
 std::vector<double> InColumns(const Separator& separator, const SignedRows& rows) {
   std::vector<double> w(rows.columns());
   auto weight = separator.weights.begin();
@@ -44,8 +44,8 @@ std::vector<double> InColumns(const Separator& separator, const SignedRows& rows
   return w;
 }
 
-// Scales the separator and rounds it to float32, and measures what it attains then. Nothing if it
-// leaves float32's range or no longer separates.
+// Scales the separator, rounds it to float32, and measures the margin it attains then. Sets nothing
+// if it leaves float32's range or no longer separates. Returns false if cancelled.
 bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, ModelAnalysis& result) {
   const SignedRows rows(result.input.rows(), options.offset_value, cancellation);
   if (cancellation.cancelled()) return false;

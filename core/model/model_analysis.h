@@ -1,4 +1,4 @@
-// The margin analysis of what a model retains: taken from it, solved beside it, reported to it.
+// The margin analysis of a model's stored examples.
 #pragma once
 
 #include <optional>
@@ -8,32 +8,35 @@
 #include "core/convergence/analysis/analysis.h"
 #include "core/model/analysis_input.h"
 #include "core/model/model.h"
+#include "core/model/replace_weights.h"
 
 namespace perceptrond {
 
 struct ModelAnalysis {
   AnalysisInput input;
-  // Rows of support and certificate are places in input.rows() and input.examples().
+  // Rows of support and certificate are positions in input.rows() and input.examples().
   Analysis analysis;
   AnalysisRecord record;
-  // The separator in the model's form, the least y s over the examples scaled to 1 but for
-  // rounding; and a margin that exactly these float32 numbers attain. Absent if there is none.
+  // The separator as weights of the model, scaled so that the least y s over the examples is 1 but
+  // for rounding. Absent if there is none.
   std::optional<NewWeights> separator;
+  // A margin that exactly these float32 numbers attain.
   double separator_margin = 0;
 };
 
 struct ModelAnalysisProgress {
-  // Different examples.
+  // Distinct examples.
   size_t examples = 0;
   AnalysisProgress progress;
 };
 
-// Called on the thread that analyzes. False cancels.
+// Called on the analyzing thread. Returns false to cancel.
 using ModelAnalysisCallback = absl::FunctionRef<bool(const ModelAnalysisProgress&)>;
 
-// Analyzes; options.offset_value is the model's. What was proven is in the model's books when it
-// returns, and durable once a commit submitted after that is. FAILED_PRECONDITION: see
-// AnalysisInput; CANCELLED, and nothing is reported. Learning goes on meanwhile.
+// Analyzes the stored examples; options.offset_value is set to the model's. What was proven is in
+// the model's ledger on return, and durable once a commit is that is submitted after that. Does not
+// delay learning. FAILED_PRECONDITION: see AnalysisInput::Make. CANCELLED: nothing was added to the
+// ledger.
 absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options,
                                            ModelAnalysisCallback keep_going);
 

@@ -9,14 +9,13 @@
 namespace perceptrond {
 
 std::unique_ptr<OpenStreams::Ticket> OpenStreams::Open(const std::string& model_uid,
-                                                       const std::string& producer,
-                                                       Listener listener) {
+                                                       const std::string& producer, OnEnd on_end) {
   Key key;
-  Listener superseded;
+  OnEnd superseded;
   {
     MutexLock lock(&mutex_);
     key = {model_uid, ++last_id_};
-    streams_.emplace(key, Stream{producer, std::move(listener)});
+    streams_.emplace(key, Stream{producer, std::move(on_end)});
     if (!producer.empty()) superseded = Supersede(producer, key);
   }
   if (superseded) {
@@ -27,30 +26,30 @@ std::unique_ptr<OpenStreams::Ticket> OpenStreams::Open(const std::string& model_
   return absl::WrapUnique(new Ticket(*this, std::move(key)));
 }
 
-OpenStreams::Listener OpenStreams::Supersede(const std::string& producer, const Key& key) {
-  const auto [found, first] = speakers_.try_emplace(Speaker(key.first, producer), key.second);
+OpenStreams::OnEnd OpenStreams::Supersede(const std::string& producer, const Key& key) {
+  const auto [found, first] = newest_.try_emplace(Name(key.first, producer), key.second);
   if (first) return nullptr;
   const uint64_t older = std::exchange(found->second, key.second);
-  return streams_.at(Key(key.first, older)).listener;
+  return streams_.at(Key(key.first, older)).on_end;
 }
 
 void OpenStreams::EndAll(const std::string& model_uid, const absl::Status& why) {
-  std::vector<Listener> listeners;
+  std::vector<OnEnd> callbacks;
   {
     MutexLock lock(&mutex_);
     for (auto it = streams_.lower_bound(Key(model_uid, 0));
          it != streams_.end() && it->first.first == model_uid; ++it) {
-      listeners.push_back(it->second.listener);
+      callbacks.push_back(it->second.on_end);
     }
   }
-  for (const Listener& listener : listeners) listener(why);
+  for (const OnEnd& callback : callbacks) callback(why);
 }
 
 void OpenStreams::Remove(const Key& key) {
   MutexLock lock(&mutex_);
   const auto stream = streams_.find(key);
-  const auto speaker = speakers_.find(Speaker(key.first, stream->second.producer));
-  if (speaker != speakers_.end() && speaker->second == key.second) speakers_.erase(speaker);
+  const auto newest = newest_.find(Name(key.first, stream->second.producer));
+  if (newest != newest_.end() && newest->second == key.second) newest_.erase(newest);
   streams_.erase(stream);
 }
 

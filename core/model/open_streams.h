@@ -1,5 +1,5 @@
-// Which streams that learn or watch are open, whether or not their models are in memory: the newest
-// stream of a producer ends the older one, and the deletion of a model ends all of its streams.
+// The open streams that learn or watch a model, in memory or not: the newest stream of a producer
+// ends the older one, and the deletion of a model ends all of its streams.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace perceptrond {
 
-// Thread contract: safe for any number of threads. Listeners are called without its lock.
+// Thread contract: safe for any number of threads. Callbacks are called without its lock.
 class OpenStreams {
-  // A model's uid, and a number that grows with each stream opened.
+  // A model's uid, and a number that ascends with each stream.
   using Key = std::pair<std::string, uint64_t>;
 
  public:
-  // Told why the stream must end, once or, if two reasons meet, twice. A call may be under way
-  // while the ticket goes: it must own what it uses.
-  using Listener = std::function<void(const absl::Status& why)>;
+  // Called with the reason why the stream must end: once, or twice if two reasons coincide. May
+  // still run while the ticket is destroyed: it must own what it uses.
+  using OnEnd = std::function<void(const absl::Status& why)>;
 
-  // The stream is open as long as this is there. Must not outlive the OpenStreams.
+  // A stream is open as long as its ticket exists. Must not outlive the OpenStreams.
   class Ticket {
    public:
     ~Ticket() { streams_.Remove(key_); }
@@ -41,30 +41,31 @@ class OpenStreams {
     const Key key_;
   };
 
-  // Opens a stream of the model with that uid; before it returns, an older stream of the same
-  // producer is told that it ends: ABORTED, PRODUCER_SUPERSEDED. An empty producer is nobody's.
+  // Opens a stream of the model with that uid. Before it returns, an older stream of the same
+  // producer is ended: ABORTED (PRODUCER_SUPERSEDED). Streams with an empty producer end no other.
   std::unique_ptr<Ticket> Open(const std::string& model_uid, const std::string& producer,
-                               Listener listener) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Tells every open stream of the model why it ends.
+                               OnEnd on_end) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends every open stream of the model.
   void EndAll(const std::string& model_uid, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Stream {
     std::string producer;
-    Listener listener;
+    OnEnd on_end;
   };
-  // Model and producer.
-  using Speaker = std::pair<std::string, std::string>;
+  // A model and a producer.
+  using Name = std::pair<std::string, std::string>;
 
-  // The listener of the stream that spoke for the producer, if there is one.
-  Listener Supersede(const std::string& producer, const Key& key)
+  // Makes this the producer's stream. The callback of the one before, if there is one.
+  OnEnd Supersede(const std::string& producer, const Key& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Key, Stream> streams_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<Speaker, uint64_t> speakers_ ABSL_GUARDED_BY(mutex_);
+  // The newest stream of each producer.
+  absl::flat_hash_map<Name, uint64_t> newest_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

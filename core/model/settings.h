@@ -1,5 +1,4 @@
-// A model's settings as the core reads them, and the one place that turns the API's settings into
-// them.
+// A model's settings as the core uses them, and the one place that reads them from the API's.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "core/features/feature_space.h"
 #include "core/learner/settings.h"
-#include "core/model/retention.h"
+#include "core/model/stored_examples.h"
 
 namespace perceptron::v1 {
 class Model;
@@ -17,10 +16,10 @@ class Model;
 
 namespace perceptrond {
 
-// Whether classes may come up that a model was not created with. See perceptron.v1.Classes.
+// Whether and how classes are added after a model was created. See perceptron.v1.Classes.
 enum class NewClasses : uint8_t { kNone, kNumbered, kNamed };
 
-// A model whose answers another model takes for a feature.
+// A model whose predictions are a feature of a composition.
 struct Component {
   enum class Output : uint8_t { kStep, kSign, kScore };
   // "models/{model}".
@@ -32,38 +31,39 @@ struct Component {
 struct ModelSettings {
   FeatureSpace space;
   LearnerSettings learner;
-  // Empty, or the names of -1 and +1, or of the classes that there are from the start.
+  // The names of -1 and +1, or of the classes there are from the start; or empty.
   std::vector<std::string> label_names;
-  // Not empty: the space is dense, and feature i is the answer of components[i].
+  // Not empty: a composition. The space is dense, and feature i is the prediction of components[i].
   std::vector<Component> components = {};
   RetentionSettings retention = {};
   NewClasses new_classes = NewClasses::kNone;
-  // Where the examples live that the model is sent: `space`, or that of the components.
+  // The space of the examples that are sent: `space`, or that of the components.
   FeatureSpace example_space = {};
 
-  // Of more than the two labels -1 and +1; of several that have names.
+  // Several classes, instead of the labels -1 and +1.
   bool is_multiclass() const { return learner.classes.max > 0; }
+  // Several classes that have names.
   bool named_classes() const {
     return is_multiclass() && (!label_names.empty() || new_classes == NewClasses::kNamed);
   }
 };
 
-// Writes out the defaults of every setting left open, so that a stored model says all of them.
+// Sets every setting that was left out to its default, so that a stored model states all of them.
 void FillDefaults(::perceptron::v1::Model& model);
 
-// Reads settings that FillDefaults has been over. INVALID_ARGUMENT, reason INVALID_FIELD (or
-// ZERO_START), naming the field that is out of range.
+// Reads settings after FillDefaults. INVALID_ARGUMENT (INVALID_FIELD or ZERO_START) naming the
+// field that is out of range.
 absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model);
 
-// What is asked of models that are to be created and not of those there are, which may be older
-// than the demand: a step size that float32 can hold. INVALID_ARGUMENT (INVALID_FIELD).
+// Checks what is required of new models and not of existing ones, which may be older than the
+// requirement: a step size that float32 can hold. INVALID_ARGUMENT (INVALID_FIELD).
 absl::Status CheckNew(const ModelSettings& settings);
 
 // Checks what UpdateModel may change: description and margin_of_interest. INVALID_ARGUMENT.
 absl::Status CheckMutableFields(const ::perceptron::v1::Model& model);
 
-// Whether the id may name a model: 1 to 128 letters, digits, '_', '-' or '.', the first a letter or
-// digit.
+// Whether the id can name a model: 1 to 128 letters, digits, '_', '-' or '.', of which the first is
+// a letter or digit.
 bool IsModelId(absl::string_view id);
 
 }  // namespace perceptrond

@@ -1,5 +1,5 @@
-// A learner's state, to and from its stored form: arrays that are mostly zero keep only what is
-// not.
+// Converts a learner's state to and from its stored form. Of arrays that are mostly zero only the
+// other values are stored.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,9 +8,9 @@
 
 namespace perceptrond {
 
-// arrays, scalars and rows of a snapshot.
+// A snapshot with arrays, scalars and rows.
 ::perceptron::storage::v1::Snapshot WriteState(const LearnerStateView& state);
-// The same bits again. DATA_LOSS if an array or a row contradicts itself.
+// Equal to the bit to the state that was written. DATA_LOSS if an array or a row is inconsistent.
 absl::StatusOr<LearnerState> ReadState(const ::perceptron::storage::v1::Snapshot& snapshot);
 
 }  // namespace perceptrond

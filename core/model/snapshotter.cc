@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "core/model/snapshot.h"
 
 namespace perceptrond {
 
-Snapshotter::Snapshotter(Journal& journal, Committer& committer, OnFailure on_failure)
+Snapshotter::Snapshotter(Journal& journal, Committer& committer, FailureCallback on_failure)
     : journal_(journal),
       committer_(committer),
       on_failure_(std::move(on_failure)),
@@ -61,30 +62,37 @@ void Snapshotter::Run() {
 }
 
 void Snapshotter::Take(const std::shared_ptr<Model>& model) {
-  uint64_t covered = model->journal_use().bytes;
-  const size_t sampled = model->ledger().retention().unsaved_bytes();
-  storage::Snapshot snapshot = model->MakeSnapshot();
+  StoredExamples& stored = model->ledger().stored_examples();
+  Guarded<JournalUse>& journal_use = model->core().journal_use;
+  uint64_t covered = Guarded<JournalUse>::Reader(journal_use)->bytes;
+  const size_t sampled = stored.unsaved_bytes();
+  storage::Snapshot snapshot = MakeSnapshot(*model);
   const absl::Time now = absl::Now();
   const int64_t nanos = absl::ToUnixNanos(now);
   snapshot.mutable_time()->set_seconds(nanos / 1'000'000'000);
   snapshot.mutable_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-  // A snapshot may only cover what is in the journal: else a crash would find weights ahead of
-  // their counters.
+  // A snapshot may cover only what is in the journal, or a crash would leave weights ahead of their
+  // counters.
   if (!committer_.Commit(model).ok()) return;
   if (absl::Status status = journal_.SaveSnapshot(model->id(), snapshot); !status.ok())
-    return Failed(*model, status);
+    return OnFailure(*model, status);
   failing_.erase(model->id());
   // What was committed while the snapshot was made is covered too, if nothing was learned since.
-  const uint64_t all = model->journal_use().bytes;
-  if (model->revision() == snapshot.revision()) covered = all;
-  model->SnapshotSaved(covered, now);
-  model->ledger().retention().Saved(sampled);
+  const uint64_t all = Guarded<JournalUse>::Reader(journal_use)->bytes;
+  if (Guarded<ModelState>::Reader(model->core().state)->revision == snapshot.revision())
+    covered = all;
+  {
+    const Guarded<JournalUse>::Writer use(journal_use);
+    use->bytes -= covered;
+    use->snapshot_time = now;
+  }
+  stored.MarkSaved(sampled);
   snapshots_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Snapshotter::Failed(const Model& model, const absl::Status& why) {
+void Snapshotter::OnFailure(const Model& model, const absl::Status& why) {
   failures_.fetch_add(1, std::memory_order_relaxed);
-  // It is tried again with every commit: said once, not every time.
+  // It is tried again with every commit, and reported once.
   if (failing_.insert(model.id()).second && on_failure_) on_failure_(model.name(), why);
 }
 

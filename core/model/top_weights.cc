@@ -1,17 +1,17 @@
-// The weights that matter most, without holding up updates: the lock is let go again and again.
+// The largest weights, found without delaying updates: the lock is released again and again.
 #include <algorithm>
 #include <cmath>
 
 #include "core/learner/catalogue.h"
-#include "core/model/model.h"
+#include "core/model/views.h"
 
 namespace perceptrond {
 namespace {
 
-// Weights looked at under the lock at once, some 0.2 ms.
-constexpr size_t kStretch = size_t{1} << 15;
+// Weights read under one lock, in some 0.2 ms.
+constexpr size_t kWeightsAtOnce = size_t{1} << 15;
 
-// The heaviest weights of those that were offered. Costs a comparison for most of them.
+// The weights of largest magnitude of those offered. Most offers cost one comparison.
 class Heap {
  public:
   struct Weight {
@@ -25,23 +25,23 @@ class Heap {
     if (value == 0 || limit_ == 0) return;
     const Weight weight{index, value};
     if (held_.size() == limit_) {
-      if (!Heavier(weight, held_.front())) return;
-      std::pop_heap(held_.begin(), held_.end(), Heavier);
+      if (!IsLarger(weight, held_.front())) return;
+      std::pop_heap(held_.begin(), held_.end(), IsLarger);
       held_.pop_back();
     }
     held_.push_back(weight);
-    std::push_heap(held_.begin(), held_.end(), Heavier);
+    std::push_heap(held_.begin(), held_.end(), IsLarger);
   }
 
-  // The heaviest first.
+  // Largest first.
   std::vector<Weight> Take() {
-    std::sort(held_.begin(), held_.end(), Heavier);
+    std::sort(held_.begin(), held_.end(), IsLarger);
     return std::move(held_);
   }
 
  private:
-  // So that the lightest is at the heap's front.
-  static bool Heavier(const Weight& a, const Weight& b) {
+  // The order of the heap, whose front is the smallest.
+  static bool IsLarger(const Weight& a, const Weight& b) {
     const double x = std::abs(a.value);
     const double y = std::abs(b.value);
     return x > y || (x == y && a.index < b.index);
@@ -51,64 +51,56 @@ class Heap {
   std::vector<Weight> held_;
 };
 
-}  // namespace
-
-size_t Model::weights() const {
-  ReaderMutexLock lock(&mutex_);
-  return learner_->size() * std::max<size_t>(classes(), 1);
+// The score of no features.
+double ConstantOf(const Learner& learner, size_t k, uint64_t age) {
+  const Predictor& predictor = learner.predictor();
+  std::vector<double> scores(predictor.scores());
+  predictor.Score(Row{kNoIndices, nullptr, 0}, age, scores);
+  return std::isfinite(scores[k]) ? scores[k] : 0;
 }
 
-Model::TopWeights Model::FindTopWeights(size_t limit) const {
-  TopWeights heaviest;
-  if (FindLearner(settings_.learner).form != Form::kLinear) return heaviest;
-  size_t lists = 1;
-  if (settings_.is_multiclass()) {
-    ReaderMutexLock lock(&mutex_);
-    lists = classes();
-    heaviest.last_revision = revision_;
-  }
-  for (size_t number = 0; number < lists; ++number)
-    heaviest.lists.push_back(TopWeightsOf(number, limit, heaviest.last_revision));
-  return heaviest;
-}
-
-WeightList Model::TopWeightsOf(size_t number, size_t limit, uint64_t& last_revision) const {
+WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& last_revision) {
   Heap heap(limit);
   WeightList list;
-  for (size_t begin = 0;; begin += kStretch) {
-    ReaderMutexLock lock(&mutex_);
-    if (begin == 0) list.revision = revision_;
-    last_revision = revision_;
-    const uint64_t age = Age();
-    const size_t end = std::min(begin + kStretch, learner_->size());
+  for (size_t begin = 0;; begin += kWeightsAtOnce) {
+    const Guarded<ModelState>::Reader state(core.state);
+    const Learner& learner = *state->learner;
+    if (begin == 0) list.revision = state->revision;
+    last_revision = state->revision;
+    const uint64_t age = core.Age();
+    const size_t end = std::min(begin + kWeightsAtOnce, learner.size());
     for (size_t i = begin; i < end; ++i) {
       const auto index = static_cast<uint32_t>(i);
-      heap.Offer(index, WeightOf(number, index, age));
+      heap.Offer(index, learner.explainable()->FeatureWeight(k, index, age).value_or(0));
     }
-    if (end < learner_->size()) continue;
+    if (end < learner.size()) continue;
     for (const Heap::Weight& weight : heap.Take()) {
       list.values.push_back(static_cast<float>(weight.value));
-      if (has_names()) {
-        list.names.push_back(dictionary_.Name(weight.index));
+      if (core.has_names()) {
+        list.names.push_back(state->names.Name(weight.index));
       } else {
         list.indices.push_back(weight.index);
       }
     }
-    list.offset = OffsetOf(number, age);
+    list.offset = ConstantOf(learner, k, age);
     return list;
   }
 }
 
-double Model::WeightOf(size_t number, uint32_t index, uint64_t age) const {
-  return learner_->explainable()->FeatureWeight(number, index, age).value_or(0);
-}
+}  // namespace
 
-double Model::OffsetOf(size_t number, uint64_t age) const {
-  const Row nothing{kNoIndices, nullptr, 0};
-  const Predictor& predictor = learner_->predictor();
-  std::vector<double> scores(predictor.scores());
-  predictor.Score(nothing, age, scores);
-  return std::isfinite(scores[number]) ? scores[number] : 0;
+TopWeights FindTopWeights(const Model& model, size_t limit) {
+  TopWeights top;
+  if (FindLearner(model.settings().learner).form != Form::kLinear) return top;
+  size_t lists = 1;
+  if (model.settings().is_multiclass()) {
+    const Guarded<ModelState>::Reader state(model.core().state);
+    lists = state->learner->predictor().scores();
+    top.last_revision = state->revision;
+  }
+  for (size_t k = 0; k < lists; ++k)
+    top.lists.push_back(FindLargest(model.core(), k, limit, top.last_revision));
+  return top;
 }
 
 }  // namespace perceptrond

@@ -1,8 +1,10 @@
-// absl::Mutex with its thread annotations, made visible to ThreadSanitizer. Debian's Abseil is not
-// instrumented, so under ThreadSanitizer its locks would look like no locks at all; here each
-// operation is told to the sanitizer by its public interface. In every other build these classes
-// are absl::Mutex and nothing more.
+// The one mutex of the program: absl::Mutex with its thread annotations, visible to
+// ThreadSanitizer, and counted. Debian's Abseil is not instrumented, so that ThreadSanitizer would
+// see no lock; this wrapper reports each operation through the sanitizer's public interface. In
+// every other build it adds one increment of a thread's own counter.
 #pragma once
+
+#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -24,6 +26,9 @@
 
 namespace perceptrond {
 
+// How often this thread has acquired a Mutex, shared or not. Read by tests that bound it.
+inline constinit thread_local uint64_t locks_acquired = 0;
+
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() { PERCEPTROND_TSAN_CALL(__tsan_mutex_create(this, __tsan_mutex_not_static)); }
@@ -32,6 +37,7 @@ class ABSL_LOCKABLE Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    ++locks_acquired;
     PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, 0));
     mutex_.Lock();
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, 0, 0));
@@ -42,6 +48,7 @@ class ABSL_LOCKABLE Mutex {
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, 0));
   }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
+    ++locks_acquired;
     PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
     mutex_.ReaderLock();
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
@@ -57,7 +64,7 @@ class ABSL_LOCKABLE Mutex {
     mutex_.Await(condition);
     AfterWait();
   }
-  // The same, for at most so long; says whether the condition holds.
+  // Waits at most `timeout`. Returns whether the condition holds.
   bool AwaitWithTimeout(const absl::Condition& condition, absl::Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
     BeforeWait();
@@ -67,8 +74,8 @@ class ABSL_LOCKABLE Mutex {
   }
 
  private:
-  // Abseil evaluates the condition under the lock, but within the call: until post_unlock the
-  // sanitizer does not look.
+  // Abseil evaluates the condition under the lock, but within its own call: the sanitizer ignores
+  // what happens before post_unlock.
   void BeforeWait() { PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_unlock(this, 0)); }
   void AfterWait() {
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_unlock(this, 0));

@@ -52,6 +52,12 @@ struct ValidationError {
   explicit operator bool() const { return code != ValidationCode::kNone; }
 };
 
+// An invalid row of a batch. It is refused, and the others go on.
+struct RowError {
+  uint32_t row = 0;
+  ValidationError error;
+};
+
 // Whether the columns fit together, so that row(i) may be called for every row. O(rows + names).
 ValidationError CheckColumns(const Batch& batch);
 

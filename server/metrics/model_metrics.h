@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
-#include "core/model/retention.h"
+#include "core/model/stored_examples.h"
 
 namespace perceptrond {
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/model/views.h"
 #include "core/words/convergence.h"
 #include "server/config/build_info.h"
 #include "server/rpc/request_fields.h"
@@ -92,7 +93,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     entry.set_convergence(ConvergenceWord(entry.model().report().state()));
     const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
     if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
-    LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
+    LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
     Thin(std::min(query.points, kMaxPoints), curves);
     ToProto(curves, *entry.mutable_model());
   }
@@ -127,7 +128,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   answer.set_in_memory(summary->in_memory);
   const std::shared_ptr<Model> model = store_.GetIfLoaded(name);
   if (model != nullptr && model->uid() == proto.uid()) {
-    LearningCurve curves = model->MakeLearningCurve(/*load_components=*/false);
+    LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
     DropUpTo(query.after_revision, curves);
     ToProto(curves, proto);
     if (query.features > 0) {
@@ -142,19 +143,19 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
 }
 
 void ModelAnswers::DescribeWeights(const Model& model, size_t limit, page::TopFeatures& features) {
-  if (model.weights() > kMaxWeights) {
+  if (CountWeights({model, ComponentAccess::kOnlyInMemory}) > kMaxWeights) {
     features.set_absent("the model has more weights than this page searches");
     return;
   }
   MutexLock turn(&weights_turn_);
-  const Model::TopWeights top = model.FindTopWeights(limit);
+  const TopWeights top = FindTopWeights(model, limit);
   if (top.lists.empty()) {
     features.set_absent(model.settings().is_multiclass()
                             ? "the model has no class yet"
                             : "the learner predicts by votes or by a kernel, not by weights");
     return;
   }
-  const std::vector<std::string> names = model.LabelNames();
+  const std::vector<std::string> names = LabelNames(model);
   features.set_first_revision(static_cast<int64_t>(top.lists.front().revision));
   features.set_last_revision(static_cast<int64_t>(top.last_revision));
   for (size_t number = 0; number < std::min(top.lists.size(), kMaxClasses); ++number) {

@@ -8,9 +8,12 @@
 namespace perceptrond {
 
 bool CanRunInline(Store& store, absl::string_view model) {
-  const std::shared_ptr<Model> loaded = store.GetIfLoaded(model);
-  if (loaded == nullptr) return false;
-  const ModelSettings& settings = loaded->settings();
+  return CanRunInline(store.GetIfLoaded(model).get());
+}
+
+bool CanRunInline(const Model* model) {
+  if (model == nullptr) return false;
+  const ModelSettings& settings = model->settings();
   const CatalogueEntry& learner = FindLearner(settings.learner);
   return learner.form == Form::kLinear && !learner.separate_prediction_weights &&
          !settings.is_multiclass() && settings.components.empty() &&

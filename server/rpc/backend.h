@@ -8,6 +8,7 @@
 namespace perceptrond {
 
 class Drain;
+class Model;
 class Store;
 class Workers;
 
@@ -38,6 +39,8 @@ inline constexpr size_t kMaxInlineBytes = 8 << 10;
 // in memory, and a row costs about its number of features (one weight vector, no feature map, no
 // components). Any thread.
 bool CanRunInline(Store& store, absl::string_view model);
+// The same for a model that was looked up; false for null.
+bool CanRunInline(const Model* model);
 
 // The same for a request with a field `model`.
 template <typename Request>

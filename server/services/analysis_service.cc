@@ -1,6 +1,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 #include "server/rpc/request_fields.h"
 #include "server/rpc/router.h"
 #include "server/rpc/unary.h"
@@ -51,7 +52,7 @@ class Page {
   explicit Page(size_t limit) : limit_(limit) {}
 
   // Returns false, and adds nothing, if the page is full.
-  bool Add(const RetainedUpdate& example, const Position& position) {
+  bool Add(const StoredUpdate& example, const Position& position) {
     if (examples_.size() == limit_ || features_ >= kMaxPageFeatures) return false;
     features_ += example.row->values.size();
     examples_.push_back(example);
@@ -59,8 +60,8 @@ class Page {
     return true;
   }
   // Adds the examples after `after`; returns whether these are all.
-  bool Fill(const RetainedExamples& retained, const Position& after) {
-    for (const RetainedUpdate& update : retained.updates) {
+  bool Fill(const StoredExamplesCopy& retained, const Position& after) {
+    for (const StoredUpdate& update : retained.updates) {
       if (after.in_sample || update.revision <= after.number) continue;
       if (!Add(update, {false, update.revision})) return false;
     }
@@ -70,13 +71,13 @@ class Page {
     }
     return true;
   }
-  const std::vector<RetainedUpdate>& examples() const { return examples_; }
+  const std::vector<StoredUpdate>& examples() const { return examples_; }
   const Position& last() const { return last_; }
 
  private:
   const size_t limit_;
   size_t features_ = 0;
-  std::vector<RetainedUpdate> examples_;
+  std::vector<StoredUpdate> examples_;
   Position last_;
 };
 
@@ -90,7 +91,7 @@ absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
   if (!model.ok()) return model.status();
   const absl::StatusOr<Position> after = ReadToken(**model, request.page_token());
   if (!after.ok()) return after.status();
-  const RetainedExamples retained = (*model)->MakeRetainedView().examples;
+  const StoredExamplesCopy retained = CopyStoredExamples(**model).examples;
   Page page(*page_size);
   const bool all = page.Fill(retained, *after);
   for (v1::RetainedExample& example : ToProto(**model, page.examples()))

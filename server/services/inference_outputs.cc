@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 #include "server/services/tensor_number.h"
 
 namespace perceptrond {
@@ -95,7 +96,7 @@ class OutputContents {
       : settings_(model.settings()),
         prediction_(prediction),
         // Read after the prediction; a class that was added since is at the end.
-        names_(HasNames(settings_) ? model.LabelNames() : std::vector<std::string>()) {}
+        names_(HasNames(settings_) ? LabelNames(model) : std::vector<std::string>()) {}
 
   void Append(const InferenceOutput& output, TensorWriter& writer) const {
     const int64_t rows = prediction_.labels_size();
@@ -159,7 +160,7 @@ class OutputContents {
 std::vector<InferenceOutput> OutputsOf(const Model& model) {
   const ModelSettings& settings = model.settings();
   const bool several = settings.is_multiclass();
-  const bool probable = model.has_probabilities();
+  const bool probable = HasProbabilities(model);
   const int64_t classes = Classes(settings);
   std::vector<InferenceOutput> outputs;
   outputs.push_back({Kind::kLabel, "label", HasNames(settings) ? "BYTES" : "INT32", {kAny}});

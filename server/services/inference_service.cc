@@ -107,7 +107,7 @@ absl::Status PredictTensors(Store& store, const Model& model, const oip::ModelIn
   InferenceBatch batch;
   absl::Status status = batch.Read(request, *examples.mutable_columns());
   if (!status.ok()) return status;
-  status = Predictor(store).Predict(model, examples, prediction);
+  status = MessagePredictor(store).Predict(model, examples, prediction);
   if (status.ok() && prediction.errors_size() > 0)
     status = FromProto(prediction.errors(0).status());
   if (status.ok()) return batch.CheckWidth(model.settings().example_space, examples.columns());

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/request_fields.h"
 #include "server/rpc/router.h"
@@ -63,17 +64,18 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
   if (request.view() == v1::MODEL_VIEW_HISTORY) {
-    ToProto((*model)->MakeLearningCurve(), response);
+    ToProto(MakeLearningCurve(**model), response);
     return absl::OkStatus();
   }
   if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
   // Report and weights have the same revision, also while the model learns.
-  const Model::View view = (*model)->MakeView();
-  ToProto(view.report, *response.mutable_report());
-  if (!(*model)->settings().is_multiclass()) ToProto(view.weights, *response.mutable_weights());
-  for (const WeightList& weights : view.weights_by_class)
+  const ModelReader reader(**model);
+  ToProto(MakeReport(reader), *response.mutable_report());
+  if (!(*model)->settings().is_multiclass())
+    ToProto(ListWeights(reader), *response.mutable_weights());
+  for (const WeightList& weights : ListClassWeights(reader))
     ToProto(weights, *response.add_weights_by_class());
-  response.set_revision(static_cast<int64_t>(view.weights.revision));
+  response.set_revision(static_cast<int64_t>(reader.revision()));
   return absl::OkStatus();
 }
 

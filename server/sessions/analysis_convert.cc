@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "core/model/ledger_codec.h"
+#include "core/model/views.h"
 
 namespace perceptrond {
 namespace {
@@ -21,7 +22,7 @@ absl::Status Limit(const char* field, uint32_t value, uint32_t maximum, size_t& 
   return absl::OkStatus();
 }
 
-void SetFeatures(const RetainedRow& row, v1::Example& example) {
+void SetFeatures(const StoredRow& row, v1::Example& example) {
   if (row.dense) {
     example.mutable_dense()->mutable_values()->Add(row.values.begin(), row.values.end());
     return;
@@ -33,7 +34,7 @@ void SetFeatures(const RetainedRow& row, v1::Example& example) {
 
 // `known` points to the names of the row's known features, in the order of the row, and is advanced
 // past them.
-void SetNames(const RetainedRow& row, std::vector<std::string>::const_iterator& known,
+void SetNames(const StoredRow& row, std::vector<std::string>::const_iterator& known,
               v1::Example& example) {
   v1::NamedFeatures& named = *example.mutable_named();
   auto unknown = row.unknown.begin();
@@ -70,7 +71,7 @@ void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::Analysi
   std::copy_if(weights.indices.begin(), weights.indices.end(), std::back_inserter(numbers),
                [&](uint32_t index) { return index < weights.first_new; });
   // Indices ascend, so new names come last.
-  for (std::string& name : model.FeatureNames(numbers)) separator.add_names(std::move(name));
+  for (std::string& name : FeatureNames(model, numbers)) separator.add_names(std::move(name));
   for (size_t i = numbers.size(); i < weights.indices.size(); ++i)
     separator.add_names(weights.new_names[weights.indices[i] - weights.first_new]);
 }
@@ -109,20 +110,20 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& re
 }
 
 std::vector<v1::RetainedExample> ToProto(const Model& model,
-                                         std::span<const RetainedUpdate> examples) {
+                                         std::span<const StoredUpdate> examples) {
   std::vector<uint32_t> numbers;
-  for (const RetainedUpdate& one : examples) {
+  for (const StoredUpdate& one : examples) {
     if (!model.has_names()) break;
     std::copy_if(one.row->indices.begin(), one.row->indices.end(), std::back_inserter(numbers),
                  [](uint32_t number) { return number != Dictionary::kUnknown; });
   }
-  const std::vector<std::string> names = model.FeatureNames(numbers);
+  const std::vector<std::string> names = FeatureNames(model, numbers);
   const std::vector<std::string> classes =
-      model.settings().named_classes() ? model.LabelNames() : std::vector<std::string>();
+      model.settings().named_classes() ? LabelNames(model) : std::vector<std::string>();
   auto known = names.begin();
   std::vector<v1::RetainedExample> protos;
   protos.reserve(examples.size());
-  for (const RetainedUpdate& one : examples) {
+  for (const StoredUpdate& one : examples) {
     v1::RetainedExample& proto = protos.emplace_back();
     v1::Example& example = *proto.mutable_example();
     if (model.has_names()) {
@@ -162,7 +163,7 @@ void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& 
     proto.set_update_bound(ratio * ratio);
   }
   if (from.separator.has_value()) SetSeparator(model, from, proto);
-  std::vector<RetainedUpdate> cited;
+  std::vector<StoredUpdate> cited;
   for (const SupportVector& one : from.analysis.support)
     cited.push_back(from.input.examples()[one.row]);
   for (const CertificateEntry& one : from.analysis.certificate)

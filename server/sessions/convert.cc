@@ -147,17 +147,17 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
       feature.set_weight(contribution.weight);
       feature.set_contribution(contribution.contribution);
     }
-    for (const PastMistake& mistake : explanation.mistakes) {
+    for (const SupportContribution& mistake : explanation.support) {
       v1::PastMistake& past = *one.add_mistakes();
       past.set_revision(static_cast<int64_t>(mistake.revision));
       past.set_label(mistake.label);
       past.set_similarity(mistake.similarity);
       past.set_contribution(mistake.contribution);
     }
-    one.set_other_mistakes(explanation.other_mistakes);
-    one.set_other_mistakes_count(explanation.other_mistakes_count);
-    one.set_mistakes_complete(explanation.mistakes_complete);
-    one.set_mistakes_absent(explanation.mistakes_absent);
+    one.set_other_mistakes(explanation.other_support);
+    one.set_other_mistakes_count(explanation.other_support_count);
+    one.set_mistakes_complete(explanation.support_complete);
+    one.set_mistakes_absent(explanation.support_absent);
     one.set_contributions_absent(explanation.contributions_absent);
     if (explanation.origin.has_value()) one.set_origin(*explanation.origin);
     one.set_origin_revision(static_cast<int64_t>(explanation.origin_revision));

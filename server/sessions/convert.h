@@ -6,6 +6,7 @@
 #include "core/model/explain.h"
 #include "core/model/model.h"
 #include "core/model/store.h"
+#include "core/model/views.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"
 

@@ -50,10 +50,9 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
   }
   if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
   if (!batch_.weights.empty() && !FindLearner(settings.learner).takes_weights) {
-    return InvalidField(
-        "WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
-        absl::StrCat("the model's learner, ", FindLearner(settings.learner).name,
-                     ", does not support example weights; send none"));
+    return InvalidField("WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
+                        absl::StrCat("the model's learner, ", FindLearner(settings.learner).name,
+                                     ", does not support example weights; send none"));
   }
   return absl::OkStatus();
 }

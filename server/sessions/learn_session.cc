@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 #include "google/rpc/status.pb.h"
 #include "server/rpc/message.h"
 #include "server/rpc/request_fields.h"
@@ -73,7 +74,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   if (with_report_) {
     // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
-    ToProto((*model)->MakeReport(), *answer.report);
+    ToProto(MakeReport(**model), *answer.report);
     answer.bytes += answer.report->ByteSizeLong();
   }
   ++messages_;
@@ -128,15 +129,17 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
 }
 
 absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
-  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name_);
+  absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name_);
   if (!model.ok()) return model.status();
   if (!model_uid_.empty() && (*model)->uid() != model_uid_) return ModelReplaced(model_name_);
   if (!producer_id_.empty()) {
-    // Held while it is used: an evicted model releases its producers.
+    if (producer_model_.lock() == *model) return model;
+    // A model that was evicted and loaded again has producers of its own.
     absl::StatusOr<std::shared_ptr<Producer>> producer =
         (*model)->ledger().FindProducer(producer_id_);
     if (!producer.ok()) return producer.status();
     producer_ = *std::move(producer);
+    producer_model_ = *model;
   } else if (producer_ == nullptr) {
     producer_ = std::make_shared<Producer>("");
   }
@@ -158,7 +161,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
   if (request.producer().has_resume()) {
     model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
   }
-  const ProducerPosition standing = model.ledger().Standing(*producer_);
+  const ProducerPosition standing = model.ledger().Position(*producer_);
   next_offset_ = standing.next_offset;
   v1::StreamOpened opened;
   opened.set_model_uid(model_uid_);
@@ -198,7 +201,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   }
   if (!IsInBand(status)) return status;
   ToProto(status, *result.mutable_error());
-  result.set_acknowledged_through(model.ledger().Standing(*producer_).next_offset - 1);
+  result.set_acknowledged_through(model.ledger().Position(*producer_).next_offset - 1);
   result.set_revision(static_cast<int64_t>(model.revision()));
   return absl::OkStatus();
 }

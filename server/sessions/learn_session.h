@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
+#include "core/model/model_handle.h"
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -28,14 +29,15 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Whether a message's answer is ready when Accept returns. Here it waits for the commit.
   static constexpr bool kAnswersSynchronously = false;
 
-  LearnSession(Store& store, const StreamLimits& limits) : store_(store), limits_(limits) {}
+  LearnSession(Store& store, const StreamLimits& limits)
+      : store_(store), limits_(limits), handle_(store) {}
 
   // `ready` is called on any thread when Take may have a response. To be set before the first
   // Accept.
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
   // Whether a polling thread may call Accept with a small message: it takes microseconds and does
   // not block. Not to be called while Accept runs.
-  bool CanRunInline() const { return perceptrond::CanRunInline(store_, model_name_); }
+  bool CanRunInline() const { return perceptrond::CanRunInline(handle_.GetIfLoaded().get()); }
   // Learns the examples of a message, which has `bytes` bytes on the wire. An error ends the
   // stream; messages that were accepted before are still answered.
   absl::Status Accept(const Request& request, size_t bytes);
@@ -81,11 +83,14 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   std::function<void()> ready_;
 
   // Used by Accept alone.
+  ModelHandle handle_;
   std::string model_name_;
   std::string model_uid_;
   // Empty if the stream has no producer; producer_ is then an unnamed one of its own.
   std::string producer_id_;
   std::shared_ptr<Producer> producer_;
+  // The model whose ledger has producer_.
+  std::weak_ptr<Model> producer_model_;
   bool detail_ = true;
   bool with_report_ = false;
   int64_t messages_ = 0;

@@ -12,17 +12,18 @@
 
 namespace perceptrond {
 
-absl::Status Predictor::Predict(const std::string& model_name,
-                                const ::perceptron::v1::PredictRequest& request,
-                                ::perceptron::v1::PredictResponse& response) {
+absl::Status MessagePredictor::Predict(const std::string& model_name,
+                                       const ::perceptron::v1::PredictRequest& request,
+                                       ::perceptron::v1::PredictResponse& response) {
   if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(model_name);
+  absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name);
   if (!model.ok()) return model.status();
   return Predict(**model, request, response);
 }
 
-absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
-                                ::perceptron::v1::PredictResponse& response) {
+absl::Status MessagePredictor::Predict(const Model& model,
+                                       const ::perceptron::v1::PredictRequest& request,
+                                       ::perceptron::v1::PredictResponse& response) {
   if (request.min_revision() < 0)
     return InvalidField("INVALID_FIELD", "min_revision",
                         absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
+#include "core/model/model_handle.h"
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
@@ -17,9 +18,9 @@ namespace perceptrond {
 
 // Predicts the examples of one message, for the unary method and the stream. Reuses its memory from
 // one message to the next. Not thread-safe.
-class Predictor {
+class MessagePredictor {
  public:
-  explicit Predictor(Store& store) : store_(store) {}
+  explicit MessagePredictor(Store& store) : handle_(store) {}
   // Rows with validation errors are reported in the response; an error is about the message as a
   // whole.
   absl::Status Predict(const std::string& model_name,
@@ -29,8 +30,11 @@ class Predictor {
   absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
 
+  // The model that was predicted with last, if it is in memory.
+  std::shared_ptr<Model> GetIfLoaded() const { return handle_.GetIfLoaded(); }
+
  private:
-  Store& store_;
+  ModelHandle handle_;
   ExampleBatch batch_;
   PredictOutcome outcome_;
 };
@@ -44,11 +48,10 @@ class PredictSession {
 
   static constexpr bool kAnswersSynchronously = true;
 
-  PredictSession(Store& store, const StreamLimits& limits)
-      : store_(store), predictor_(store), limits_(limits) {}
+  PredictSession(Store& store, const StreamLimits& limits) : predictor_(store), limits_(limits) {}
 
   void OnReady(std::function<void()> /*ready*/) {}
-  bool CanRunInline() const { return perceptrond::CanRunInline(store_, model_name_); }
+  bool CanRunInline() const { return perceptrond::CanRunInline(predictor_.GetIfLoaded().get()); }
   // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes);
   bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,8 +65,7 @@ class PredictSession {
     size_t bytes = 0;
   };
 
-  Store& store_;
-  Predictor predictor_;
+  MessagePredictor predictor_;
   const StreamLimits limits_;
   // Used by Accept alone.
   std::string model_name_;

@@ -100,10 +100,10 @@ storage::ModelHeader Header(uint8_t choice) {
 // It answers as a model does, and what it would journal is a model again.
 void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t revision) {
   Check(model.revision() == revision);
-  const Model::View view = model.MakeView();
-  for (const float weight : view.weights.values) Check(std::isfinite(weight));
-  Check(std::isfinite(view.weights.offset));
-  for (const perceptrond::WeightList& weights : view.weights_by_class) {
+  const perceptrond::WeightList list = perceptrond::ListWeights(model);
+  for (const float weight : list.values) Check(std::isfinite(weight));
+  Check(std::isfinite(list.offset));
+  for (const perceptrond::WeightList& weights : perceptrond::ListClassWeights(model)) {
     for (const float weight : weights.values) Check(std::isfinite(weight));
   }
   perceptrond::Batch batch;
@@ -112,10 +112,10 @@ void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t
   perceptrond::PredictOutcome outcome;
   Check(model.Predict(batch, {}, 0, outcome).ok() && std::isfinite(outcome.scores[0]));
   GivenJournal journal;
-  journal.snapshot = model.MakeSnapshot();
+  journal.snapshot = MakeSnapshot(model);
   const auto again = Model::Load(header, journal, {});
   Check(again.ok());
-  Check((*again)->MakeSnapshot().SerializeAsString() == journal.snapshot->SerializeAsString());
+  Check(MakeSnapshot(**again).SerializeAsString() == journal.snapshot->SerializeAsString());
 }
 
 }  // namespace

@@ -139,12 +139,13 @@ Answers Learn(Store& store, const std::vector<std::string_view>& messages) {
 void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers& answers) {
   const auto model = store.Acquire("models/m");
   Check(model.ok());
-  const Model::View view = (*model)->MakeView();
-  for (const float weight : view.weights.values) Check(std::isfinite(weight));
-  Check(std::isfinite(view.weights.offset));
-  const perceptrond::Counters& counters = view.report.counters;
-  Check(view.weights.revision == static_cast<uint64_t>(answers.revision));
-  Check(counters.updates == view.weights.revision);
+  const perceptrond::ModelReader reader(**model);
+  const perceptrond::WeightList list = perceptrond::ListWeights(reader);
+  for (const float weight : list.values) Check(std::isfinite(weight));
+  Check(std::isfinite(list.offset));
+  const perceptrond::Counters counters = perceptrond::MakeReport(reader).counters;
+  Check(list.revision == static_cast<uint64_t>(answers.revision));
+  Check(counters.updates == list.revision);
   Check(counters.mistakes <= counters.examples && counters.updates <= counters.examples);
   Check(counters.streak <= counters.examples);
   Check(counters.examples >= answers.examples);
@@ -152,9 +153,9 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
   Check(header.ok());
   const auto again = Model::Load(*header, journal, {});
   Check(again.ok());
-  Check((*again)->MakeSnapshot().SerializeAsString() ==
-        (*model)->MakeSnapshot().SerializeAsString());
-  const perceptrond::Counters reloaded = (*again)->MakeReport().counters;
+  Check(MakeSnapshot(**again).SerializeAsString() ==
+        MakeSnapshot(**model).SerializeAsString());
+  const perceptrond::Counters reloaded = MakeReport(**again).counters;
   Check(reloaded.examples == counters.examples && reloaded.mistakes == counters.mistakes);
   Check(reloaded.duplicates == counters.duplicates && reloaded.rejected == counters.rejected);
 }

@@ -8,7 +8,9 @@
 
 #include "core/journal/memory_journal.h"
 #include "core/model/model.h"
+#include "core/model/snapshot.h"
 #include "core/model/store.h"
+#include "core/model/views.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/support/columns.h"
 #include "tests/support/status.h"
@@ -69,11 +71,11 @@ struct LoneModel {
   // Every weight, zeros too, of a dense or hashed model.
   std::vector<float> Weights(size_t dimension) const {
     std::vector<float> weights(dimension);
-    const WeightList list = model->MakeView().weights;
+    const WeightList list = ListWeights(*model);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     return weights;
   }
-  double Offset() const { return model->MakeView().weights.offset; }
+  double Offset() const { return ListWeights(*model).offset; }
 
   MemoryJournal journal;
   std::shared_ptr<Model> model;
@@ -91,7 +93,7 @@ inline void Freeze(Model& model, bool frozen) {
 // away, to the bit. Snapshot's time is left out, and so are the curves, whose points have times;
 // tests/core/model/history_test.cc is about those.
 inline std::string StateBytes(const Model& model) {
-  storage::Snapshot snapshot = model.MakeSnapshot();
+  storage::Snapshot snapshot = MakeSnapshot(model);
   snapshot.clear_history();
   return snapshot.SerializeAsString();
 }

@@ -98,7 +98,7 @@ v1::Model Settings(v1::LearnerKind kind, double b) {
 // What the model predicts with, the plain perceptron's weights.
 Matrix WeightsOf(const LoneModel& lone, double b) {
   Matrix weights;
-  for (const WeightList& list : lone.model->MakeView().weights_by_class) {
+  for (const WeightList& list : ListClassWeights(*lone.model)) {
     auto& row = weights.emplace_back(kDimension + 1);
     for (size_t i = 0; i < list.indices.size(); ++i) row[list.indices[i]] = list.values[i];
     row.back() = b == 0 ? 0 : list.offset / b;
@@ -124,7 +124,7 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
           const bool last = at + 24 == 240;
           const LearnOutcome outcome =
               lone.Learn(Columns(data.examples, at, at + 24).batch(), last ? pass : 0);
-          const Report report = lone.model->MakeReport();
+          const Report report = MakeReport(*lone.model);
           const auto k = static_cast<double>(report.counters.updates);
           ASSERT_LE(k, bound);
           ASSERT_TRUE(report.margin_ceiling.has_value());
@@ -139,7 +139,7 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
           if (last) converged = outcome.pass->converged;
         }
       }
-      const Report report = lone.model->MakeReport();
+      const Report report = MakeReport(*lone.model);
       EXPECT_NEAR(report.radius * report.radius, data.squared_radius, 1e-9 * data.squared_radius);
       ASSERT_TRUE(report.margin_floor.has_value());
       EXPECT_LE(*report.margin_floor, *report.margin_ceiling * (1 + kSlack));
@@ -171,7 +171,7 @@ TEST(MulticlassTheoremLimits, ExactUpdatesThatComeBackToZeroProveThatNothingSepa
   const Columns columns =
       Columns().AddDense({-1, -1}, 1).AddDense({1, 1}, 1).AddDense({-1, 1}, 0).AddDense({1, -1}, 0);
   lone.Learn(columns.batch(), 1);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.counters.updates, 4U);
   EXPECT_EQ(report.weight_norm, 0);
   EXPECT_EQ(report.not_separable, true);
@@ -191,7 +191,7 @@ TEST(MulticlassTheoremLimits, IsNotClaimedWhereClassesAppearMidStreamOrCountUneq
   for (const v1::Model& settings : {appearing, weighted, other}) {
     LoneModel lone(settings);
     for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(Columns(data.examples).batch(), pass);
-    const Report report = lone.model->MakeReport();
+    const Report report = MakeReport(*lone.model);
     EXPECT_FALSE(report.margin_ceiling.has_value());
     EXPECT_FALSE(report.bound_in_use.has_value());
     EXPECT_FALSE(report.update_bound.has_value());

@@ -58,7 +58,7 @@ TEST_P(Theorem, HoldsAtEveryMomentOfTheRun) {
         const bool last = at + 30 == 300;
         const LearnOutcome outcome =
             lone.Learn(Columns(data.examples, at, at + 30).batch(), last ? pass : 0);
-        const Report report = lone.model->MakeReport();
+        const Report report = MakeReport(*lone.model);
         ASSERT_LE(report.counters.updates, bound);
         ASSERT_TRUE(report.margin_ceiling.has_value());
         ASSERT_GE(*report.margin_ceiling, data.margin * (1 - kSlack));
@@ -68,7 +68,7 @@ TEST_P(Theorem, HoldsAtEveryMomentOfTheRun) {
         if (last) converged = outcome.pass->converged;
       }
     }
-    const Report report = lone.model->MakeReport();
+    const Report report = MakeReport(*lone.model);
     EXPECT_DOUBLE_EQ(report.radius * report.radius, data.squared_radius);
     ASSERT_TRUE(report.margin_floor.has_value());
     EXPECT_GT(*report.margin_floor, 0);
@@ -91,7 +91,7 @@ TEST(TheoremLimits, StepsThatVanishInFloat32RefuteNothing) {
     LoneModel lone(settings);
     const Columns columns = Columns().AddDense({1}, 1).AddDense({-1}, -1);
     for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
-    const Report report = lone.model->MakeReport();
+    const Report report = MakeReport(*lone.model);
     EXPECT_NE(report.margin_refuted, true) << step;
     EXPECT_GE(report.margin_ceiling.value_or(1), 1) << step;
     EXPECT_FALSE(report.not_separable.value_or(false)) << step;
@@ -118,7 +118,7 @@ TEST(TheoremLimits, XorIsProvenNotSeparableAndStaysSo) {
                      .AddDense({columns.batch().values[2 * i], columns.batch().values[2 * i + 1]},
                                columns.batch().labels[i])
                      .batch());
-      const Report report = lone.model->MakeReport();
+      const Report report = MakeReport(*lone.model);
       EXPECT_TRUE(!proven || *report.not_separable);
       EXPECT_TRUE(!proven || *report.margin_refuted);
       proven = *report.not_separable;
@@ -145,7 +145,7 @@ TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
       score += static_cast<double>(weights[i]) * example.values[i];
     smallest = std::min(smallest, example.label * score);
   }
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_NEAR(*report.margin_floor, smallest / std::sqrt(squared), 1e-9);
   EXPECT_NEAR(*report.weight_norm, std::sqrt(squared), 1e-9 * std::sqrt(squared));
 }
@@ -158,7 +158,7 @@ TEST_P(Theorem, RefutesOnlyMarginsThatNoSeparatorHas) {
     LoneModel lone(settings);
     for (int64_t pass = 1; pass <= 5; ++pass) {
       lone.Learn(Columns(data.examples).batch(), pass);
-      const Report report = lone.model->MakeReport();
+      const Report report = MakeReport(*lone.model);
       ASSERT_TRUE(report.margin_refuted.has_value());
       // The set has at least data.margin.
       if (factor <= 1) {
@@ -186,7 +186,7 @@ TEST(Refutation, ComesAtTheLatestWhenTheBoundIsExceeded) {
                               .AddDense({1, -1}, -1);
   const double bound = 3 / (0.5 * 0.5);
   while (lone.model->revision() <= bound) lone.Learn(columns.batch());
-  EXPECT_TRUE(lone.model->MakeReport().margin_refuted.value());
+  EXPECT_TRUE(MakeReport(*lone.model).margin_refuted.value());
 }
 
 TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
@@ -198,7 +198,7 @@ TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
   LoneModel lone(settings);
   const Columns columns = Columns().AddDense({1, 0.5}, 1).AddDense({-1, 0.25}, 1);
   for (int64_t pass = 1; pass <= 20; ++pass) lone.Learn(columns.batch(), pass);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_GT(report.counters.updates, 0U);
   EXPECT_TRUE(report.counters.last_pass->converged);
   EXPECT_FALSE(report.margin_ceiling.has_value());
@@ -210,7 +210,7 @@ TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
 
 TEST(Report, OfAFreshModelClaimsNothing) {
   const LoneModel lone(DenseSettings("fresh", 2));
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_FALSE(report.progressive_error.has_value());
   EXPECT_FALSE(report.window_error.has_value());
   EXPECT_FALSE(report.margin_ceiling.has_value());

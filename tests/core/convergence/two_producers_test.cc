@@ -78,7 +78,7 @@ TEST_F(TwoProducers, CorrectAnswersOfTheOtherAreNoMatter) {
   Learn(one_, right_);
   EXPECT_EQ(Learn(other_, right_).mistakes, 0U);
   EXPECT_TRUE(Learn(one_, right_, 2).pass->converged);
-  EXPECT_EQ(model_->MakeReport().counters.last_pass->number, 2);
+  EXPECT_EQ(MakeReport(*model_).counters.last_pass->number, 2);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ std::vector<SvmExample> Clouds(uint32_t seed, int classes, uint32_t dimension, s
 // Weights by class, zeros too; the offset last.
 std::vector<Vector> AllWeights(const LoneModel& lone, uint32_t dimension) {
   std::vector<Vector> all;
-  for (const WeightList& list : lone.model->MakeView().weights_by_class) {
+  for (const WeightList& list : ListClassWeights(*lone.model)) {
     Vector& weights = all.emplace_back(dimension + 1);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     weights.back() = list.offset;
@@ -116,7 +116,7 @@ void ExpectAsThePaper(const Rule& rule, const std::vector<SvmExample>& examples,
     mistakes += paper->Learn(Augmented(example, dimension, offset), example.label) ? 1 : 0;
   for (size_t at = 0; at < examples.size(); at += 97)
     lone.Learn(Columns(examples, at, at + 97).batch());
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   // A margin that float32 and float64 round to different sides may make another update.
   EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
   EXPECT_NEAR(static_cast<double>(report.counters.updates), static_cast<double>(paper->updates()),
@@ -260,7 +260,7 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
       while (!lone.Learn(columns.batch(), pass).pass->converged) ASSERT_LT(++pass, 20000);
       EXPECT_LE(static_cast<double>(lone.model->revision()), 2 / (margin * margin));
       // And every example wins, by the margin that the pass reports.
-      const Report report = lone.model->MakeReport();
+      const Report report = MakeReport(*lone.model);
       ASSERT_TRUE(report.counters.last_pass->margin.has_value());
       const PredictOutcome outcome = lone.Predict(columns.unlabelled());
       float least = 1;

@@ -73,7 +73,7 @@ TEST_P(Reference, OnePassGivesTheTextbooksWeightsAndMistakes) {
       if (mistake) ++mistakes;
     }
   }
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.counters.examples, train.examples.size());
   EXPECT_EQ(report.counters.mistakes, mistakes);
   EXPECT_EQ(report.counters.updates, mistakes);
@@ -130,7 +130,7 @@ TEST_P(Convergence, TakesTheMeasuredUpdatesAndPasses) {
   while (!lone.Learn(columns.batch(), pass).pass->converged && pass < 2 * GetParam().passes) ++pass;
   EXPECT_EQ(pass, GetParam().passes);
   EXPECT_EQ(lone.model->revision(), GetParam().updates);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   // gamma* = R / sqrt(bound) lies between floor and ceiling.
   const double best = report.radius / std::sqrt(GetParam().bound);
   EXPECT_LE(*report.margin_floor, best * 1.01);

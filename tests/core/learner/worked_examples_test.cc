@@ -159,7 +159,7 @@ TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
   LoneModel lone(Settings(2, false, v1::TIE_RULE_MISTAKE));
   const Columns columns = ToColumns({{{1, 1}, 1}, {{2, 1}, 1}, {{3, 1}, -1}, {{4, 1}, -1}});
   for (int64_t pass = 1; pass <= 11; ++pass) lone.Learn(columns.batch(), pass);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_DOUBLE_EQ(report.radius, std::sqrt(17.0));
   EXPECT_LE(static_cast<double>(report.counters.updates),
             std::pow(report.radius / 0.18569, 2));  // 493
@@ -181,9 +181,9 @@ TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{0, 0}));
     EXPECT_EQ(lone.Offset(), 0);
     // No separator exists, whatever its margin.
-    EXPECT_EQ(lone.model->MakeReport().margin_ceiling, 0.0);
-    EXPECT_EQ(lone.model->MakeReport().not_separable, true);
-    EXPECT_EQ(lone.model->MakeReport().state, ConvergenceState::kNotSeparable);
+    EXPECT_EQ(MakeReport(*lone.model).margin_ceiling, 0.0);
+    EXPECT_EQ(MakeReport(*lone.model).not_separable, true);
+    EXPECT_EQ(MakeReport(*lone.model).state, ConvergenceState::kNotSeparable);
   }
 }
 

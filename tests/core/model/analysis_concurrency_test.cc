@@ -1,5 +1,5 @@
-// A model is analyzed, and adopts what comes of it, while others teach it. To be run under
-// ThreadSanitizer too.
+// A model is analyzed, and its weights are replaced by the separator, while others teach it. To be
+// run under ThreadSanitizer too.
 #include <atomic>
 #include <thread>
 
@@ -58,7 +58,7 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
     while (!done) {
       const auto analysis =
           AnalyzeModel(*model_, {}, [](const ModelAnalysisProgress&) { return true; });
-      if (absl::IsFailedPrecondition(analysis.status())) continue;  // nothing is retained yet
+      if (absl::IsFailedPrecondition(analysis.status())) continue;  // nothing is stored yet
       ASSERT_OK(analysis.status());
       EXPECT_GE(analysis->record.revision, revision);
       EXPECT_GE(analysis->record.examples, examples);
@@ -71,9 +71,9 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
   });
   std::thread reader([&] {
     while (!done) {
-      const Report report = model_->MakeReport();
+      const Report report = MakeReport(*model_);
       EXPECT_GE(report.margin_ceiling.value_or(data_.margin), data_.margin * (1 - 1e-5));
-      EXPECT_LE(model_->MakeRetainedView().examples.sample.size(), kExamples);
+      EXPECT_LE(CopyStoredExamples(*model_).examples.sample.size(), kExamples);
     }
   });
   for (std::thread& thread : learners) thread.join();
@@ -86,8 +86,8 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
   ASSERT_OK(last.status());
   EXPECT_EQ(last->record.examples, kExamples);
   EXPECT_GE(last->record.margin_lower, data_.margin * (1 - 1e-5));
-  EXPECT_EQ(model_->MakeReport().analysis_current, true);
-  EXPECT_EQ(model_->MakeReport().counters.examples, 4 * kExamples);
+  EXPECT_EQ(MakeReport(*model_).analysis_current, true);
+  EXPECT_EQ(MakeReport(*model_).counters.examples, 4 * kExamples);
 }
 
 }  // namespace

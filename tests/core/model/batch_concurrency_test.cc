@@ -40,7 +40,7 @@ TEST(BatchConcurrency, WhatStreamsDidAtOnceIsReplayedAsItWas) {
     for (std::thread& thread : threads) thread.join();
     state = testing::StateBytes(*model);
     revision = model->revision();
-    const Counters counters = model->MakeReport().counters;
+    const Counters counters = MakeReport(*model).counters;
     EXPECT_EQ(counters.updates, revision);
     // Steps there were, and not one for each mistake.
     EXPECT_GT(counters.updates, counters.mistakes);

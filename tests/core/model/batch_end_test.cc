@@ -63,7 +63,7 @@ TEST(BatchEnd, IsARevisionOfNoRow) {
   EXPECT_EQ(outcome.update_revisions, (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_EQ(outcome.revision, 4U);
   EXPECT_EQ(lone.Weights(1)[0], 3);
-  EXPECT_EQ(lone.model->MakeReport().counters.updates, 4U);
+  EXPECT_EQ(MakeReport(*lone.model).counters.updates, 4U);
 }
 
 TEST(BatchEnd, APassWithoutAMistakeChangesNothingAndConverges) {
@@ -74,7 +74,7 @@ TEST(BatchEnd, APassWithoutAMistakeChangesNothingAndConverges) {
   EXPECT_TRUE(second.converged);
   EXPECT_EQ(second.updates, 0U);
   EXPECT_EQ(lone.model->revision(), 3U);
-  EXPECT_EQ(lone.model->MakeReport().state, ConvergenceState::kConverged);
+  EXPECT_EQ(MakeReport(*lone.model).state, ConvergenceState::kConverged);
 }
 
 // What waits of another producer's goes along with the first mark, and that pass has not converged.
@@ -153,7 +153,7 @@ TEST(BatchEnd, SurvivesARestartAfterEveryMessage) {
 }
 
 // A model of this one-dimensional batch perceptron, loaded from what `change` makes of the journal
-// of two mistakes and the step behind them.
+// of two mistakes and the step after them.
 struct Reloaded {
   MemoryJournal journal;
   absl::StatusOr<std::shared_ptr<Model>> model;

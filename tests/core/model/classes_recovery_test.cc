@@ -108,20 +108,20 @@ class ClassesRecovery : public ::testing::TestWithParam<Case> {
 
 TEST_P(ClassesRecovery, WhatWasLearnedIsThereAgainToTheBit) {
   const auto messages = testing::ClassMessages(1, kClasses, kDimension, 50);
-  // From records alone, and from snapshots with records behind them.
+  // From records alone, and from snapshots with records after them.
   for (const uint64_t snapshot_bytes : {uint64_t{1} << 30, uint64_t{700}}) {
     const std::string name = "models/m" + std::to_string(snapshot_bytes);
     std::unique_ptr<Store> store = Open(snapshot_bytes);
     ASSERT_OK(store->Create(Settings(name), "", false).status());
     ASSERT_GT(Learn(*store, name, messages), 30U);
     const std::string state = StateBytes(**store->Acquire(name));
-    const std::vector<std::string> names = (*store->Acquire(name))->LabelNames();
+    const std::vector<std::string> names = LabelNames(**store->Acquire(name));
     const std::vector<uint32_t> answers = Answers(*store, name);
     EXPECT_EQ(names.size(), testing::ByName(GetParam().classes) ? size_t{kClasses} : 0U);
     store.reset();
     store = Open(snapshot_bytes);
     EXPECT_EQ(StateBytes(**store->Acquire(name)), state);
-    EXPECT_EQ((*store->Acquire(name))->LabelNames(), names);
+    EXPECT_EQ(LabelNames(**store->Acquire(name)), names);
     EXPECT_EQ(Answers(*store, name), answers);
     // And it goes on as if it had never been away.
     const auto more = testing::ClassMessages(3, kClasses, kDimension, 10);

@@ -46,15 +46,15 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
   EXPECT_EQ(Problem([](v1::Model& m) {
               m.mutable_feature_space()->mutable_dense()->set_dimension(1 << 27);
             }),
-            "model.learner.classes.max_classes: 3 classes of 134217728 weights are more than "
-            "268435456 weights; take fewer classes or features");
+            "model.learner.classes.max_classes: 3 classes of 134217728 weights each are more than "
+            "268435456 weights in all; use fewer classes or features");
   EXPECT_EQ(Problem([](v1::Model& m) { m.add_label_names("a"); }),
             "model.label_names: names 1 of 3 classes; name all of them, in the order of their "
-            "numbers, or none, or let new ones come up by name");
+            "numbers, or none, or let new ones be added by name");
   EXPECT_EQ(Problem([](v1::Model& m) {
               for (const char* name : {"a", "b", "a"}) m.add_label_names(name);
             }),
-            "model.label_names: \"a\" stands twice");
+            "model.label_names: \"a\" is given twice");
   EXPECT_EQ(Problem([](v1::Model& m) { m.mutable_learner()->add_class_weights(1); }),
             "model.learner.class_weights: give one for each of the 3 classes; or none");
   EXPECT_EQ(
@@ -92,7 +92,7 @@ TEST(Classes, ALabelThatIsNoClassRefusesItsRow) {
   ASSERT_EQ(outcome.row_errors.size(), 2U);
   for (const RowError& row_errors : outcome.row_errors)
     EXPECT_EQ(row_errors.error.code, ValidationCode::kUnknownLabel);
-  EXPECT_EQ(outcome.row_errors[0].error.description, "3 is no class: they are numbered 0 to 2");
+  EXPECT_EQ(outcome.row_errors[0].error.description, "3 is not a class; classes are 0 to 2");
   EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, -1, 0}));
 }
 
@@ -103,9 +103,9 @@ TEST(Classes, ANameThatIsNoneOfTheModelsRefusesItsRow) {
   EXPECT_EQ(outcome.examples, 1U);
   ASSERT_EQ(outcome.row_errors.size(), 2U);
   EXPECT_EQ(outcome.row_errors[0].error.description,
-            "\"nobody\" is none of the model's label_names");
+            "\"nobody\" is not one of the model's label_names");
   EXPECT_EQ(outcome.row_errors[1].error.description,
-            "2 is no position in label_names, of which there are 2");
+            "2 is not a position in label_names, which has 2");
   // "class 7" is class 2.
   EXPECT_EQ(lone.Predict(Columns().AddDense({1, 0}, 0).unlabelled()).labels[0], 2);
 }
@@ -123,11 +123,11 @@ TEST(Classes, TwoLabelsMayGoByNameInColumnsToo) {
 
 TEST(Classes, ComeUpByNameWithTheirFirstUpdate) {
   LoneModel lone(Settings(ClassKind::kNamed));
-  EXPECT_TRUE(lone.model->LabelNames().empty());
+  EXPECT_TRUE(LabelNames(*lone.model).empty());
   const Columns rows =
       Columns().AddDense({1, 0}, 1).AddDense({0, 1}, 0).AddDense({0, 1}, 0).AddDense({1, 0}, 1);
   const LearnOutcome outcome = lone.Learn(Named(rows, {"b", "a"}));
-  EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(LabelNames(*lone.model), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(outcome.predicted, (std::vector<int32_t>{-1, 0, 1, 1}));
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 1, 3}));
   EXPECT_EQ(outcome.mistakes, 3U);
@@ -142,7 +142,7 @@ TEST(Classes, ANameBeyondTheMostIsRefusedAndTheOthersAreLearned) {
   EXPECT_EQ(outcome.row_errors[0].row, 2U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kClassCap);
   EXPECT_EQ(outcome.examples, 3U);
-  EXPECT_EQ(lone.model->LabelNames().size(), 2U);
+  EXPECT_EQ(LabelNames(*lone.model).size(), 2U);
 }
 
 TEST(Classes, AClassWhoseExampleIsRefusedDoesNotComeUp) {
@@ -161,7 +161,7 @@ TEST(Classes, AClassWhoseExampleIsRefusedDoesNotComeUp) {
   const LearnOutcome outcome = lone.Learn(batch);
   ASSERT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
-  EXPECT_EQ(lone.model->LabelNames(), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(LabelNames(*lone.model), (std::vector<std::string>{"a"}));
 }
 
 TEST(Classes, ComeUpByNumberInAnyOrder) {
@@ -206,8 +206,8 @@ TEST(Classes, AreNeitherExplainedNorAnalyzed) {
   const absl::Status explained = lone.model->Explain(rows.unlabelled(), {}, 0, 20, outcome);
   EXPECT_TRUE(absl::IsFailedPrecondition(explained));
   EXPECT_EQ(testing::ReasonOf(explained), "NOT_LINEAR");
-  // Though all that it retains has label 1.
-  ASSERT_EQ(lone.model->MakeRetainedView().examples.updates.size(), 1U);
+  // Although all stored examples have label 1.
+  ASSERT_EQ(CopyStoredExamples(*lone.model).examples.updates.size(), 1U);
   EXPECT_EQ(testing::ReasonOf(AnalysisInput::Make(*lone.model).status()), "NOT_BINARY");
 }
 
@@ -216,7 +216,7 @@ TEST(Classes, TheReportHasTheTheoremOfKeslersConstruction) {
   const Columns rows = Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({-1, -1}, 2);
   int64_t pass = 1;
   while (!lone.Learn(rows.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.state, ConvergenceState::kConverged);
   EXPECT_GT(report.counters.mistakes, 0U);
   ASSERT_TRUE(report.margin_ceiling.has_value());

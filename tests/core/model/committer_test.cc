@@ -14,7 +14,7 @@ namespace {
 using testing::DenseSettings;
 using FlushPolicy = Committer::FlushPolicy;
 
-// Notes what it is told, and can hold the committer up.
+// Records its notifications, and can block the committer.
 class Waiter final : public CommitWaiter {
  public:
   void Committed(size_t submissions, const absl::Status& status) override {
@@ -33,7 +33,7 @@ class Waiter final : public CommitWaiter {
     MutexLock lock(&mutex_);
     open_ = true;
   }
-  // Waits until so many calls came, and gives what they said.
+  // Waits for that many notifications, and returns them.
   std::vector<size_t> Await(size_t calls) {
     MutexLock lock(&mutex_);
     const auto told = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return told_.size() >= calls; };

@@ -186,7 +186,7 @@ TEST_P(CompositionReport, ClaimsHoldWhileTheComponentsStandAndNoLonger) {
   // Also after it was away; and when it is analysed, which is of answers that are given no more.
   Open();
   ExpectNoClaim();
-  EXPECT_FALSE(Both()->MakeRetainedView().examples.complete);
+  EXPECT_FALSE(CopyStoredExamples(*Both()).examples.complete);
   AnalyzeBoth();
   ExpectNoClaim();
   EXPECT_FALSE(Now().counters.analysis->complete);
@@ -197,7 +197,7 @@ TEST_P(CompositionReport, ClaimsHoldWhileTheComponentsStandAndNoLonger) {
   EXPECT_EQ(Wrong(), 0U);
   EXPECT_FALSE(Now().margin_ceiling.has_value());
   EXPECT_FALSE(Now().updates_left.has_value());
-  EXPECT_FALSE(Both()->MakeRetainedView().examples.complete);
+  EXPECT_FALSE(CopyStoredExamples(*Both()).examples.complete);
   Open();
   EXPECT_EQ(Now().state, ConvergenceState::kConverged);
 }

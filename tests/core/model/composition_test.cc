@@ -45,7 +45,7 @@ Columns Table(const std::vector<int32_t>& labels) {
   return columns;
 }
 
-// Fails to create whatever it is told to.
+// Fails to create the models it is asked to fail.
 class UncreatingJournal final : public testing::JournalDecorator {
  public:
   using JournalDecorator::JournalDecorator;
@@ -109,10 +109,10 @@ TEST_F(CompositionTest, GatesThatWereLearnedMakeXorWhichNoneOfThemCan) {
       {-1, {1}, {1}}, {1, {0, 1}, {1, 1}}, {1, {0, 1}, {1, 1}}, {-1, {0}, {1}}};
   uint64_t updates = 0;
   while (const uint64_t mistakes = textbook.Pass(answers)) updates += mistakes;
-  const Model::View view = store_->Acquire("xor").value()->MakeView();
-  EXPECT_EQ(view.weights.revision, updates);
-  EXPECT_THAT(view.weights.values, ElementsAre(textbook.weights[0], textbook.weights[1]));
-  EXPECT_EQ(view.weights.offset, textbook.bias);
+  const WeightList list = ListWeights(*store_->Acquire("xor").value());
+  EXPECT_EQ(list.revision, updates);
+  EXPECT_THAT(list.values, ElementsAre(textbook.weights[0], textbook.weights[1]));
+  EXPECT_EQ(list.offset, textbook.bias);
 }
 
 TEST_F(CompositionTest, AFeatureIsTheComponentsStepSignOrScore) {

@@ -99,9 +99,9 @@ class Concurrency : public ::testing::Test {
 
   // Counters and weights of one moment: they must fit together.
   void ReportOnce(uint64_t& examples) {
-    const Model::View view = model_->MakeView();
-    const Report& report = view.report;
-    EXPECT_EQ(report.counters.updates, view.weights.revision);
+    const ModelReader reader(*model_);
+    const Report report = MakeReport(reader);
+    EXPECT_EQ(report.counters.updates, ListWeights(reader).revision);
     EXPECT_EQ(report.counters.mistakes, report.counters.updates);
     EXPECT_GE(report.counters.examples, examples);
     examples = report.counters.examples;
@@ -133,7 +133,7 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   });
   watchers.emplace_back([&] {
     for (uint64_t revision = 0; !done;) {
-      const storage::Snapshot snapshot = model_->MakeSnapshot();
+      const storage::Snapshot snapshot = MakeSnapshot(*model_);
       EXPECT_GE(snapshot.revision(), revision);
       revision = snapshot.revision();
     }
@@ -143,7 +143,7 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   for (std::thread& thread : watchers) thread.join();
   journal_->AwaitSnapshots(1);
 
-  const Report report = model_->MakeReport();
+  const Report report = MakeReport(*model_);
   EXPECT_EQ(report.counters.examples, kExamples * kPasses);
   EXPECT_EQ(report.counters.duplicates, 0U);
   EXPECT_EQ(report.counters.updates, updates);
@@ -157,15 +157,14 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   for (const storage::UpdateRecord& record : journal_->records()) replayed.Apply(record);
   EXPECT_EQ(replayed.no_mistakes, 0U);
   EXPECT_EQ(replayed.revision, updates);
-  const Model::View view = model_->MakeView();
+  const WeightList list = ListWeights(*model_);
   std::vector<float> weights(kDimension);
-  for (size_t i = 0; i < view.weights.indices.size(); ++i)
-    weights[view.weights.indices[i]] = view.weights.values[i];
+  for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
   for (uint32_t i = 0; i < kDimension; ++i) {
     EXPECT_EQ(std::bit_cast<uint32_t>(weights[i]), std::bit_cast<uint32_t>(replayed.weights[i]))
         << i;
   }
-  EXPECT_EQ(view.weights.offset, replayed.bias);
+  EXPECT_EQ(list.offset, replayed.bias);
 
   // And so does the journal itself, snapshots and all.
   const std::string state = StateBytes(*model_);
@@ -174,7 +173,7 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
                                    Store::Options());
   const std::shared_ptr<Model> again = store_->Acquire("shared").value();
   EXPECT_EQ(StateBytes(*again), state);
-  EXPECT_EQ(again->MakeReport().counters.examples, kExamples * kPasses);
+  EXPECT_EQ(MakeReport(*again).counters.examples, kExamples * kPasses);
 }
 
 // Names get weights while others look them up.
@@ -206,7 +205,7 @@ TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
         EXPECT_OK(model->Predict(
             testing::SpaceBatch(testing::Space::kNamed, message.examples).batch(), {}, 0, outcome));
       }
-      EXPECT_EQ(model->MakeView().weights.names.size(), model->MakeView().weights.values.size());
+      EXPECT_EQ(ListWeights(*model).names.size(), ListWeights(*model).values.size());
     }
   });
   for (std::thread& thread : learners) thread.join();
@@ -219,7 +218,7 @@ TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
   EXPECT_EQ(StateBytes(*store_->Acquire("named").value()), state);
 }
 
-// Streams that hold a model learn of its end; nobody crashes over it.
+// Streams that hold a deleted model get an error, and nothing crashes.
 TEST_F(Concurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
   model_.reset();
   std::atomic<bool> done = false;

@@ -27,8 +27,8 @@ class ExactlyOnce : public ::testing::Test {
     call.all_or_nothing = all_or_nothing;
     return model_->Learn(call, outcome_);
   }
-  int64_t Position() { return model_->ledger().Standing(*producer_).next_offset; }
-  Counters Books() { return model_->MakeReport().counters; }
+  int64_t Position() { return model_->ledger().Position(*producer_).next_offset; }
+  Counters ReportedCounters() { return MakeReport(*model_).counters; }
 
   MemoryJournal journal_;
   const std::shared_ptr<Model> model_ =
@@ -52,8 +52,8 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedAndNotLearned) {
   EXPECT_EQ(outcome_.predicted, (std::vector<int32_t>{0, 0, 0}));
   EXPECT_TRUE(std::isnan(outcome_.scores[0]));
   EXPECT_EQ(StateBytes(*model_), state);
-  EXPECT_EQ(Books().examples, 3U);
-  EXPECT_EQ(Books().duplicates, 3U);
+  EXPECT_EQ(ReportedCounters().examples, 3U);
+  EXPECT_EQ(ReportedCounters().duplicates, 3U);
 }
 
 TEST_F(ExactlyOnce, AnOverlapIsLearnedFromWhereItIsNew) {
@@ -92,8 +92,8 @@ TEST_F(ExactlyOnce, AGapIsOutOfRangeAndChangesNothing) {
     EXPECT_EQ(info.metadata().at("expected_offset"), "3");
   }
   EXPECT_EQ(Position(), 3);
-  EXPECT_EQ(Books().examples, 3U);
-  EXPECT_EQ(Books().duplicates, 0U);
+  EXPECT_EQ(ReportedCounters().examples, 3U);
+  EXPECT_EQ(ReportedCounters().duplicates, 0U);
   EXPECT_EQ(StateBytes(*model_), state);
 }
 
@@ -118,8 +118,8 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   EXPECT_EQ(outcome_.predicted[0], 0);
   ASSERT_OK(Learn(columns, 0));
   EXPECT_EQ(outcome_.duplicates, 5U);
-  EXPECT_EQ(Books().rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)], 2U);
-  EXPECT_EQ(Books().rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)], 1U);
+  EXPECT_EQ(ReportedCounters().rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)], 2U);
+  EXPECT_EQ(ReportedCounters().rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)], 1U);
 }
 
 TEST_F(ExactlyOnce, RowsFoundBadBeforehandAreRefusedInTheirPlace) {
@@ -185,7 +185,7 @@ TEST_F(ExactlyOnce, TheEndOfAPassIsMarkedOnce) {
   EXPECT_EQ(outcome_.pass->number, 1);
   EXPECT_EQ(outcome_.pass->examples, 0U);
   EXPECT_FALSE(outcome_.pass->converged);
-  EXPECT_EQ(Books().last_pass->number, 2);
+  EXPECT_EQ(ReportedCounters().last_pass->number, 2);
 }
 
 TEST_F(ExactlyOnce, AGapInPassesIsOutOfRange) {
@@ -205,18 +205,18 @@ TEST_F(ExactlyOnce, ProducersHavePositionsOfTheirOwn) {
   ASSERT_OK(model_->Learn(call, outcome_));
   EXPECT_EQ(outcome_.duplicates, 0U);
   EXPECT_EQ(outcome_.next_offset, 3);
-  EXPECT_EQ(Books().examples, 6U);
+  EXPECT_EQ(ReportedCounters().examples, 6U);
 }
 
 TEST_F(ExactlyOnce, AResumeRaisesThePositionButNeverLowersIt) {
   ASSERT_OK(Learn(three_, 0));
   model_->ledger().Resume(*producer_, 10);
   EXPECT_EQ(Position(), 10);
-  EXPECT_EQ(Books().examples, 10U);
-  EXPECT_EQ(Books().mistakes, 3U);
+  EXPECT_EQ(ReportedCounters().examples, 10U);
+  EXPECT_EQ(ReportedCounters().mistakes, 3U);
   model_->ledger().Resume(*producer_, 5);
   EXPECT_EQ(Position(), 10);
-  EXPECT_EQ(Books().examples, 10U);
+  EXPECT_EQ(ReportedCounters().examples, 10U);
   ASSERT_OK(Learn(Columns(), 10, 1));
   EXPECT_FALSE(outcome_.pass->converged);
 }
@@ -248,14 +248,14 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
   EXPECT_EQ(ReasonOf(Learn(Columns(), std::nullopt, 2)), "MODEL_FROZEN");
   EXPECT_EQ(Position(), 3);
   EXPECT_EQ(StateBytes(*model_), state);
-  EXPECT_EQ(Books().examples, 3U);
-  EXPECT_EQ(Books().last_pass->number, 1);
+  EXPECT_EQ(ReportedCounters().examples, 3U);
+  EXPECT_EQ(ReportedCounters().last_pass->number, 1);
 }
 
 TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
   Ledger& ledger = model_->ledger();
   ASSERT_OK(Learn(three_, 0));
-  for (size_t i = 1; i < Ledger::kMaxProducers; ++i) {
+  for (size_t i = 1; i < ProducerTable::kMaxProducers; ++i) {
     const auto producer = ledger.FindProducer(absl::StrCat("n", i));
     ASSERT_OK(producer.status());
     ledger.Resume(**producer, 1);
@@ -271,7 +271,7 @@ TEST_F(ExactlyOnce, WhoIsRefusedTakesNoProducersPlace) {
   Ledger& ledger = model_->ledger();
   LearnOutcome outcome;
   const Columns bad = Columns().AddDense({1, kNaN}, 1);
-  for (size_t i = 0; i < Ledger::kMaxProducers; ++i) {
+  for (size_t i = 0; i < ProducerTable::kMaxProducers; ++i) {
     const auto producer = ledger.FindProducer(absl::StrCat("refused", i));
     ASSERT_OK(producer.status());
     LearnCall call;
@@ -281,7 +281,7 @@ TEST_F(ExactlyOnce, WhoIsRefusedTakesNoProducersPlace) {
     ASSERT_TRUE(absl::IsInvalidArgument(model_->Learn(call, outcome)));
   }
   std::vector<std::shared_ptr<Producer>> held;
-  while (held.size() < Ledger::kMaxProducers - 1) {  // with producer_
+  while (held.size() < ProducerTable::kMaxProducers - 1) {  // with producer_
     const auto producer = ledger.FindProducer(absl::StrCat("held", held.size()));
     ASSERT_OK(producer.status());
     held.push_back(*producer);

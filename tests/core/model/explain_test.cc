@@ -81,7 +81,7 @@ class ExplainEvery : public ::testing::TestWithParam<Case> {
   }
 };
 
-// Names that share a slot are added up in float32 for the score, and told apart here.
+// Names that share a slot are added up in float32 for the score, and explained separately.
 void ExpectSumIsScore(const Explanation& explanation, float predicted) {
   double sum = explanation.offset + explanation.rest;
   double size = std::abs(explanation.offset) + std::abs(explanation.rest);
@@ -95,13 +95,13 @@ void ExpectSumIsScore(const Explanation& explanation, float predicted) {
   EXPECT_NEAR(sum, explanation.score, 1e-6 * size);
 }
 
-// The plain perceptron's weights are the sum of its mistakes, all of which are retained here.
+// The plain perceptron's weights are the sum of its mistakes, all of which are stored here.
 void ExpectMistakesSumToScore(const Explanation& explanation, uint64_t revision) {
-  EXPECT_TRUE(explanation.mistakes_complete);
-  EXPECT_EQ(explanation.mistakes.size() + explanation.other_mistakes_count, revision);
-  double sum = explanation.other_mistakes;
-  double size = std::abs(explanation.other_mistakes);
-  for (const PastMistake& mistake : explanation.mistakes) {
+  EXPECT_TRUE(explanation.support_complete);
+  EXPECT_EQ(explanation.support.size() + explanation.other_support_count, revision);
+  double sum = explanation.other_support;
+  double size = std::abs(explanation.other_support);
+  for (const SupportContribution& mistake : explanation.support) {
     sum += mistake.contribution;
     size += std::abs(mistake.contribution);
   }
@@ -151,7 +151,7 @@ TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
   lone.Learn(rows.batch());
   ASSERT_EQ(lone.model->revision(), 2U);
   const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
-  const std::vector<PastMistake>& mistakes = outcome.explanations[0].mistakes;
+  const std::vector<SupportContribution>& mistakes = outcome.explanations[0].support;
   ASSERT_EQ(mistakes.size(), 2U);
   EXPECT_EQ(mistakes[0].revision, 1U);
   EXPECT_EQ(mistakes[0].similarity, 6);
@@ -167,9 +167,9 @@ TEST(Explain, SaysWhenMistakesAreNoLongerRetained) {
   LoneModel lone(settings);
   lone.Learn(testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
   const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
-  ASSERT_EQ(outcome.explanations[0].mistakes.size(), 1U);
-  EXPECT_EQ(outcome.explanations[0].mistakes[0].revision, 2U);
-  EXPECT_FALSE(outcome.explanations[0].mistakes_complete);
+  ASSERT_EQ(outcome.explanations[0].support.size(), 1U);
+  EXPECT_EQ(outcome.explanations[0].support[0].revision, 2U);
+  EXPECT_FALSE(outcome.explanations[0].support_complete);
 }
 
 TEST(Explain, ScoresThatAreNoSumAreRefused) {

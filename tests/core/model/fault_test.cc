@@ -103,7 +103,7 @@ TEST_P(OneFault, LosesNothingAcknowledgedAndAllowsToSendAgain) {
   const bool written = GetParam() == Fate::kFailsAfterwards;
   const std::shared_ptr<Model> again = store_->Acquire("a").value();
   EXPECT_EQ(StateBytes(*again) == acknowledged, !written);
-  EXPECT_EQ(again->MakeReport().counters.examples, written ? 2U : 1U);
+  EXPECT_EQ(MakeReport(*again).counters.examples, written ? 2U : 1U);
   const Sent resent = Send(*store_, "a", "p", other.batch(), 1);
   ASSERT_OK(resent.status);
   EXPECT_EQ(resent.outcome.duplicates, written ? 1U : 0U);
@@ -215,14 +215,14 @@ TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
       const Sent sent = Insist(*store_, name, space, message);
       twin.Learn(testing::SpaceBatch(space, message.examples).batch(), message.end_of_pass);
       ASSERT_EQ(sent.outcome.revision, twin.model->revision());
-      ASSERT_EQ(sent.outcome.next_offset, twin.producer.next_offset);
+      ASSERT_EQ(sent.outcome.next_offset, twin.model->ledger().Position(twin.producer).next_offset);
     }
     EXPECT_GT(store_->stats().commit_failures, 3U);
     Open([](Call, uint64_t) { return Fate::kWorks; });
     const std::shared_ptr<Model> model = store_->Acquire(name).value();
     EXPECT_EQ(StateBytes(*model), StateBytes(*twin.model)) << seed;
-    const Counters counters = model->MakeReport().counters;
-    const Counters expected = twin.model->MakeReport().counters;
+    const Counters counters = MakeReport(*model).counters;
+    const Counters expected = MakeReport(*twin.model).counters;
     EXPECT_EQ(counters.examples, expected.examples);
     EXPECT_EQ(counters.mistakes, expected.mistakes);
     EXPECT_EQ(counters.updates, expected.updates);
@@ -256,7 +256,7 @@ TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
   for (std::thread& thread : threads) thread.join();
   Open([](Call, uint64_t) { return Fate::kWorks; });
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
-  EXPECT_EQ(model->MakeReport().counters.examples, examples);
+  EXPECT_EQ(MakeReport(*model).counters.examples, examples);
   testing::Textbook textbook(kDimension);
   uint64_t updates = 0;
   EXPECT_OK(base_->Replay(model->id(), 0, [&](const storage::UpdateRecord& record, size_t) {
@@ -277,7 +277,7 @@ TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
     return absl::OkStatus();
   }));
   EXPECT_EQ(model->revision(), updates);
-  const WeightList list = model->MakeView().weights;
+  const WeightList list = ListWeights(*model);
   std::vector<double> weights(kDimension);
   for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
   for (uint32_t i = 0; i < kDimension; ++i) EXPECT_NEAR(weights[i], textbook.weights[i], 1e-4) << i;

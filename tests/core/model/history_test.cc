@@ -32,7 +32,7 @@ std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
   return examples;
 }
 
-std::string Bytes(const Model& model) { return model.MakeSnapshot().history().SerializeAsString(); }
+std::string Bytes(const Model& model) { return MakeSnapshot(model).history().SerializeAsString(); }
 
 // Without times.
 std::vector<std::string> Figures(const std::vector<HistoryPoint>& points) {
@@ -51,7 +51,7 @@ TEST(LearningCurve, APointIsTheReportRightAfterItsUpdate) {
     if (lone.Learn(Columns().Add(example.indices, example.values, example.label).batch())
             .updated_rows.empty())
       continue;
-    const Report report = lone.model->MakeReport();
+    const Report report = MakeReport(*lone.model);
     HistoryPoint point;
     point.revision = report.counters.updates;
     point.examples = report.counters.examples;
@@ -64,7 +64,7 @@ TEST(LearningCurve, APointIsTheReportRightAfterItsUpdate) {
   }
   ASSERT_GT(expected.size(), 100U);
   ASSERT_LE(expected.size(), History::kMaxPoints);
-  EXPECT_EQ(Figures(lone.model->MakeLearningCurve().points), expected);
+  EXPECT_EQ(Figures(MakeLearningCurve(*lone.model).points), expected);
 }
 
 TEST(LearningCurve, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
@@ -76,22 +76,22 @@ TEST(LearningCurve, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
     parts.Learn(Columns(examples, begin, begin + 37).batch());
     if (begin % 2 == 0) parts.model->ledger().TakePending();
   }
-  const LearningCurve curves = whole.model->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(*whole.model);
   EXPECT_GT(whole.model->revision(), 4 * History::kMaxPoints);
   EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
-  EXPECT_EQ(Figures(curves.points), Figures(parts.model->MakeLearningCurve().points));
+  EXPECT_EQ(Figures(curves.points), Figures(MakeLearningCurve(*parts.model).points));
 }
 
 TEST(LearningCurve, EndWithThePresentState) {
   LoneModel lone(testing::DenseSettings("m", 2));
-  LearningCurve curves = lone.model->MakeLearningCurve();
+  LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_EQ(curves.points.size(), 1U);
   EXPECT_EQ(curves.points[0].revision, 0U);
   EXPECT_EQ(curves.points[0].margin_ceiling, std::nullopt);
   const Columns columns = Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).AddDense({-2, 0}, -1);
   for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
-  curves = lone.model->MakeLearningCurve();
-  const Report report = lone.model->MakeReport();
+  curves = MakeLearningCurve(*lone.model);
+  const Report report = MakeReport(*lone.model);
   // The floor came with a pass that changed nothing, after the last update.
   ASSERT_TRUE(report.margin_floor.has_value());
   EXPECT_EQ(curves.points.size(), lone.model->revision() + 1);
@@ -105,14 +105,14 @@ TEST(LearningCurve, EndWithThePresentState) {
 TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   LoneModel lone(testing::DenseSettings("m", 2));
   lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).batch());
-  const HistoryPoint updated = lone.model->MakeLearningCurve().points.back();
+  const HistoryPoint updated = MakeLearningCurve(*lone.model).points.back();
   const uint64_t revision = lone.model->revision();
   ASSERT_GT(revision, 0U);
   Columns right;
   for (int i = 0; i < 2000; ++i) right.AddDense({2, 0}, 1);
   lone.Learn(right.batch());
   ASSERT_EQ(lone.model->revision(), revision);
-  const LearningCurve curves = lone.model->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_EQ(curves.points.size(), revision + 1);
   const HistoryPoint& own = curves.points[revision - 1];
   const HistoryPoint& present = curves.points[revision];
@@ -129,7 +129,7 @@ TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
 TEST(LearningCurve, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
   LoneModel lone(testing::DenseSettings("m", 2));
   lone.Learn(Columns().AddDense({1, 0}, 1).batch());
-  const LearningCurve curves = lone.model->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_EQ(curves.points.size(), 1U);
   EXPECT_EQ(curves.points[0].revision, 1U);
   EXPECT_EQ(curves.points[0].examples, 1U);
@@ -140,7 +140,7 @@ TEST(LearningCurve, FiguresThatDoNotApplyAreAbsentAndNotZero) {
   settings.mutable_learner()->set_kind(v1::LEARNER_KIND_AROW);
   LoneModel lone(settings);
   lone.Learn(Columns(Noise(3, 50)).batch());
-  const LearningCurve curves = lone.model->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_GT(curves.points.size(), 10U);
   for (const HistoryPoint& point : curves.points) {
     EXPECT_FALSE(point.margin_ceiling.has_value());
@@ -173,7 +173,7 @@ TEST_P(CurvesOnDisk, OfAWindowBegunAnewAHandfulOfExamplesIsNoError) {
     EXPECT_OK(testing::Send(*store_, "models/m", "p", rows.batch()).status);
   };
   const auto latest = [this] {
-    return store_->Acquire("models/m").value()->MakeLearningCurve().points.back();
+    return MakeLearningCurve(**store_->Acquire("models/m")).points.back();
   };
   learn(500, 1);
   Open();
@@ -202,7 +202,7 @@ TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
     Open();
     ASSERT_EQ(Bytes(**store_->Acquire("models/m")), before);
   }
-  const LearningCurve curves = store_->Acquire("models/m").value()->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(**store_->Acquire("models/m"));
   EXPECT_GT(curves.points.back().revision, 3000U);
   EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
 }

@@ -1,4 +1,4 @@
-// Analyses of what models retain, the figures that come of them, and adopted weights.
+// Analyses of stored examples, their figures in reports, and weights replaced by separators.
 #include "core/model/model_analysis.h"
 
 #include <cmath>
@@ -47,9 +47,9 @@ std::shared_ptr<Model> Reload(LoneModel& lone) {
       .value();
 }
 
-// The learner's state, without what is retained.
+// The learner's state, without the stored examples.
 std::string Learned(const Model& model) {
-  storage::Snapshot snapshot = model.MakeSnapshot();
+  storage::Snapshot snapshot = MakeSnapshot(model);
   snapshot.clear_retained();
   // Its points have times, and what was known at them.
   snapshot.clear_history();
@@ -113,7 +113,7 @@ TEST_P(AnalysedRun, EveryFigureIsValidOrAbsent) {
             data.examples.begin(), data.examples.begin() + static_cast<std::ptrdiff_t>(seen));
         const Analysis truth = Solve(so_far, GetParam().offset_value);
         ASSERT_EQ(truth.separability, Separability::kSeparable);
-        const Report report = lone.model->MakeReport();
+        const Report report = MakeReport(*lone.model);
         ASSERT_TRUE(report.margin_ceiling.has_value());
         EXPECT_GE(*report.margin_ceiling, truth.margin_floor);
         EXPECT_FALSE(report.not_separable.value_or(false));
@@ -142,17 +142,17 @@ TEST_P(AnalysedRun, RepetitionsLeaveTheAnalysisCurrent) {
   LoneModel lone(Settings());
   lone.Learn(Columns(data.examples).batch());
   ASSERT_OK(Analyzed(*lone.model).status());
-  const uint64_t most = lone.model->revision() + lone.model->MakeReport().updates_left.value();
+  const uint64_t most = lone.model->revision() + MakeReport(*lone.model).updates_left.value();
   UpdatesToConverge(lone, data.examples);
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.analysis_current, true);
   EXPECT_EQ(lone.model->revision() + report.updates_left.value(), most);
-  const Report again = Reload(lone)->MakeReport();
+  const Report again = MakeReport(*Reload(lone));
   // Right answers were never in a snapshot: the claim ends with the process, the ceiling does not.
   EXPECT_EQ(again.margin_ceiling, report.margin_ceiling);
   EXPECT_EQ(again.counters.analysis->margin_lower, report.counters.analysis->margin_lower);
-  ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), lone.model->MakeSnapshot()));
-  const Report saved = Reload(lone)->MakeReport();
+  ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), MakeSnapshot(*lone.model)));
+  const Report saved = MakeReport(*Reload(lone));
   EXPECT_EQ(saved.analysis_current, true);
   EXPECT_EQ(saved.updates_left, report.updates_left);
 }
@@ -169,8 +169,8 @@ TEST_P(AnalysedRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
     const uint64_t updates = UpdatesToConverge(lone, data.examples);
     ASSERT_OK(Analyzed(*lone.model).status());
     lone.Learn(columns.batch(), 1);
-    ASSERT_TRUE(lone.model->MakeReport().updates_left.has_value());
-    ASSERT_TRUE(lone.model->MakeReport().update_bound.has_value());
+    ASSERT_TRUE(MakeReport(*lone.model).updates_left.has_value());
+    ASSERT_TRUE(MakeReport(*lone.model).update_bound.has_value());
     // All are right by now, so that none causes an update.
     std::vector<float> weights(kExamples, 1);
     weights[seed * 7] = 0.001F;
@@ -180,7 +180,7 @@ TEST_P(AnalysedRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
     lone.Learn(columns.batch(), 3);
     ASSERT_EQ(lone.model->revision(), updates);
     for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
-      const Report report = model->MakeReport();
+      const Report report = MakeReport(*model);
       EXPECT_EQ(report.counters.weighted_examples, 1U);
       EXPECT_FALSE(report.updates_left.has_value());
       EXPECT_FALSE(report.update_bound.has_value());
@@ -220,7 +220,7 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
     // More data do not undo it, nor does a restart.
     lone.Learn(Columns().AddDense({3, 1}, 1).batch());
     for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
-      const Report report = model->MakeReport();
+      const Report report = MakeReport(*model);
       EXPECT_EQ(report.not_separable, true);
       EXPECT_EQ(report.margin_refuted, true);
       EXPECT_EQ(report.state, ConvergenceState::kNotSeparable);
@@ -244,18 +244,18 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
     ASSERT_OK((lone.Learn(columns.batch(), 1), Analyzed(*lone.model).status()));
     for (int64_t pass = 2; pass <= 20; ++pass) {
       lone.Learn(columns.batch(), pass);
-      const Report report = lone.model->MakeReport();
+      const Report report = MakeReport(*lone.model);
       ASSERT_TRUE(report.margin_floor.has_value()) << entry.name;
       ASSERT_EQ(report.update_bound.has_value(), entry.convergence_theorem) << entry.name;
       ASSERT_EQ(report.updates_left.has_value(), entry.convergence_theorem) << entry.name;
       ASSERT_LE(static_cast<double>(report.counters.updates),
                 report.update_bound.value_or(INFINITY));
     }
-    if (!lone.model->MakeReport().update_bound.has_value()) continue;
+    if (!MakeReport(*lone.model).update_bound.has_value()) continue;
     // Weights from elsewhere end it.
     const ModelAnalysis analysis = Analyzed(*lone.model).value();
     if (!lone.model->ReplaceWeights(*analysis.separator, std::nullopt).ok()) continue;
-    EXPECT_FALSE(lone.model->MakeReport().update_bound.has_value()) << entry.name;
+    EXPECT_FALSE(MakeReport(*lone.model).update_bound.has_value()) << entry.name;
   }
 }
 
@@ -274,7 +274,7 @@ TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
   EXPECT_TRUE(absl::IsFailedPrecondition(row_errors)) << row_errors;
   EXPECT_EQ(testing::ReasonOf(row_errors), "KERNEL_SPACE");
   for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
-    const Report report = model->MakeReport();
+    const Report report = MakeReport(*model);
     EXPECT_EQ(report.state, ConvergenceState::kConverged);
     EXPECT_FALSE(report.counters.analysis.has_value());
     EXPECT_FALSE(report.margin_ceiling.has_value());
@@ -300,7 +300,7 @@ TEST(ModelAnalysis, CancellingReportsNothing) {
   const auto status =
       AnalyzeModel(*lone.model, {}, [](const ModelAnalysisProgress&) { return false; }).status();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_FALSE(lone.model->MakeReport().counters.analysis.has_value());
+  EXPECT_FALSE(MakeReport(*lone.model).counters.analysis.has_value());
 }
 
 class WeightReplacement : public ::testing::TestWithParam<const CatalogueEntry*> {
@@ -324,7 +324,7 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   const uint64_t before = lone.model->revision();
   ASSERT_EQ(lone.model->ReplaceWeights(*analysis.separator, before).value(), before + 1);
   EXPECT_EQ(lone.model->revision(), before + 1);
-  EXPECT_EQ(lone.model->MakeReport().counters.updates, before + 1);
+  EXPECT_EQ(MakeReport(*lone.model).counters.updates, before + 1);
   const PredictOutcome answers = lone.Predict(Columns(data_.examples).batch());
   double least = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < data_.examples.size(); ++i)
@@ -334,7 +334,7 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   if (GetParam()->rule != RuleKind::kMarginPerceptron) {
     EXPECT_NEAR(least, 1, 1e-5);
   }
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_FALSE(report.bound_in_use.has_value());
   EXPECT_FALSE(report.update_bound.has_value());
   EXPECT_FALSE(report.updates_left.has_value());
@@ -342,7 +342,7 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   // From the journal, from a snapshot, and whatever comes after.
   const std::shared_ptr<Model> replayed = Reload(lone);
   EXPECT_EQ(Learned(*replayed), Learned(*lone.model));
-  ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), lone.model->MakeSnapshot()));
+  ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), MakeSnapshot(*lone.model)));
   const std::shared_ptr<Model> restored = Reload(lone);
   EXPECT_EQ(StateBytes(*restored), StateBytes(*lone.model));
   const Columns columns(more_.examples);
@@ -407,13 +407,13 @@ TEST(WeightReplacementRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
     const auto revision = lone.model->ReplaceWeights(*analysis.separator, std::nullopt);
     if (!room) {
       EXPECT_TRUE(absl::IsResourceExhausted(revision.status()));
-      EXPECT_EQ(lone.model->MakeView().weights.names, std::vector<std::string>{"a"});
+      EXPECT_EQ(ListWeights(*lone.model).names, std::vector<std::string>{"a"});
       continue;
     }
     ASSERT_OK(revision.status());
-    EXPECT_EQ(lone.model->MakeView().weights.names, (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(Reload(lone)->MakeView().weights.names, (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(Reload(lone)->MakeView().weights.values, lone.model->MakeView().weights.values);
+    EXPECT_EQ(ListWeights(*lone.model).names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(ListWeights(*Reload(lone)).names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(ListWeights(*Reload(lone)).values, ListWeights(*lone.model).values);
   }
 }
 
@@ -433,7 +433,7 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     lone.Learn(Columns().AddDense({0, 2}, -1).batch());
-    // Two examples judged since: w after the first is (1, 0.5), after the second (1, -1.5). The
+    // Two examples evaluated since: w after the first is (1, 0.5), after the second (1, -1.5). The
     // pocket's run of one stands.
     const std::vector<float> expected = kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON
                                             ? std::vector<float>{1, -0.5F}

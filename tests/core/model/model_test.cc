@@ -37,14 +37,14 @@ TEST(Predict, ChangesNothing) {
     for (const testing::Message& message : MakeTraffic(1, traffic))
       lone.Learn(testing::SpaceBatch(space, message.examples).batch());
     const std::string state = StateBytes(*lone.model);
-    const size_t memory = lone.model->memory_bytes();
+    const size_t memory = MeasureMemory(lone.model->core()).total;
     for (const testing::Message& message : MakeTraffic(2, traffic)) {
       const PredictOutcome outcome =
           lone.Predict(testing::SpaceBatch(space, message.examples).batch());
       EXPECT_EQ(outcome.revision, lone.model->revision());
     }
     EXPECT_EQ(StateBytes(*lone.model), state);
-    EXPECT_EQ(lone.model->memory_bytes(), memory);
+    EXPECT_EQ(MeasureMemory(lone.model->core()).total, memory);
   }
 }
 
@@ -137,7 +137,7 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
   EXPECT_EQ(outcome.next_offset, 3);
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
-  const Report report = lone.model->MakeReport();
+  const Report report = MakeReport(*lone.model);
   EXPECT_EQ(report.counters.rejected[static_cast<size_t>(ValidationCode::kWeightOverflow)], 1U);
   EXPECT_TRUE(std::isfinite(*report.weight_norm));
 }
@@ -209,7 +209,7 @@ TEST(Learn, NamesTheFieldOfMalformedColumnsAndLearnsNothing) {
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(ReasonOf(status), "MALFORMED_COLUMNS");
   EXPECT_EQ(lone.model->revision(), 0U);
-  EXPECT_EQ(lone.producer.next_offset, 0);
+  EXPECT_EQ(lone.model->ledger().Position(lone.producer).next_offset, 0);
 }
 
 TEST(Learn, RefusesRowsOfTooManyFeatures) {
@@ -248,7 +248,7 @@ TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
   EXPECT_EQ(lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}}, 1}}).batch()).updated_rows.size(), 1U);
   EXPECT_TRUE(
       lone.Learn(NamedColumns({{{{"x", 1}, {"y", 1}, {"z", 1}}, 1}}).batch()).row_errors.empty());
-  const WeightList weights = lone.model->MakeView().weights;
+  const WeightList weights = ListWeights(*lone.model);
   EXPECT_EQ(weights.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(weights.values, (std::vector<float>{-4, 1, 1}));
 }
@@ -291,7 +291,7 @@ TEST(Frozen, LearnsNothingAndPredicts) {
   const absl::Status status = TryLearn(lone, columns.batch(), outcome);
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_EQ(ReasonOf(status), "MODEL_FROZEN");
-  EXPECT_EQ(lone.producer.next_offset, 0);
+  EXPECT_EQ(lone.model->ledger().Position(lone.producer).next_offset, 0);
   EXPECT_EQ(lone.Predict(columns.unlabelled()).scores.size(), 1U);
   testing::Freeze(*lone.model, false);
   EXPECT_OK(TryLearn(lone, columns.batch(), outcome));

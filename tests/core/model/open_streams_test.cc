@@ -1,4 +1,4 @@
-// Who is told that a stream ends.
+// Which streams end, and with what reason.
 #include "core/model/open_streams.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using testing::ReasonOf;
 
-// A stream, and why it was told to end.
+// A stream, and the reasons it was ended with.
 struct Stream {
   Stream(OpenStreams& streams, const std::string& model, const std::string& producer)
       : ticket(streams.Open(model, producer,
@@ -26,7 +26,7 @@ TEST(OpenStreams, TheNewestOfAProducerEndsTheOneBefore) {
   ASSERT_EQ(first.ended.size(), 1U);
   EXPECT_TRUE(absl::IsAborted(first.ended[0]));
   EXPECT_EQ(ReasonOf(first.ended[0]), "PRODUCER_SUPERSEDED");
-  first.ticket.reset();  // goes when it is told to: the second still speaks
+  first.ticket.reset();  // the second stays the producer's stream
   Stream third(streams, "model", "p");
   EXPECT_EQ(second.ended.size(), 1U);
   EXPECT_TRUE(third.ended.empty());

@@ -109,14 +109,14 @@ TEST_P(Recovery, IsExactWhereverTheStoreIsDropped) {
       Reopen();
       const std::shared_ptr<Model> model = store_->Acquire(name).value();
       ASSERT_EQ(StateBytes(*model), StateBytes(*twin));
-      ExpectSameBooks(model->MakeReport(), twin->MakeReport());
+      ExpectSameBooks(MakeReport(*model), MakeReport(*twin));
       for (int i = 0; i < traffic.producers; ++i) {
         const std::string id = absl::StrCat("producer-", i);
         const auto one = model->ledger().FindProducer(id).value();
         const auto other = twin->ledger().FindProducer(id).value();
-        ASSERT_EQ(model->ledger().Standing(*one).next_offset,
-                  twin->ledger().Standing(*other).next_offset);
-        ASSERT_EQ(model->ledger().Standing(*one).passes, twin->ledger().Standing(*other).passes);
+        ASSERT_EQ(model->ledger().Position(*one).next_offset,
+                  twin->ledger().Position(*other).next_offset);
+        ASSERT_EQ(model->ledger().Position(*one).passes, twin->ledger().Position(*other).passes);
       }
     }
     EXPECT_GT(twin->revision(), 100U);
@@ -133,7 +133,7 @@ TEST_P(Recovery, AReportWithoutLoadingIsThatOfTheLastCommit) {
           .status());
   for (const Message& message : MakeTraffic(9, traffic))
     ASSERT_OK(SendMessage(*store_, kName, traffic.space, message).status);
-  const Report report = store_->Acquire(kName).value()->MakeReport();
+  const Report report = MakeReport(**store_->Acquire(kName));
   Reopen();
   const std::vector<ModelSummary> page = store_->List("", 10).value();
   ASSERT_EQ(page.size(), 1U);

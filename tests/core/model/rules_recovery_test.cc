@@ -119,7 +119,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
                .ok())
         continue;
       for (const Explanation& explanation : explained.explanations) {
-        for (const PastMistake& mistake : explanation.mistakes)
+        for (const SupportContribution& mistake : explanation.support)
           bits.push_back(std::bit_cast<uint32_t>(static_cast<float>(mistake.contribution)));
       }
     }

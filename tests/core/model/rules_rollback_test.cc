@@ -149,7 +149,7 @@ void Rollback::LearnSafely(std::span<const Message> messages) {
     TeachTwin(message, outcome);
   }
   const std::shared_ptr<Model> model = store->Acquire(kName).value();
-  ASSERT_OK(base_->SaveSnapshot(model->id(), model->MakeSnapshot()));
+  ASSERT_OK(base_->SaveSnapshot(model->id(), MakeSnapshot(*model)));
 }
 
 void Rollback::LearnFailing(std::span<const Message> messages) {

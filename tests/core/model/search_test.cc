@@ -82,7 +82,7 @@ TEST_F(SearchTest, LooksAtNoMoreThanItMay) {
   EXPECT_EQ(looked_at, 300);
   EXPECT_TRUE(found->models.empty());
   EXPECT_EQ(found->next, Name(299));
-  // Nothing is behind the last.
+  // There is nothing after the last.
   EXPECT_EQ(store_->Search(Name(399), 10, 300, none)->next, "");
   EXPECT_EQ(store_->Search(Name(kModels - 1), 10, 300, none)->next, "");
 }

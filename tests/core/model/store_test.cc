@@ -271,12 +271,12 @@ TEST_F(StoreTest, ServesMoreModelsThanFitFromSeveralThreads) {
   uint64_t examples = 0;
   for (size_t m = 0; m < kModels; ++m) {
     const std::shared_ptr<Model> model = store_->Acquire(absl::StrCat("model-", m)).value();
-    const WeightList list = model->MakeView().weights;
+    const WeightList list = ListWeights(*model);
     std::vector<double> weights(kDimension);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     EXPECT_EQ(weights, twins[m].textbook.weights) << m;
     EXPECT_EQ(list.offset, twins[m].textbook.bias);
-    examples += model->MakeReport().counters.examples;
+    examples += MakeReport(*model).counters.examples;
   }
   EXPECT_EQ(examples, static_cast<uint64_t>(kThreads * kMessages));
 }
@@ -296,7 +296,7 @@ TEST_F(StoreTest, KeepsModelsThatAreHeldWhateverTheBudget) {
 
 TEST_F(StoreTest, TheLeastRecentlyUsedLeavesFirst) {
   Create("probe", 1000);
-  const size_t each = store_->Acquire("probe").value()->memory_bytes();
+  const size_t each = MeasureMemory(store_->Acquire("probe").value()->core()).total;
   Store::Options options;
   options.memory_budget = 3 * each + each / 2;
   Open(options);
@@ -323,7 +323,8 @@ TEST_F(StoreTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
   for (int i = 0; i < 500; ++i)
     ASSERT_OK(Send(*store_, "a", absl::StrCat("producer", i), row_.batch()).status);
   EXPECT_EQ(store_->Acquire("a").value()->revision(), 1U);
-  EXPECT_GT(store_->Acquire("a").value()->memory_bytes(), lone + 500 * sizeof(Producer));
+  EXPECT_GT(MeasureMemory(store_->Acquire("a").value()->core()).total,
+            lone + 500 * sizeof(Producer));
   EXPECT_EQ(store_->stats().models_in_memory, 1U);  // "b" had to go
   const size_t full = store_->stats().memory_bytes;
   Open(Store::Options());
@@ -336,7 +337,7 @@ TEST_F(StoreTest, UpdatesThatWaitCountAsMemory) {
   settings.mutable_retention()->set_updates(0);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
-  const size_t before = model->memory_bytes();
+  const size_t before = MeasureMemory(model->core()).total;
   Producer producer("");
   LearnCall call;
   const Columns columns = Columns().AddDense(std::vector<float>(10'000, 1), 1);
@@ -344,9 +345,9 @@ TEST_F(StoreTest, UpdatesThatWaitCountAsMemory) {
   call.producer = &producer;
   LearnOutcome outcome;
   ASSERT_OK(model->Learn(call, outcome));
-  EXPECT_GE(model->memory_bytes(), before + 10'000 * sizeof(float));
+  EXPECT_GE(MeasureMemory(model->core()).total, before + 10'000 * sizeof(float));
   ASSERT_OK(store_->committer().Commit(model));
-  EXPECT_LT(model->memory_bytes(), before + 1000);
+  EXPECT_LT(MeasureMemory(model->core()).total, before + 1000);
 }
 
 TEST_F(StoreTest, WhatIsRetainedCountsAsMemory) {
@@ -354,15 +355,15 @@ TEST_F(StoreTest, WhatIsRetainedCountsAsMemory) {
   settings.mutable_retention()->set_updates(2);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
-  const size_t before = model->memory_bytes();
+  const size_t before = MeasureMemory(model->core()).total;
   for (const float value : {1.0F, -2.0F, 3.0F}) {
     ASSERT_OK(
         Send(*store_, "a", "p", Columns().AddDense(std::vector<float>(10'000, value), 1).batch())
             .status);
   }
   EXPECT_EQ(model->revision(), 3U);
-  EXPECT_GE(model->memory_bytes(), before + 2 * 10'000 * sizeof(float));
-  EXPECT_LT(model->memory_bytes(), before + 3 * 10'000 * sizeof(float));
+  EXPECT_GE(MeasureMemory(model->core()).total, before + 2 * 10'000 * sizeof(float));
+  EXPECT_LT(MeasureMemory(model->core()).total, before + 3 * 10'000 * sizeof(float));
 }
 
 TEST_F(StoreTest, ADeletedModelsStreamsAreToldToEnd) {

@@ -1,4 +1,4 @@
-// The heaviest weights: those of the whole list, of every learner, in every space, and while others
+// The largest weights: those of the whole list, of every learner, in every space, and while others
 // learn.
 #include <algorithm>
 #include <atomic>
@@ -65,20 +65,19 @@ TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
   LoneModel lone(settings);
   for (const testing::Message& message : testing::MakeTraffic(1, traffic))
     lone.Learn(testing::SpaceBatch(space(), message.examples).batch());
-  const Model::View view = lone.model->MakeView();
+  const WeightList all = ListWeights(*lone.model);
   for (const size_t limit : {1, 5, 1000}) {
-    const Model::TopWeights heaviest = lone.model->FindTopWeights(limit);
+    const TopWeights heaviest = FindTopWeights(*lone.model, limit);
     if (entry().form != Form::kLinear) {
       EXPECT_TRUE(heaviest.lists.empty());
       continue;
     }
     ASSERT_EQ(heaviest.lists.size(), 1U);
-    EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(view.weights, limit));
+    EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(all, limit));
     // The whole list's is in float32.
-    EXPECT_NEAR(heaviest.lists[0].offset, view.weights.offset,
-                1e-6 * std::abs(view.weights.offset));
-    EXPECT_EQ(heaviest.lists[0].revision, view.weights.revision);
-    EXPECT_EQ(heaviest.last_revision, view.weights.revision);
+    EXPECT_NEAR(heaviest.lists[0].offset, all.offset, 1e-6 * std::abs(all.offset));
+    EXPECT_EQ(heaviest.lists[0].revision, all.revision);
+    EXPECT_EQ(heaviest.last_revision, all.revision);
   }
   EXPECT_GT(lone.model->revision(), 50U);
 }
@@ -91,16 +90,16 @@ TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
   settings.mutable_learner()->set_kind(KindOf(entry()));
   testing::SetClasses(ClassKind::kNamed, kClasses, settings);
   LoneModel lone(settings);
-  EXPECT_TRUE(lone.model->FindTopWeights(3).lists.empty());
+  EXPECT_TRUE(FindTopWeights(*lone.model, 3).lists.empty());
   for (const auto& examples : testing::ClassMessages(2, kClasses, 12, 60))
     lone.Learn(testing::ClassBatch(ClassKind::kNamed, space(), examples).batch());
-  const Model::View view = lone.model->MakeView();
-  ASSERT_EQ(view.weights_by_class.size(), static_cast<size_t>(kClasses));
-  const Model::TopWeights heaviest = lone.model->FindTopWeights(4);
-  ASSERT_EQ(heaviest.lists.size(), view.weights_by_class.size());
+  const std::vector<WeightList> all = ListClassWeights(*lone.model);
+  ASSERT_EQ(all.size(), static_cast<size_t>(kClasses));
+  const TopWeights heaviest = FindTopWeights(*lone.model, 4);
+  ASSERT_EQ(heaviest.lists.size(), all.size());
   for (size_t k = 0; k < heaviest.lists.size(); ++k) {
-    EXPECT_EQ(Weights(heaviest.lists[k]), TopWeightsOf(view.weights_by_class[k], 4)) << k;
-    EXPECT_NEAR(heaviest.lists[k].offset, view.weights_by_class[k].offset, 1e-5) << k;
+    EXPECT_EQ(Weights(heaviest.lists[k]), TopWeightsOf(all[k], 4)) << k;
+    EXPECT_NEAR(heaviest.lists[k].offset, all[k].offset, 1e-5) << k;
   }
 }
 
@@ -148,7 +147,7 @@ TEST(TopWeights, AreFoundWhileOthersLearnThem) {
   bool last = false;
   while (!last) {
     last = done;
-    const Model::TopWeights heaviest = lone.model->FindTopWeights(50);
+    const TopWeights heaviest = FindTopWeights(*lone.model, 50);
     ASSERT_EQ(heaviest.lists.size(), 1U);
     const WeightList& list = heaviest.lists[0];
     EXPECT_LE(list.revision, heaviest.last_revision);
@@ -159,9 +158,9 @@ TEST(TopWeights, AreFoundWhileOthersLearnThem) {
     }
   }
   learner.join();
-  const Model::TopWeights heaviest = lone.model->FindTopWeights(50);
+  const TopWeights heaviest = FindTopWeights(*lone.model, 50);
   EXPECT_EQ(heaviest.lists[0].values.size(), 50U);
-  EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(lone.model->MakeView().weights, 50));
+  EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(ListWeights(*lone.model), 50));
   EXPECT_EQ(heaviest.last_revision, lone.model->revision());
 }
 

@@ -1,0 +1,83 @@
+// The rows of one message as the model reads them: checked, with labels, in the space of the
+// weights.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/features/mapper.h"
+#include "core/model/label_reader.h"
+#include "core/model/model_core.h"
+#include "core/model/stored_row.h"
+#include "core/vector/batch.h"
+#include "core/vector/check.h"
+
+namespace perceptrond {
+
+// Begins a batch whose features are to be read: CheckColumns and Mapper::Begin. INVALID_ARGUMENT
+// naming the field of the columns.
+absl::Status BeginBatch(const Batch& batch, Mapper& mapper);
+
+// Example:
+//   BatchRows rows(core, batch, row_errors);
+//   rows.Begin();                // under no lock
+//   rows.Resolve(state);         // under the state's lock, whenever it was acquired
+//   if (rows.Check(i, &norm) == ValidationCode::kNone) Learn(rows.Map(i), rows.label(i));
+//
+// Keeps views of what it is given. Not thread-safe.
+class BatchRows {
+ public:
+  BatchRows(const ModelCore& core, const Batch& batch, std::span<const RowError> row_errors);
+
+  // INVALID_ARGUMENT if the columns are malformed, or labels are missing.
+  absl::Status Begin();
+  size_t size() const { return batch_.rows(); }
+  const Batch& batch() const { return batch_; }
+
+  // Looks up names of labels alone, which Check needs. O(label names) if classes were added since.
+  void ResolveLabels(const ModelState& state);
+  bool labels_have_names() const { return labels_.Resolves(); }
+  // Looks up names of features and labels. O(names) if any were added since.
+  void Resolve(const ModelState& state);
+
+  // Whether row i can be learned; sets *squared_norm to that of its mapped features if it can.
+  ValidationCode Check(size_t i, double* squared_norm);
+  // The part of Check that does not concern features: earlier errors, label, weight.
+  ValidationCode CheckTarget(size_t i) const;
+  // The part of CheckTarget that concerns the label.
+  bool has_label(size_t i) const { return labels_.Check(i) == ValidationCode::kNone; }
+  // The first row from i on that was refused when the batch was read; size() if there is none.
+  size_t NextRefused(size_t i) const;
+  // Describes the fault that Check found.
+  ValidationError Describe(size_t i, ValidationCode code);
+
+  // The following are for rows that Check found valid.
+  int32_t label(size_t i) const { return labels_.Label(i); }
+  float weight(size_t i) const { return batch_.weight(i); }
+  // The name of row i's class, if the model does not have it yet; else empty.
+  absl::string_view NewClass(size_t i) const { return labels_.NewClass(i); }
+  // Row i in the space of the weights. The view is valid until the next Check, Map or Resolve.
+  Row Map(size_t i) { return mapper_.Map(i); }
+  // In a named space: the names of row i that have no weight, in order. Valid as Map's.
+  void UnknownNames(size_t i, std::vector<absl::string_view>& names) {
+    mapper_.UnknownNames(i, names);
+  }
+
+  // Rows lie in the space of the weights as they are, and labels are numbers.
+  bool are_plain() const { return mapper_.PassesThrough() && batch_.label_names.empty(); }
+
+ private:
+  const RowError* FindError(size_t i) const;
+
+  const Batch batch_;
+  const std::span<const RowError> row_errors_;
+  Mapper mapper_;
+  LabelReader labels_;
+  bool features_resolved_ = false;
+};
+
+}  // namespace perceptrond

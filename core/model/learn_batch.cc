@@ -1,0 +1,315 @@
+#include "core/model/learn_batch.h"
+
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "core/model/admission.h"
+#include "core/model/batch_rows.h"
+#include "core/model/row_evaluator.h"
+#include "core/model/row_update.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
+
+using StateReader = Guarded<ModelState>::Reader;
+using StateWriter = Guarded<ModelState>::Writer;
+
+// One message being learned: check its rows, resolve names, evaluate under the shared lock, update
+// under the exclusive one, account. Each segment is handed to the ledger before the lock is
+// released that it was evaluated under, so that the ledger never counts for another revision.
+class Learning {
+ public:
+  Learning(ModelCore& core, const LearnCall& call, LearnOutcome& outcome)
+      : core_(core),
+        plan_(core.plan),
+        call_(call),
+        outcome_(outcome),
+        rows_(core, call.batch, call.row_errors),
+        updater_(core, rows_),
+        sampler_(core.ledger.stored_examples()) {
+    segment_.producer = call.producer->id;
+    segment_.components = call.components;
+  }
+
+  absl::Status Run() {
+    const Guarded<LearningGate>::Reader gate(core_.gate);
+    absl::Status status = Begin(gate->frozen);
+    while (status.ok() && next_ != Next::kNothing) status = TakeStep();
+    return status;
+  }
+
+ private:
+  enum class Next { kEvaluate, kUpdate, kEndBatch, kNothing };
+
+  absl::Status TakeStep() {
+    switch (next_) {
+      case Next::kEvaluate:
+        return EvaluateRows();
+      case Next::kUpdate:
+        return Update();
+      case Next::kEndBatch:
+        return EndBatch();
+      case Next::kNothing:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Begin(bool frozen) {
+    if (absl::Status status = rows_.Begin(); !status.ok()) return status;
+    const ProducerPosition position = core_.ledger.Position(*call_.producer);
+    const absl::StatusOr<Admission> admitted =
+        Admit(call_, rows_.size(), position, frozen, core_.name);
+    if (!admitted.ok()) return admitted.status();
+    ends_new_pass_ = admitted->ends_new_pass;
+    row_ = admitted->first_new_row;
+    outcome_.duplicates = row_;
+    tally_.duplicates = row_;
+    segment_.first_offset = position.next_offset;
+    outcome_.next_offset = position.next_offset;
+    evaluator_ = plan_.make_evaluator(plan_, rows_, core_.limits.max_example_features);
+    if (call_.all_or_nothing) {
+      if (absl::Status status = CheckAllRows(); !status.ok()) return status;
+    }
+    if (call_.detail) {
+      outcome_.scores.resize(rows_.size(), kNoScore);
+      outcome_.predicted.resize(rows_.size(), plan_.no_prediction);
+      predictions_ = {outcome_.scores.data(), outcome_.predicted.data()};
+    }
+    return absl::OkStatus();
+  }
+
+  // Refuses the batch for its first new row that is invalid by itself.
+  absl::Status CheckAllRows() {
+    if (rows_.labels_have_names()) {
+      const StateReader state(core_.state);
+      rows_.ResolveLabels(*state);
+    }
+    for (size_t i = row_; i < rows_.size(); ++i) {
+      double squared_norm = 0;
+      const ValidationCode code = rows_.Check(i, &squared_norm);
+      if (code == ValidationCode::kNone) continue;
+      outcome_.row_errors.push_back({static_cast<uint32_t>(i), rows_.Describe(i, code)});
+      return absl::InvalidArgumentError("a row is invalid");
+    }
+    return absl::OkStatus();
+  }
+
+  // Passes correct and refused rows, up to one that calls for an update or fills a batch.
+  absl::Status EvaluateRows() {
+    const StateReader state(core_.state);
+    if (!state->closed.ok()) return state->closed;
+    rows_.Resolve(*state);
+    evaluator_->Discard();
+    const uint64_t age = plan_.batch_age(core_.ledger);
+    // A crash may have come between the row that filled a batch and the batch's end.
+    bool batch_is_full = plan_.batch_is_full(*state->learner, age);
+    while (row_ < rows_.size() && !batch_is_full) {
+      if (const size_t next = evaluator_->CountRightRows(row_, predictions_, tally_);
+          next != row_) {
+        segment_.rows += static_cast<int64_t>(next - row_);
+        row_ = next;
+        continue;
+      }
+      RowEvaluation row;
+      if (const ValidationCode code = evaluator_->Evaluate(*state->learner, row_, row);
+          code != ValidationCode::kNone) {
+        Refuse(rows_.Describe(row_, code));
+        continue;
+      }
+      if (row.evaluation.update) {
+        evaluator_->OnUpdate(row_);
+        squared_norm_ = row.squared_norm;
+        next_ = Next::kUpdate;
+        CloseTally(state->revision);
+        Account(*state);
+        return absl::OkStatus();
+      }
+      const int32_t label = rows_.label(row_);
+      OfferToSample(*state, label);
+      Count(row, label, tally_);
+      batch_is_full = plan_.batch_is_full(*state->learner, age + tally_.examples);
+    }
+    CloseTally(state->revision);
+    Finish(*state, batch_is_full);
+    return absl::OkStatus();
+  }
+
+  // Evaluates the row again, which called for an update a moment ago, and learns it if it still
+  // does.
+  absl::Status Update() {
+    const StateWriter state(core_.state);
+    if (!state->closed.ok()) return state->closed;
+    rows_.Resolve(*state);
+    RowUpdate result = updater_.Learn(*state, row_);
+    uint64_t evaluated = result.age;
+    if (result.error) {
+      tally_.unlearned = true;
+      Refuse(std::move(result.error));
+    } else {
+      ++evaluated;
+      const int32_t label = rows_.label(row_);
+      OfferToSample(*state, label);
+      const RowEvaluation row{result.evaluation, squared_norm_};
+      if (row.evaluation.update) {
+        AddUpdate(row, label, std::move(result.update));
+      } else {
+        Count(row, label, tally_);
+      }
+    }
+    CloseTally(state->revision);
+    Finish(*state, plan_.batch_is_full(*state->learner, evaluated));
+    return absl::OkStatus();
+  }
+
+  void AddUpdate(const RowEvaluation& row, int32_t label, UpdateRow update) {
+    outcome_.updated_rows.push_back(static_cast<uint32_t>(row_));
+    outcome_.update_revisions.push_back(update.revision);
+    Count(row, label, update.tally);
+    update.tally.components = call_.components;
+    AddToOutcome(update.tally);
+    segment_.updates.push_back(std::move(update));
+  }
+
+  // Ends the batch of a rule that learns from batches, if it is full or ends with the pass.
+  absl::Status EndBatch() {
+    const StateWriter state(core_.state);
+    if (!state->closed.ok()) return state->closed;
+    const std::optional<uint64_t> age = plan_.age(core_.ledger);
+    const bool ends_with_pass = row_ == rows_.size() && ends_new_pass_;
+    if (ends_with_pass) ends_new_pass_ = false;
+    // Another stream may have ended the batch a moment ago.
+    if (plan_.batch_is_full(*state->learner, age.value_or(0)) ||
+        (ends_with_pass && plan_.batch_is_pending(*state->learner))) {
+      state->learner->batch_learning()->EndBatch();
+      ++state->revision;
+      UpdateRow update;
+      update.revision = state->revision;
+      update.age = age;
+      update.squared_norm = state->learner->augmented_squared_norm();
+      update.tally.updates = 1;
+      update.tally.components = call_.components;
+      segment_.updates.push_back(std::move(update));
+    }
+    Finish(*state, /*batch_is_full=*/false);
+    return absl::OkStatus();
+  }
+
+  // Counts the row at row_ and passes it.
+  void Count(const RowEvaluation& row, int32_t label, Tally& tally) {
+    tally.AddEvaluation(row.evaluation, plan_.margin_sign(label),
+                        plan_.norm.Squared(row.squared_norm));
+    if (rows_.weight(row_) != 1) ++tally.weighted_examples;
+    predictions_.Set(row_, row.evaluation);
+    PassRow();
+  }
+
+  void Refuse(ValidationError error) {
+    tally_.Rejected(error.code);
+    outcome_.row_errors.push_back({static_cast<uint32_t>(row_), std::move(error)});
+    PassRow();
+  }
+
+  void PassRow() {
+    ++segment_.rows;
+    ++row_;
+  }
+
+  void OfferToSample(const ModelState& state, int32_t label) {
+    if (!core_.ledger.stored_examples().samples()) return;
+    const Row mapped = rows_.Map(row_);
+    rows_.UnknownNames(row_, unknown_);
+    sampler_.Offer({mapped, label, unknown_}, state.names, segment_.sample);
+  }
+
+  void AddToOutcome(const Tally& tally) {
+    outcome_.examples += tally.examples;
+    outcome_.mistakes += tally.mistakes;
+  }
+
+  // Moves the tally, of rows that changed nothing, to the segment.
+  void CloseTally(uint64_t revision) {
+    if (tally_.examples == 0 && tally_.rejected_total == 0 && tally_.duplicates == 0) return;
+    tally_.components = call_.components;
+    AddToOutcome(tally_);
+    segment_.unchanged.push_back({revision, tally_});
+    tally_ = Tally();
+  }
+
+  // Decides what comes next, and hands the segment to the ledger: at the end of the message with
+  // the end of its pass.
+  void Finish(const ModelState& state, bool batch_is_full) {
+    if (batch_is_full) {
+      next_ = Next::kEndBatch;
+    } else if (row_ < rows_.size()) {
+      next_ = Next::kEvaluate;
+    } else if (ends_new_pass_ && plan_.batch_is_pending(*state.learner)) {
+      next_ = Next::kEndBatch;
+    } else {
+      next_ = Next::kNothing;
+      outcome_.revision = state.revision;
+      segment_.end_of_pass = call_.end_of_pass;
+    }
+    Account(state);
+  }
+
+  void Account(const ModelState& state) {
+    sampler_.Release();
+    if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.end_of_pass == 0) return;
+    segment_.revision = state.revision;
+    if (segment_.end_of_pass > 0) segment_.weight_norm = plan_.weight_norm(*state.learner);
+    Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state.names);
+    outcome_.next_offset = applied.next_offset;
+    if (segment_.end_of_pass > 0) outcome_.pass = std::move(applied.pass);
+    segment_.first_offset = applied.next_offset;
+    segment_.rows = 0;
+    segment_.unchanged.clear();
+    segment_.updates.clear();
+    segment_.sample.clear();
+  }
+
+  ModelCore& core_;
+  const LearningPlan& plan_;
+  const LearnCall& call_;
+  LearnOutcome& outcome_;
+  BatchRows rows_;
+  RowUpdater updater_;
+  std::unique_ptr<RowEvaluator> evaluator_;
+  RowPredictions predictions_;
+  StoredExamples::Sampler sampler_;
+  Next next_ = Next::kEvaluate;
+  // The next row.
+  size_t row_ = 0;
+  // The message ends a pass that has not ended, nor has the batch that ends with it.
+  bool ends_new_pass_ = false;
+  // Of the features of the row that calls for an update.
+  double squared_norm_ = 0;
+  // Of rows that changed nothing and are not in the segment yet.
+  Tally tally_;
+  Segment segment_;
+  // Names of one row without a weight.
+  std::vector<absl::string_view> unknown_;
+};
+
+}  // namespace
+
+void LearnOutcome::Clear() {
+  examples = mistakes = duplicates = revision = 0;
+  next_offset = 0;
+  scores.clear();
+  predicted.clear();
+  updated_rows.clear();
+  update_revisions.clear();
+  row_errors.clear();
+  pass.reset();
+  component_revisions.clear();
+}
+
+absl::Status LearnBatch(ModelCore& core, const LearnCall& call, LearnOutcome& outcome) {
+  return Learning(core, call, outcome).Run();
+}
+
+}  // namespace perceptrond

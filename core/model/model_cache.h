@@ -1,0 +1,82 @@
+// The models in memory, within a budget: the least recently used leave first.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/model/model.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// Thread contract: safe for any number of threads.
+class ModelCache {
+ public:
+  // Loads the model of that name. Called without a lock, by one thread at a time for each name.
+  using Loader = std::function<absl::StatusOr<std::shared_ptr<Model>>(absl::string_view name)>;
+
+  struct Stats {
+    uint64_t loads = 0;
+    uint64_t evictions = 0;
+    uint64_t models = 0;
+    uint64_t memory_bytes = 0;
+  };
+
+  // Models may take memory_budget bytes. Those that somebody holds stay, whatever they take.
+  ModelCache(size_t memory_budget, Loader load)
+      : memory_budget_(memory_budget), load_(std::move(load)) {}
+
+  // The model, loaded if necessary. Concurrent callers wait for one load. Returns the loader's
+  // error.
+  absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The model if it is in memory, else null. Does not count as a use.
+  std::shared_ptr<Model> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, but waits for a load in progress.
+  std::shared_ptr<Model> FindAfterLoad(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<Model>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Removes the model from memory if it is the one of its name. Whoever holds it keeps it.
+  void Remove(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Closes and removes whichever model of that name is in memory, after a load in progress.
+  void CloseAndRemove(absl::string_view name, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Measures the memory of a model that has grown, and evicts others if it has to.
+  void UpdateMemory(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Slot {
+    // Null while it is being loaded.
+    std::shared_ptr<Model> model;
+    size_t bytes = 0;
+    // In lru_.
+    std::list<std::string>::iterator position;
+  };
+
+  // Lets go of models that nobody holds until the rest fits.
+  void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitLoad(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveSlot(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t memory_budget_;
+  const Loader load_;
+
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::string, Slot> slots_ ABSL_GUARDED_BY(mutex_);
+  // Names, most recently used first.
+  std::list<std::string> lru_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t loads_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t evictions_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,86 @@
+#include "core/model/model_core.h"
+
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/features/hashing.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+namespace {
+
+// The convergence theorem holds for the run, as long as every example has the same weight.
+bool HasTheorem(const LearnerSettings& learner) {
+  return FindLearner(learner).convergence_theorem && learner.start.all_zero() &&
+         learner.weighs_classes_equally() && learner.knows_all_classes();
+}
+
+TheoremContext FixedTheoremContext(const ModelSettings& settings) {
+  TheoremContext context;
+  context.applies = HasTheorem(settings.learner);
+  context.step_size = settings.learner.step_size;
+  context.squared_norm_ratio = settings.is_multiclass() ? 2.0 : 1.0;
+  context.separate_prediction_weights = FindLearner(settings.learner).separate_prediction_weights;
+  context.composed = !settings.components.empty();
+  return context;
+}
+
+ModelState MakeState(const ModelSettings& settings, double margin_of_interest) {
+  ModelState state;
+  const std::vector<std::string>& names = settings.learner.start.names;
+  state.learner = MakeLearner(settings.learner, settings.space.initial_weights() + names.size());
+  for (const std::string& name : names) state.names.Add(name);
+  if (settings.is_multiclass()) {
+    for (const std::string& name : settings.label_names) state.class_names.Add(name);
+  }
+  state.margin_of_interest = margin_of_interest;
+  return state;
+}
+
+}  // namespace
+
+StateFingerprint CombineFingerprints(const std::vector<StateFingerprint>& parts) {
+  return HashBytes(parts.data(), parts.size() * sizeof(StateFingerprint), 0);
+}
+
+absl::Time UpdateTime(const ::perceptron::v1::Model& settings) {
+  return absl::FromUnixSeconds(settings.update_time().seconds()) +
+         absl::Nanoseconds(settings.update_time().nanos());
+}
+
+ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
+                     const ModelLimits& limits, const CommittedState& committed)
+    : id(header.id()),
+      name(header.model().name()),
+      uid(header.model().uid()),
+      settings(std::move(read)),
+      weight_space(settings.space.mapped()),
+      expansion(MakeExpansion(settings.space)),
+      limits(limits),
+      plan(settings),
+      gate(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN,
+           UpdateTime(header.model())),
+      state(MakeState(settings, header.model().margin_of_interest())),
+      ledger(committed, settings.retention, FixedTheoremContext(settings)) {}
+
+StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
+  const bool by_age = FindLearner(settings.learner).separate_prediction_weights;
+  const std::array<uint64_t, 3> parts = {
+      state.revision, std::bit_cast<uint64_t>(state.learner->augmented_squared_norm()),
+      by_age ? Age() : 0};
+  return HashBytes(parts.data(), sizeof(parts), 0);
+}
+
+absl::Status ModelCore::CheckReadable(const ModelState& state, uint64_t min_revision) {
+  if (!state.closed.ok() || state.revision >= min_revision) return state.closed;
+  return MakeError(absl::StatusCode::kAborted, "REVISION_TOO_OLD",
+                   absl::StrCat("the model is at revision ", state.revision, ", below ",
+                                min_revision, "; ask again later, or for an older revision"),
+                   {{"revision", absl::StrCat(state.revision)}});
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,116 @@
+// What a model consists of: its settings, its state under one lock, and its ledger. Learning,
+// prediction, recovery and the views are functions over it. Users of models include
+// core/model/model.h.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/features/dictionary.h"
+#include "core/features/feature_map_expansion.h"
+#include "core/journal/journal.h"
+#include "core/learner/learner.h"
+#include "core/model/learning_plan.h"
+#include "core/model/ledger.h"
+#include "core/model/settings.h"
+#include "core/sync/guarded.h"
+#include "core/sync/mutex.h"
+
+namespace perceptron::v1 {
+class Model;
+}
+
+namespace perceptrond {
+
+// What a model's predictions come from, as one number. It differs whenever they may differ, but for
+// a chance of 2^-64. Made of the revision, the weights' norm (after a crash another update may get
+// the revision of a lost one), and the age of rules whose predictions depend on it.
+using StateFingerprint = uint64_t;
+
+// The fingerprint of something made of parts with these.
+StateFingerprint CombineFingerprints(const std::vector<StateFingerprint>& parts);
+
+struct ModelLimits {
+  // Features of an example, before and after its map.
+  size_t max_example_features = 1 << 20;
+};
+
+// What a model has learned. Every field is of the same revision.
+struct ModelState {
+  std::unique_ptr<Learner> learner;
+  // The names of features, in a named space.
+  Dictionary names;
+  // Class k is the name of number k + 1, where classes have names.
+  Dictionary class_names;
+  uint64_t revision = 0;
+  double margin_of_interest = 0;
+  // Why the model neither learns nor predicts any more; OK while it does.
+  absl::Status closed;
+};
+
+// Whether a model learns. A message holds it shared while it is learned, so that freezing takes
+// effect between messages.
+struct LearningGate {
+  bool frozen = false;
+  // Model.update_time of the settings it has.
+  absl::Time settings_time;
+};
+
+// Model.update_time.
+absl::Time UpdateTime(const ::perceptron::v1::Model& settings);
+
+// What a model takes up in the journal.
+struct JournalUse {
+  // Bytes of records that a load would replay.
+  uint64_t bytes = 0;
+  // When the snapshot was taken; InfinitePast: there is none.
+  absl::Time snapshot_time = absl::InfinitePast();
+};
+
+// Thread contract: every member is safe for any number of threads. Lock order: Producer::turn,
+// gate, state, ledger.
+struct ModelCore {
+  ModelCore(const storage::ModelHeader& header, ModelSettings settings, const ModelLimits& limits,
+            const CommittedState& committed);
+  ModelCore(const ModelCore&) = delete;
+  ModelCore& operator=(const ModelCore&) = delete;
+
+  // Features have names, and get weights with their first update.
+  bool has_names() const { return weight_space.kind == FeatureSpace::Kind::kNamed; }
+  // Examples evaluated, which decide what the averaged and voted rules predict with; 0 for others.
+  uint64_t Age() const { return plan.age(ledger).value_or(0); }
+  // Of the weights alone: see StateFingerprint.
+  StateFingerprint Fingerprint(const ModelState& state) const;
+  // OK if the model may answer: it is open, and at least at `min_revision`. ABORTED
+  // (REVISION_TOO_OLD), or why it is closed.
+  static absl::Status CheckReadable(const ModelState& state, uint64_t min_revision);
+
+  const uint64_t id;
+  const std::string name;
+  const std::string uid;
+  const ModelSettings settings;
+  // The space of the weights: settings.space after its feature map.
+  const FeatureSpace weight_space;
+  // The feature map; null: the identity.
+  const std::shared_ptr<const Expansion> expansion;
+  const ModelLimits limits;
+  const LearningPlan plan;
+
+  Guarded<LearningGate> gate;
+  Guarded<ModelState> state;
+  // mutable: reading the ledger locks it.
+  mutable Ledger ledger;
+  Guarded<JournalUse> journal_use;
+  // Used without ModelCache::Acquire since the cache looked last (ModelHandle).
+  std::atomic<bool> used = false;
+  // state->closed is not OK. Read without a lock.
+  std::atomic<bool> is_closed = false;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,43 @@
+// A model's state while it is read: the guard that views and reports work on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/model/model.h"
+
+namespace perceptrond {
+
+// Holds the state's lock shared: what is read through one reader is of one revision.
+// Example:
+//   const ModelReader reader(*model);
+//   Show(MakeReport(reader), ListWeights(reader));  // of the same revision
+// or, for one view, MakeReport(*model).
+//
+// Of a composition its components are asked first, without a lock of this model. Those that are not
+// in memory are loaded, unless `access` forbids it: then claims that hold only as long as the
+// components are unchanged are absent from reports.
+class ModelReader {
+ public:
+  // Implicit, so that each view can be had of a model.
+  ModelReader(const Model& model,  // NOLINT(google-explicit-constructor)
+              ComponentAccess access = ComponentAccess::kLoad)
+      : core_(model.core()),
+        components_(model.ComponentsFingerprint(access)),
+        state_(model.core().state) {}
+
+  const ModelState& state() const { return *state_; }
+  const ModelCore& core() const { return core_; }
+  const ModelSettings& settings() const { return core_.settings; }
+  Ledger& ledger() const { return core_.ledger; }
+  uint64_t revision() const { return state_->revision; }
+  // Of a composition, and if all components could be asked: their fingerprint.
+  std::optional<StateFingerprint> components() const { return components_; }
+
+ private:
+  const ModelCore& core_;
+  const std::optional<StateFingerprint> components_;
+  const Guarded<ModelState>::Reader state_;
+};
+
+}  // namespace perceptrond

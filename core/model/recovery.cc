@@ -1,0 +1,308 @@
+#include "core/model/recovery.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/learner/catalogue.h"
+#include "core/learner/score_vectors.h"
+#include "core/model/ledger_codec.h"
+#include "core/model/snapshot_codec.h"
+#include "core/model/stored_examples_codec.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+class Recovery {
+ public:
+  Recovery(ModelCore& core, ModelState& state)
+      : core_(core),
+        state_(state),
+        counts_examples_(FindLearner(core.settings.learner).counts_examples) {}
+
+  absl::Status RestoreSnapshot(const storage::Snapshot& snapshot);
+  absl::Status Replay(const storage::UpdateRecord& record);
+
+ private:
+  absl::Status RestoreLearner(const storage::Snapshot& snapshot);
+  absl::Status RestoreNames(const storage::Snapshot& snapshot);
+  absl::Status RestoreStoredExamples(const storage::Retained& stored);
+  absl::Status AddNames(const storage::UpdateRecord& record);
+  absl::Status ReplayRows(const storage::UpdateRecord& record, const Batch& batch);
+  absl::Status ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch, size_t i);
+  absl::Status ReplayBatchEnd(const Row& row, int32_t label);
+  absl::Status ReplayWeightReplacement(const storage::UpdateRecord& record, const Batch& batch);
+  absl::Status ReplayHistory(const storage::UpdateRecord& record);
+  void StoreExample(const StoredUpdate& update);
+
+  bool AddClassNames(const google::protobuf::RepeatedPtrField<std::string>& names);
+  bool HasLabel(int32_t label) const;
+  size_t classes() const;
+  // Whether the row's features have weights. Index 0 of a named space stands for every unknown
+  // name, and has none.
+  bool HasWeights(const Row& row) const;
+  // The weight of unknown names is 0.
+  bool UnknownNamesHaveNoWeight() const;
+  // DATA_LOSS.
+  absl::Status Inconsistent(absl::string_view what) const;
+
+  ModelCore& core_;
+  ModelState& state_;
+  const bool counts_examples_;
+};
+
+absl::Status Recovery::Inconsistent(absl::string_view what) const {
+  return absl::DataLossError(absl::StrCat("the journal of \"", core_.name,
+                                          "\" is inconsistent at "
+                                          "revision ",
+                                          state_.revision, ": ", what));
+}
+
+size_t Recovery::classes() const {
+  return core_.settings.is_multiclass() ? state_.learner->predictor().scores() : 0;
+}
+
+bool Recovery::HasLabel(int32_t label) const {
+  if (!core_.settings.is_multiclass()) return label == 1 || label == -1;
+  const uint32_t limit = core_.settings.named_classes() ? state_.class_names.size()
+                                                        : core_.settings.learner.classes.max;
+  return label >= 0 && static_cast<uint32_t>(label) < limit;
+}
+
+bool Recovery::HasWeights(const Row& row) const {
+  for (size_t i = 0; i < row.size; ++i) {
+    if (row.index(i) >= state_.learner->size() || (core_.has_names() && row.index(i) == 0))
+      return false;
+  }
+  return true;
+}
+
+bool Recovery::UnknownNamesHaveNoWeight() const {
+  const ScoreVectors* const vectors = state_.learner->score_vectors();
+  for (size_t k = 0; vectors != nullptr && k < vectors->count(); ++k) {
+    if ((*vectors)[k].weights[0] != 0) return false;
+  }
+  return true;
+}
+
+bool Recovery::AddClassNames(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  for (const std::string& name : names) {
+    // A record that a snapshot covers in part brings names that the snapshot has.
+    if (state_.class_names.Find(name) != Dictionary::kUnknown) continue;
+    if (core_.settings.new_classes != NewClasses::kNamed ||
+        state_.class_names.size() == core_.settings.learner.classes.max)
+      return false;
+    state_.class_names.Add(name);
+  }
+  return true;
+}
+
+absl::Status Recovery::RestoreSnapshot(const storage::Snapshot& snapshot) {
+  if (absl::Status status = RestoreLearner(snapshot); !status.ok()) return status;
+  if (absl::Status status = RestoreNames(snapshot); !status.ok()) return status;
+  state_.revision = snapshot.revision();
+  if (absl::Status status = RestoreStoredExamples(snapshot.retained()); !status.ok()) return status;
+  if (!snapshot.has_history()) return absl::OkStatus();
+  absl::StatusOr<History> history = FromStorage(snapshot.history());
+  if (!history.ok()) return history.status();
+  if (!history->points().empty() && history->points().back().revision > state_.revision)
+    return Inconsistent("the snapshot's learning curve goes beyond its revision");
+  core_.ledger.RestoreHistory(*std::move(history));
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::RestoreLearner(const storage::Snapshot& snapshot) {
+  // Checked before memory is allocated: no array is longer than the space with the weight of
+  // unknown names.
+  const bool fits = std::all_of(snapshot.arrays().begin(), snapshot.arrays().end(),
+                                [this](const storage::StateArray& array) {
+                                  return array.size() <= uint64_t{core_.weight_space.size} + 1;
+                                });
+  if (!fits || static_cast<size_t>(snapshot.arrays_size()) > state_.learner->max_arrays())
+    return Inconsistent("the snapshot has another model's shape");
+  absl::StatusOr<LearnerState> state = ReadState(snapshot);
+  if (!state.ok()) return state.status();
+  if (!state_.learner->Restore(*std::move(state)))
+    return Inconsistent("the snapshot has another learner's shape, or weights that are not finite");
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::RestoreNames(const storage::Snapshot& snapshot) {
+  state_.names = Dictionary();
+  for (const std::string& name : snapshot.names()) state_.names.Add(name);
+  if (!AddClassNames(snapshot.class_names()) ||
+      (core_.settings.named_classes() && state_.class_names.size() != classes()))
+    return Inconsistent("the snapshot has other classes");
+  const size_t size = state_.learner->size();
+  const bool fits = core_.has_names()
+                        ? size == size_t{state_.names.size()} + 1 && UnknownNamesHaveNoWeight()
+                        : size == core_.weight_space.size && state_.names.size() == 0;
+  if (!fits) return Inconsistent(absl::StrCat("the snapshot has ", size, " weights"));
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::RestoreStoredExamples(const storage::Retained& stored) {
+  const StoredRowShape shape{state_.learner->size(), core_.has_names()};
+  absl::StatusOr<StoredExamplesCopy> examples = FromStorage(stored, shape, state_.names);
+  if (!examples.ok()) return Inconsistent(examples.status().message());
+  const bool labels = std::all_of(stored.rows().begin(), stored.rows().end(),
+                                  [this](const auto& row) { return HasLabel(row.label()); });
+  if (!labels) return Inconsistent("a stored example has a label that the model does not have");
+  core_.ledger.stored_examples().Restore(*std::move(examples));
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::AddNames(const storage::UpdateRecord& record) {
+  if (!core_.has_names() && record.new_names_size() > 0)
+    return Inconsistent("feature names in a space without names");
+  for (const std::string& name : record.new_names()) {
+    // A record that a snapshot covers in part brings names that the snapshot has.
+    if (state_.names.Find(name) == Dictionary::kUnknown) state_.names.Add(name);
+  }
+  if (core_.has_names() && state_.names.size() > core_.weight_space.size)
+    return Inconsistent("more feature names than the model may have");
+  if (record.new_names_size() > 0) state_.learner->Grow(state_.names.size() + 1);
+  if (!AddClassNames(record.new_classes()))
+    return Inconsistent("more classes than the model may have");
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
+  if (record.first_revision() > state_.revision + 1)
+    return Inconsistent("records are missing before the next one");
+  if (absl::Status status = AddNames(record); !status.ok()) return status;
+  Batch batch;
+  batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
+  batch.indices = {record.indices().data(), static_cast<size_t>(record.indices_size())};
+  batch.values = {record.values().data(), static_cast<size_t>(record.values_size())};
+  batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
+  batch.weights = {record.weights().data(), static_cast<size_t>(record.weights_size())};
+  batch.dense_width = record.dense_width();
+  if (ValidationError error = CheckColumns(batch)) return Inconsistent(error.description);
+  if (batch.labels.size() != batch.rows()) return Inconsistent("a row has no label");
+  if (static_cast<size_t>(record.ages_size()) != (counts_examples_ ? batch.rows() : 0))
+    return Inconsistent("a row has no age");
+  if (absl::Status status = ReplayRows(record, batch); !status.ok()) return status;
+  if (core_.settings.named_classes() && state_.class_names.size() != classes())
+    return Inconsistent("a class has a name and no example");
+  if (state_.learner->augmented_squared_norm() != record.squared_norm() ||
+      !std::isfinite(record.squared_norm()))
+    return Inconsistent("replay ends with other weights");
+  return ReplayHistory(record);
+}
+
+absl::Status Recovery::ReplayRows(const storage::UpdateRecord& record, const Batch& batch) {
+  for (size_t i = state_.revision + 1 - record.first_revision(); i < batch.rows(); ++i) {
+    absl::Status status;
+    if (std::binary_search(record.batch_ends().begin(), record.batch_ends().end(), i)) {
+      status = ReplayBatchEnd(batch.row(i), batch.labels[i]);
+    } else if (record.adopted()) {
+      status = ReplayWeightReplacement(record, batch);
+    } else {
+      status = ReplayUpdate(record, batch, i);
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch,
+                                    size_t i) {
+  const Row row = batch.row(i);
+  if (!HasWeights(row)) return Inconsistent("a feature lies outside the model");
+  const int32_t label = batch.labels[i];
+  if (!HasLabel(label)) return Inconsistent("an example has a label that the model does not have");
+  const uint64_t age = counts_examples_ ? record.ages(static_cast<int>(i)) : 0;
+  const Target target{label, batch.weight(i) * core_.settings.learner.class_weight(label), age};
+  const Evaluation evaluation = state_.learner->Evaluate(row, label);
+  if (!evaluation.update)
+    return Inconsistent("the next example calls for no update, but did when it was learned");
+  state_.learner->Update(row, target, evaluation);
+  ++state_.revision;
+  StoreExample({std::make_shared<const StoredRow>(SeenExample{row, label, {}}), state_.revision,
+                batch.weight(i), Saturate(evaluation.score),
+                counts_examples_ ? std::optional(age) : std::nullopt});
+  return absl::OkStatus();
+}
+
+void Recovery::StoreExample(const StoredUpdate& update) {
+  StoredExamples& stored = core_.ledger.stored_examples();
+  if (stored.samples()) {
+    std::vector<absl::string_view> unknown;
+    std::vector<SampledRow> candidates;
+    {
+      StoredExamples::Sampler sampler(stored);
+      sampler.Offer(update.row->Seen(unknown), state_.names, candidates);
+    }
+    stored.Add(candidates, state_.names);
+  }
+  stored.AddUpdate(update);
+}
+
+absl::Status Recovery::ReplayBatchEnd(const Row& row, int32_t label) {
+  BatchLearning* const learning = state_.learner->batch_learning();
+  if (row.size > 0 || label != 0 || learning == nullptr || !learning->IsPending())
+    return Inconsistent("a batch of examples ends that did not begin");
+  learning->EndBatch();
+  ++state_.revision;
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& record,
+                                               const Batch& batch) {
+  ReplaceableWeights* const replaceable = state_.learner->replaceable_weights();
+  if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 || replaceable == nullptr)
+    return Inconsistent("a record replaces weights and holds none");
+  const Row row = batch.row(0);
+  if (!HasWeights(row)) return Inconsistent("a replaced weight lies outside the model");
+  replaceable->ReplaceWeights(row, record.adopted_offset_weight(),
+                              counts_examples_ ? record.ages(0) : 0);
+  ++state_.revision;
+  return absl::OkStatus();
+}
+
+absl::Status Recovery::ReplayHistory(const storage::UpdateRecord& record) {
+  for (const auto& stored : record.history()) {
+    const HistoryPoint point = FromProto(stored);
+    if (!IsSound(point) || point.revision < record.first_revision() ||
+        point.revision > state_.revision)
+      return Inconsistent("a point of the learning curve is wrong");
+    // Not added if a snapshot covers it: it is there, or was dropped when the curve was thinned.
+    core_.ledger.ReplayHistory(point);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Recover(Journal& journal, const storage::Counters& committed, ModelCore& core) {
+  const Guarded<ModelState>::Writer state(core.state);
+  Recovery recovery(core, *state);
+  absl::StatusOr<std::optional<storage::Snapshot>> snapshot = journal.LoadSnapshot(core.id);
+  if (!snapshot.ok()) return snapshot.status();
+  JournalUse use;
+  if (snapshot->has_value()) {
+    if (absl::Status status = recovery.RestoreSnapshot(**snapshot); !status.ok()) return status;
+    use.snapshot_time = absl::FromUnixSeconds((*snapshot)->time().seconds()) +
+                        absl::Nanoseconds((*snapshot)->time().nanos());
+  }
+  const auto replay = [&](const storage::UpdateRecord& record, size_t bytes) {
+    use.bytes += bytes;
+    return recovery.Replay(record);
+  };
+  if (absl::Status status = journal.Replay(core.id, state->revision, replay); !status.ok())
+    return status;
+  if (state->revision != committed.updates()) {
+    return absl::DataLossError(absl::StrCat("the journal of \"", core.name, "\" ends at revision ",
+                                            state->revision, ", but its counters at ",
+                                            committed.updates()));
+  }
+  core.ledger.stored_examples().FinishRecovery(
+      committed.examples() == 0 || committed.sample_complete(), committed.sampled());
+  *Guarded<JournalUse>::Writer(core.journal_use) = use;
+  return absl::OkStatus();
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,90 @@
+#include "core/model/replace_weights.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/learner/catalogue.h"
+#include "core/model/error.h"
+
+namespace perceptrond {
+namespace {
+
+absl::Status FeatureCap(const ModelCore& core, const ModelState& state, size_t needed) {
+  return WithRetry(
+      MakeError(
+          absl::StatusCode::kResourceExhausted, "FEATURE_CAP",
+          absl::StrCat("the model has ", state.names.size(), " of at most ", core.weight_space.size,
+                       " names and keeps all of them, and the new "
+                       "weights need ",
+                       needed, " new ones; create a model with a larger max_features")),
+      absl::Hours(24));
+}
+
+// Names that have no weight yet.
+std::vector<std::string> FindNewNames(const ModelState& state, const NewWeights& weights) {
+  std::vector<std::string> names;
+  for (const uint32_t index : weights.indices) {
+    if (index < weights.first_new) continue;
+    const std::string& name = weights.new_names[index - weights.first_new];
+    if (state.names.Find(name) == Dictionary::kUnknown) names.push_back(name);
+  }
+  return names;
+}
+
+// The row of the new weights, by the indices that their names have by now.
+StoredRowPtr MakeRow(const ModelState& state, const NewWeights& weights) {
+  auto row = std::make_shared<StoredRow>();
+  row->indices = weights.indices;
+  for (uint32_t& index : row->indices) {
+    if (index >= weights.first_new)
+      index = state.names.Find(weights.new_names[index - weights.first_new]);
+  }
+  row->values = weights.values;
+  return row;
+}
+
+absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
+                              std::optional<uint64_t> if_revision) {
+  if (!state.closed.ok()) return state.closed;
+  if (state.learner->replaceable_weights() == nullptr) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_ADOPTABLE",
+                     absl::StrCat("the learner ", FindLearner(core.settings.learner).name,
+                                  " has no weights that can be replaced"),
+                     {{"model", core.name}});
+  }
+  if (if_revision.has_value() && *if_revision != state.revision) {
+    return MakeError(absl::StatusCode::kAborted, "REVISION_MISMATCH",
+                     absl::StrCat("the model is at revision ", state.revision, ", not at ",
+                                  *if_revision, ": it has learned since; analyze it again"),
+                     {{"revision", absl::StrCat(state.revision)}});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, const NewWeights& weights,
+                                           std::optional<uint64_t> if_revision) {
+  const Guarded<LearningGate>::Reader gate(core.gate);
+  if (gate->frozen) return ModelFrozen(core.name);
+  const Guarded<ModelState>::Writer state(core.state);
+  if (absl::Status status = CheckReplaceable(core, *state, if_revision); !status.ok())
+    return status;
+  UpdateRow update;
+  update.new_names = FindNewNames(*state, weights);
+  if (core.has_names() && state->names.size() + update.new_names.size() > core.weight_space.size)
+    return FeatureCap(core, *state, update.new_names.size());
+  for (const std::string& name : update.new_names) state->names.Add(name);
+  if (!update.new_names.empty()) state->learner->Grow(state->names.size() + 1);
+  update.row = MakeRow(*state, weights);
+  update.age = core.plan.age(core.ledger);
+  state->learner->replaceable_weights()->ReplaceWeights(update.row->row(), weights.offset_weight,
+                                                        update.age.value_or(0));
+  update.revision = ++state->revision;
+  update.squared_norm = state->learner->augmented_squared_norm();
+  core.ledger.AddWeightReplacement(update, weights.offset_weight);
+  return update.revision;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,25 @@
+#include "core/model/snapshot.h"
+
+#include "core/model/ledger_codec.h"
+#include "core/model/snapshot_codec.h"
+#include "core/model/stored_examples_codec.h"
+
+namespace perceptrond {
+
+storage::Snapshot MakeSnapshot(const ModelReader& reader) {
+  const ModelState& state = reader.state();
+  storage::Snapshot snapshot = WriteState(state.learner->State());
+  snapshot.set_revision(state.revision);
+  for (uint32_t number = 1; number <= state.names.size(); ++number)
+    snapshot.add_names(state.names.Name(number));
+  for (uint32_t number = 1; number <= state.class_names.size(); ++number)
+    snapshot.add_class_names(state.class_names.Name(number));
+  const History history = reader.ledger().history();
+  if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
+  const StoredExamplesCopy stored = reader.ledger().stored_examples().Copy();
+  if (!stored.updates.empty() || !stored.sample.empty())
+    *snapshot.mutable_retained() = ToStorage(stored);
+  return snapshot;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,86 @@
+// What can be seen of a model: report, learning curve, weights, names, stored examples, sizes. Each
+// function takes a ModelReader, or a Model for a view alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/model/ledger.h"
+#include "core/model/model_reader.h"
+#include "core/model/stored_examples.h"
+
+namespace perceptrond {
+
+Report MakeReport(const ModelReader& reader);
+LearningCurve MakeLearningCurve(const ModelReader& reader);
+
+// Weights that are not 0.
+struct WeightList {
+  // One of these a weight: its index, or in a named space its name.
+  std::vector<uint32_t> indices;
+  std::vector<std::string> names;
+  std::vector<float> values;
+  // The constant in the score.
+  double offset = 0;
+  uint64_t revision = 0;
+};
+
+// All weights that the model predicts with. Of several classes nothing but the revision.
+// O(weights).
+WeightList ListWeights(const ModelReader& reader);
+// The same for several classes, one list a class, by number; empty for two labels.
+std::vector<WeightList> ListClassWeights(const ModelReader& reader);
+
+// The `limit` weights of largest magnitude that the model predicts with, largest first; of equal
+// ones that of the lower index first.
+struct TopWeights {
+  // One list, or for several classes one a class, by number: empty for a class without an example.
+  // No list if the model does not predict with weights (CatalogueEntry::form).
+  std::vector<WeightList> lists;
+  // The weights may be of several revisions: from that of the first list to this one.
+  uint64_t last_revision = 0;
+};
+// Reads some weights at a time, so that an update waits for at most some 0.2 ms. O(weights); takes
+// memory for `limit` weights a class.
+TopWeights FindTopWeights(const Model& model, size_t limit);
+
+// The names of +1 and -1, or of the classes there are now.
+std::vector<std::string> LabelNames(const ModelReader& reader);
+// The names of features, by the numbers they have in a named space. O(numbers).
+std::vector<std::string> FeatureNames(const ModelReader& reader, std::span<const uint32_t> numbers);
+struct FeatureNumbers {
+  // 0 for names without a weight.
+  std::vector<uint32_t> numbers;
+  // The number that the next new name gets.
+  uint32_t next = 0;
+};
+FeatureNumbers FindFeatures(const ModelReader& reader, std::span<const absl::string_view> names);
+
+// The stored examples and the revision they belong to. A composition's sample is complete only
+// while its components would compute what they computed then. Delays updates, but not evaluation,
+// by some 20 ns an example.
+struct StoredExamplesView {
+  StoredExamplesCopy examples;
+  uint64_t revision = 0;
+};
+StoredExamplesView CopyStoredExamples(const ModelReader& reader);
+
+// The learner computes probabilities.
+bool HasProbabilities(const ModelReader& reader);
+// How many weights the model predicts with, of all classes together. O(1).
+size_t CountWeights(const ModelReader& reader);
+
+// Memory, approximate. The parts are counted under the state's shared lock.
+struct ModelMemory {
+  // Everything.
+  size_t total = 0;
+  // Weights, names, and what the stored examples take beyond 64 MiB: what a snapshot writes.
+  size_t state = 0;
+};
+ModelMemory MeasureMemory(const ModelCore& core);
+
+}  // namespace perceptrond
