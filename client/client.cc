@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "client/connection.h"
 #include "client/names.h"
-#include "client/reconnect.h"
 
 namespace perceptrond::client {
 

@@ -8,11 +8,11 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/sync_stream.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
@@ -83,5 +83,9 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 // nothing is encrypted and nobody is authenticated.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls = std::nullopt);
+
+// The policy with waits in which the connection may come back: without streams gRPC goes on
+// connecting only while a call waits for it. What is left of a wait then is policy.sleep's.
+RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection);
 
 }  // namespace perceptrond::client

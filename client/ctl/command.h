@@ -3,11 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "client/client.h"
-#include "client/ctl/tls_flags.h"
+#include "client/ctl/flags.h"
 
 namespace CLI {
 class App;
@@ -58,6 +59,10 @@ CLI::Validator Utf8();
 using Action = std::function<int()>;
 
 // `globals` and `action` must outlive the application.
+// The whole command line: what is parsed, printed by --help, and described in the manual. Parsing sets
+// `globals` and chooses `action`; both must outlive the application.
+std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action);
+
 void AddCreate(CLI::App* app, const Globals* globals, Action* action);
 void AddList(CLI::App* app, const Globals* globals, Action* action);
 void AddGet(CLI::App* app, const Globals* globals, Action* action);

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -12,8 +11,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/feature_space_flags.h"
 #include "client/ctl/interrupt.h"
-#include "client/ctl/space_flags.h"
+#include "client/ctl/output.h"
+#include "client/error.h"
 
 namespace perceptrond::client {
 namespace {
@@ -258,6 +259,36 @@ std::string Input::Where(uint64_t tag) const {
 void Input::Rewind() {
   reader_.reset();
   file_ = 0;
+}
+
+namespace {
+
+constexpr uint64_t kShown = 5;
+
+}  // namespace
+
+Outcome Complaints::Take(const absl::Status& status) {
+  const std::string message(status.message());
+  if (!absl::IsInvalidArgument(status)) return WrongUsage(message);
+  if (!skip_bad_lines_) {
+    return WrongUsage(absl::StrCat(message, " (--skip-bad-lines would go on)"));
+  }
+  if (++skipped_ <= kShown) Complain(absl::StrCat("skipped ", message));
+  return {};
+}
+
+void Complaints::Refused(const Input& input, uint64_t tag, const absl::Status& status) {
+  if (++refused_ > kShown) return;
+  Complain(absl::StrCat("refused: ", input.Where(tag), ": ",
+                        PrintableInLine(std::string(status.message())), " (", ErrorReason(status),
+                        ")"));
+}
+
+void Complaints::ReportCounts() const {
+  if (refused_ > kShown) {
+    Complain(absl::StrCat("the server refused ", refused_.load(), " examples in all"));
+  }
+  if (skipped_ > 0) Complain(absl::StrCat(skipped_.load(), " malformed lines were skipped"));
 }
 
 }  // namespace perceptrond::client

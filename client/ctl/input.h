@@ -1,15 +1,19 @@
 // The example files of `learn` and `predict`: their options, and one reader over all of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ctl/output.h"
 #include "client/format/format.h"
 #include "client/format/reader.h"
 #include "client/row.h"
@@ -83,6 +87,29 @@ class Input {
   size_t file_ = 0;
   std::optional<std::string> standard_input_;
   std::function<void()> on_wait_;
+};
+
+// Threads: any.
+class Complaints {
+ public:
+  // skip_bad_lines: a line without an example is left out.
+  explicit Complaints(bool skip_bad_lines) : skip_bad_lines_(skip_bad_lines) {}
+
+  // What is wrong with the input: INVALID_ARGUMENT is a bad line, which may be left out; anything
+  // else ends the run.
+  Outcome Take(const absl::Status& status);
+  // The server refused the example that Input::tag() named.
+  void Refused(const Input& input, uint64_t tag, const absl::Status& status);
+  // How many there were, where not all were shown.
+  void ReportCounts() const;
+
+  uint64_t skipped() const { return skipped_; }
+  uint64_t refused() const { return refused_; }
+
+ private:
+  const bool skip_bad_lines_;
+  std::atomic<uint64_t> skipped_ = 0;
+  std::atomic<uint64_t> refused_ = 0;
 };
 
 }  // namespace perceptrond::client

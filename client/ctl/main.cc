@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/application.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"

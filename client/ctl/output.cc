@@ -4,18 +4,20 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/type_resolver_util.h>
-
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "client/ctl/command.h"
-#include "client/ctl/printable.h"
 #include "client/ctl/terminal.h"
 #include "client/error.h"
+#include "client/utf8.h"
 
 namespace perceptrond::client {
 namespace {
@@ -151,5 +153,48 @@ std::string ToJson(const google::protobuf::Message& message, bool pretty) {
 
 std::string Shortest(float value) { return ShortestOf(value); }
 std::string Shortest(double value) { return ShortestOf(value); }
+
+namespace {
+
+bool IsPlain(char c) { return (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t'; }
+
+// The length of the character that `text` begins with; 0: that is no UTF-8.
+size_t CharacterLength(std::string_view text) {
+  for (size_t length = 1; length <= std::min<size_t>(4, text.size()); ++length) {
+    if (IsValidUtf8(text.substr(0, length))) return length;
+  }
+  return 0;
+}
+
+// C1 is U+0080 to U+009F: in UTF-8 a C2 before the byte itself.
+bool IsC1(std::string_view character) {
+  return character.size() == 2 && character[0] == '\xC2' &&
+         static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) {
+  if (std::all_of(text.begin(), text.end(), IsPlain)) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    const size_t length = CharacterLength(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(1, length));
+    if (IsC1(character)) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(character[1]));
+    } else if (length > 1 || IsPlain(text.front())) {
+      out.append(character);
+    } else {
+      absl::StrAppendFormat(&out, "\\x%02x", byte);
+    }
+    text.remove_prefix(character.size());
+  }
+  return out;
+}
+
+std::string PrintableInLine(std::string_view text) {
+  return absl::StrReplaceAll(Printable(text), {{"\n", "\\n"}, {"\t", "\\t"}});
+}
 
 }  // namespace perceptrond::client

@@ -1,8 +1,7 @@
-// Saying things: results, complaints, errors that say what to do, and protos as JSON.
+// What perceptronctl prints: results, errors that say what to do, and text made safe for a terminal.
 #pragma once
 
 #include <google/protobuf/message.h>
-
 #include <string>
 #include <string_view>
 
@@ -41,5 +40,13 @@ std::string ToJson(const google::protobuf::Message& message, bool pretty);
 // The shortest decimal that reads back as the same number.
 std::string Shortest(float value);
 std::string Shortest(double value);
+
+// Valid UTF-8 as it is, but control characters (C0, DEL, C1) as \x1b or \u009b and bytes that are
+// no UTF-8 as \xff: a terminal would obey them. Line ends and tabs stay. Threads: any.
+std::string Printable(std::string_view text);
+
+// The same for a text that must stay on its line and in its column: "\n" and "\t" come out escaped,
+// too.
+std::string PrintableInLine(std::string_view text);
 
 }  // namespace perceptrond::client

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/draw/layout.h"
+#include "client/draw/plot.h"
 
 namespace perceptrond::client {
 namespace {

@@ -20,7 +20,7 @@ struct Field {
   std::vector<double> values;
   // Where the sign changes between two places, as a share of the way: from each place to the next
   // column, then from each to the next row; no number where it does not. Empty: as if the field was
-  // linear in between. See turns.h.
+  // linear in between. See Turns.
   std::vector<double> turns{};
   // Somewhere it does so at once.
   bool jumps = false;
@@ -41,5 +41,39 @@ std::vector<Polyline> Contours(const Field& field, double value);
 // The areas of the window where the field is at least the value, as closed lines to be filled by
 // the even-odd rule. O(columns rows).
 std::vector<Polyline> AreasAbove(const Field& field, double value);
+
+// Threads: one.
+class Turns {
+ public:
+  // Between all neighbours whose signs differ, 0 being one of its own; none if they are too many to
+  // be asked about. O(columns rows).
+  explicit Turns(const Field& field);
+
+  // The middles of what is left: their values are to be taken, in this order.
+  std::vector<Point> Places() const;
+  void Take(const std::vector<double>& values);
+  // Fills in the field's turns, and whether it jumps.
+  void Finish(Field* field) const;
+
+ private:
+  // The way from a place of the grid to its neighbour, and what is left of it.
+  struct Way {
+    size_t edge = 0;
+    Point from;
+    Point to;
+    double lo = 0;
+    double hi = 1;
+    double lo_value = 0;
+    double hi_value = 0;
+    // |difference| of the field at its ends.
+    double rise = 0;
+  };
+
+  void Add(const Field& field, size_t edge, size_t column, size_t row, size_t to_column,
+           size_t to_row);
+
+  const size_t edges_;
+  std::vector<Way> ways_;
+};
 
 }  // namespace perceptrond::client

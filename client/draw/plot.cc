@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "client/draw/theme.h"
-
 namespace perceptrond::client {
 namespace {
 

@@ -50,7 +50,7 @@ enum class Mark { kLine, kDot, kSquare, kDiamond, kRing, kArea, kMore, kNone };
 
 struct LegendEntry {
   Mark mark = Mark::kNone;
-  // Of theme.h.
+  // Of svg.cc's style sheet.
   const char* style = "";
   std::string text;
 };
@@ -63,5 +63,14 @@ void DrawHeading(double width, std::string_view title, std::string_view subtitle
 
 // The mark of an example: a disc for +1, a square for -1, a diamond without a label.
 void DrawExample(Point at, int label, double radius, Svg* svg);
+
+inline constexpr double kPictureWidth = 760;
+inline constexpr double kPictureHeight = 520;
+inline constexpr Frame kPlaneFrame{84, 72, 440, 388};
+inline constexpr Point kLegendCorner{546, 84};
+inline constexpr double kLegendWidth = kPictureWidth - kLegendCorner.x - 12;
+
+// What is closer than this cannot be told apart, in pixels.
+inline constexpr double kTolerance = 0.1;
 
 }  // namespace perceptrond::client

@@ -11,6 +11,10 @@
 
 namespace perceptrond::client {
 
+// Sizes of fonts, in pixels.
+inline constexpr double kTitleSize = 17;
+inline constexpr double kTextSize = 13;
+
 // A place in a picture, in its pixels: y grows downwards. Or in the plane that is drawn.
 struct Point {
   double x = 0;
@@ -35,7 +39,7 @@ class Svg {
   using Attributes = std::initializer_list<std::pair<const char*, std::string>>;
 
   // With a background in the scheme's colour, a title and a description for whoever cannot see it,
-  // and the styles of theme.h.
+  // and the style sheet of svg.cc.
   Svg(double width, double height, std::string_view title, std::string_view description);
 
   // <name class="..." .../>

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "client/draw/layout.h"
+#include "client/draw/plot.h"
 
 namespace perceptrond::client {
 namespace {

@@ -1,7 +1,5 @@
 #include "client/format/format.h"
 
-#include "client/format/formats.h"
-
 namespace perceptrond::client {
 
 absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options) {

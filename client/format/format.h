@@ -62,4 +62,10 @@ std::optional<FormatKind> FormatByName(std::string_view name);
 // By extension: .svm and .svmlight, .vw, .csv, .jsonl, .tsv (text). Nothing else is guessed.
 std::optional<FormatKind> FormatByExtension(std::string_view path);
 
+std::unique_ptr<Format> MakeSvmlight(const FormatOptions& options);
+std::unique_ptr<Format> MakeVw(const FormatOptions& options);
+std::unique_ptr<Format> MakeCsv(const FormatOptions& options);
+std::unique_ptr<Format> MakeJsonl(const FormatOptions& options);
+std::unique_ptr<Format> MakeText(const FormatOptions& options);
+
 }  // namespace perceptrond::client

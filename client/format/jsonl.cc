@@ -4,7 +4,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond::client {

@@ -11,11 +11,22 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/format/compression.h"
 #include "client/format/format.h"
 #include "client/row.h"
 
 namespace perceptrond::client {
+
+struct Compression {
+  const char* name;
+  // The command that unpacks to standard output.
+  const char* unpack;
+};
+
+// How many bytes of a file's start suffice to tell.
+inline constexpr size_t kCompressionMagicBytes = 10;
+
+// Null: none that is known. Threads: any.
+const Compression* DetectCompression(std::string_view start);
 
 // Where bytes come from. Threads: one at a time.
 class ByteSource {

@@ -1,7 +1,7 @@
 // svmlight (also LIBSVM): `label index:value index:value ... # comment`, separated by blanks. A
 // `qid:` is refused. Without a label where none is required the line begins with its first feature.
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "client/format/number.h"
 
 namespace perceptrond::client {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "client/format/formats.h"
+#include "client/format/format.h"
 
 namespace perceptrond::client {
 namespace {

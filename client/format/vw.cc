@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "client/format/number.h"
 
 namespace perceptrond::client {

@@ -1,9 +1,8 @@
-#include "client/load/call_load.h"
-
 #include <utility>
 
 #include "client/batch_builder.h"
-#include "client/reconnect.h"
+#include "client/connection.h"
+#include "client/load/load.h"
 
 namespace perceptrond::client {
 namespace {
@@ -18,7 +17,7 @@ ClientOptions AttemptOptions(const LoadOptions& load) {
 
 class CallLoad final : public Load {
  public:
-  CallLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
+  CallLoad(const Client& client, const LoadOptions& options, const SyntheticRowsOptions& rows)
       : Load(options, rows),
         client_(client.connection(), AttemptOptions(options)),
         retry_(Reconnecting(options.retry, client.connection())) {}
@@ -55,7 +54,7 @@ class CallLoad final : public Load {
 }  // namespace
 
 std::unique_ptr<Load> MakeCallLoad(const Client& client, const LoadOptions& options,
-                                   const MadeRowsOptions& rows) {
+                                   const SyntheticRowsOptions& rows) {
   return std::make_unique<CallLoad>(client, options, rows);
 }
 

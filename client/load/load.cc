@@ -1,12 +1,8 @@
 #include "client/load/load.h"
 
 #include <sys/prctl.h>
-
 #include <algorithm>
 #include <limits>
-
-#include "client/load/call_load.h"
-#include "client/load/stream_loads.h"
 
 namespace perceptrond::client {
 namespace {
@@ -30,7 +26,7 @@ void LoadTally::Add(const LoadTally& other) {
 }
 
 std::unique_ptr<Load> Load::Make(const Client& client, const LoadOptions& options,
-                                 const MadeRowsOptions& rows) {
+                                 const SyntheticRowsOptions& rows) {
   switch (options.work) {
     case LoadOptions::Work::kLearn:
       return MakeLearnLoad(client, options, rows);

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "client/client.h"
 #include "client/load/latency.h"
-#include "client/load/made_rows.h"
+#include "client/load/synthetic_rows.h"
 #include "client/monitor.h"
 #include "client/retry.h"
 
@@ -75,7 +75,7 @@ class Load {
  public:
   // Makes its examples, which takes a while.
   static std::unique_ptr<Load> Make(const Client& client, const LoadOptions& options,
-                                    const MadeRowsOptions& rows);
+                                    const SyntheticRowsOptions& rows);
   virtual ~Load() = default;
 
   // Returns once the server has answered a first message, which is not counted. Errors: as the
@@ -90,7 +90,8 @@ class Load {
   LoadTally tally() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  protected:
-  Load(const LoadOptions& options, const MadeRowsOptions& rows) : options_(options), rows_(rows) {}
+  Load(const LoadOptions& options, const SyntheticRowsOptions& rows)
+      : options_(options), rows_(rows) {}
 
   virtual absl::Status Open() { return absl::OkStatus(); }
   virtual void BreakOff() {}
@@ -107,7 +108,7 @@ class Load {
   bool stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const LoadOptions options_;
-  MadeRows rows_;
+  SyntheticRows rows_;
 
  private:
   // Sends what is due, in time or late.
@@ -125,5 +126,14 @@ class Load {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+// Of LoadOptions::work kCall. A call that fails for a while is made again, as streams are.
+std::unique_ptr<Load> MakeCallLoad(const Client& client, const LoadOptions& options,
+                                   const SyntheticRowsOptions& rows);
+
+std::unique_ptr<Load> MakeLearnLoad(const Client& client, const LoadOptions& options,
+                                    const SyntheticRowsOptions& rows);
+std::unique_ptr<Load> MakePredictLoad(const Client& client, const LoadOptions& options,
+                                      const SyntheticRowsOptions& rows);
 
 }  // namespace perceptrond::client

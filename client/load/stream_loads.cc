@@ -1,15 +1,14 @@
-#include "client/load/stream_loads.h"
-
 #include <utility>
 
 #include "client/learn_stream.h"
+#include "client/load/load.h"
 #include "client/predict_stream.h"
 
 namespace perceptrond::client {
 namespace {
 
 template <typename Stream>
-absl::Status SendMessage(Stream& stream, MadeRows& rows, size_t count, uint64_t tag) {
+absl::Status SendMessage(Stream& stream, SyntheticRows& rows, size_t count, uint64_t tag) {
   for (size_t i = 0; i < count; ++i) {
     if (absl::Status status = stream.Push(rows.Next(), tag); !status.ok()) return status;
   }
@@ -29,7 +28,7 @@ Options StreamOptions(const LoadOptions& load) {
 
 class LearnLoad final : public Load {
  public:
-  LearnLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
+  LearnLoad(const Client& client, const LoadOptions& options, const SyntheticRowsOptions& rows)
       : Load(options, rows), client_(client) {}
 
  private:
@@ -68,7 +67,7 @@ class LearnLoad final : public Load {
 
 class PredictLoad final : public Load {
  public:
-  PredictLoad(const Client& client, const LoadOptions& options, const MadeRowsOptions& rows)
+  PredictLoad(const Client& client, const LoadOptions& options, const SyntheticRowsOptions& rows)
       : Load(options, rows), client_(client) {}
 
  private:
@@ -100,12 +99,12 @@ class PredictLoad final : public Load {
 }  // namespace
 
 std::unique_ptr<Load> MakeLearnLoad(const Client& client, const LoadOptions& options,
-                                    const MadeRowsOptions& rows) {
+                                    const SyntheticRowsOptions& rows) {
   return std::make_unique<LearnLoad>(client, options, rows);
 }
 
 std::unique_ptr<Load> MakePredictLoad(const Client& client, const LoadOptions& options,
-                                      const MadeRowsOptions& rows) {
+                                      const SyntheticRowsOptions& rows) {
   return std::make_unique<PredictLoad>(client, options, rows);
 }
 

@@ -2,6 +2,7 @@
 // completion for three shells, the service's settings. Run by the build.
 //   perceptrond_manual SOURCES VERSION DATE OUT
 // SOURCES is this folder; DATE, YYYY-MM-DD, is the release's.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/ctl/application.h"
 #include "client/ctl/command.h"
 #include "deploy/manual/command.h"
 #include "deploy/manual/completion.h"

@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "client/batch_builder.h"
-#include "client/ctl/class_confusion.h"
-#include "client/ctl/classes.h"
+#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/prediction.h"
 #include "client/format/labels.h"
 

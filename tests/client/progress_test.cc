@@ -1,13 +1,13 @@
 // The line of progress that `learn` and `predict` draw.
-#include "client/ctl/progress.h"
+#include "client/ctl/terminal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "client/ctl/commands/learn_summary.h"
 #include "client/ctl/input.h"
-#include "client/ctl/learn_progress.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::client {

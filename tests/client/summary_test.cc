@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "client/ctl/command.h"
+#include "client/ctl/commands/learn_summary.h"
+#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/convergence.h"
-#include "client/ctl/learn_summary.h"
 #include "client/ctl/output.h"
-#include "client/ctl/predict_summary.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
 #include "client/error.h"

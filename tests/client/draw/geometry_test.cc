@@ -10,7 +10,6 @@
 
 #include "client/draw/contour.h"
 #include "client/draw/plane.h"
-#include "client/draw/turns.h"
 
 namespace perceptrond::client {
 namespace {

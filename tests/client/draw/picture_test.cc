@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/draw/boundary.h"
-#include "client/draw/curves.h"
-#include "client/draw/layout.h"
+#include "client/draw/learning_curve.h"
+#include "client/draw/plot.h"
 #include "client/draw/weights.h"
 #include "tests/support/xml.h"
 

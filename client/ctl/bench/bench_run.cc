@@ -1,0 +1,218 @@
+#include "client/ctl/bench/bench_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/bench/options.h"
+#include "client/ctl/interrupt.h"
+#include "client/ctl/terminal.h"
+
+namespace perceptrond::client {
+
+BenchStreams::BenchStreams(const std::vector<std::unique_ptr<Load>>* loads)
+    : loads_(*loads), unprepared_(loads->size()), running_(loads->size()) {
+  threads_.reserve(loads_.size());
+  try {
+    for (size_t i = 0; i < loads_.size(); ++i) threads_.emplace_back([this, i] { RunOne(i); });
+  } catch (const std::system_error& error) {
+    MonitorLock lock(&mutex_);
+    failure_ = absl::ResourceExhaustedError(absl::StrCat(
+        "this machine starts no more than ", threads_.size(), " streams: ", error.what()));
+  }
+}
+
+BenchStreams::~BenchStreams() {
+  {
+    MonitorLock lock(&mutex_);
+    given_up_ = true;
+    mutex_.NotifyAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void BenchStreams::RunOne(size_t i) {
+  Count(loads_[i]->Prepare(), &unprepared_);
+  const std::optional<LoadTimes> times = WaitForStart(i);
+  Count(times.has_value() ? loads_[i]->Run(*times) : absl::OkStatus(), &running_);
+}
+
+std::optional<LoadTimes> BenchStreams::WaitForStart(size_t i) {
+  MonitorLock lock(&mutex_);
+  while (!given_up_ && times_.empty() && failure_.ok()) mutex_.Wait();
+  if (times_.empty() || !failure_.ok()) return std::nullopt;
+  return times_[i];
+}
+
+bool BenchStreams::WaitPrepared(LoadClock::duration time) {
+  const LoadClock::time_point until = LoadClock::now() + time;
+  MonitorLock lock(&mutex_);
+  while (unprepared_ > 0 && failure_.ok() && LoadClock::now() < until) mutex_.WaitUntil(until);
+  return unprepared_ == 0 || !failure_.ok();
+}
+
+void BenchStreams::Start(const std::vector<LoadTimes>& times) {
+  MonitorLock lock(&mutex_);
+  times_ = times;
+  mutex_.NotifyAll();
+}
+
+bool BenchStreams::WaitEnded(LoadClock::duration time) {
+  const LoadClock::time_point until = LoadClock::now() + time;
+  MonitorLock lock(&mutex_);
+  while (running_ > 0 && failure_.ok() && LoadClock::now() < until) mutex_.WaitUntil(until);
+  return running_ == 0 || !failure_.ok();
+}
+
+absl::Status BenchStreams::failure() const {
+  MonitorLock lock(&mutex_);
+  return failure_;
+}
+
+void BenchStreams::Count(absl::Status status, size_t* of) {
+  MonitorLock lock(&mutex_);
+  --*of;
+  if (failure_.ok()) failure_ = std::move(status);
+  mutex_.NotifyAll();
+}
+
+namespace {
+
+LoadClock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<LoadClock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+int BenchRun::Run() {
+  CatchInterrupts();
+  Outcome outcome = model_.Find();
+  // Whatever may fail on this side comes before the model.
+  if (outcome.ok()) outcome = MakeLoads();
+  if (outcome.ok()) outcome = model_.Make();
+  if (!outcome.ok()) return outcome.Report();
+  outcome = RunLoads();
+  WipeProgress();
+  model_.Delete();
+  const BenchReport report = MakeReport();
+  if (outcome.ok() || report.tally.messages > 0)
+    Print(globals_.json() ? report.Json() + "\n" : report.Text());
+  if (outcome.ok() && Interrupted()) outcome.code = kExitInterrupted;
+  return outcome.Report();
+}
+
+LoadOptions BenchRun::Options() const {
+  LoadOptions options;
+  options.work = options_.Work();
+  options.model = model_.name();
+  options.rate =
+      options_.rate / static_cast<double>(options_.streams) / static_cast<double>(options_.Batch());
+  options.rows_per_message = options_.Batch();
+  options.window = options_.window;
+  options.numbered = options_.name.empty();
+  options.retry = globals_.StreamRetry();
+  options.patience = globals_.StreamTimeout();
+  return options;
+}
+
+std::vector<LoadTimes> BenchRun::Times() const {
+  LoadTimes times;
+  times.counted_from = start_ + Seconds(options_.warmup);
+  times.end = times.counted_from + Seconds(options_.seconds);
+  times.give_up = times.end + Seconds(options_.seconds);
+  std::vector<LoadTimes> all;
+  for (size_t i = 0; i < loads_.size(); ++i) {
+    times.start = start_;
+    // Not all at once.
+    const double streams_rate = options_.rate / static_cast<double>(options_.Batch());
+    if (streams_rate > 0) times.start += Seconds(static_cast<double>(i) / streams_rate);
+    all.push_back(times);
+  }
+  return all;
+}
+
+Outcome BenchRun::MakeLoads() {
+  const LoadOptions options = Options();
+  const std::string too_much = TooMuchMemory(options, model_.shape(), options_.streams);
+  if (!too_much.empty()) return WrongUsage("bench: " + too_much);
+  SyntheticRowsOptions rows = model_.shape();
+  for (size_t i = 0; i < options_.streams; ++i) {
+    if (Interrupted()) return {kExitInterrupted, ""};
+    rows.seed = options_.seed + static_cast<uint32_t>(i);
+    rows.part = static_cast<uint32_t>(i);
+    loads_.push_back(Load::Make(globals_.Connect(), options, rows));
+  }
+  return {};
+}
+
+Outcome BenchRun::RunLoads() {
+  constexpr std::chrono::milliseconds kLook(100);
+  // After Ctrl-C what is under way gets a moment.
+  int looks = 0;
+  const InterruptWatch interrupt([this, &looks] {
+    constexpr int kMostLooks = 10;
+    for (const std::unique_ptr<Load>& load : loads_)
+      looks < kMostLooks ? load->Stop() : load->Cancel();
+    return ++looks <= kMostLooks;
+  });
+  absl::Status failure;
+  {
+    BenchStreams streams(&loads_);
+    while (!streams.WaitPrepared(kLook) && !Interrupted()) {
+    }
+    if (streams.failure().ok() && !Interrupted()) {
+      // Ahead, so that all of them are there by then.
+      start_ = LoadClock::now() + kLook;
+      streams.Start(Times());
+      while (!streams.WaitEnded(kLook)) DrawProgress();
+      ended_ = LoadClock::now();
+    }
+    failure = streams.failure();
+    // All that was to be counted, also if the last message was due before that.
+    if (failure.ok() && !Interrupted()) ended_ = std::max(*ended_, Times().front().end);
+    if (!failure.ok()) {
+      for (const std::unique_ptr<Load>& load : loads_) load->Cancel();
+    }
+  }
+  if (failure.ok() || Interrupted()) return {};
+  return Failed(absl::StrCat("bench ", model_.name()), failure);
+}
+
+void BenchRun::DrawProgress() const {
+  const std::optional<size_t> columns = ProgressColumns();
+  if (!columns.has_value()) return;
+  const BenchReport report = MakeReport();
+  const double whole = options_.warmup + options_.seconds;
+  Progress progress;
+  progress.fraction = std::clamp(
+      std::chrono::duration<double>(LoadClock::now() - start_).count() / whole, 0.0, 1.0);
+  progress.figures = {
+      absl::StrCat(Grouped(report.tally.examples), " examples"),
+      absl::StrCat(Grouped(static_cast<uint64_t>(report.examples_per_second())), "/s")};
+  ShowProgress(ProgressLine(progress, *columns));
+}
+
+BenchReport BenchRun::MakeReport() const {
+  BenchReport report;
+  report.work = options_.work;
+  report.model = model_.name();
+  report.streams = options_.streams;
+  report.batch = options_.Batch();
+  report.rate = options_.rate;
+  report.mistakes_asked = options_.mistakes;
+  for (const std::unique_ptr<Load>& load : loads_) report.tally.Add(load->tally());
+  report.seconds = Counted();
+  if (report.tally.overdue == 0) report.seconds = std::min(report.seconds, options_.seconds);
+  return report;
+}
+
+double BenchRun::Counted() const {
+  if (start_ == LoadClock::time_point()) return 0;
+  const std::chrono::duration<double> counted =
+      ended_.value_or(LoadClock::now()) - start_ - Seconds(options_.warmup);
+  return std::max(counted.count(), 0.0);
+}
+
+}  // namespace perceptrond::client

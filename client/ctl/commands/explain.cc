@@ -1,0 +1,252 @@
+// `perceptronctl explain`: the contributions of features and of past mistakes to the scores of rows.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/batch_builder.h"
+#include "client/ctl/command.h"
+#include "client/ctl/input.h"
+#include "client/ctl/interrupt.h"
+#include "client/ctl/output.h"
+#include "client/ctl/prediction.h"
+#include "perceptron/v1/learning_service.pb.h"
+
+namespace perceptrond::client {
+
+struct ExplainRunOptions {
+  std::string name;
+  InputOptions input;
+  int32_t top = 20;
+};
+
+// Threads: one.
+class ExplainRun {
+ public:
+  // Both must outlive the run.
+  ExplainRun(const Globals& globals, const ExplainRunOptions& options)
+      : globals_(globals), options_(options), client_(globals.Connect()) {}
+
+  // Returns the exit code.
+  int Run();
+
+ private:
+  std::string Doing() const;
+  Outcome Open();
+  Outcome ExplainAll();
+  // A row that is bad is counted, and does not end the run.
+  Outcome ExplainRow(const Row& row);
+  void Show(const perceptron::v1::ExplainResponse& response) const;
+
+  const Globals& globals_;
+  const ExplainRunOptions& options_;
+  const Client client_;
+  std::unique_ptr<Input> input_;
+  std::vector<std::string> label_names_;
+  Complaints complaints_{options_.input.skip_bad_lines};
+};
+
+// A heading and a line for each contribution, with bars of '+' or '-' in proportion to their size.
+// `where` names the example, `label_names` are the model's.
+std::string DescribeExplanation(const std::string& where,
+                                const perceptron::v1::Explanation& explanation, int64_t revision,
+                                const std::vector<std::string>& label_names);
+
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr double kBarColumns = 20;
+
+std::string Bar(double contribution, double largest) {
+  if (contribution == 0 || !(largest > 0)) return "";
+  const double columns = std::round(kBarColumns * std::abs(contribution) / largest);
+  // What is there is seen.
+  return std::string(static_cast<size_t>(std::max(1.0, columns)), contribution > 0 ? '+' : '-');
+}
+
+double Largest(const v1::Explanation& explanation) {
+  double largest = std::max(std::abs(explanation.offset()), std::abs(explanation.rest()));
+  for (const v1::Contribution& one : explanation.contributions())
+    largest = std::max(largest, std::abs(one.contribution()));
+  return largest;
+}
+
+std::string Line(double contribution, double largest, const std::string& value,
+                 const std::string& weight, const std::string& feature) {
+  return absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", absl::StrFormat("%+.6g", contribution),
+                         Bar(contribution, largest), value, weight, feature);
+}
+
+double LargestOfMistakes(const v1::Explanation& explanation) {
+  double largest = std::max(std::abs(explanation.other_mistakes()), std::abs(explanation.origin()));
+  for (const v1::PastMistake& one : explanation.mistakes())
+    largest = std::max(largest, std::abs(one.contribution()));
+  return largest;
+}
+
+std::string DescribeOrigin(const v1::Explanation& explanation, double largest) {
+  if (!explanation.has_origin()) return "";
+  return Line(
+      explanation.origin(), largest, "", "",
+      explanation.origin_revision() == 0
+          ? std::string("(the weights it started from)")
+          : absl::StrCat("(the weights adopted at revision ", explanation.origin_revision(), ")"));
+}
+
+// What is left of the score.
+std::string DescribeLost(const v1::Explanation& explanation, double largest, double sum) {
+  if (explanation.mistakes_complete()) return "";
+  const bool adopted = explanation.origin_revision() > 0;
+  return Line(explanation.score() - sum, largest, "", "",
+              absl::StrCat("(", adopted ? "weights adopted, and " : "",
+                           "what is no longer retained: see create --retain-updates)"));
+}
+
+std::string DescribeMistakes(const v1::Explanation& explanation,
+                             const std::vector<std::string>& label_names) {
+  if (!explanation.mistakes_absent().empty())
+    return absl::StrCat("  (not by past mistakes: ", explanation.mistakes_absent(), ")\n");
+  if (explanation.mistakes().empty() && explanation.mistakes_complete() &&
+      !explanation.has_origin())
+    return "";
+  const double largest = LargestOfMistakes(explanation);
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "label",
+                                     "similarity", "past mistake");
+  double sum = explanation.other_mistakes() + explanation.origin();
+  for (const v1::PastMistake& one : explanation.mistakes()) {
+    sum += one.contribution();
+    text += Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
+                 absl::StrFormat("%.6g", one.similarity()),
+                 absl::StrCat("that made revision ", one.revision()));
+  }
+  if (explanation.other_mistakes_count() > 0) {
+    text += Line(explanation.other_mistakes(), largest, "", "",
+                 absl::StrCat("(", explanation.other_mistakes_count(), " more: see --top)"));
+  }
+  text += DescribeOrigin(explanation, largest);
+  return text + DescribeLost(explanation, largest, sum);
+}
+
+std::string DescribeFeatures(const v1::Explanation& explanation) {
+  if (!explanation.contributions_absent().empty())
+    return absl::StrCat("  (not by features: ", explanation.contributions_absent(), ")\n");
+  const double largest = Largest(explanation);
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
+                                     "= value", "x weight", "feature");
+  for (const v1::Contribution& one : explanation.contributions()) {
+    const std::string name = one.name().empty() ? absl::StrCat(one.index()) : one.name();
+    text += Line(one.contribution(), largest, Shortest(one.value()),
+                 absl::StrFormat("%.6g", one.weight()), PrintableInLine(name));
+  }
+  if (explanation.rest_features() > 0) {
+    text += Line(explanation.rest(), largest, "", "",
+                 absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
+  }
+  return text + Line(explanation.offset(), largest, "", "", "(offset)");
+}
+
+}  // namespace
+
+std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
+                                int64_t revision, const std::vector<std::string>& label_names) {
+  return absl::StrCat(absl::StrFormat("%s: %s, score %g at revision %d\n", PrintableInLine(where),
+                                      PrintableInLine(LabelName(explanation.label(), label_names)),
+                                      explanation.score(), revision),
+                      DescribeFeatures(explanation), DescribeMistakes(explanation, label_names));
+}
+
+int ExplainRun::Run() {
+  Outcome outcome = Open();
+  if (outcome.ok()) outcome = ExplainAll();
+  complaints_.ReportCounts();
+  if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
+  return outcome.Report();
+}
+
+std::string ExplainRun::Doing() const { return absl::StrCat("explain ", options_.name); }
+
+Outcome ExplainRun::Open() {
+  const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
+  if (!model.ok()) return Failed(Doing(), model.status());
+  label_names_.assign(model->label_names().begin(), model->label_names().end());
+  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
+  if (!input.ok()) {
+    return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
+  }
+  input_ = *std::move(input);
+  CatchInterrupts();
+  return {};
+}
+
+Outcome ExplainRun::ExplainAll() {
+  Row row;
+  while (true) {
+    const absl::StatusOr<bool> more = input_->Next(&row);
+    if (more.ok() && !*more) break;
+    Outcome outcome = more.ok() ? ExplainRow(row) : complaints_.Take(more.status());
+    if (!outcome.ok()) return outcome;
+  }
+  if (Interrupted()) return {kExitInterrupted, absl::StrCat(Doing(), ": interrupted")};
+  return {};
+}
+
+Outcome ExplainRun::ExplainRow(const Row& row) {
+  BatchBuilder batch;
+  if (absl::Status status = batch.Add(row); !status.ok())
+    return complaints_.Take(input_->AtLine(status));
+  v1::ExampleColumns columns;
+  batch.Build(&columns);
+  const absl::StatusOr<v1::ExplainResponse> response =
+      client_.Explain(options_.name, std::move(columns), options_.top);
+  if (absl::IsInvalidArgument(response.status())) {
+    complaints_.Refused(*input_, input_->tag(), response.status());
+    return {};
+  }
+  if (!response.ok()) return Failed(Doing(), response.status());
+  Show(*response);
+  return {};
+}
+
+void ExplainRun::Show(const v1::ExplainResponse& response) const {
+  Print(globals_.json()
+            ? ToJson(response, false) + "\n"
+            : DescribeExplanation(input_->Where(input_->tag()), response.explanations(0),
+                                  response.revision(), label_names_));
+  // Whoever types examples in waits for it.
+  std::fflush(stdout);
+}
+
+void AddExplain(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ExplainRunOptions>();
+  CLI::App* command = app->add_subcommand("explain", "Say what makes up the scores of examples");
+  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
+  command->add_option("FILE", options->input.files, "Files to explain; - is standard input")
+      ->required();
+  AddInputOptions(command, &options->input);
+  command->add_option("--top", options->top, "How many features of each example are listed")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->footer(
+      "A score is the offset plus, for each feature, its value times its weight. Prints those for\n"
+      "each example, the largest first, with bars; + speaks for the label +1, - for -1. With -o "
+      "json\n"
+      "each line is a perceptron.v1.ExplainResponse for one example. Of a model with a feature map "
+      "the\n"
+      "features are those that the map makes: \"x1*x2\". Models of two labels only (NOT_LINEAR).\n"
+      "Formats are those of 'perceptronctl learn --help'.\n"
+      "\n"
+      "Examples:\n"
+      "  echo 'Win a prize now' | perceptronctl explain spam - --format text\n"
+      "  perceptronctl explain iris iris.test --format svmlight --index-base 1 --top 2 -o json");
+  command->callback([=] { *action = [=] { return ExplainRun(*globals, *options).Run(); }; });
+}
+
+}  // namespace perceptrond::client
