@@ -22,13 +22,6 @@
 #include "perceptron/v1/model_service.grpc.pb.h"
 
 namespace perceptrond::client {
-
-// `service` empty: the server as a whole. NOT_FOUND: the server does not know the service. Blocks
-// until answered or the context's deadline. Threads: any.
-grpc::Status CheckHealthOver(const std::shared_ptr<grpc::Channel>& channel,
-                             grpc::ClientContext* context, const std::string& service,
-                             Health* health);
-
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
@@ -67,8 +60,10 @@ bool DecodeResponse(const grpc::ByteBuffer& buffer, Health* health) {
   return in.ConsumedEntireMessage();
 }
 
-}  // namespace
-
+// grpc.health.v1.Health.Check without generated code, which Debian's gRPC does not ship: the
+// request is one string field, the response one enum. An empty `service` is the whole server.
+// NOT_FOUND: the server does not know the service. Blocks until the response or the context's
+// deadline.
 grpc::Status CheckHealthOver(const std::shared_ptr<grpc::Channel>& channel,
                              grpc::ClientContext* context, const std::string& service,
                              Health* health) {
@@ -80,12 +75,10 @@ grpc::Status CheckHealthOver(const std::shared_ptr<grpc::Channel>& channel,
                  [&answered](grpc::Status status) { answered.set_value(std::move(status)); });
   grpc::Status status = answered.get_future().get();
   if (status.ok() && !DecodeResponse(response, health)) {
-    return grpc::Status(grpc::StatusCode::INTERNAL, "the answer is no HealthCheckResponse");
+    return grpc::Status(grpc::StatusCode::INTERNAL, "the response is not a HealthCheckResponse");
   }
   return status;
 }
-
-namespace {
 
 class StubConnection final : public Connection {
  public:
@@ -186,11 +179,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // gRPC servers take pings more often than every five minutes for an attack and hang up.
+  // gRPC servers close connections that ping more often than every five minutes.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // The streams wait between attempts themselves; the channel must then try at once, not sit out a
-  // wait of its own.
+  // The streams wait between attempts themselves, so the channel must reconnect without a backoff
+  // of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   if (tls.has_value() && !tls->server_name.empty()) {

@@ -1,4 +1,4 @@
-// One analysis from the command line: its flags, its run, and its result as text.
+// Analyses on the command line: flags, one run, and the result as text.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,11 @@ class Option;
 
 namespace perceptrond::client {
 
+// The limits of an analysis.
 class AnalysisFlags {
  public:
-  // Adds --PREFIXgap and the others, which need `needed` if there is one. Must outlive the parsing.
+  // Adds --PREFIXgap and the others, which require the flag `needed` if given. Must outlive the
+  // parsing of `command`.
   void AddTo(CLI::App* command, const std::string& prefix = "", CLI::Option* needed = nullptr);
   void Fill(perceptron::v1::AnalyzeRequest* request) const;
 
@@ -30,15 +32,15 @@ class AnalysisFlags {
   uint32_t max_certificate_examples_ = 500;
 };
 
-// Interrupts must be caught already. Fills *result, or says why it could not: kExitInterrupted
-// once Ctrl-C has cancelled it.
+// Runs an analysis, showing its progress; Ctrl-C cancels it with kExitInterrupted. Call
+// CatchInterrupts() first. *result is filled on success only.
 Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
                     v1::AnalysisResult* result);
 
-// The whole result for a person, several lines: what is proven, and how it compares with the
-// updates that the model made, if that is of one data set.
+// The result as text of several lines: what is proven and, if it covers all the model's data, how
+// the bound compares with `updates`, the updates of the model.
 std::string DescribeResult(const perceptron::v1::AnalysisResult& result, uint64_t updates);
-// "searching  6,513 examples  300 in work  margin 0.2 to 0.3".
-Progress AnalysisInWords(const perceptron::v1::AnalysisProgress& progress);
+// "searching  6,513 examples  300 in the working set  margin 0.2 to 0.3".
+Progress MakeProgress(const perceptron::v1::AnalysisProgress& progress);
 
 }  // namespace perceptrond::client

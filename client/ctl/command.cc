@@ -34,17 +34,20 @@ std::string ExitCodes() {
 }
 
 void AddGlobals(CLI::App* app, Globals* globals) {
-  app->add_option("--server", globals->server, "The server: HOST, HOST:PORT or unix:PATH")
+  app->add_option("--server", globals->server,
+                  "Address of the server: HOST, HOST:PORT or unix:PATH. The default port is 7600")
       ->type_name("ADDRESS")
       ->envname("PERCEPTROND_SERVER")
       ->capture_default_str();
-  app->add_option("-o,--output", globals->output, "text for people, json for programs")
+  app->add_option("-o,--output", globals->output,
+                  "Format of the output: text to read, json for programs")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  app->add_option("--timeout", globals->timeout_seconds,
-                  "Seconds that a call may take (default 30). learn and predict end after so many "
-                  "seconds in which the server owed an answer and none came, reconnecting included "
-                  "(default 60); waiting for input does not count. watch has no limit")
+  app->add_option(
+         "--timeout", globals->timeout_seconds,
+         "Longest wait for an answer, in seconds: for the whole call (default 30); for learn, "
+         "predict and bench for each overdue answer, reconnecting included (default 60). "
+         "Waiting for input does not count. watch has no limit")
       ->check(Between(0.001, 1e6));
   globals->tls_flags.AddTo(app);
 }
@@ -72,8 +75,8 @@ void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
 
 std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action) {
   auto app = std::make_unique<CLI::App>(
-      "Manages the perceptrons of a perceptrond server: creates them, teaches them from files, "
-      "asks them.",
+      "Command-line client of perceptrond: creates models, trains them from files, predicts, and "
+      "shows how far each model is from convergence.",
       "perceptronctl");
   app->set_version_flag("--version", "perceptronctl " PERCEPTROND_VERSION);
   app->require_subcommand(1);
@@ -81,15 +84,15 @@ std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action) {
   app->fallthrough();
   AddGlobals(app.get(), globals);
   app->footer(
-      absl::StrCat("A first model:\n"
+      absl::StrCat("Examples:\n"
                    "  perceptronctl create iris --dimension 4\n"
                    "  perceptronctl learn iris iris.svm --index-base 1 --passes 3\n"
                    "  perceptronctl predict iris iris.svm --index-base 1\n"
                    "\n",
                    ExitCodes(),
                    "\n\n"
-                   "These options work before and after the subcommand. See also: perceptronctl "
-                   "SUBCOMMAND --help"));
+                   "The options above may stand before or after the subcommand. "
+                   "'perceptronctl SUBCOMMAND --help' describes each subcommand."));
   AddCommands(app.get(), globals, action);
   return app;
 }
@@ -97,18 +100,17 @@ std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action) {
 Client Globals::Connect() const {
   ClientOptions options;
   options.timeout = absl::Seconds(timeout_seconds.value_or(30));
-  // Somebody is waiting at the prompt: a server that restarts is worth a moment, a wrong address is
-  // not.
+  // A user waits at the prompt: long enough for a restarting server, short for a wrong address.
   options.retry.give_up_after = std::min(options.timeout, absl::Seconds(3));
   options.tls = tls;
-  // gRPC would take a name alone for port 443, or 0.
+  // Without a port gRPC would connect to port 443.
   const bool bare = server.find(':') == std::string::npos;
   return Client::Connect(bare ? server + ":7600" : server, options);
 }
 
 CLI::Validator Utf8() {
   const auto check = [](const std::string& text) {
-    return IsValidUtf8(text) ? "" : std::string("no valid UTF-8: ") + text;
+    return IsValidUtf8(text) ? "" : std::string("not valid UTF-8: ") + text;
   };
   return CLI::Validator(check, "");
 }
@@ -116,7 +118,7 @@ CLI::Validator Utf8() {
 RetryPolicy Globals::StreamRetry() const {
   RetryPolicy retry;
   retry.give_up_after = StreamTimeout();
-  // Giving up is a matter of the time stated, not of a wait that would end just after it.
+  // Short waits, so that a run gives up at the stated time and not up to a full backoff later.
   retry.max_backoff = absl::Seconds(1);
   return retry;
 }

@@ -24,7 +24,7 @@ constexpr OutputName kOutputs[] = {{"step", Composition::OUTPUT_STEP},
                                    {"sign", Composition::OUTPUT_SIGN},
                                    {"score", Composition::OUTPUT_SCORE}};
 
-// "nand:score"; without a colon the step output.
+// Parses "nand:score"; without a colon the output is the step.
 std::string AddInput(const std::string& text, Composition* composition) {
   const size_t colon = text.rfind(':');
   Composition::Input* input = composition->add_inputs();
@@ -41,7 +41,7 @@ std::string AddInput(const std::string& text, Composition* composition) {
 }
 
 std::string DescribeComposition(const Composition& composition) {
-  std::string text = "the answers of";
+  std::string text = "the outputs of";
   for (const Composition::Input& input : composition.inputs()) {
     absl::StrAppend(&text, text.back() == 'f' ? " " : ", ",
                     PrintableInLine(std::string(ModelId(input.model()))));
@@ -55,14 +55,16 @@ std::string DescribeComposition(const Composition& composition) {
 }  // namespace
 
 void SpaceFlags::AddTo(CLI::App* command) {
-  auto* dimension =
-      command->add_option("--dimension", dimension_, "Vectors of this dimension, 1 to 2^28");
-  auto* bits = command->add_option("--hash-bits", hash_bits_,
-                                   "Names hashed into 2^B slots of 4 bytes, 1 to 28");
-  auto* named = command->add_flag("--named", named_, "A weight for each name");
+  auto* dimension = command->add_option("--dimension", dimension_,
+                                        "Examples are vectors of this dimension, 1 to 2^28");
+  auto* bits = command->add_option(
+      "--hash-bits", hash_bits_,
+      "Examples have named features, hashed into 2^B weights of 4 bytes, B from 1 to 28");
+  auto* named = command->add_flag("--named", named_,
+                                  "Examples have named features, with a weight for each name");
   auto* compose = AddListFlag(command, "--compose", &components_,
-                              "The answers of other models to the example, as or,nand: 1 for +1, "
-                              "else 0; or:sign gives +1 or -1, or:score the score")
+                              "Features are the outputs of other models, such as or,nand: 1 for +1 "
+                              "and 0 for -1; or:sign is +1 or -1, or:score the score")
                       ->type_name("MODEL,...")
                       ->check(Utf8());
   dimension->excludes(bits)->excludes(named)->excludes(compose);
@@ -70,7 +72,7 @@ void SpaceFlags::AddTo(CLI::App* command) {
   named->excludes(compose);
   command
       ->add_option("--max-features", max_features_,
-                   "With --named: the most names it may hold (default 1048576)")
+                   "With --named: most names the model may hold, 1 to 2^28 (default 1048576)")
       ->needs(named);
 }
 
@@ -82,9 +84,9 @@ std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
   } else if (named_) {
     space->mutable_named()->set_max_features(max_features_);
   } else if (components_.empty()) {
-    return "say where the examples live with exactly one of --dimension D (vectors), --hash-bits B "
-           "(names hashed into 2^B slots), --named (a weight for each name) and --compose MODELS "
-           "(other models' answers)";
+    return "give exactly one of --dimension D (vectors), --hash-bits B (names hashed into 2^B "
+           "weights), --named (a weight for each name) and --compose MODELS (outputs of other "
+           "models)";
   }
   for (const std::string& component : components_) {
     if (const std::string wrong = AddInput(component, space->mutable_composition());
@@ -97,9 +99,9 @@ std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
 
 std::string DescribeInput(const v1::FeatureSpace& space) {
   if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
-  if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " slots");
+  if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " weights");
   if (space.has_composition()) return DescribeComposition(space.composition());
-  if (!space.has_named()) return "not stated";
+  if (!space.has_named()) return "not set";
   const uint32_t cap = space.named().max_features();
   return absl::StrCat("named, at most ", cap == 0 ? 1'048'576u : cap, " features");
 }
@@ -112,7 +114,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// 0 is how the flags say that they were not given.
+// The flags use 0 for "not given".
 constexpr uint32_t kLeastDegree = 2;
 constexpr uint32_t kMostDegree = 4;
 constexpr uint32_t kMostFourier = 1 << 20;
@@ -124,8 +126,8 @@ std::string DescribeProducts(const v1::FeatureMap::Products& products) {
   return text;
 }
 
-// "user:page". A group whose name is empty or holds a colon or a comma is only for the API: here it
-// would hide a slip.
+// Parses "user:page". Group names that are empty or contain a colon or a comma are possible through
+// the API only; here they are more likely typing errors.
 std::string AddPair(const std::string& text, v1::FeatureMap::Products* products) {
   const std::vector<std::string> groups = absl::StrSplit(text, ':');
   if (groups.size() != 2 || groups[0].empty() || groups[1].empty()) {
@@ -142,30 +144,34 @@ std::string AddPair(const std::string& text, v1::FeatureMap::Products* products)
 }  // namespace
 
 void FeatureMapFlags::AddTo(CLI::App* command) {
-  auto* polynomial = command
-                         ->add_option("--polynomial", degree_,
-                                      "Weigh all products of up to this many features, 2 to 4")
-                         ->check(CLI::Range(kLeastDegree, kMostDegree));
+  auto* polynomial =
+      command
+          ->add_option("--polynomial", degree_,
+                       "Feature map: all products of up to N features, N from 2 to 4")
+          ->check(CLI::Range(kLeastDegree, kMostDegree));
   auto* products =
       AddListFlag(command, "--products", &products_,
-                  "Also weigh the products of two groups of names, as user:page, or of several "
-                  "pairs, as user:page,user:hour; a feature's group is its name up to '^' (a VW "
-                  "namespace)")
+                  "Feature map: also the products of two groups of names, such as user:page, or of "
+                  "several pairs, such as user:page,user:hour. A feature's group is its name up to "
+                  "'^' (the VW namespace)")
           ->check(Utf8());
   auto* fourier =
       command
           ->add_option(
               "--fourier", fourier_,
-              "Weigh this many random Fourier features of a Gaussian kernel instead, 1 to 1048576")
+              "Feature map: N random Fourier features of a Gaussian kernel, N from 1 to 1048576; "
+              "requires --gamma")
           ->check(CLI::Range(1U, kMostFourier));
   polynomial->excludes(products)->excludes(fourier);
   products->excludes(fourier);
   command->add_flag("--interactions-only", interactions_only_,
-                    "With --polynomial or --products: no feature times itself");
-  command->add_option("--gamma", gamma_, "With --fourier: the kernel is exp(-gamma |x - z|^2), > 0")
+                    "With --polynomial or --products: no products of a feature with itself");
+  command
+      ->add_option("--gamma", gamma_,
+                   "With --fourier: gamma of the kernel exp(-gamma |x - z|^2), > 0")
       ->needs(fourier);
   fourier->needs("--gamma");
-  command->add_option("--seed", seed_, "With --fourier: which random features (default 0)")
+  command->add_option("--seed", seed_, "With --fourier: seed of the random features (default 0)")
       ->needs(fourier);
 }
 
@@ -186,7 +192,7 @@ std::string FeatureMapFlags::Apply(v1::FeatureSpace* space) const {
     fourier.set_seed(seed_);
   }
   if (interactions_only_ && degree_ == 0 && products_.empty())
-    return "--interactions-only goes with --polynomial or --products";
+    return "--interactions-only requires --polynomial or --products";
   return "";
 }
 

@@ -1,4 +1,4 @@
-// The flags of `create` that define a model's features: the space of its examples and the feature map.
+// The flags of `create` for the features: the space of the examples and the feature map.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ class App;
 
 namespace perceptrond::client {
 
-// Must outlive the parsing of `command`.
+// The space of the examples. Must outlive the parsing of `command`.
 class SpaceFlags {
  public:
   void AddTo(CLI::App* command);
-  // Sets what was given; says what is wrong with it, or nothing.
+  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
   std::string Apply(perceptron::v1::FeatureSpace* space) const;
 
  private:
@@ -29,17 +29,17 @@ class SpaceFlags {
   std::vector<std::string> components_;
 };
 
-// "vectors of dimension 4"; "the answers of or, nand (score)".
+// The space as text: "dense, 4 dimensions", "the outputs of or (step), nand (score)".
 std::string DescribeInput(const perceptron::v1::FeatureSpace& space);
 
-// Where the examples live that a model of this space is sent.
+// The space of the examples that clients send: for a composition that of its component models.
 const perceptron::v1::FeatureSpace& ExampleSpace(const perceptron::v1::FeatureSpace& space);
 
-// Must outlive the parsing of `command`.
+// The feature map. Must outlive the parsing of `command`.
 class FeatureMapFlags {
  public:
   void AddTo(CLI::App* command);
-  // Sets what was given; says what is wrong with it, or nothing.
+  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
   std::string Apply(perceptron::v1::FeatureSpace* space) const;
 
  private:
@@ -51,7 +51,7 @@ class FeatureMapFlags {
   uint64_t seed_ = 0;
 };
 
-// "polynomial of degree 2"; empty for the identity.
+// The map as text: "polynomial of degree 2"; empty for the identity.
 std::string DescribeMap(const perceptron::v1::FeatureMap& map);
 
 }  // namespace perceptrond::client

@@ -18,7 +18,7 @@ void Parse(const std::string&, const std::string& part, std::string* to) { *to =
 
 void Parse(const std::string& flag, const std::string& part, double* to) {
   if (!absl::SimpleAtod(part, to))
-    throw CLI::ValidationError(flag, absl::StrCat("\"", part, "\" is no number"));
+    throw CLI::ValidationError(flag, absl::StrCat("\"", part, "\" is not a number"));
 }
 
 template <typename T>
@@ -29,7 +29,8 @@ CLI::Option* Add(CLI::App* command, const std::string& flag, std::vector<T>* to,
       for (const std::string& part : std::vector<std::string>(absl::StrSplit(list, ','))) {
         if (part.empty()) {
           throw CLI::ValidationError(
-              flag, absl::StrCat("\"", list, "\" has a comma with nothing before or after it"));
+              flag,
+              absl::StrCat("\"", list, "\" has an empty item; separate items by single commas"));
         }
         Parse(flag, part, &to->emplace_back());
       }
@@ -52,54 +53,58 @@ CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector
 }
 
 CLI::Validator Between(double least, double most) {
-  // All the digits of a large one.
+  // %.15g prints all digits of large bounds.
   const std::string from = absl::StrFormat("%.15g", least);
   const std::string to = absl::StrFormat("%.15g", most);
   const auto check = [=](const std::string& text) -> std::string {
     double value = 0;
-    // Any comparison with nan is false.
+    // Comparisons with NaN are false, so NaN is out of range.
     if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return "";
-    return absl::StrCat(text, " is no number from ", from, " to ", to);
+    return absl::StrCat(text, " is not a number from ", from, " to ", to);
   };
-  // As CLI::Range has it.
+  // The form CLI::Range uses.
   return CLI::Validator(check, absl::StrCat("FLOAT in [", from, " - ", to, "]"));
 }
 
 namespace {
 
-// Nothing of an empty path.
+// Reads nothing if the path is empty.
 absl::Status ReadPem(const char* flag, const std::string& path, std::string* pem) {
   if (path.empty()) return absl::OkStatus();
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();
-  if (!file) return absl::InvalidArgumentError(absl::StrCat(flag, ": cannot read ", path));
+  if (!file)
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": cannot read ", path, "; give a PEM file"));
   *pem = content.str();
-  // gRPC would only say that it could not connect.
+  // gRPC would report only that it could not connect.
   if (absl::StrContains(*pem, "-----BEGIN ")) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", path, " is no PEM file"));
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", path, " is not a PEM file"));
 }
 
 }  // namespace
 
-// The variables bear the client's own name: PERCEPTROND_TLS_CERT and _KEY are the server's.
+// PERCEPTRONCTL_TLS_* and not PERCEPTROND_TLS_*, which are the server's settings.
 void TlsFlags::AddTo(CLI::App* app) {
-  app->add_flag("--tls", tls_,
-                "Encrypt, and check the server's certificate; each flag below implies it")
+  app->add_flag(
+         "--tls", tls_,
+         "Connect with TLS and verify the server's certificate. Implied by the --tls-* options")
       ->envname("PERCEPTRONCTL_TLS");
   app->add_option("--tls-ca", ca_,
-                  "PEM certificates of the authorities to trust (default: the system's)")
+                  "PEM file with the certificate authorities to trust (default: the system's)")
       ->type_name("FILE")
       ->envname("PERCEPTRONCTL_TLS_CA");
-  app->add_option("--tls-cert", certificate_,
-                  "PEM certificate of this client, for servers that ask for one; with --tls-key")
+  app->add_option(
+         "--tls-cert", certificate_,
+         "PEM file with this client's certificate, if the server asks for one; requires --tls-key")
       ->type_name("FILE")
       ->envname("PERCEPTRONCTL_TLS_CERT");
-  app->add_option("--tls-key", key_, "PEM private key of this client; with --tls-cert")
+  app->add_option("--tls-key", key_, "PEM file with this client's private key; requires --tls-cert")
       ->type_name("FILE")
       ->envname("PERCEPTRONCTL_TLS_KEY");
   app->add_option("--tls-server-name", server_name_,
-                  "The name that the server's certificate bears, where --server has another")
+                  "Name in the server's certificate, if it differs from the host in --server")
       ->envname("PERCEPTRONCTL_TLS_SERVER_NAME");
 }
 
@@ -108,7 +113,7 @@ absl::StatusOr<std::optional<TlsOptions>> TlsFlags::Read() const {
     return std::nullopt;
   }
   if (certificate_.empty() != key_.empty()) {
-    return absl::InvalidArgumentError("--tls-cert and --tls-key go together: give both or neither");
+    return absl::InvalidArgumentError("--tls-cert and --tls-key must be given together");
   }
   TlsOptions options;
   options.server_name = server_name_;

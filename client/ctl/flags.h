@@ -11,35 +11,28 @@
 namespace CLI {
 class App;
 class Option;
-}  // namespace CLI
-
-namespace CLI {
 class Validator;
-}  // namespace CLI
-
-namespace CLI {
-class App;
 }  // namespace CLI
 
 namespace perceptrond::client {
 
-// Appends what stands between the commas, each time that the flag is given. Nothing between two of
-// them, or at an end, is an error: what was forgotten cannot be known, and to leave it out would
-// move the others. `to` must outlive the parsing of `command`.
+// Adds a flag whose value is a comma-separated list; each use of the flag appends to *to. An empty
+// item is a usage error, because dropping it would shift the items after it. `to` must outlive the
+// parsing of `command`.
 CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector<std::string>* to,
                          const std::string& help);
 CLI::Option* AddListFlag(CLI::App* command, const std::string& flag, std::vector<double>* to,
                          const std::string& help);
 
-// A number from `least` to `most`, both finite. CLI::Range lets nan pass.
+// Accepts numbers in [least, most], both finite. Unlike CLI::Range it does not accept NaN.
 CLI::Validator Between(double least, double most);
 
-// Must outlive the parsing of its application.
+// The --tls* flags: how to connect to a server that uses TLS. Must outlive the parsing of `app`.
 class TlsFlags {
  public:
   void AddTo(CLI::App* app);
-  // Absent: none was given. INVALID_ARGUMENT: flags that do not go together, a file that cannot be
-  // read or holds no PEM.
+  // The options with the files read; absent if no flag was given. INVALID_ARGUMENT: flags that
+  // contradict each other, an unreadable file, a file that is not PEM.
   absl::StatusOr<std::optional<TlsOptions>> Read() const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// Details that this build does not know have no JSON form.
+// Details of types unknown to this build cannot be printed as JSON.
 void DropUnknownDetails(google::rpc::Status* status) {
   const auto* pool = google::protobuf::DescriptorPool::generated_pool();
   for (int i = status->details_size() - 1; i >= 0; --i) {
@@ -27,7 +27,7 @@ void SetError(const v1::RowError& error, v1::PredictResponse* answer) {
   DropUnknownDetails(own->mutable_status());
 }
 
-// Row `row` of so many rows.
+// Adds the values of row `row` out of `rows` rows.
 void AddRow(const google::protobuf::RepeatedField<float>& all, int row, int rows,
             google::protobuf::RepeatedField<float>* own) {
   const int each = all.size() / rows;
@@ -92,19 +92,19 @@ std::string ListNames(const v1::Model& model) {
 
 std::string ClassName(int number, const std::vector<std::string>& names) {
   if (number < 0) return "-";
-  if (number == kNoClassOfTheModel) return "(none of the model's)";
-  const auto place = static_cast<size_t>(number);
-  return place < names.size() ? names[place] : absl::StrCat(number);
+  if (number == kUnknownClass) return "(not a class of the model)";
+  const auto index = static_cast<size_t>(number);
+  return index < names.size() ? names[index] : absl::StrCat(number);
 }
 
 std::string DescribeClasses(const v1::Model& model) {
   const v1::Classes& classes = model.learner().classes();
   switch (classes.new_classes()) {
     case v1::Classes::NEW_CLASSES_NUMBERED:
-      return absl::StrCat("at most ", classes.max_classes(), ", new ones by number");
+      return absl::StrCat("at most ", classes.max_classes(), ", new classes by number");
     case v1::Classes::NEW_CLASSES_NAMED:
       return absl::StrCat(model.label_names_size(), " of at most ", classes.max_classes(),
-                          ", new ones by name", ListNames(model));
+                          ", new classes by name", ListNames(model));
     default:
       return absl::StrCat(classes.max_classes(), ListNames(model));
   }

@@ -18,7 +18,7 @@ constexpr double kPanelHeight = 128;
 constexpr double kPanelStep = kPanelHeight + 26;
 constexpr double kBelow = 64;
 constexpr double kLegendLeft = 562;
-// A panel whose largest figure is so many times its least has a logarithmic scale, if it may.
+// Ratio of the largest to the smallest figure from which a panel has a logarithmic scale.
 constexpr double kLogarithmicFrom = 30;
 
 using Figure = std::function<std::optional<double>(const CurvePoint&)>;
@@ -28,14 +28,14 @@ struct Series {
   const char* style;
   const char* dot_style;
   Figure figure;
-  // Small print under its name.
+  // Small print under the name.
   std::string note = {};
 };
 
 struct Panel {
   std::string y_title;
   std::vector<Series> series;
-  // Figures may be far apart: no need for the scale to begin at 0.
+  // The scale may be logarithmic and need not begin at 0.
   bool may_be_logarithmic = false;
 };
 
@@ -53,14 +53,14 @@ std::vector<Panel> AllPanels() {
        {{"ceiling: at most", "first", "first-dot",
          [](const CurvePoint& p) { return p.margin_ceiling; }, "of all data seen"},
         {"floor: at least", "second", "second-dot",
-         [](const CurvePoint& p) { return p.margin_floor; }, "of the last right pass"}},
+         [](const CurvePoint& p) { return p.margin_floor; }, "of the last clean pass"}},
        /*may_be_logarithmic=*/true},
       {"error, %",
        {{"last 1,000 examples", "first", "first-dot",
          [](const CurvePoint& p) -> std::optional<double> {
            return p.window_error.has_value() ? std::optional(100 * *p.window_error) : std::nullopt;
          }},
-        {"so far", "second", "second-dot",
+        {"all examples", "second", "second-dot",
          [share](const CurvePoint& p) { return share(p.mistakes, p.examples); }}}},
   };
 }
@@ -74,7 +74,7 @@ std::vector<double> Known(const Panel& panel, const std::vector<CurvePoint>& poi
   return known;
 }
 
-// The panel's scale, and whether it is logarithmic.
+// The scale of a panel, and whether it is logarithmic.
 std::pair<Range, bool> RangeFor(const Panel& panel, std::vector<double> known) {
   const auto [least, largest] = std::minmax_element(known.begin(), known.end());
   if (panel.may_be_logarithmic && *least > 0 && *largest > kLogarithmicFrom * *least)
@@ -86,8 +86,7 @@ std::pair<Range, bool> RangeFor(const Panel& panel, std::vector<double> known) {
   return {range, false};
 }
 
-// The figures that follow on each other as lines; one that stands alone is a line of one point,
-// also where the model has judged more examples at that revision and stands as it did.
+// Consecutive known figures as lines; an isolated one is a line of one point.
 std::vector<Polyline> LinesOf(const Series& series, const std::vector<CurvePoint>& points) {
   std::vector<Polyline> lines(1);
   for (const CurvePoint& point : points) {
@@ -103,7 +102,7 @@ std::vector<Polyline> LinesOf(const Series& series, const std::vector<CurvePoint
   return lines;
 }
 
-// Draws the series, and says what stands for it in the legend.
+// Draws a series and returns its legend entry.
 void DrawSeries(const Series& series, const std::vector<CurvePoint>& points, const Axes& axes,
                 std::vector<LegendEntry>* legend, Svg* svg) {
   const std::vector<Polyline> lines = LinesOf(series, points);
@@ -122,7 +121,7 @@ void DrawSeries(const Series& series, const std::vector<CurvePoint>& points, con
 
 class CurvesDrawing {
  public:
-  CurvesDrawing(const CurvesPicture& picture, std::vector<Panel> panels,
+  CurvesDrawing(const LearningCurvePicture& picture, std::vector<Panel> panels,
                 std::vector<CurvePoint> points)
       : picture_(picture),
         panels_(std::move(panels)),
@@ -141,7 +140,7 @@ class CurvesDrawing {
   }
 
   std::string Description() const {
-    std::string text = absl::StrCat("Curves over the model's revisions: ");
+    std::string text = absl::StrCat("Learning curve by revision: ");
     for (const Panel& panel : panels_) absl::StrAppend(&text, panel.y_title, "; ");
     return absl::StrCat(text, picture_.subtitle);
   }
@@ -150,7 +149,7 @@ class CurvesDrawing {
     if (points_.empty()) return {1, 10};
     const double first = points_.front().revision;
     const double last = points_.back().revision;
-    // From the start of its life, unless that is not on the scale.
+    // From revision 0, unless the scale is logarithmic.
     const double from = picture_.logarithmic ? first : 0;
     return from < last ? Range{from, last} : Range{from, from + 1};
   }
@@ -162,7 +161,7 @@ class CurvesDrawing {
     const auto [range, logarithmic] = RangeFor(panel, Known(panel, points_));
     const Axes axes{Scale(Revisions(), frame.left, frame.right(), picture_.logarithmic),
                     Scale(range, frame.bottom(), frame.top, logarithmic),
-                    "revision (updates so far)", panel.y_title};
+                    "revision (number of updates)", panel.y_title};
     DrawGround(frame, axes, &svg_);
     std::vector<LegendEntry> legend;
     for (const Series& series : panel.series) DrawSeries(series, points_, axes, &legend, &svg_);
@@ -170,7 +169,7 @@ class CurvesDrawing {
     DrawLegend({kLegendLeft, frame.top + 14}, kWidth - kLegendLeft - 10, legend, &svg_);
   }
 
-  const CurvesPicture& picture_;
+  const LearningCurvePicture& picture_;
   const std::vector<Panel> panels_;
   const std::vector<CurvePoint> points_;
   Svg svg_;
@@ -178,7 +177,7 @@ class CurvesDrawing {
 
 }  // namespace
 
-std::string Draw(const CurvesPicture& picture) {
+std::string Draw(const LearningCurvePicture& picture) {
   std::vector<CurvePoint> points = picture.points;
   if (picture.logarithmic)
     std::erase_if(points, [](const CurvePoint& point) { return point.revision <= 0; });

@@ -1,4 +1,4 @@
-// The picture of a model's life: mistakes, norm, margin and error over its revisions.
+// The picture of a learning curve: mistakes, weight norm, margin and error by revision.
 #pragma once
 
 #include <optional>
@@ -12,23 +12,23 @@ struct CurvePoint {
   double examples = 0;
   double mistakes = 0;
   double weight_norm = 0;
-  // Absent is not known: a gap.
+  // Absent: unknown, a gap in the curve.
   std::optional<double> margin_ceiling;
   std::optional<double> margin_floor;
   std::optional<double> window_error;
 };
 
-struct CurvesPicture {
+struct LearningCurvePicture {
   std::string title;
   std::string subtitle;
-  // By ascending revisions. The last two may have the same: the model right after its last update,
-  // and now, after more examples; what changed meanwhile is a line straight up or down.
+  // By ascending revision. The last two may have the same revision: the model right after its last
+  // update, and now, after more examples.
   std::vector<CurvePoint> points;
-  // The revisions on a logarithmic scale; that of 0 is left out then.
+  // Logarithmic scale of revisions; omits revision 0.
   bool logarithmic = false;
 };
 
-// As SVG: a panel for each kind of figure of which one is known.
-std::string Draw(const CurvesPicture& picture);
+// Returns the picture as SVG, with a panel for each kind of figure that has known values.
+std::string Draw(const LearningCurvePicture& picture);
 
 }  // namespace perceptrond::client

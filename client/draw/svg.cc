@@ -13,8 +13,8 @@ constexpr char kFontFamily[] =
     "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 // One style sheet, with a light and a dark scheme.
-// Labels differ in colour and in shape, and the colours are apart for those who do not see red and
-// green (Okabe, Ito: Color Universal Design, 2008; lightened for the dark scheme). Text has a
+// Labels differ in colour and in shape; the colours are distinguishable with red-green colour
+// blindness (Okabe, Ito: Color Universal Design, 2008; lightened for the dark scheme). Text has a
 // contrast of at least 4.5 to its background, marks of at least 3 (WCAG 2.1, 1.4.3 and 1.4.11).
 constexpr char kStyles[] = R"(
 .paper { fill: #ffffff } .plot { fill: #fbfcfd; stroke: none }
@@ -57,7 +57,7 @@ path { stroke-linejoin: round; stroke-linecap: butt }
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
 
-// How many bytes the UTF-8 character at `at` has; 0 if it is none, or none of XML's.
+// Length in bytes of the UTF-8 character at `at`; 0 if it is invalid in UTF-8 or XML.
 size_t CharacterBytes(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned char first = byte(0);
@@ -122,7 +122,7 @@ double TextWidth(std::string_view text, double size) {
   double ems = 0;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    // Letters of other scripts may be as wide as high.
+    // Letters of other scripts may be as wide as they are high.
     if (byte < 0x80) ems += byte >= 'A' && byte <= 'Z' ? 0.68 : 0.55;
     if (byte >= 0xC0) ems += byte >= 0xE3 ? 1 : 0.6;
   }

@@ -143,7 +143,7 @@ const Compression* DetectCompression(std::string_view start) {
                         "7zXZ")) {
     return &kXz;
   }
-  // "BZh" alone could begin a text: the level and the first block's own magic follow.
+  // Text could start with "BZh" too, so the magic number of the first block is checked.
   if (start.starts_with("BZh") && start.substr(4).starts_with("1AY&SY")) return &kBzip2;
   return nullptr;
 }

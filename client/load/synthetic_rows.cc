@@ -8,24 +8,24 @@
 namespace perceptrond::client {
 namespace {
 
-// One round of all streams. Fewer of a dense kind, so that all of it takes some megabytes.
+// Examples in one round of all streams; fewer dense ones, so that they take some megabytes.
 constexpr size_t kRows = 4096;
 constexpr size_t kLeastRows = 64;
 constexpr size_t kLeastRowsOfAStream = 16;
 constexpr size_t kMostValues = size_t{1} << 21;
-// No weights tell more random examples apart than twice the dimensions (T. M. Cover, "Geometrical
-// and statistical properties of systems of linear inequalities", 1965), and near that number
-// learning takes long.
-constexpr size_t kDimensionsARow = 4;
-// Of the dimensions, one in so many belongs to the examples that are mistakes.
+// More random examples than twice the dimension are not separable (T. M. Cover, "Geometrical and
+// statistical properties of systems of linear inequalities", 1965), and near that number learning
+// takes long.
+constexpr size_t kDimensionsPerRow = 4;
+// One in kShare dimensions belongs to the flipping examples.
 constexpr uint32_t kShare = 16;
-constexpr int kNoSuchLabel = 7;
+constexpr int kInvalidLabel = 7;
 
 size_t ValuesOf(const SyntheticRowsOptions& options) {
   return options.kind == RowKind::kDense ? options.size : options.features;
 }
 
-// Exactly `share` of all `i` answer yes, evenly spread.
+// True for a fraction `share` of all i, evenly spread.
 bool IsOneOf(double share, size_t i) {
   const auto count = [share](size_t n) {
     return static_cast<uint64_t>(share * static_cast<double>(n));
@@ -33,11 +33,11 @@ bool IsOneOf(double share, size_t i) {
   return count(i + 1) > count(i);
 }
 
-// `count` different numbers below `end`, ascending, each such set as likely as any.
+// A uniformly drawn set of `count` numbers below `end`, ascending.
 std::vector<uint32_t> SomeBelow(uint32_t end, uint32_t count, std::mt19937& random) {
   using Below = std::uniform_int_distribution<uint32_t>;
-  // Of many, most that are drawn are there already: then each is looked at once (D. E. Knuth, "The
-  // Art of Computer Programming", volume 2, algorithm 3.4.2 S).
+  // Drawing until all are distinct suits small sets; for large ones selection sampling looks at
+  // each number once (D. E. Knuth, "The Art of Computer Programming", volume 2, algorithm 3.4.2 S).
   constexpr uint32_t kFew = 16;
   if (count < end / kFew) {
     std::set<uint32_t> drawn;
@@ -60,15 +60,15 @@ SyntheticRows::SyntheticRows(const SyntheticRowsOptions& options) : options_(opt
   std::mt19937 random(options.seed);
   rows_.reserve(rows);
   for (size_t i = before; i < before + rows; ++i) {
-    const bool turns = options.labels && IsOneOf(options.mistakes, i);
-    rows_.push_back({Make(turns, random), turns});
-    if (options.labels && IsOneOf(options.refused, i)) rows_.back().row.label = kNoSuchLabel;
+    const bool flips = options.labels && IsOneOf(options.mistakes, i);
+    rows_.push_back({Make(flips, random), flips});
+    if (options.labels && IsOneOf(options.invalid, i)) rows_.back().row.label = kInvalidLabel;
   }
 }
 
 size_t SyntheticRows::Count(const SyntheticRowsOptions& options) {
   const size_t held = kMostValues / std::max<size_t>(ValuesOf(options), 1);
-  const size_t learned = options.size / kDimensionsARow;
+  const size_t learned = options.size / kDimensionsPerRow;
   const size_t all = std::clamp(std::min(held, learned), kLeastRows, kRows);
   return std::max(all / options.parts, kLeastRowsOfAStream);
 }
@@ -76,53 +76,53 @@ size_t SyntheticRows::Count(const SyntheticRowsOptions& options) {
 size_t SyntheticRows::BytesOfOne(const SyntheticRowsOptions& options) {
   size_t bytes = sizeof(float);
   if (options.kind == RowKind::kSparse) bytes += sizeof(uint32_t);
-  // A name's end, and up to "f4294967295".
+  // The end offset of a name, and at most "f4294967295".
   if (options.kind == RowKind::kNamed) bytes += sizeof(size_t) + sizeof("f4294967295");
-  return sizeof(Made) + ValuesOf(options) * bytes;
+  return sizeof(Entry) + ValuesOf(options) * bytes;
 }
 
-Row SyntheticRows::Make(bool turns, std::mt19937& random) {
+Row SyntheticRows::Make(bool flips, std::mt19937& random) {
   Row row;
   row.kind = options_.kind;
   std::uniform_real_distribution<float> value(0.5F, 1.5F);
   if (options_.labels) row.label = random() % 2 == 0 ? 1 : -1;
   row.values.reserve(ValuesOf(options_));
   if (options_.kind == RowKind::kDense) {
-    // Of both signs, so that planes through the origin tell them apart.
+    // Values of both signs, so that planes through the origin separate them.
     for (uint32_t i = 0; i < options_.size; ++i)
       row.values.push_back(random() % 2 == 0 ? value(random) : -value(random));
     return row;
   }
-  for (const uint32_t place : Places(turns, random)) {
+  for (const uint32_t index : Indices(flips, random)) {
     if (options_.kind == RowKind::kNamed) {
-      row.AddName("f" + std::to_string(place));
+      row.AddName("f" + std::to_string(index));
     } else {
-      row.indices.push_back(place);
+      row.indices.push_back(index);
     }
     row.values.push_back(value(random));
   }
   return row;
 }
 
-std::vector<uint32_t> SyntheticRows::Places(bool turns, std::mt19937& random) {
+std::vector<uint32_t> SyntheticRows::Indices(bool flips, std::mt19937& random) {
   const uint32_t shared =
       options_.mistakes > 0 ? options_.size - options_.size / kShare : options_.size;
   const uint32_t part = (options_.size - shared) / options_.parts;
-  if (turns && part >= options_.features) {
+  if (flips && part >= options_.features) {
     if (own_ + options_.features > part) own_ = 0;
-    std::vector<uint32_t> places(options_.features);
-    std::iota(places.begin(), places.end(), shared + options_.part * part + own_);
+    std::vector<uint32_t> indices(options_.features);
+    std::iota(indices.begin(), indices.end(), shared + options_.part * part + own_);
     own_ += options_.features;
-    return places;
+    return indices;
   }
   return SomeBelow(shared, std::min(options_.features, shared), random);
 }
 
 const Row& SyntheticRows::Next() {
-  Made& made = rows_[next_];
+  Entry& entry = rows_[next_];
   next_ = (next_ + 1) % rows_.size();
-  if (made.turns && made.row.label != kNoSuchLabel) made.row.label = -made.row.label;
-  return made.row;
+  if (entry.flips && entry.row.label != kInvalidLabel) entry.row.label = -entry.row.label;
+  return entry.row;
 }
 
 }  // namespace perceptrond::client

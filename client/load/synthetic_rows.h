@@ -1,4 +1,4 @@
-// Examples made up for a load: as many features as asked for, at random places, and as many
+// Synthetic examples for a load: a given number of features at random indices, and a given share of
 // mistakes.
 #pragma once
 
@@ -12,55 +12,54 @@ namespace perceptrond::client {
 
 struct SyntheticRowsOptions {
   RowKind kind = RowKind::kSparse;
-  // The dimension; of kNamed: how many names there are, "f0" and so on.
+  // The dimension; for kNamed the number of names, "f0", "f1", ...
   uint32_t size = 1U << 20;
-  // Of an example: features that are not 0, at most `size`. Ignored for kDense, which has them all.
+  // Non-zero features of an example, at most `size`. Ignored for kDense, where all are non-zero.
   uint32_t features = 75;
-  // Labels -1 and +1, or without.
+  // True: the labels are -1 and +1; false: no labels.
   bool labels = true;
-  // The share of examples whose label is turned each time they come round, so that no model learns
-  // them. Sparse and named ones have features of their own, from a sixteenth of `size`: as far as
-  // that suffices, a model without an offset errs on all of them and on no others. Of a dense kind
-  // each of them disturbs the rest.
+  // Share of examples, 0 to 1, whose label flips in every round, so that no model learns them.
+  // Sparse and named ones have features of their own, taken from one sixteenth of `size`; while
+  // these suffice, a model without bias errs on all of them and on no others. Dense ones disturb
+  // the others.
   double mistakes = 0;
-  // Of streams that load one model at once: which this is. Each has its part of the examples and of
-  // those features.
+  // Several streams on one model: the index and the number of streams. Each has examples of its
+  // own.
   uint32_t part = 0;
   uint32_t parts = 1;
-  // The share of examples whose label is one that no model of two labels has: the server refuses
-  // them, and them alone.
-  double refused = 0;
+  // Share of examples, 0 to 1, with a label that the server answers with a validation error.
+  double invalid = 0;
   uint32_t seed = 1;
 };
 
-// The same few thousand examples round and round; streams that load one model share that number,
-// but have at least 16 each. All together are at most a quarter of the dimensions, or 64, so that a
-// model can learn all but the mistakes.
+// Repeats the same few thousand examples in rounds. Streams on one model share that number, with at
+// least 16 each. All streams together have at most as many examples as a quarter of the dimension
+// (but at least 64), so that a model can learn all of them except the mistakes.
 //
 // Threads: one at a time.
 class SyntheticRows {
  public:
   explicit SyntheticRows(const SyntheticRowsOptions& options);
-  // How many such examples there are, and the memory that one takes.
+  // The number of examples in a round of one stream, and the bytes of one.
   static size_t Count(const SyntheticRowsOptions& options);
   static size_t BytesOfOne(const SyntheticRowsOptions& options);
-  // Valid until the next call.
+  // The next example; valid until the next call.
   const Row& Next();
 
  private:
-  struct Made {
+  struct Entry {
     Row row;
-    bool turns = false;
+    bool flips = false;
   };
 
-  Row Make(bool turns, std::mt19937& random);
-  // Ascending.
-  std::vector<uint32_t> Places(bool turns, std::mt19937& random);
+  Row Make(bool flips, std::mt19937& random);
+  // The indices of an example, ascending.
+  std::vector<uint32_t> Indices(bool flips, std::mt19937& random);
 
   const SyntheticRowsOptions options_;
-  // Of the features that belong to examples which turn: the next that none has yet.
+  // The next free feature among those of the flipping examples.
   uint32_t own_ = 0;
-  std::vector<Made> rows_;
+  std::vector<Entry> rows_;
   size_t next_ = 0;
 };
 

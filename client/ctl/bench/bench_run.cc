@@ -19,8 +19,9 @@ BenchStreams::BenchStreams(const std::vector<std::unique_ptr<Load>>* loads)
     for (size_t i = 0; i < loads_.size(); ++i) threads_.emplace_back([this, i] { RunOne(i); });
   } catch (const std::system_error& error) {
     MonitorLock lock(&mutex_);
-    failure_ = absl::ResourceExhaustedError(absl::StrCat(
-        "this machine starts no more than ", threads_.size(), " streams: ", error.what()));
+    failure_ = absl::ResourceExhaustedError(absl::StrCat("cannot start more than ", threads_.size(),
+                                                         " threads: ", error.what(),
+                                                         "; use fewer --streams"));
   }
 }
 
@@ -34,9 +35,9 @@ BenchStreams::~BenchStreams() {
 }
 
 void BenchStreams::RunOne(size_t i) {
-  Count(loads_[i]->Prepare(), &unprepared_);
+  CountDown(loads_[i]->Prepare(), &unprepared_);
   const std::optional<LoadTimes> times = WaitForStart(i);
-  Count(times.has_value() ? loads_[i]->Run(*times) : absl::OkStatus(), &running_);
+  CountDown(times.has_value() ? loads_[i]->Run(*times) : absl::OkStatus(), &running_);
 }
 
 std::optional<LoadTimes> BenchStreams::WaitForStart(size_t i) {
@@ -71,9 +72,9 @@ absl::Status BenchStreams::failure() const {
   return failure_;
 }
 
-void BenchStreams::Count(absl::Status status, size_t* of) {
+void BenchStreams::CountDown(absl::Status status, size_t* count) {
   MonitorLock lock(&mutex_);
-  --*of;
+  --*count;
   if (failure_.ok()) failure_ = std::move(status);
   mutex_.NotifyAll();
 }
@@ -89,9 +90,9 @@ LoadClock::duration Seconds(double seconds) {
 int BenchRun::Run() {
   CatchInterrupts();
   Outcome outcome = model_.Find();
-  // Whatever may fail on this side comes before the model.
+  // Steps that can fail on the client come before the model is created.
   if (outcome.ok()) outcome = MakeLoads();
-  if (outcome.ok()) outcome = model_.Make();
+  if (outcome.ok()) outcome = model_.Create();
   if (!outcome.ok()) return outcome.Report();
   outcome = RunLoads();
   WipeProgress();
@@ -125,7 +126,7 @@ std::vector<LoadTimes> BenchRun::Times() const {
   std::vector<LoadTimes> all;
   for (size_t i = 0; i < loads_.size(); ++i) {
     times.start = start_;
-    // Not all at once.
+    // Streams send at staggered times.
     const double streams_rate = options_.rate / static_cast<double>(options_.Batch());
     if (streams_rate > 0) times.start += Seconds(static_cast<double>(i) / streams_rate);
     all.push_back(times);
@@ -135,8 +136,8 @@ std::vector<LoadTimes> BenchRun::Times() const {
 
 Outcome BenchRun::MakeLoads() {
   const LoadOptions options = Options();
-  const std::string too_much = TooMuchMemory(options, model_.shape(), options_.streams);
-  if (!too_much.empty()) return WrongUsage("bench: " + too_much);
+  const std::string too_much = CheckMemory(options, model_.shape(), options_.streams);
+  if (!too_much.empty()) return UsageError("bench: " + too_much);
   SyntheticRowsOptions rows = model_.shape();
   for (size_t i = 0; i < options_.streams; ++i) {
     if (Interrupted()) return {kExitInterrupted, ""};
@@ -148,29 +149,29 @@ Outcome BenchRun::MakeLoads() {
 }
 
 Outcome BenchRun::RunLoads() {
-  constexpr std::chrono::milliseconds kLook(100);
-  // After Ctrl-C what is under way gets a moment.
-  int looks = 0;
-  const InterruptWatch interrupt([this, &looks] {
-    constexpr int kMostLooks = 10;
+  constexpr std::chrono::milliseconds kPollInterval(100);
+  // After Ctrl-C messages in flight get a second before they are cancelled.
+  int polls = 0;
+  const InterruptWatch interrupt([this, &polls] {
+    constexpr int kMostPolls = 10;
     for (const std::unique_ptr<Load>& load : loads_)
-      looks < kMostLooks ? load->Stop() : load->Cancel();
-    return ++looks <= kMostLooks;
+      polls < kMostPolls ? load->Stop() : load->Cancel();
+    return ++polls <= kMostPolls;
   });
   absl::Status failure;
   {
     BenchStreams streams(&loads_);
-    while (!streams.WaitPrepared(kLook) && !Interrupted()) {
+    while (!streams.WaitPrepared(kPollInterval) && !Interrupted()) {
     }
     if (streams.failure().ok() && !Interrupted()) {
-      // Ahead, so that all of them are there by then.
-      start_ = LoadClock::now() + kLook;
+      // Slightly in the future, so that all threads are ready by then.
+      start_ = LoadClock::now() + kPollInterval;
       streams.Start(Times());
-      while (!streams.WaitEnded(kLook)) DrawProgress();
+      while (!streams.WaitEnded(kPollInterval)) DrawProgress();
       ended_ = LoadClock::now();
     }
     failure = streams.failure();
-    // All that was to be counted, also if the last message was due before that.
+    // The whole measured time counts, also if the last message was due before its end.
     if (failure.ok() && !Interrupted()) ended_ = std::max(*ended_, Times().front().end);
     if (!failure.ok()) {
       for (const std::unique_ptr<Load>& load : loads_) load->Cancel();
@@ -201,14 +202,14 @@ BenchReport BenchRun::MakeReport() const {
   report.streams = options_.streams;
   report.batch = options_.Batch();
   report.rate = options_.rate;
-  report.mistakes_asked = options_.mistakes;
+  report.requested_mistakes = options_.mistakes;
   for (const std::unique_ptr<Load>& load : loads_) report.tally.Add(load->tally());
-  report.seconds = Counted();
+  report.seconds = MeasuredSeconds();
   if (report.tally.overdue == 0) report.seconds = std::min(report.seconds, options_.seconds);
   return report;
 }
 
-double BenchRun::Counted() const {
+double BenchRun::MeasuredSeconds() const {
   if (start_ == LoadClock::time_point()) return 0;
   const std::chrono::duration<double> counted =
       ended_.value_or(LoadClock::now()) - start_ - Seconds(options_.warmup);

@@ -17,29 +17,30 @@
 
 namespace perceptrond::client {
 
+// The threads of a bench, one per load: they prepare, wait for each other, and start together.
 // Threads: one.
 class BenchStreams {
  public:
-  // The loads begin to prepare. They must outlive this.
+  // Starts to prepare the loads, which must outlive this.
   explicit BenchStreams(const std::vector<std::unique_ptr<Load>>* loads);
-  // Without Start() none runs. Waits for all to end.
+  // Waits for all threads to end. Loads that were not started do not run.
   ~BenchStreams();
 
-  // Waits until all are prepared, or one has failed, for at most `time`: whether that is so.
+  // Waits for at most `time` until all are prepared or one has failed; whether that is so.
   bool WaitPrepared(LoadClock::duration time) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Once all are prepared.
+  // Starts the loads. Call when all are prepared.
   void Start(const std::vector<LoadTimes>& times) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until all have ended, or one has failed, for at most `time`: whether that is so.
+  // Waits for at most `time` until all have ended or one has failed; whether that is so.
   bool WaitEnded(LoadClock::duration time) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The first.
+  // The first failure; OK if there is none.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void RunOne(size_t i) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Its times; absent: not to run at all.
+  // The times of load i; absent: do not run it.
   std::optional<LoadTimes> WaitForStart(size_t i) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One less of those; and how it went.
-  void Count(absl::Status status, size_t* of) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Decrements *count and records a failure.
+  void CountDown(absl::Status status, size_t* count) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::vector<std::unique_ptr<Load>>& loads_;
   mutable Monitor mutex_;
@@ -54,7 +55,7 @@ class BenchStreams {
 // Threads: one.
 class BenchRun {
  public:
-  // Both must outlive the run.
+  // Both arguments must outlive the run.
   BenchRun(const Globals& globals, const BenchOptions& options)
       : globals_(globals), options_(options), model_(globals, options) {}
 
@@ -68,15 +69,15 @@ class BenchRun {
   std::vector<LoadTimes> Times() const;
   void DrawProgress() const;
   BenchReport MakeReport() const;
-  // Seconds so far since the warm-up.
-  double Counted() const;
+  // Measured seconds so far, warm-up excluded.
+  double MeasuredSeconds() const;
 
   const Globals& globals_;
   const BenchOptions& options_;
   BenchModel model_;
-  // The clock's zero: not all streams are prepared yet.
+  // Start of the load; zero until all streams are prepared.
   LoadClock::time_point start_;
-  // Absent: they run.
+  // End of the load; absent while it runs.
   std::optional<LoadClock::time_point> ended_;
   std::vector<std::unique_ptr<Load>> loads_;
 };

@@ -10,7 +10,7 @@
 namespace perceptrond::client {
 namespace {
 
-// Enough names for any load; a model that knows fewer learns them.
+// Number of feature names; the model learns those it does not know.
 constexpr uint32_t kNames = 1U << 20;
 
 }  // namespace
@@ -21,7 +21,7 @@ Outcome BenchModel::Find() {
   shape_.features = options_.Features();
   shape_.labels = options_.Work() == LoadOptions::Work::kLearn;
   shape_.mistakes = options_.mistakes;
-  shape_.refused = options_.refused;
+  shape_.invalid = options_.invalid;
   shape_.parts = static_cast<uint32_t>(options_.streams);
   name_ = options_.name.empty() ? absl::StrCat("bench-", RandomId().substr(0, 12)) : options_.name;
   if (options_.name.empty()) return {};
@@ -29,22 +29,22 @@ Outcome BenchModel::Find() {
   return model.ok() ? ReadShape(*model) : Failed("bench", model.status());
 }
 
-Outcome BenchModel::Make() {
+Outcome BenchModel::Create() {
   if (!options_.name.empty()) return {};
   v1::Model model;
-  model.set_description("Made by perceptronctl bench, which deletes it at its end.");
+  model.set_description("Temporary model of perceptronctl bench, deleted at the end of the run.");
   model.mutable_feature_space()->mutable_dense()->set_dimension(options_.size);
-  // Examples have no coordinate in common, so that those which are mistakes disturb no others.
+  // No bias: flipping examples must share no feature with the others.
   model.mutable_learner()->set_offset_value(0);
   const absl::StatusOr<v1::Model> created = client_.CreateModel(name_, model);
-  made_ = created.ok();
-  return made_ ? Outcome() : Failed("bench", created.status());
+  created_ = created.ok();
+  return created_ ? Outcome() : Failed("bench", created.status());
 }
 
 Outcome BenchModel::ReadShape(const v1::Model& model) {
   if (model.learner().has_classes() && shape_.labels) {
-    return WrongUsage("bench: its examples have two labels, and " + name_ +
-                      " tells several classes apart: --work predict asks such a model");
+    return UsageError("bench: the synthetic examples have two labels, and " + name_ +
+                      " is multiclass: use --work predict");
   }
   const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
   if (space.has_dense()) {
@@ -61,16 +61,16 @@ Outcome BenchModel::ReadShape(const v1::Model& model) {
 }
 
 void BenchModel::Delete() {
-  if (!made_) return;
-  made_ = false;
+  if (!created_) return;
+  created_ = false;
   RetryPolicy retry;
   retry.give_up_after = std::min(globals_.StreamTimeout(), absl::Seconds(3));
-  // Its name is nobody else's, so that it may be deleted twice.
+  // The random name makes it safe to repeat the deletion.
   const absl::Status status = CallWithRetry(Reconnecting(retry, client_.connection()), true,
                                             [this] { return client_.DeleteModel(name_); });
   if (status.ok() || absl::IsNotFound(status)) return;
-  Complain(absl::StrCat("the model ", name_, " is left behind (", std::string(status.message()),
-                        "): 'perceptronctl delete ", name_, "' removes it"));
+  PrintStderr(absl::StrCat("could not delete the temporary model (", std::string(status.message()),
+                           "): delete it with 'perceptronctl delete ", name_, "'"));
 }
 
 }  // namespace perceptrond::client

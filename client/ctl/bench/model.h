@@ -1,4 +1,4 @@
-// The model of a bench: one there is, or one made for the run and deleted after it.
+// The model of a bench: an existing one, or a temporary one that is deleted after the run.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@ namespace perceptrond::client {
 // Threads: one.
 class BenchModel {
  public:
-  // Both must outlive this.
+  // Both arguments must outlive this.
   BenchModel(const Globals& globals, const BenchOptions& options)
       : globals_(globals), options_(options), client_(globals.Connect()) {}
   ~BenchModel() { Delete(); }
   BenchModel(const BenchModel&) = delete;
   BenchModel& operator=(const BenchModel&) = delete;
 
-  // Which it is, and the shape of its examples. Makes nothing yet.
+  // Determines the model's name and the shape of its examples, without creating anything.
   Outcome Find();
-  // If it is to be made.
-  Outcome Make();
-  // If it was made. Complains where that cannot be.
+  // Creates the model if it is temporary.
+  Outcome Create();
+  // Deletes the model if it was created; prints an error if that fails.
   void Delete();
 
-  // After Find().
+  // Valid after Find().
   const std::string& name() const { return name_; }
   const SyntheticRowsOptions& shape() const { return shape_; }
 
@@ -39,7 +39,7 @@ class BenchModel {
   const Client client_;
   std::string name_;
   SyntheticRowsOptions shape_;
-  bool made_ = false;
+  bool created_ = false;
 };
 
 }  // namespace perceptrond::client

@@ -9,15 +9,15 @@
 namespace perceptrond::client {
 namespace {
 
-// Of this machine's memory: the server needs some too.
+// Fraction of this machine's memory; the server needs some too.
 constexpr double kShare = 0.25;
 
 double MachineBytes() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// Of one stream, as full as its window allows.
-double BytesUnderWay(const LoadOptions& load, double row_bytes) {
+// Bytes of the messages in flight of one stream with a full window.
+double BytesInFlight(const LoadOptions& load, double row_bytes) {
   const double message = row_bytes * static_cast<double>(load.rows_per_message);
   if (load.work == LoadOptions::Work::kCall) return message;
   const LearnOptions stream;
@@ -36,19 +36,18 @@ std::string Bytes(double bytes) {
 double BytesOfLoads(const LoadOptions& load, const SyntheticRowsOptions& rows, size_t streams) {
   const auto row_bytes = static_cast<double>(SyntheticRows::BytesOfOne(rows));
   const double made = row_bytes * static_cast<double>(SyntheticRows::Count(rows));
-  return (made + BytesUnderWay(load, row_bytes)) * static_cast<double>(streams);
+  return (made + BytesInFlight(load, row_bytes)) * static_cast<double>(streams);
 }
 
 }  // namespace
 
-std::string TooMuchMemory(const LoadOptions& load, const SyntheticRowsOptions& rows,
-                          size_t streams) {
+std::string CheckMemory(const LoadOptions& load, const SyntheticRowsOptions& rows, size_t streams) {
   const double bytes = BytesOfLoads(load, rows, streams);
   const double machine = MachineBytes();
   if (bytes <= kShare * machine) return "";
   return absl::StrFormat(
-      "the examples and the messages under way would take %s, and a quarter of this machine's "
-      "memory is %s: fewer --streams, a smaller --window or --batch, or smaller examples take less",
+      "the examples and the messages in flight need %s, more than a quarter of this machine's "
+      "memory (%s): use fewer --streams, a smaller --window or --batch, or fewer --features",
       Bytes(bytes), Bytes(kShare * machine));
 }
 

@@ -1,4 +1,4 @@
-// The options of `perceptronctl bench`, and whether this machine has the memory for them.
+// The options of `perceptronctl bench`, and a check that this machine has the memory for them.
 #pragma once
 
 #include <algorithm>
@@ -12,24 +12,24 @@
 namespace perceptrond::client {
 
 struct BenchOptions {
-  // Empty: a model made for the run, and deleted after it.
+  // Model; empty: a temporary one, deleted after the run.
   std::string name;
   std::string work = "learn";
   size_t streams = 1;
-  // Examples a second of all streams together; 0: as many as may be.
+  // Examples per second over all streams; 0: as many as the server accepts.
   double rate = 0;
-  // Default 100, of calls 1.
+  // Examples per message; default 100, for calls 1.
   std::optional<size_t> batch;
   size_t window = 64;
   double seconds = 10;
   double warmup = 1;
-  // Default 75, or as many as the model has dimensions.
+  // Non-zero features of an example; default 75, at most `size`.
   std::optional<uint32_t> features;
-  // Of the model made for the run.
+  // Dimension of the temporary model.
   uint32_t size = 1U << 20;
   bool dense = false;
   double mistakes = 0;
-  double refused = 0;
+  double invalid = 0;
   uint32_t seed = 1;
 
   LoadOptions::Work Work() const {
@@ -40,9 +40,8 @@ struct BenchOptions {
   size_t Batch() const { return batch.value_or(Work() == LoadOptions::Work::kCall ? 1 : 100); }
 };
 
-// "" if the examples of so many streams and their messages under way take about a quarter of this
-// machine's memory at most; else how much they take, and what takes less.
-std::string TooMuchMemory(const LoadOptions& load, const SyntheticRowsOptions& rows,
-                          size_t streams);
+// Returns an error message if the examples and the messages in flight of all streams need more than
+// a quarter of this machine's memory; else an empty string.
+std::string CheckMemory(const LoadOptions& load, const SyntheticRowsOptions& rows, size_t streams);
 
 }  // namespace perceptrond::client

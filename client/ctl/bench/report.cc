@@ -17,8 +17,8 @@ struct Point {
 };
 constexpr Point kPoints[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}};
 
-// So far from what was asked for, mistakes want a word.
-constexpr double kMistakesNear = 0.01;
+// Difference from the requested share of mistakes that needs an explanation.
+constexpr double kMistakesTolerance = 0.01;
 
 std::string Time(absl::Duration time) {
   const double micros = absl::ToDoubleMicroseconds(time);
@@ -35,26 +35,26 @@ std::string Latencies(const LatencyHistogram& latency) {
 }
 
 std::string Mistakes(const BenchReport& report) {
-  std::string text =
-      absl::StrCat("  ", Grouped(report.tally.mistakes), " mistakes, ",
-                   Percent(report.mistake_share()), " (asked for: ", Percent(report.mistakes_asked),
-                   "); ", Grouped(report.tally.updates), " updates\n");
-  if (std::abs(report.mistake_share() - report.mistakes_asked) > kMistakesNear) {
+  std::string text = absl::StrCat("  ", Grouped(report.tally.mistakes), " mistakes, ",
+                                  Percent(report.mistake_share()),
+                                  " (requested: ", Percent(report.requested_mistakes), "); ",
+                                  Grouped(report.tally.updates), " updates\n");
+  if (std::abs(report.mistake_share() - report.requested_mistakes) > kMistakesTolerance) {
     absl::StrAppend(
         &text,
-        "  not the share that was asked for: the model was still learning (--warmup), or "
-        "its space is too small for the examples (--size)\n");
+        "  the share of mistakes differs from --mistakes: the model was still learning (raise "
+        "--warmup), or its dimension is too small (raise --size)\n");
   }
   return text;
 }
 
-std::string Breaks(const BenchReport& report) {
-  std::string text =
-      absl::StrCat("  ", report.streams == 1 ? "the connection" : "streams' connections", " broke ",
-                   report.tally.breaks == 1 ? "once" : absl::StrCat(report.tally.breaks, " times"));
+std::string Disconnects(const BenchReport& report) {
+  std::string text = absl::StrCat(
+      "  ", "connection lost ",
+      report.tally.disconnects == 1 ? "once" : absl::StrCat(report.tally.disconnects, " times"));
   if (report.tally.lost > 0) {
-    absl::StrAppend(&text, "; what became of ", Grouped(report.tally.lost),
-                    " examples is not known, and they are in no figure");
+    absl::StrAppend(&text, "; ", Grouped(report.tally.lost),
+                    " examples have no known result and are not counted");
   }
   return text + "\n";
 }
@@ -79,23 +79,24 @@ std::string BenchReport::Text() const {
   std::string text =
       absl::StrFormat("%s %s: %s examples in %.1f s, %.0f/s", work, PrintableInLine(model),
                       Grouped(answered()), seconds, examples_per_second());
-  if (rate > 0) absl::StrAppendFormat(&text, " of the %.6g/s asked for", rate);
-  absl::StrAppendFormat(&text, "; %d stream%s, %d a message\n", streams, streams == 1 ? "" : "s",
+  if (rate > 0) absl::StrAppendFormat(&text, " of %.6g/s requested", rate);
+  absl::StrAppendFormat(&text, "; %d stream%s, %d per message\n", streams, streams == 1 ? "" : "s",
                         batch);
   if (work == "learn" && tally.examples > 0) absl::StrAppend(&text, Mistakes(*this));
-  if (tally.refused > 0) absl::StrAppend(&text, "  ", Grouped(tally.refused), " refused\n");
-  if (tally.breaks > 0) absl::StrAppend(&text, Breaks(*this));
-  if (tally.messages == 0) return text + "  no answer in the time that is counted\n";
-  absl::StrAppend(&text, "  latency of a message: ", Latencies(tally.latency), "\n");
-  absl::StrAppend(&text, rate > 0
-                             ? "  each from when it was due, whether or not it could be sent then\n"
-                             : "  each from when it was sent: without --rate a server that is slow "
-                               "is sent less, and looks better\n");
+  if (tally.row_errors > 0)
+    absl::StrAppend(&text, "  ", Grouped(tally.row_errors), " with validation errors\n");
+  if (tally.disconnects > 0) absl::StrAppend(&text, Disconnects(*this));
+  if (tally.messages == 0) return text + "  no answer in the measured time\n";
+  absl::StrAppend(&text, "  latency per message: ", Latencies(tally.latency), "\n");
+  absl::StrAppend(&text,
+                  rate > 0 ? "  measured from the time each message was due\n"
+                           : "  measured from sending: without --rate a slow server receives less "
+                             "and looks faster\n");
   if (!kept_up()) {
     absl::StrAppend(
         &text,
-        "  not all that was due could be sent in time: the server, or this machine, is too slow "
-        "for that rate\n");
+        "  the server did not keep up: it, or this machine, is too slow for the requested "
+        "rate\n");
   }
   return text;
 }
@@ -117,14 +118,14 @@ std::string BenchReport::Json() const {
       .Bool("keptUp", kept_up())
       .Integer("messages", static_cast<int64_t>(tally.messages))
       .Integer("examples", static_cast<int64_t>(tally.examples))
-      .Integer("refused", static_cast<int64_t>(tally.refused))
+      .Integer("rowErrors", static_cast<int64_t>(tally.row_errors))
       .Integer("mistakes", static_cast<int64_t>(tally.mistakes))
       .Integer("updates", static_cast<int64_t>(tally.updates))
       .Integer("overdue", static_cast<int64_t>(tally.overdue))
-      .Integer("reconnects", static_cast<int64_t>(tally.breaks))
+      .Integer("reconnects", static_cast<int64_t>(tally.disconnects))
       .Integer("lostAnswers", static_cast<int64_t>(tally.lost));
   if (work == "learn" && tally.examples > 0)
-    json.Number("mistakesAsked", mistakes_asked).Number("mistakeShare", mistake_share());
+    json.Number("requestedMistakes", requested_mistakes).Number("mistakeShare", mistake_share());
   if (tally.messages > 0) json.Raw("latencyMicroseconds", latency.str());
   return json.str();
 }

@@ -1,4 +1,4 @@
-// What a load came to, for people and for programs.
+// The result of a bench, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,29 @@
 
 namespace perceptrond::client {
 
+// A plain value.
 struct BenchReport {
   // "learn", "predict" or "call".
   std::string work;
   std::string model;
   size_t streams = 1;
   size_t batch = 1;
-  // Examples a second that were to be sent; 0: as many as may be.
+  // Requested examples per second; 0: as many as the server accepts.
   double rate = 0;
-  double mistakes_asked = 0;
-  // The time that is counted, and what it took beyond that to send what was overdue.
+  // Requested share of mistakes, 0 to 1.
+  double requested_mistakes = 0;
+  // The measured time, including the time after its end for overdue messages.
   double seconds = 0;
   LoadTally tally;
 
-  // Examples, learned from or refused.
-  uint64_t answered() const { return tally.examples + tally.refused; }
+  // Answered examples, those with validation errors included.
+  uint64_t answered() const { return tally.examples + tally.row_errors; }
   double examples_per_second() const;
-  // Of the examples that were learned from; 0 of none.
+  // Mistakes as a share of the learned examples; 0 without examples.
   double mistake_share() const;
-  // With a rate: hardly anything was missing from it.
+  // At least 99 % of the requested rate was answered.
   bool kept_up() const;
   std::string Text() const;
-  // One object.
   std::string Json() const;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 struct AnalyzeOptions {
   std::string name;
-  bool adopt = false;
+  bool replace_weights = false;
   int64_t if_revision = 0;
   AnalysisFlags limits;
 };
@@ -20,7 +20,7 @@ struct AnalyzeOptions {
 int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& options) {
   v1::AnalyzeRequest request;
   request.set_name(options.name);
-  request.set_adopt(options.adopt);
+  request.set_adopt(options.replace_weights);
   if (command.count("--if-revision") > 0) request.set_if_revision(options.if_revision);
   options.limits.Fill(&request);
   CatchInterrupts();
@@ -43,24 +43,29 @@ int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& o
 void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app->add_subcommand(
-      "analyze", "Prove what the examples that a model retains admit: the best margin, or none");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
-  auto* adopt = command->add_flag("--adopt", options->adopt,
-                                  "Make the best separator the model's weights, as a new revision");
+      "analyze",
+      "Find the best margin of a model's retained examples, or prove that they are not separable");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  auto* replace = command->add_flag("--replace-weights", options->replace_weights,
+                                    "Replace the model's weights by the best separator, as a new "
+                                    "revision");
   command
       ->add_option("--if-revision", options->if_revision,
-                   "With --adopt: only if the model is still at this revision")
+                   "With --replace-weights: only if the model is still at this revision")
       ->check(CLI::NonNegativeNumber)
-      ->needs(adopt);
+      ->needs(replace);
   options->limits.AddTo(command);
   command->footer(
-      "A model retains the examples that caused updates; of a sample that holds everything it saw "
-      "(create\n"
-      "--retain-sample), what is proven holds for all its data. Models of two labels only "
-      "(NOT_BINARY).\n"
-      "Ctrl-C cancels, with exit code 130. Examples:\n"
-      "  perceptronctl analyze spam\n"
-      "  perceptronctl analyze spam --adopt -o json");
+      R"(Analyzes the examples that the model retains: those that caused updates, and the sample
+of 'create --retain-sample'. If the sample holds all the model has seen, the result holds for all
+its data. Only for models of two labels; others are an error (NOT_BINARY). Ctrl-C cancels the
+analysis.
+
+Examples:
+  perceptronctl analyze spam
+  perceptronctl analyze spam --replace-weights -o json)");
   command->callback([=] { *action = [=] { return Run(*globals, *command, *options); }; });
 }
 

@@ -39,7 +39,7 @@ absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
   content << file.rdbuf();
   const auto status = google::protobuf::util::JsonStringToMessage(content.str(), weights);
   if (status.ok()) return absl::OkStatus();
-  // A whole model, as `get --weights -o json` prints it.
+  // The file may also hold a whole model, as `get --weights -o json` prints it.
   v1::Model model;
   if (google::protobuf::util::JsonStringToMessage(content.str(), &model).ok() &&
       model.has_weights()) {
@@ -47,8 +47,8 @@ absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      path, ": no perceptron.v1.Weights in JSON: ", std::string(status.message().as_string()),
-      "; expected such as {\"indices\": [0, 2], \"values\": [0.5, -1], \"offset\": 1}"));
+      path, " is not a perceptron.v1.Weights in JSON: ", std::string(status.message().as_string()),
+      "; expected for example {\"indices\": [0, 2], \"values\": [0.5, -1], \"offset\": 1}"));
 }
 
 int Run(const Globals& globals, const CreateOptions& options) {
@@ -89,42 +89,53 @@ int Run(const Globals& globals, const CreateOptions& options) {
 void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<CreateOptions>();
   CLI::App* command = app->add_subcommand("create", "Create a model");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
   options->space.AddTo(command);
   options->map.AddTo(command);
   options->learner.AddTo(command);
   AddListFlag(command, "--labels", &options->labels,
-              "Names for -1 and +1, as ham,spam; with --classes for 0, 1, ...")
+              "Names of the labels -1 and +1, such as ham,spam; with --classes of 0, 1, ...")
       ->check(Utf8());
-  command->add_option("--margin-of-interest", options->margin_of_interest,
-                      "The smallest margin that would matter to you");
-  command->add_option("--retain-updates", options->retain_updates,
-                      "Keep so many of the latest examples that caused updates, for analyses and "
-                      "pictures; at most 1000000 (default 1000)");
+  command->add_option(
+      "--margin-of-interest", options->margin_of_interest,
+      "Smallest margin of practical interest, >= 0: the report says when the data are proven "
+      "not to be separable with it (default 0: none)");
+  command->add_option(
+      "--retain-updates", options->retain_updates,
+      "Retain the latest N examples that caused updates, for analyze and draw; 0 to "
+      "1000000 (default 1000)");
   command
-      ->add_option("--retain-sample", options->retain_sample,
-                   "Keep a uniform sample of so many different examples, right ones too: all of "
-                   "them while there are no more; at most 1000000")
+      ->add_option(
+          "--retain-sample", options->retain_sample,
+          "Also retain a uniform sample of N distinct examples; 0 to 1000000. While the model "
+          "has seen no more than N, the sample is complete and analyses cover all data")
       ->capture_default_str();
-  command->add_option("--description", options->description, "For people; at most 1024 bytes")
+  command->add_option("--description", options->description, "Free text, at most 1024 bytes")
       ->check(Utf8());
   command
       ->add_option("--start-weights", options->start_weights,
-                   "A JSON file: perceptron.v1.Weights, or a model from 'get --weights -o json'")
+                   "JSON file with the starting weights: perceptron.v1.Weights, or the output of "
+                   "'get --weights -o json' (default: zero)")
       ->type_name("FILE");
   command
       ->add_option("--request-id", options->request_id,
-                   "Repeating a creation with the same id returns the same model")
+                   "Id of this request: a repetition with the same id returns the same model")
       ->check(Utf8());
-  command->add_flag("--validate-only", options->validate_only, "Check, and create nothing");
+  command->add_flag("--validate-only", options->validate_only,
+                    "Validate the settings without creating the model");
   command->footer(
-      "Examples:\n"
-      "  perceptronctl create iris --learner perceptron --dimension 4\n"
-      "  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01\n"
-      "  perceptronctl create clicks --hash-bits 22 --no-offset\n"
-      "  perceptronctl create digits --dimension 64 --classes 10\n"
-      "  perceptronctl create topics --named --classes 100 --new-classes named\n"
-      "  perceptronctl create xor --compose or,nand");
+      R"(Creates an empty model and prints its settings. Exactly one of --dimension, --hash-bits,
+--named and --compose is required.
+
+Examples:
+  perceptronctl create iris --learner perceptron --dimension 4
+  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01
+  perceptronctl create clicks --hash-bits 22 --no-bias
+  perceptronctl create digits --dimension 64 --classes 10
+  perceptronctl create topics --named --classes 100 --new-classes named
+  perceptronctl create xor --compose or,nand)");
   command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
 }
 

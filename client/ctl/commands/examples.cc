@@ -13,8 +13,8 @@ struct ExamplesOptions {
   std::string name;
 };
 
-// " 3:0.5 7:2", from index 0; names as they are.
-void Features(const v1::Example& example, std::string* out) {
+// Appends " 3:0.5 7:2": indices from 0, or names.
+void AppendFeatures(const v1::Example& example, std::string* out) {
   for (int i = 0; i < example.dense().values_size(); ++i) {
     if (example.dense().values(i) != 0)
       absl::StrAppend(out, " ", i, ":", Shortest(example.dense().values(i)));
@@ -32,7 +32,7 @@ std::string Line(const v1::RetainedExample& retained) {
   std::string line = example.has_label_name()
                          ? PrintableInLine(example.label_name())
                          : absl::StrCat(example.label() == 1 ? "+" : "", example.label());
-  Features(example, &line);
+  AppendFeatures(example, &line);
   if (retained.update_revision() > 0) {
     absl::StrAppend(&line, " # update ", retained.update_revision(), ", score ",
                     Shortest(retained.score()));
@@ -51,9 +51,9 @@ int Run(const Globals& globals, const ExamplesOptions& options) {
       });
   if (!status.ok()) return PrintError(absl::StrCat("examples ", options.name), status);
   if (empty) {
-    Complain(
-        "no examples are retained; see --retain-updates and --retain-sample of 'perceptronctl "
-        "create'");
+    PrintStderr(
+        "the model retains no examples; see --retain-updates and --retain-sample of "
+        "'perceptronctl create'");
   }
   return kExitOk;
 }
@@ -62,15 +62,18 @@ int Run(const Globals& globals, const ExamplesOptions& options) {
 
 void AddExamples(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ExamplesOptions>();
-  CLI::App* command =
-      app->add_subcommand("examples", "List the examples that a model retains, updates first");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
+  CLI::App* command = app->add_subcommand("examples", "List the examples that a model retains");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
   command->footer(
-      "Lines in svmlight form, features from 0 or by name as the model's weights have them, behind "
-      "# the\n"
-      "revision that an example's update produced and the score before it; with -o json each a\n"
-      "perceptron.v1.RetainedExample. Example:\n"
-      "  perceptronctl examples spam -o json | jq .updateRevision");
+      R"(Lists the latest examples that caused updates, then the sample, in svmlight form; indices
+start at 0. After # are the revision that the example's update produced and the score before it.
+With -o json each line is a perceptron.v1.RetainedExample.
+
+Examples:
+  perceptronctl examples spam
+  perceptronctl examples spam -o json | jq .updateRevision)");
   command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
 }
 

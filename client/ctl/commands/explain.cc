@@ -1,4 +1,4 @@
-// `perceptronctl explain`: the contributions of features and of past mistakes to the scores of rows.
+// `perceptronctl explain`: the contributions of features and of support examples to scores.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -20,6 +20,7 @@
 #include "perceptron/v1/learning_service.pb.h"
 
 namespace perceptrond::client {
+namespace {
 
 struct ExplainRunOptions {
   std::string name;
@@ -38,10 +39,10 @@ class ExplainRun {
   int Run();
 
  private:
-  std::string Doing() const;
+  std::string ErrorPrefix() const;
   Outcome Open();
   Outcome ExplainAll();
-  // A row that is bad is counted, and does not end the run.
+  // A row with a validation error is counted and does not end the run.
   Outcome ExplainRow(const Row& row);
   void Show(const perceptron::v1::ExplainResponse& response) const;
 
@@ -50,7 +51,7 @@ class ExplainRun {
   const Client client_;
   std::unique_ptr<Input> input_;
   std::vector<std::string> label_names_;
-  Complaints complaints_{options_.input.skip_bad_lines};
+  RowErrors row_errors_{options_.input.skip_bad_lines};
 };
 
 // A heading and a line for each contribution, with bars of '+' or '-' in proportion to their size.
@@ -59,16 +60,26 @@ std::string DescribeExplanation(const std::string& where,
                                 const perceptron::v1::Explanation& explanation, int64_t revision,
                                 const std::vector<std::string>& label_names);
 
-namespace {
-
 namespace v1 = ::perceptron::v1;
+
+constexpr char kFooter[] =
+    R"(A score is the bias plus the sum of value times weight over the features. Prints these
+terms for each example, the largest first, with bars: + supports the label +1, - the label -1. With
+a feature map the features are those of the map, such as "x1*x2". If the weights are a sum of
+support examples, their contributions follow; a kernel perceptron has only these. Multiclass and
+voted models have no such sums (error NOT_LINEAR). With -o json each line is a
+perceptron.v1.ExplainResponse for one example. 'perceptronctl learn --help' describes the formats.
+
+Examples:
+  echo 'Win a prize now' | perceptronctl explain spam - --format text
+  perceptronctl explain iris iris.test --format svmlight --index-base 1 --top 2 -o json)";
 
 constexpr double kBarColumns = 20;
 
 std::string Bar(double contribution, double largest) {
   if (contribution == 0 || !(largest > 0)) return "";
   const double columns = std::round(kBarColumns * std::abs(contribution) / largest);
-  // What is there is seen.
+  // Non-zero contributions have a bar of at least one character.
   return std::string(static_cast<size_t>(std::max(1.0, columns)), contribution > 0 ? '+' : '-');
 }
 
@@ -97,35 +108,36 @@ std::string DescribeOrigin(const v1::Explanation& explanation, double largest) {
   return Line(
       explanation.origin(), largest, "", "",
       explanation.origin_revision() == 0
-          ? std::string("(the weights it started from)")
-          : absl::StrCat("(the weights adopted at revision ", explanation.origin_revision(), ")"));
+          ? std::string("(the starting weights)")
+          : absl::StrCat("(the weights set at revision ", explanation.origin_revision(), ")"));
 }
 
-// What is left of the score.
+// The part of the score that no retained example explains.
 std::string DescribeLost(const v1::Explanation& explanation, double largest, double sum) {
   if (explanation.mistakes_complete()) return "";
   const bool adopted = explanation.origin_revision() > 0;
   return Line(explanation.score() - sum, largest, "", "",
-              absl::StrCat("(", adopted ? "weights adopted, and " : "",
-                           "what is no longer retained: see create --retain-updates)"));
+              absl::StrCat("(", adopted ? "replaced weights and " : "",
+                           "examples no longer retained: see create --retain-updates)"));
 }
 
 std::string DescribeMistakes(const v1::Explanation& explanation,
                              const std::vector<std::string>& label_names) {
   if (!explanation.mistakes_absent().empty())
-    return absl::StrCat("  (not by past mistakes: ", explanation.mistakes_absent(), ")\n");
+    return absl::StrCat("  (no contributions of support examples: ", explanation.mistakes_absent(),
+                        ")\n");
   if (explanation.mistakes().empty() && explanation.mistakes_complete() &&
       !explanation.has_origin())
     return "";
   const double largest = LargestOfMistakes(explanation);
   std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "label",
-                                     "similarity", "past mistake");
+                                     "similarity", "support example");
   double sum = explanation.other_mistakes() + explanation.origin();
   for (const v1::PastMistake& one : explanation.mistakes()) {
     sum += one.contribution();
-    text += Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
-                 absl::StrFormat("%.6g", one.similarity()),
-                 absl::StrCat("that made revision ", one.revision()));
+    text +=
+        Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
+             absl::StrFormat("%.6g", one.similarity()), absl::StrCat("revision ", one.revision()));
   }
   if (explanation.other_mistakes_count() > 0) {
     text += Line(explanation.other_mistakes(), largest, "", "",
@@ -137,7 +149,8 @@ std::string DescribeMistakes(const v1::Explanation& explanation,
 
 std::string DescribeFeatures(const v1::Explanation& explanation) {
   if (!explanation.contributions_absent().empty())
-    return absl::StrCat("  (not by features: ", explanation.contributions_absent(), ")\n");
+    return absl::StrCat("  (no contributions of features: ", explanation.contributions_absent(),
+                        ")\n");
   const double largest = Largest(explanation);
   std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
                                      "= value", "x weight", "feature");
@@ -150,10 +163,8 @@ std::string DescribeFeatures(const v1::Explanation& explanation) {
     text += Line(explanation.rest(), largest, "", "",
                  absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
   }
-  return text + Line(explanation.offset(), largest, "", "", "(offset)");
+  return text + Line(explanation.offset(), largest, "", "", "(bias)");
 }
-
-}  // namespace
 
 std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
                                 int64_t revision, const std::vector<std::string>& label_names) {
@@ -166,20 +177,20 @@ std::string DescribeExplanation(const std::string& where, const v1::Explanation&
 int ExplainRun::Run() {
   Outcome outcome = Open();
   if (outcome.ok()) outcome = ExplainAll();
-  complaints_.ReportCounts();
-  if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
+  row_errors_.PrintCounts();
+  if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
   return outcome.Report();
 }
 
-std::string ExplainRun::Doing() const { return absl::StrCat("explain ", options_.name); }
+std::string ExplainRun::ErrorPrefix() const { return absl::StrCat("explain ", options_.name); }
 
 Outcome ExplainRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
-  if (!model.ok()) return Failed(Doing(), model.status());
+  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   label_names_.assign(model->label_names().begin(), model->label_names().end());
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
   if (!input.ok()) {
-    return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
   CatchInterrupts();
@@ -191,26 +202,26 @@ Outcome ExplainRun::ExplainAll() {
   while (true) {
     const absl::StatusOr<bool> more = input_->Next(&row);
     if (more.ok() && !*more) break;
-    Outcome outcome = more.ok() ? ExplainRow(row) : complaints_.Take(more.status());
+    Outcome outcome = more.ok() ? ExplainRow(row) : row_errors_.AddBadLine(more.status());
     if (!outcome.ok()) return outcome;
   }
-  if (Interrupted()) return {kExitInterrupted, absl::StrCat(Doing(), ": interrupted")};
+  if (Interrupted()) return {kExitInterrupted, absl::StrCat(ErrorPrefix(), ": interrupted")};
   return {};
 }
 
 Outcome ExplainRun::ExplainRow(const Row& row) {
   BatchBuilder batch;
   if (absl::Status status = batch.Add(row); !status.ok())
-    return complaints_.Take(input_->AtLine(status));
+    return row_errors_.AddBadLine(input_->AtLine(status));
   v1::ExampleColumns columns;
   batch.Build(&columns);
   const absl::StatusOr<v1::ExplainResponse> response =
       client_.Explain(options_.name, std::move(columns), options_.top);
   if (absl::IsInvalidArgument(response.status())) {
-    complaints_.Refused(*input_, input_->tag(), response.status());
+    row_errors_.AddValidationError(*input_, input_->tag(), response.status());
     return {};
   }
-  if (!response.ok()) return Failed(Doing(), response.status());
+  if (!response.ok()) return Failed(ErrorPrefix(), response.status());
   Show(*response);
   return {};
 }
@@ -220,32 +231,26 @@ void ExplainRun::Show(const v1::ExplainResponse& response) const {
             ? ToJson(response, false) + "\n"
             : DescribeExplanation(input_->Where(input_->tag()), response.explanations(0),
                                   response.revision(), label_names_));
-  // Whoever types examples in waits for it.
+  // Interactive users need each answer at once.
   std::fflush(stdout);
 }
 
+}  // namespace
+
 void AddExplain(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ExplainRunOptions>();
-  CLI::App* command = app->add_subcommand("explain", "Say what makes up the scores of examples");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
-  command->add_option("FILE", options->input.files, "Files to explain; - is standard input")
+  CLI::App* command = app->add_subcommand(
+      "explain", "Show the contributions of features to the scores of examples");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  command->add_option("FILE", options->input.files, "Files of examples; - is standard input")
       ->required();
   AddInputOptions(command, &options->input);
-  command->add_option("--top", options->top, "How many features of each example are listed")
+  command->add_option("--top", options->top, "Most contributions listed per example")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  command->footer(
-      "A score is the offset plus, for each feature, its value times its weight. Prints those for\n"
-      "each example, the largest first, with bars; + speaks for the label +1, - for -1. With -o "
-      "json\n"
-      "each line is a perceptron.v1.ExplainResponse for one example. Of a model with a feature map "
-      "the\n"
-      "features are those that the map makes: \"x1*x2\". Models of two labels only (NOT_LINEAR).\n"
-      "Formats are those of 'perceptronctl learn --help'.\n"
-      "\n"
-      "Examples:\n"
-      "  echo 'Win a prize now' | perceptronctl explain spam - --format text\n"
-      "  perceptronctl explain iris iris.test --format svmlight --index-base 1 --top 2 -o json");
+  command->footer(kFooter);
   command->callback([=] { *action = [=] { return ExplainRun(*globals, *options).Run(); }; });
 }
 

@@ -29,8 +29,8 @@ const char* Name(Health health) {
   return "UNKNOWN";
 }
 
-// Where a server with this environment serves, as in a container that both are in: the first of its
-// addresses, of every one by the loopback. Nothing if the environment does not say.
+// The address of a server started with the same environment, as in its container: the first of
+// PERCEPTROND_ADDRESS, with a wildcard address replaced by the loopback one. Absent if not set.
 std::optional<std::string> AddressOfServerHere() {
   const char* const variable = std::getenv("PERCEPTROND_ADDRESS");
   if (variable == nullptr || *variable == '\0') return std::nullopt;
@@ -53,21 +53,25 @@ int Run(const Globals& globals, const std::string& service) {
 
 void AddHealth(CLI::App* app, const Globals* globals, Action* action) {
   auto service = std::make_shared<std::string>();
-  CLI::App* command = app->add_subcommand("health", "Ask whether the server is serving");
+  CLI::App* command = app->add_subcommand("health", "Check whether the server is serving");
   command
-      ->add_option("--service", *service,
-                   "One service, as perceptron.v1.LearningService (default: the whole server)")
+      ->add_option(
+          "--service", *service,
+          "Check one service, such as perceptron.v1.LearningService (default: the whole server)")
       ->check(Utf8());
   command->footer(
-      "Exits with 0 only if it is. Without --server and PERCEPTROND_SERVER it asks the first\n"
-      "address of PERCEPTROND_ADDRESS, the server's own setting, if that is set. Example:\n"
-      "  perceptronctl health --server db1:7600");
+      R"(Prints SERVING with exit code 0, or another state with exit code 1. Without --server and
+PERCEPTROND_SERVER it checks the first address of PERCEPTROND_ADDRESS, the server's own setting,
+if set.
+
+Example:
+  perceptronctl health --server db1:7600)");
   const CLI::Option* const server = app->get_option("--server");
   command->callback([=] {
     *action = [=] {
-      Globals asked = *globals;
-      if (server->count() == 0) asked.server = AddressOfServerHere().value_or(asked.server);
-      return Run(asked, *service);
+      Globals target = *globals;
+      if (server->count() == 0) target.server = AddressOfServerHere().value_or(target.server);
+      return Run(target, *service);
     };
   });
 }

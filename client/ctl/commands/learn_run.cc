@@ -24,16 +24,16 @@ int LearnRun::Run() {
   const StreamInterrupt interrupt(&connectivity_, [this] { stream_->Cancel(); });
   Outcome outcome = Finish(LearnPasses());
   WipeProgress();
-  complaints_.ReportCounts();
-  // Before the analysis, which may wait for another one's end.
+  row_errors_.PrintCounts();
+  // Read before the analysis, which may have to wait for another one.
   summary_.elapsed = absl::Now() - started_;
   if (outcome.ok() && options_.analyze) outcome = Analyze();
   Summarize(outcome);
-  if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
+  if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
   return outcome.Report();
 }
 
-std::string LearnRun::Doing() const { return absl::StrCat("learn ", options_.name); }
+std::string LearnRun::ErrorPrefix() const { return absl::StrCat("learn ", options_.name); }
 
 int64_t LearnRun::MostPasses() const {
   return options_.passes.value_or(options_.until_converged ? kMostPassesUntilConverged : 1);
@@ -47,23 +47,23 @@ LearnOptions LearnRun::StreamOptions() {
   options.passes_before = options_.passes_before;
   options.rows_per_message = options_.batch;
   options.window_messages = options_.window;
-  // For the line of progress.
+  // The progress line shows it.
   options.with_report = ProgressColumns().has_value();
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
-  options.on_result = [this](const LearnAnswer& answer) { TakeAnswer(answer); };
-  options.on_reconnect = [this](const absl::Status& status) { connectivity_.Lost(status); };
+  options.on_result = [this](const LearnAnswer& answer) { OnAnswer(answer); };
+  options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
   options.on_end = StopReading;
   return options;
 }
 
 Outcome LearnRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
-  if (!model.ok()) return Failed(Doing(), model.status());
+  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   absl::StatusOr<std::unique_ptr<Input>> input =
       Input::Make(options_.input, *model, true, MostPasses() > 1);
   if (!input.ok()) {
-    return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
   kind_ = model->learner().kind();
@@ -72,9 +72,9 @@ Outcome LearnRun::Open() {
   absl::StatusOr<std::unique_ptr<LearnStream>> stream =
       LearnStream::Open(client_.connection(), options_.name, StreamOptions());
   if (!stream.ok()) {
-    // Nothing was sent: other models may know this producer.
+    // Nothing was sent, so the producer can be used again.
     if (lease_ != nullptr) lease_->Return();
-    return Failed(Doing(), stream.status());
+    return Failed(ErrorPrefix(), stream.status());
   }
   stream_ = *std::move(stream);
   started_ = absl::Now();
@@ -93,7 +93,7 @@ Outcome LearnRun::LearnPasses() {
 
 Outcome LearnRun::LearnPass(int64_t pass) {
   input_->OnWait([this, pass] {
-    // An error shows with the next row.
+    // The next Push() returns any error.
     stream_->Flush().IgnoreError();
     DrawProgress(pass);
   });
@@ -101,9 +101,9 @@ Outcome LearnRun::LearnPass(int64_t pass) {
   if (!stream_->status().ok()) return StreamFailed(stream_->status());
   if (Interrupted())
     return {kExitInterrupted,
-            absl::StrCat(Doing(), ": interrupted; what was read so far is learned")};
+            absl::StrCat(ErrorPrefix(), ": interrupted; all examples read so far are learned")};
   if (summary_.rows == 0) {
-    return WrongUsage(absl::StrCat(Doing(), ": there are no examples in the input"));
+    return UsageError(absl::StrCat(ErrorPrefix(), ": the input contains no examples"));
   }
   return MarkPass(pass);
 }
@@ -118,20 +118,20 @@ Outcome LearnRun::PushAll(int64_t pass) {
       status = stream_->Push(row, input_->tag());
       if (status.ok()) {
         ++summary_.rows;
-        if (pace_.Due()) DrawProgress(pass);
+        if (redraw_timer_.Due()) DrawProgress(pass);
         continue;
       }
       if (!stream_->status().ok()) return StreamFailed(status);
       status = input_->AtLine(status);
     }
-    if (Outcome outcome = complaints_.Take(status); !outcome.ok()) return outcome;
+    if (Outcome outcome = row_errors_.AddBadLine(status); !outcome.ok()) return outcome;
   }
 }
 
 Outcome LearnRun::MarkPass(int64_t pass) {
   absl::StatusOr<v1::PassSummary> summary = stream_->MarkPass();
   if (!summary.ok()) return StreamFailed(summary.status());
-  // A producer of this machine's own has marked other runs' passes; nobody counts those.
+  // A leased producer has marked passes of earlier runs; number this run's passes from 1.
   if (lease_ != nullptr) summary->set_number(pass);
   summary_.passes.push_back(*std::move(summary));
   if (!globals_.json()) {
@@ -142,14 +142,15 @@ Outcome LearnRun::MarkPass(int64_t pass) {
 }
 
 Outcome LearnRun::StreamFailed(const absl::Status& status) const {
-  if (!Interrupted() || !absl::IsCancelled(status)) return Failed(Doing(), status);
-  return {kExitInterrupted,
-          absl::StrCat(Doing(),
-                       ": interrupted while the server was away; what was not answered is learned "
-                       "when you learn the file again")};
+  if (!Interrupted() || !absl::IsCancelled(status)) return Failed(ErrorPrefix(), status);
+  return {
+      kExitInterrupted,
+      absl::StrCat(ErrorPrefix(),
+                   ": interrupted while the connection was lost; unanswered examples are learned "
+                   "when you learn the file again")};
 }
 
-// What was read before the input ended, well or not, is learned.
+// Waits until everything sent is learned, also after an error in the input.
 Outcome LearnRun::Finish(Outcome outcome) {
   const absl::StatusOr<LearnTotals> totals = stream_->Finish();
   if (!totals.ok()) return StreamFailed(totals.status());
@@ -157,11 +158,11 @@ Outcome LearnRun::Finish(Outcome outcome) {
   return outcome;
 }
 
-void LearnRun::TakeAnswer(const LearnAnswer& answer) {
-  connectivity_.Answered();
+void LearnRun::OnAnswer(const LearnAnswer& answer) {
+  connectivity_.OnAnswer();
   for (const v1::RowError& error : answer.result.errors()) {
     if (error.row() >= answer.tags.size()) continue;
-    complaints_.Refused(*input_, answer.tags[error.row()], ToAbslStatus(error.status()));
+    row_errors_.AddValidationError(*input_, answer.tags[error.row()], ToAbslStatus(error.status()));
   }
 }
 
@@ -191,11 +192,11 @@ void LearnRun::Summarize(const Outcome& outcome) {
   summary_.model = ModelName(options_.name);
   summary_.totals = stream_->totals();
   summary_.producer = stream_->producer_id();
-  summary_.bad_lines = complaints_.skipped();
-  // Where nothing was learned the error says it all.
+  summary_.bad_lines = row_errors_.skipped();
+  // Without any learned example the error message suffices.
   const bool nothing = summary_.totals.examples + summary_.totals.duplicates == 0;
   if (nothing && !outcome.ok() && outcome.code != kExitInterrupted) return;
-  // A server that has just failed to answer is not asked again.
+  // Do not call a server that has just failed to answer.
   if (stream_->status().ok()) {
     const absl::StatusOr<v1::Model> now = client_.GetModel(options_.name);
     if (now.ok()) summary_.now = *now;

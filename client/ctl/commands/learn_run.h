@@ -1,4 +1,4 @@
-// One run of `perceptronctl learn`: passes over the input, pushed to the server, and their summary.
+// One run of `perceptronctl learn`: sends the input to the server, pass by pass, and sums up.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace perceptrond::client {
 struct LearnRunOptions {
   std::string name;
   InputOptions input;
-  // Default 1, or with until_converged 1000.
+  // Default 1, with until_converged 1000.
   std::optional<int64_t> passes;
   bool until_converged = false;
   bool analyze = false;
@@ -47,11 +47,11 @@ class LearnRun {
   int Run();
 
  private:
-  std::string Doing() const;
+  std::string ErrorPrefix() const;
   int64_t MostPasses() const;
   LearnOptions StreamOptions();
 
-  // Model, input, stream.
+  // Opens the model, the input and the stream.
   Outcome Open();
   Outcome LearnPasses();
   Outcome LearnPass(int64_t pass);
@@ -60,25 +60,24 @@ class LearnRun {
   Outcome Finish(Outcome outcome);
   Outcome StreamFailed(const absl::Status& status) const;
 
-  void TakeAnswer(const LearnAnswer& answer);
+  void OnAnswer(const LearnAnswer& answer);
   void DrawProgress(int64_t pass);
   void Summarize(const Outcome& outcome);
-  // Of what was learned, behind the summary of a run that went well.
+  // Analyzes the retained examples after a successful run.
   Outcome Analyze();
 
   const Globals& globals_;
   const LearnRunOptions& options_;
   const Client client_;
   std::unique_ptr<Input> input_;
-  // The model's learner.
   v1::LearnerKind kind_ = v1::LEARNER_KIND_UNSPECIFIED;
   std::unique_ptr<ProducerLease> lease_;
   LearnSummary summary_;
-  Complaints complaints_{options_.input.skip_bad_lines};
+  RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
   absl::Time started_;
-  DrawPace pace_;
-  // Last: its thread calls back into all of the above.
+  RedrawTimer redraw_timer_;
+  // Declared last: its thread calls back into the members above.
   std::unique_ptr<LearnStream> stream_;
 };
 

@@ -21,12 +21,12 @@ double PerSecond(uint64_t count, absl::Duration elapsed) {
 
 std::string LearnSummary::Text() const {
   std::string text = absl::StrFormat(
-      "%s: %d examples learned from in %.1f s (%.0f/s), %d mistakes, %s", PrintableInLine(model),
+      "%s: %d examples in %.1f s (%.0f/s), %d mistakes, %s", PrintableInLine(model),
       totals.examples, absl::ToDoubleSeconds(elapsed), PerSecond(totals.examples, elapsed),
       totals.mistakes, DescribeUpdates(totals.updates, totals.mistakes));
-  if (totals.duplicates > 0) absl::StrAppend(&text, ", ", totals.duplicates, " known already");
+  if (totals.duplicates > 0) absl::StrAppend(&text, ", ", totals.duplicates, " duplicates");
   if (totals.lost_answers > 0) {
-    absl::StrAppend(&text, ", ", totals.lost_answers, " more whose answers got lost");
+    absl::StrAppend(&text, ", ", totals.lost_answers, " examples whose answers were lost");
   }
   absl::StrAppend(&text, "; revision ", totals.revision, "\n");
   if (now.has_value()) absl::StrAppend(&text, DescribeReport(*now));
@@ -45,7 +45,7 @@ std::string LearnSummary::Json() const {
       .Integer("mistakes", static_cast<int64_t>(totals.mistakes))
       .Integer("updates", static_cast<int64_t>(totals.updates))
       .Integer("duplicates", static_cast<int64_t>(totals.duplicates))
-      .Integer("refused", static_cast<int64_t>(totals.refused))
+      .Integer("rowErrors", static_cast<int64_t>(totals.row_errors))
       .Integer("lostAnswers", static_cast<int64_t>(totals.lost_answers))
       .Integer("badLines", static_cast<int64_t>(bad_lines))
       .Integer("revision", totals.revision)
@@ -95,7 +95,7 @@ Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
   progress.figures.push_back(absl::StrCat(Grouped(totals.mistakes), " mistakes"));
   progress.figures.push_back(Rate(totals.examples + totals.duplicates, elapsed));
   if (totals.duplicates > 0) {
-    progress.figures.push_back(absl::StrCat(Grouped(totals.duplicates), " known already"));
+    progress.figures.push_back(absl::StrCat(Grouped(totals.duplicates), " duplicates"));
   }
   if (report.has_value()) AddState(*report, &progress);
   return progress;

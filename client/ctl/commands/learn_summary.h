@@ -18,13 +18,13 @@ namespace perceptrond::client {
 struct LearnSummary {
   std::string model;
   std::string producer;
-  // Pushed.
+  // Rows sent.
   uint64_t rows = 0;
   uint64_t bad_lines = 0;
   LearnTotals totals;
   std::vector<perceptron::v1::PassSummary> passes;
   absl::Duration elapsed;
-  // The model afterwards, if it could be had.
+  // The model after the run, if it could be read.
   std::optional<perceptron::v1::Model> now;
   std::optional<perceptron::v1::AnalysisResult> analysis;
 
@@ -34,17 +34,17 @@ struct LearnSummary {
 };
 
 struct LearnPosition {
-  // From 1.
+  // Number of the pass, from 1.
   int64_t pass = 1;
-  // How many there will be, if that is known.
+  // Number of passes, if known.
   std::optional<int64_t> passes;
-  // Of this pass, by bytes read; absent where the input's size is not known.
+  // Fraction of this pass read, by bytes; absent if the size of the input is unknown.
   std::optional<double> read;
 };
 
-// "[=====>     ] 42 %  pass 3/10  54,000 examples  1,520 mistakes  105,564/s  learning  at most 165
-// more updates": of the whole run where the number of passes is known, else of the pass. Without a
-// report nothing is said of the state.
+// "[=====>     ] 42 %  pass 3/10  54,000 examples  1,520 mistakes  105,564/s": the fraction of the
+// whole run if the number of passes is known, else of the pass. Adds the state of `report`, if
+// given.
 Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
                        absl::Duration elapsed,
                        const std::optional<perceptron::v1::ConvergenceReport>& report = {});

@@ -1,4 +1,4 @@
-// list, get, update, delete, freeze, unfreeze.
+// `perceptronctl list`, `get`, `update`, `delete`, `freeze` and `unfreeze`.
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -30,11 +30,15 @@ struct ModelOptions {
 };
 
 void AddName(CLI::App* command, ModelOptions* options) {
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
 }
 
 void AddEtag(CLI::App* command, ModelOptions* options) {
-  command->add_option("--etag", options->etag, "Only if the model's etag is still this")
+  command
+      ->add_option("--etag", options->etag,
+                   "Only if the model still has this etag; 'get' prints it")
       ->check(Utf8());
 }
 
@@ -54,7 +58,7 @@ int RunList(const Globals& globals) {
     return kExitOk;
   }
   if (models->empty()) {
-    Complain("no models; 'perceptronctl create' makes one");
+    PrintStderr("there are no models; 'perceptronctl create' creates one");
   } else {
     Print(absl::StrFormat(kListLine, "NAME", "STATE", "REVISION", "EXAMPLES", "MISTAKES",
                           "FEATURES"));
@@ -83,7 +87,7 @@ int RunUpdate(const Globals& globals, const CLI::App& command, const ModelOption
     paths.push_back("margin_of_interest");
   }
   if (paths.empty()) {
-    return PrintUsageError("update: say what to change, --description or --margin-of-interest");
+    return PrintUsageError("update: nothing to change; give --description or --margin-of-interest");
   }
   return Show(globals, absl::StrCat("update ", options.name),
               globals.Connect().UpdateModel(model, paths));
@@ -110,19 +114,18 @@ void AddList(CLI::App* app, const Globals* globals, Action* action) {
 
 void AddGet(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* command =
-      app->add_subcommand("get", "Show a model: its settings and how far it is from convergence");
+  CLI::App* command = app->add_subcommand("get", "Show a model's settings and convergence report");
   AddName(command, options.get());
-  auto* weights = command->add_flag("--weights", options->weights, "Every non-zero weight too");
+  auto* weights =
+      command->add_flag("--weights", options->weights, "Also print the non-zero weights");
   command
       ->add_flag("--history", options->history,
-                 "The curves too: how the model stood at up to 512 of its revisions, and now")
+                 "Also print the learning curve: the report at up to 512 revisions")
       ->excludes(weights);
-  command->footer(
-      "Examples:\n"
-      "  perceptronctl get spam\n"
-      "  perceptronctl get spam --weights -o json\n"
-      "  perceptronctl get spam --history -o json | jq '.history[].marginCeiling'");
+  command->footer(R"(Examples:
+  perceptronctl get spam
+  perceptronctl get spam --weights -o json
+  perceptronctl get spam --history -o json | jq '.history[].marginCeiling')");
   command->callback([=] {
     *action = [=] {
       return Show(*globals, absl::StrCat("get ", options->name),
@@ -133,12 +136,13 @@ void AddGet(CLI::App* app, const Globals* globals, Action* action) {
 
 void AddUpdate(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* command = app->add_subcommand("update", "Change a model's description or margin");
+  CLI::App* command =
+      app->add_subcommand("update", "Change a model's description or margin of interest");
   AddName(command, options.get());
-  command->add_option("--description", options->description, "For people; at most 1024 bytes")
+  command->add_option("--description", options->description, "Free text, at most 1024 bytes")
       ->check(Utf8());
   command->add_option("--margin-of-interest", options->margin_of_interest,
-                      "The smallest margin that would matter to you; 0: none");
+                      "Smallest margin of practical interest, >= 0; 0: none");
   AddEtag(command, options.get());
   command->footer(
       "Example:\n  perceptronctl update spam --description 'SMS filter' --margin-of-interest 0.01");
@@ -147,17 +151,20 @@ void AddUpdate(CLI::App* app, const Globals* globals, Action* action) {
 
 void AddDelete(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* command = app->add_subcommand("delete", "Delete a model and all it learned");
+  CLI::App* command = app->add_subcommand("delete", "Delete a model and everything it has learned");
   AddName(command, options.get());
   AddEtag(command, options.get());
-  command->footer("Does not ask. Example:\n  perceptronctl delete spam");
+  command->footer(R"(Deletes without asking for confirmation.
+
+Example:
+  perceptronctl delete spam)");
   command->callback([=] { *action = [=] { return RunDelete(*globals, *options); }; });
 }
 
 void AddFreeze(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command =
-      app->add_subcommand("freeze", "Stop a model's learning; it goes on predicting");
+      app->add_subcommand("freeze", "Make a model read-only: it predicts but does not learn");
   AddName(command, options.get());
   AddEtag(command, options.get());
   command->footer("Example:\n  perceptronctl freeze spam");

@@ -24,6 +24,7 @@
 #include "client/predict_stream.h"
 
 namespace perceptrond::client {
+namespace {
 
 struct PredictRunOptions {
   std::string name;
@@ -34,8 +35,8 @@ struct PredictRunOptions {
   size_t batch = 512;
 };
 
-// Answers come on the stream's thread, and only there is anything counted or printed until the
-// stream has ended. Threads: one.
+// Answers arrive on the stream's thread; until the stream ends, only that thread counts and prints.
+// Threads: one.
 class PredictRun {
  public:
   // Both must outlive the run.
@@ -46,50 +47,71 @@ class PredictRun {
   int Run();
 
  private:
-  std::string Doing() const;
+  std::string ErrorPrefix() const;
   PredictOptions StreamOptions();
 
-  // Model, input, stream.
+  // Opens the model, the input and the stream.
   Outcome Open();
   Outcome PushAll();
   Outcome Finish(Outcome outcome);
   Outcome StreamFailed(const absl::Status& status) const;
 
-  void TakeAnswer(const PredictAnswer& answer);
-  // Counts it, and prints its line.
-  void TakeRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
-               uint64_t tag);
+  void OnAnswer(const PredictAnswer& answer);
+  // Counts a row and prints its line.
+  void OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error, uint64_t tag);
   void DrawProgress();
   void Summarize(const Outcome& outcome);
-  // The number of the row's class, if it has one.
+  // The row's label or class number; Row::kNoLabel without one.
   int ActualLabel(const Row& row);
-  // Takes over the names of the model's classes.
-  void TakeNames(const v1::Model& model);
+  void ReadNames(const v1::Model& model);
 
   const Globals& globals_;
   const PredictRunOptions& options_;
   const Client client_;
   std::unique_ptr<Input> input_;
   PredictSummary summary_;
-  Complaints complaints_{options_.input.skip_bad_lines};
+  RowErrors row_errors_{options_.input.skip_bad_lines};
   Connectivity connectivity_;
-  bool several_classes_ = false;
-  // As they were when the run began.
+  bool multiclass_ = false;
+  // Class numbers by name when the run began.
   absl::flat_hash_map<std::string, int> class_numbers_;
-  // Read while answers come; everything else about them is in summary_.
+  // Answered rows, for the progress line, which another thread reads.
   std::atomic<uint64_t> answered_ = 0;
   absl::Time started_;
-  DrawPace pace_;
-  // Last: its thread calls back into all of the above.
+  RedrawTimer redraw_timer_;
+  // Declared last: its thread calls back into the members above.
   std::unique_ptr<PredictStream> stream_;
 };
 
-namespace {
+constexpr char kFooter[] =
+    R"(Prints a line per example: label, score, signed distance from the boundary and, for
+learners with probabilities, the probability of +1. For multiclass models the label is the class,
+the distance is the margin to the next class, and the probability is that of the class. Labels in
+the input are not required; if there are any, a summary on standard error counts the errors and,
+for two labels, gives the margin of the data: the smallest label x distance, negative if an example
+is wrong.
 
-// A row's label comes back with its answer, in the tag's lowest bits: two more than it, or 0.
+With -o json each line is a perceptron.v1.PredictResponse for one example:
+  {"scores":[2.5],"labels":[1],"distances":[0.7],"revision":"366","errors":[],"probabilities":[],
+   "classScores":[],"classProbabilities":[],"componentRevisions":[]}
+distances is empty while all weights are zero; errors holds the validation error of the example
+(score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
+--summary -o json prints one object, from errors on only if the input has labels:
+  {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
+   "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"margin":-0.7}
+Counts are strings, like all 64-bit numbers in protobuf's JSON. 'perceptronctl learn --help'
+describes the formats and --timeout.
+
+Examples:
+  perceptronctl predict iris iris.test --format svmlight --index-base 1
+  perceptronctl predict iris iris.test --format svmlight --index-base 1 -o json | jq '.labels[0]'
+  perceptronctl predict spam sms.tsv --skip-lines 1 --summary
+  echo 'Win a prize now' | perceptronctl predict spam - --format text)";
+
+// The lowest bits of a tag hold the row's label plus 2, or 0 for none.
 constexpr int kLabelBits = 15;
 constexpr int kMostLabels = (1 << kLabelBits) - 2;
-static_assert(kNoClassOfTheModel < kMostLabels);
+static_assert(kUnknownClass < kMostLabels);
 
 uint64_t TagWithLabel(uint64_t tag, int label) {
   const int bits = label == Row::kNoLabel || label >= kMostLabels ? 0 : label + 2;
@@ -100,21 +122,19 @@ int LabelOf(uint64_t tag) {
   return bits == 0 ? Row::kNoLabel : bits - 2;
 }
 
-}  // namespace
-
 int PredictRun::Run() {
   const Outcome opened = Open();
   if (!opened.ok()) return opened.Report();
   const StreamInterrupt interrupt(&connectivity_, [this] { stream_->Cancel(); });
   Outcome outcome = Finish(PushAll());
   WipeProgress();
-  complaints_.ReportCounts();
+  row_errors_.PrintCounts();
   Summarize(outcome);
-  if (outcome.ok() && complaints_.refused() > 0) outcome.code = kExitRefused;
+  if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
   return outcome.Report();
 }
 
-std::string PredictRun::Doing() const { return absl::StrCat("predict ", options_.name); }
+std::string PredictRun::ErrorPrefix() const { return absl::StrCat("predict ", options_.name); }
 
 PredictOptions PredictRun::StreamOptions() {
   PredictOptions options;
@@ -123,31 +143,31 @@ PredictOptions PredictRun::StreamOptions() {
   options.all_scores = options_.all_scores;
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
-  options.on_answer = [this](const PredictAnswer& answer) { TakeAnswer(answer); };
-  options.on_reconnect = [this](const absl::Status& status) { connectivity_.Lost(status); };
+  options.on_answer = [this](const PredictAnswer& answer) { OnAnswer(answer); };
+  options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
   options.on_end = StopReading;
   return options;
 }
 
 Outcome PredictRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
-  if (!model.ok()) return Failed(Doing(), model.status());
-  several_classes_ = model->learner().has_classes();
-  TakeNames(*model);
+  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
+  multiclass_ = model->learner().has_classes();
+  ReadNames(*model);
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
   if (!input.ok()) {
-    return WrongUsage(absl::StrCat(Doing(), ": ", std::string(input.status().message())));
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
   CatchInterrupts();
   stream_ = std::make_unique<PredictStream>(client_.connection(), options_.name, StreamOptions());
-  // An error shows with the next row.
+  // The next Push() returns any error.
   input_->OnWait([this] { stream_->Flush().IgnoreError(); });
   started_ = absl::Now();
   return {};
 }
 
-void PredictRun::TakeNames(const v1::Model& model) {
+void PredictRun::ReadNames(const v1::Model& model) {
   summary_.label_names.assign(model.label_names().begin(), model.label_names().end());
   for (const std::string& name : model.label_names())
     class_numbers_.emplace(name, static_cast<int>(class_numbers_.size()));
@@ -157,7 +177,7 @@ int PredictRun::ActualLabel(const Row& row) {
   if (row.label_name.empty()) return row.label;
   if (const auto known = class_numbers_.find(row.label_name); known != class_numbers_.end())
     return known->second;
-  return kNoClassOfTheModel;
+  return kUnknownClass;
 }
 
 Outcome PredictRun::PushAll() {
@@ -172,23 +192,23 @@ Outcome PredictRun::PushAll() {
       row.label_name.clear();
       status = stream_->Push(row, tag);
       if (status.ok()) {
-        if (pace_.Due()) DrawProgress();
+        if (redraw_timer_.Due()) DrawProgress();
         continue;
       }
       if (!absl::IsInvalidArgument(status)) return StreamFailed(status);
       status = input_->AtLine(status);
     }
-    if (Outcome outcome = complaints_.Take(status); !outcome.ok()) return outcome;
+    if (Outcome outcome = row_errors_.AddBadLine(status); !outcome.ok()) return outcome;
   }
-  if (Interrupted()) return {kExitInterrupted, absl::StrCat(Doing(), ": interrupted")};
+  if (Interrupted()) return {kExitInterrupted, absl::StrCat(ErrorPrefix(), ": interrupted")};
   return {};
 }
 
 Outcome PredictRun::StreamFailed(const absl::Status& status) const {
-  if (!Interrupted() || !absl::IsCancelled(status)) return Failed(Doing(), status);
-  return {
-      kExitInterrupted,
-      absl::StrCat(Doing(), ": interrupted while the server was away; some answers are missing")};
+  if (!Interrupted() || !absl::IsCancelled(status)) return Failed(ErrorPrefix(), status);
+  return {kExitInterrupted,
+          absl::StrCat(ErrorPrefix(),
+                       ": interrupted while the connection was lost; some answers are missing")};
 }
 
 Outcome PredictRun::Finish(Outcome outcome) {
@@ -196,29 +216,29 @@ Outcome PredictRun::Finish(Outcome outcome) {
   return status.ok() ? outcome : StreamFailed(status);
 }
 
-void PredictRun::TakeAnswer(const PredictAnswer& answer) {
-  connectivity_.Answered();
+void PredictRun::OnAnswer(const PredictAnswer& answer) {
+  connectivity_.OnAnswer();
   const v1::PredictResponse& response = answer.response;
   summary_.revision = std::max(summary_.revision, response.revision());
   int next_error = 0;
   for (int row = 0; row < static_cast<int>(answer.tags.size()); ++row) {
-    const bool refused = next_error < response.errors_size() &&
-                         response.errors(next_error).row() == static_cast<uint32_t>(row);
-    TakeRow(response, row, refused ? &response.errors(next_error++) : nullptr,
-            answer.tags[static_cast<size_t>(row)]);
+    const bool has_error = next_error < response.errors_size() &&
+                           response.errors(next_error).row() == static_cast<uint32_t>(row);
+    OnRow(response, row, has_error ? &response.errors(next_error++) : nullptr,
+          answer.tags[static_cast<size_t>(row)]);
   }
   answered_ = summary_.examples;
-  // Whoever types examples in, or follows a log, waits for these.
+  // Interactive users and followed logs need each answer at once.
   std::fflush(stdout);
 }
 
-void PredictRun::TakeRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
-                         uint64_t tag) {
+void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
+                       uint64_t tag) {
   ++summary_.examples;
   if (error != nullptr) {
-    complaints_.Refused(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
+    row_errors_.AddValidationError(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
   } else if (const int actual = LabelOf(tag); actual != Row::kNoLabel) {
-    if (several_classes_) {
+    if (multiclass_) {
       summary_.classes.Add(actual, response.labels(row));
     } else {
       summary_.confusion.Add(actual, response.labels(row));
@@ -228,18 +248,18 @@ void PredictRun::TakeRow(const v1::PredictResponse& response, int row, const v1:
     }
   }
   if (options_.summary_only) return;
-  // Of refused rows too, so that lines go on matching the input's.
+  // Rows with errors have a line too, so that output and input lines match.
   const v1::PredictResponse own = AnswerToRow(response, row, error);
   if (globals_.json()) {
     Print(PredictionJsonLine(own));
   } else {
-    Print(several_classes_ ? ClassPredictionLine(own, summary_.label_names)
-                           : PredictionLine(own, summary_.label_names));
+    Print(multiclass_ ? ClassPredictionLine(own, summary_.label_names)
+                      : PredictionLine(own, summary_.label_names));
   }
 }
 
 void PredictRun::DrawProgress() {
-  // On one terminal with them, the predictions themselves show how far it is.
+  // Predictions on the same terminal show the progress themselves.
   if (!options_.summary_only && isatty(STDOUT_FILENO) == 1) return;
   const std::optional<size_t> columns = ProgressColumns();
   if (!columns.has_value()) return;
@@ -252,10 +272,10 @@ void PredictRun::DrawProgress() {
 }
 
 void PredictRun::Summarize(const Outcome& outcome) {
-  summary_.refused = complaints_.refused();
-  summary_.bad_lines = complaints_.skipped();
+  summary_.row_errors = row_errors_.validation_errors();
+  summary_.bad_lines = row_errors_.skipped();
   summary_.partial = !outcome.ok();
-  // Where nothing was predicted the error says it all.
+  // Without any prediction the error message suffices.
   if (summary_.partial && summary_.examples == 0) return;
   std::fflush(stdout);
   if (options_.summary_only && globals_.json()) {
@@ -265,54 +285,28 @@ void PredictRun::Summarize(const Outcome& outcome) {
   }
 }
 
+}  // namespace
+
 void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<PredictRunOptions>();
-  CLI::App* command = app->add_subcommand("predict", "Predict the examples of files");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
-  command->add_option("FILE", options->input.files, "Files to predict; - is standard input")
+  CLI::App* command = app->add_subcommand("predict", "Predict the labels of examples in files");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  command->add_option("FILE", options->input.files, "Files of examples; - is standard input")
       ->required();
   AddInputOptions(command, &options->input);
-  command->add_flag("--summary", options->summary_only, "The summary only, on standard output");
-  command->add_flag("--all-scores", options->all_scores,
-                    "Of several classes: with -o json every class's score, as classScores");
+  command->add_flag("--summary", options->summary_only,
+                    "Print only the summary, on standard output");
+  command->add_flag(
+      "--all-scores", options->all_scores,
+      "Multiclass models with -o json: print the scores of all classes, as classScores");
   command->add_option("--min-revision", options->min_revision,
-                      "Refuse answers from an older state of the model");
-  command->add_option("--batch", options->batch, "Examples in a message")
+                      "Fail if the model is older than this revision");
+  command->add_option("--batch", options->batch, "Examples per message")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->footer(
-      "Prints a line for each example: label, score and distance from the boundary, and where the\n"
-      "learner has probabilities that of +1. With -o json each line is a "
-      "perceptron.v1.PredictResponse\n"
-      "for that example alone:\n"
-      "  {\"scores\":[2.5],\"labels\":[1],\"distances\":[0.7],\"revision\":\"366\",\"errors\":[],"
-      "\"probabilities\":[],\"classScores\":[],\"classProbabilities\":[],\"componentRevisions\":[]}"
-      "\n"
-      "distances is empty while all weights are zero; errors says why an example was refused "
-      "(score NaN,\n"
-      "label 0). What -1 and +1 are called, 'get -o json' says: .labelNames. Of several classes "
-      "the "
-      "label is\n"
-      "the class, a number in JSON, and the distance the margin to the next class.\n"
-      "Labels are not needed; where the input has them, a summary on standard error tells how many "
-      "were\n"
-      "predicted wrong, and of two labels the data's margin: the least label x distance, below 0 "
-      "if one\n"
-      "is wrong; there is none where there are no distances. --summary -o json prints that as\n"
-      "  {\"examples\":\"9\",\"labelled\":\"9\",\"refused\":\"0\",\"badLines\":\"0\","
-      "\"revision\":\"366\",\"errors\":\"1\",\n"
-      "   "
-      "\"errorRate\":0.11,\"majorityErrorRate\":0.22,\"truePositives\":\"2\",...,\"margin\":-0.7}\n"
-      "with counts as strings, as protobuf's JSON form has 64-bit numbers; from errors on only if "
-      "there are labels.\n"
-      "Formats are those of 'perceptronctl learn --help', and so is --timeout.\n"
-      "\n"
-      "Examples:\n"
-      "  perceptronctl predict iris iris.test --format svmlight --index-base 1\n"
-      "  perceptronctl predict iris iris.test --format svmlight --index-base 1 -o json | "
-      "jq '.labels[0]'\n"
-      "  perceptronctl predict spam sms.tsv --skip-lines 1 --summary\n"
-      "  echo 'Win a prize now' | perceptronctl predict spam - --format text");
+  command->footer(kFooter);
   command->callback([=] { *action = [=] { return PredictRun(*globals, *options).Run(); }; });
 }
 

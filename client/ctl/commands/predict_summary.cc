@@ -36,16 +36,16 @@ double ClassConfusion::majority_error() const {
 }
 
 std::string ClassConfusion::Text(const std::vector<std::string>& names) const {
-  std::string text =
-      absl::StrCat("wrong: ", errors_, " of ", total_, " (", Percent(error()),
-                   "); always saying the most frequent class: ", Percent(majority_error()), "\n");
+  std::string text = absl::StrCat(
+      "errors: ", errors_, " of ", total_, " (", Percent(error()),
+      "); always predicting the most frequent class: ", Percent(majority_error()), "\n");
   for (const auto& [actual, counts] : counts_) {
     const auto right = counts.find(actual);
     absl::StrAppend(&text, "  ", Shown(actual, names), ": ",
-                    right == counts.end() ? 0 : right->second, " right");
+                    right == counts.end() ? 0 : right->second, " correct");
     for (const auto& [predicted, count] : counts) {
       if (predicted != actual)
-        absl::StrAppend(&text, ", ", count, " taken for ", Shown(predicted, names));
+        absl::StrAppend(&text, ", ", count, " predicted as ", Shown(predicted, names));
     }
     absl::StrAppend(&text, "\n");
   }
@@ -72,34 +72,34 @@ void ClassConfusion::AddTo(JsonObject& json, const std::vector<std::string>& nam
 
 namespace {
 
-std::string InWords(const Confusion& confusion, const std::vector<std::string>& names) {
+std::string FormatConfusion(const Confusion& confusion, const std::vector<std::string>& names) {
   const std::string negative = PrintableInLine(LabelName(-1, names));
   const std::string positive = PrintableInLine(LabelName(1, names));
   return absl::StrCat(
-      "wrong: ", confusion.errors(), " of ", confusion.total(), " (", Percent(confusion.error()),
-      "); always saying the more frequent label: ", Percent(confusion.majority_error()), "\n",
-      absl::StrCat("  ", negative, ": ", confusion.right_negative, " right, ",
-                   confusion.false_positive, " taken for ", positive, "\n"),
-      absl::StrCat("  ", positive, ": ", confusion.right_positive, " right, ",
-                   confusion.false_negative, " taken for ", negative, "\n"));
+      "errors: ", confusion.errors(), " of ", confusion.total(), " (", Percent(confusion.error()),
+      "); always predicting the more frequent label: ", Percent(confusion.majority_error()), "\n",
+      absl::StrCat("  ", negative, ": ", confusion.true_negative, " correct, ",
+                   confusion.false_positive, " predicted as ", positive, "\n"),
+      absl::StrCat("  ", positive, ": ", confusion.true_positive, " correct, ",
+                   confusion.false_negative, " predicted as ", negative, "\n"));
 }
 
 }  // namespace
 
 void Confusion::Add(int actual, int predicted) {
   if (actual > 0) {
-    ++(predicted > 0 ? right_positive : false_negative);
+    ++(predicted > 0 ? true_positive : false_negative);
   } else {
-    ++(predicted > 0 ? false_positive : right_negative);
+    ++(predicted > 0 ? false_positive : true_negative);
   }
 }
 
 uint64_t Confusion::total() const {
-  return right_positive + right_negative + false_positive + false_negative;
+  return true_positive + true_negative + false_positive + false_negative;
 }
 
 double Confusion::majority_error() const {
-  const uint64_t positive = right_positive + false_negative;
+  const uint64_t positive = true_positive + false_negative;
   return static_cast<double>(std::min(positive, total() - positive)) / static_cast<double>(total());
 }
 
@@ -108,22 +108,22 @@ void DataMargin::Add(int actual, std::optional<float> distance) {
     known_ = false;
     return;
   }
-  // A -1 on the boundary would make it -0.
+  // Adding 0 turns -0 into 0.
   const float margin = (actual > 0 ? *distance : -*distance) + 0.0F;
-  least_ = std::min(least_.value_or(margin), margin);
+  smallest_ = std::min(smallest_.value_or(margin), margin);
 }
 
 std::string PredictSummary::Text() const {
-  if (examples == 0) return "nothing to predict: there are no examples in the input\n";
+  if (examples == 0) return "the input contains no examples\n";
   std::string text =
       absl::StrCat(partial ? "partial: " : "", examples, " predicted at revision ", revision);
-  if (refused > 0) absl::StrAppend(&text, ", ", refused, " of them refused");
-  if (partial) absl::StrAppend(&text, "; not all of the input");
+  if (row_errors > 0) absl::StrAppend(&text, ", ", row_errors, " with validation errors");
+  if (partial) absl::StrAppend(&text, "; the rest of the input was not read");
   absl::StrAppend(&text, "\n");
-  if (confusion.total() > 0) absl::StrAppend(&text, InWords(confusion, label_names));
-  if (const std::optional<float> least = margin.value())
-    absl::StrAppend(&text, "margin ", Shortest(*least),
-                    ": the least distance from the boundary, below 0 on the wrong side\n");
+  if (confusion.total() > 0) absl::StrAppend(&text, FormatConfusion(confusion, label_names));
+  if (const std::optional<float> smallest = margin.value())
+    absl::StrAppend(&text, "margin ", Shortest(*smallest),
+                    ": the smallest distance from the boundary, negative if misclassified\n");
   if (classes.total() > 0) absl::StrAppend(&text, classes.Text(label_names));
   return text;
 }
@@ -132,7 +132,7 @@ std::string PredictSummary::Json() const {
   JsonObject json;
   json.Integer("examples", static_cast<int64_t>(examples))
       .Integer("labelled", static_cast<int64_t>(confusion.total() + classes.total()))
-      .Integer("refused", static_cast<int64_t>(refused))
+      .Integer("rowErrors", static_cast<int64_t>(row_errors))
       .Integer("badLines", static_cast<int64_t>(bad_lines))
       .Integer("revision", revision);
   if (partial) json.Bool("partial", true);
@@ -141,11 +141,11 @@ std::string PredictSummary::Json() const {
   json.Integer("errors", static_cast<int64_t>(confusion.errors()))
       .Number("errorRate", confusion.error())
       .Number("majorityErrorRate", confusion.majority_error())
-      .Integer("truePositives", static_cast<int64_t>(confusion.right_positive))
-      .Integer("trueNegatives", static_cast<int64_t>(confusion.right_negative))
+      .Integer("truePositives", static_cast<int64_t>(confusion.true_positive))
+      .Integer("trueNegatives", static_cast<int64_t>(confusion.true_negative))
       .Integer("falsePositives", static_cast<int64_t>(confusion.false_positive))
       .Integer("falseNegatives", static_cast<int64_t>(confusion.false_negative));
-  if (const std::optional<float> least = margin.value()) json.Number("margin", *least);
+  if (const std::optional<float> smallest = margin.value()) json.Number("margin", *smallest);
   return json.str();
 }
 

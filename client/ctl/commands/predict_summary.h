@@ -12,33 +12,34 @@
 
 namespace perceptrond::client {
 
-// Of rows that have a label. A plain value.
+// Confusion matrix of a multiclass model, over rows with a label. A plain value.
 class ClassConfusion {
  public:
   void Add(int actual, int predicted);
   uint64_t total() const { return total_; }
   uint64_t errors() const { return errors_; }
   double error() const { return static_cast<double>(errors_) / static_cast<double>(total_); }
-  // What always predicting the most frequent class would get wrong.
+  // Error rate of always predicting the most frequent class.
   double majority_error() const;
 
-  // total() is not 0. How many were wrong, and for each class what its examples were taken for.
+  // The errors, and the predictions for each class. Precondition: total() > 0.
   std::string Text(const std::vector<std::string>& names) const;
-  // Adds errors, errorRate, majorityErrorRate and confusion: for each pair of classes that occurred
-  // {"actual": number, "predicted": number, "count": "n"}, with names too where there are some.
+  // Adds errors, errorRate, majorityErrorRate and confusion, a list with an element for each pair
+  // of classes that occurred: {"actual": number, "predicted": number, "count": "n"}, with names if
+  // known.
   void AddTo(JsonObject& json, const std::vector<std::string>& names) const;
 
  private:
   uint64_t total_ = 0;
   uint64_t errors_ = 0;
-  // By actual class, then predicted.
+  // Counts by actual, then predicted class.
   std::map<int, std::map<int, uint64_t>> counts_;
 };
 
-// Predicted against actual; only of rows that have a label.
+// Confusion matrix of a model of two labels, over rows with a label. A plain value.
 struct Confusion {
-  uint64_t right_positive = 0;
-  uint64_t right_negative = 0;
+  uint64_t true_positive = 0;
+  uint64_t true_negative = 0;
   uint64_t false_positive = 0;
   uint64_t false_negative = 0;
 
@@ -46,36 +47,37 @@ struct Confusion {
   uint64_t total() const;
   uint64_t errors() const { return false_positive + false_negative; }
   double error() const { return static_cast<double>(errors()) / static_cast<double>(total()); }
-  // What always predicting the more frequent label would get wrong.
+  // Error rate of always predicting the more frequent label.
   double majority_error() const;
 };
 
-// The margin of a data set (seed 000): the least y s / ||w|| of its examples, below 0 iff one lies
-// on the wrong side.
+// The margin of a data set: the smallest y s / ||w|| of its examples, negative if one is
+// misclassified. A plain value.
 class DataMargin {
  public:
-  // The signed distance that an answer has; absent: none is known, and so no margin.
+  // Adds an example; `distance` is the signed distance in its answer. Absent: the margin is
+  // unknown.
   void Add(int actual, std::optional<float> distance);
-  // Absent before the first.
-  std::optional<float> value() const { return known_ ? least_ : std::nullopt; }
+  // Absent if unknown or without examples.
+  std::optional<float> value() const { return known_ ? smallest_ : std::nullopt; }
 
  private:
-  std::optional<float> least_;
+  std::optional<float> smallest_;
   bool known_ = true;
 };
 
 struct PredictSummary {
   std::vector<std::string> label_names;
   uint64_t examples = 0;
-  // Of those.
-  uint64_t refused = 0;
+  // Examples with a validation error.
+  uint64_t row_errors = 0;
   uint64_t bad_lines = 0;
   int64_t revision = 0;
   Confusion confusion;
   DataMargin margin;
-  // Of models of several classes, in its place.
+  // For multiclass models, instead of confusion and margin.
   ClassConfusion classes;
-  // Not all of the input was predicted.
+  // The run ended before the end of the input.
   bool partial = false;
 
   std::string Text() const;

@@ -57,7 +57,7 @@ ProducerLease::~ProducerLease() {
 void ProducerLease::Return() {
   if (descriptor_ < 0) return;
   if (pwrite(descriptor_, id_.data(), id_.size(), 0) != static_cast<ssize_t>(id_.size())) {
-    // Half an id is none: the next run then makes a new one.
+    // A partial id is invalid; the next run then generates a new one.
     [[maybe_unused]] const int ignored = ftruncate(descriptor_, 0);
   }
 }

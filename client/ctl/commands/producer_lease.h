@@ -1,9 +1,9 @@
-// The producer that `perceptronctl learn` uses when it is given none.
+// ProducerLease: the producer id of `perceptronctl learn` without --producer.
 //
-// A model remembers a limited number of producers, so a new random one for each run would fill it
-// up in time. Runs on one machine therefore take turns at a few: each lies in a file that its user
-// holds locked. A run that ends well gives its producer back; one that crashed, or stopped between
-// two passes, has taken it out of the file, and nobody uses it again.
+// A model remembers a limited number of producers, and a random id per run would use them up. Runs
+// on one machine therefore share a few ids: each is stored in a file that its user locks. A run
+// that ends well returns its id; the id of a run that crashed or stopped between two passes is
+// dropped.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ namespace perceptrond::client {
 // Threads: one at a time.
 class ProducerLease {
  public:
-  // Takes a free producer, or makes a new one. Where no file can be written the producer is new
-  // each time.
+  // Takes a free id or generates a new one; without a writable state directory always a new one.
   ProducerLease();
-  // Without Return() before, the producer is given up.
+  // Drops the id unless Return() was called.
   ~ProducerLease();
   ProducerLease(const ProducerLease&) = delete;
   ProducerLease& operator=(const ProducerLease&) = delete;
 
   const std::string& id() const { return id_; }
-  // The next run may go on with it: all it sent was answered, and its last pass is marked.
+  // Makes the id available to the next run. Call when everything sent was answered and the last
+  // pass is marked.
   void Return();
 
  private:

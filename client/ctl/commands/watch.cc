@@ -41,7 +41,7 @@ std::string OneLine(const v1::Model& model) {
   return line;
 }
 
-void Show(const Globals& globals, const v1::Model& model, Picture* picture) {
+void Show(const Globals& globals, const v1::Model& model, RedrawnText* picture) {
   const std::optional<WindowSize> window = SizeOfWindow(STDOUT_FILENO);
   if (globals.json()) {
     Print(ToJson(model, false) + "\n");
@@ -55,10 +55,10 @@ void Show(const Globals& globals, const v1::Model& model, Picture* picture) {
 
 int Run(const Globals& globals, const WatchOptions& options) {
   CatchInterrupts();
-  Picture picture;
+  RedrawnText picture;
   grpc::ClientContext context;
   int done[2];
-  if (pipe(done) != 0) return PrintUsageError("watch: no pipe to be had");
+  if (pipe(done) != 0) return PrintUsageError("watch: cannot create a pipe");
   std::thread canceller([&context, &done] {
     WaitInterrupted(done[0]);
     context.TryCancel();
@@ -74,7 +74,7 @@ int Run(const Globals& globals, const WatchOptions& options) {
   canceller.join();
   close(done[0]);
   if (Interrupted() && !globals.json() && SizeOfWindow(STDOUT_FILENO).has_value()) {
-    // The terminal has echoed a ^C.
+    // Ends the line with the echoed ^C.
     Print("\n");
   }
   if (Interrupted() || status.ok()) return kExitOk;
@@ -85,15 +85,21 @@ int Run(const Globals& globals, const WatchOptions& options) {
 
 void AddWatch(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<WatchOptions>();
-  CLI::App* command = app->add_subcommand("watch", "Follow a model's convergence until Ctrl-C");
-  command->add_option("NAME", options->name, "spam, or models/spam")->required()->check(Utf8());
-  command->add_option("--interval", options->interval, "Seconds between two looks, at least 0.05")
+  CLI::App* command =
+      app->add_subcommand("watch", "Follow a model's convergence report until Ctrl-C");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  command->add_option("--interval", options->interval, "Seconds between two reports, at least 0.05")
       ->check(Between(0.05, 86400.0))
       ->capture_default_str();
   command->footer(
-      "A picture redrawn on a terminal, lines elsewhere, JSON lines with -o json. Examples:\n"
-      "  perceptronctl watch spam --interval 0.5\n"
-      "  perceptronctl watch spam -o json | jq .report.windowError");
+      R"(Redraws the report on a terminal; elsewhere prints one line per report, or with -o json
+one JSON object (perceptron.v1.Model) per line.
+
+Examples:
+  perceptronctl watch spam --interval 0.5
+  perceptronctl watch spam -o json | jq .report.windowError)");
   command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
 }
 

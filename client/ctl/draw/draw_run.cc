@@ -13,6 +13,7 @@
 #include "client/batch_builder.h"
 #include "client/ctl/draw/examples.h"
 #include "client/ctl/draw/plane.h"
+#include "client/ctl/feature_space_flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/prediction.h"
 #include "client/draw/learning_curve.h"
@@ -29,7 +30,7 @@ std::optional<double> Known(bool known, double value) {
   return known ? std::optional(value) : std::nullopt;
 }
 
-CurvePoint PointOf(const v1::HistoryPoint& point) {
+CurvePoint MakePoint(const v1::HistoryPoint& point) {
   CurvePoint drawn;
   drawn.revision = static_cast<double>(point.revision());
   drawn.examples = static_cast<double>(point.examples());
@@ -41,7 +42,7 @@ CurvePoint PointOf(const v1::HistoryPoint& point) {
   return drawn;
 }
 
-// 0: none.
+// The label, or 0 for none.
 int DrawnLabel(const Row& row) { return row.has_label() ? row.label : 0; }
 
 bool IsWrong(const Row& row, const RowScore& score) {
@@ -52,17 +53,17 @@ bool IsWrong(const Row& row, const RowScore& score) {
 
 int DrawRun::Run() {
   Outcome outcome;
-  if (options_.what == "curves") outcome = DrawCurves();
+  if (options_.what == "learning-curve") outcome = DrawLearningCurve();
   if (options_.what == "boundary") outcome = DrawBoundary();
   if (options_.what == "weights") outcome = DrawWeights();
-  complaints_.ReportCounts();
+  row_errors_.PrintCounts();
   return outcome.Report();
 }
 
-std::string DrawRun::Doing() const { return absl::StrCat("draw ", options_.name); }
+std::string DrawRun::ErrorPrefix() const { return absl::StrCat("draw ", options_.name); }
 
-Outcome DrawRun::Unusable(const absl::Status& status) const {
-  return WrongUsage(absl::StrCat(Doing(), ": ", std::string(status.message())));
+Outcome DrawRun::InvalidInput(const absl::Status& status) const {
+  return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(status.message())));
 }
 
 std::string DrawRun::Title(const std::string& what) const {
@@ -74,7 +75,8 @@ std::string DrawRun::Subtitle(const std::vector<RowScore>& scores) const {
   std::string text =
       absl::StrCat(LearnerName(model_.learner().kind()), " at revision ", scorer_.last_revision());
   if (scorer_.first_revision() < scorer_.last_revision())
-    absl::StrAppend(&text, " (it learned meanwhile, from ", scorer_.first_revision(), " on)");
+    absl::StrAppend(&text, " (scores from revisions ", scorer_.first_revision(), " to ",
+                    scorer_.last_revision(), ")");
   if (scores.empty()) return text;
   size_t wrong = 0;
   for (size_t i = 0; i < scores.size(); ++i) wrong += IsWrong(rows_[i], scores[i]) ? 1 : 0;
@@ -85,17 +87,17 @@ std::string DrawRun::Subtitle(const std::vector<RowScore>& scores) const {
 
 Outcome DrawRun::Load(v1::ModelView view) {
   absl::StatusOr<v1::Model> model = client_.GetModel(options_.name, view);
-  if (!model.ok()) return Failed(Doing(), model.status());
+  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   model_ = *std::move(model);
   label_names_.assign(model_.label_names().begin(), model_.label_names().end());
   return {};
 }
 
-// Phi has been applied to what is retained: where there is one, only files will do.
+// Retained examples have been mapped by Phi already: with a feature map they cannot be drawn.
 Outcome DrawRun::ReadRetained() {
   if (HasMap(model_) || model_.feature_space().has_composition()) return {};
   absl::StatusOr<RetainedRows> retained = ReadRetainedRows(client_, options_.name, options_.limit);
-  if (!retained.ok()) return Failed(Doing(), retained.status());
+  if (!retained.ok()) return Failed(ErrorPrefix(), retained.status());
   rows_ = std::move(retained->rows);
   limited_ = retained->limited;
   return {};
@@ -104,24 +106,19 @@ Outcome DrawRun::ReadRetained() {
 Outcome DrawRun::ReadRows() {
   if (options_.input.files.empty()) return ReadRetained();
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model_, false, false);
-  if (!input.ok()) return Unusable(input.status());
+  if (!input.ok()) return InvalidInput(input.status());
   Row row;
   while (true) {
     const absl::StatusOr<bool> more = (*input)->Next(&row);
     if (more.ok() && !*more) return {};
     if (!more.ok()) {
-      if (Outcome outcome = complaints_.Take(more.status()); !outcome.ok()) return outcome;
+      if (Outcome outcome = row_errors_.AddBadLine(more.status()); !outcome.ok()) return outcome;
       continue;
     }
     limited_ = rows_.size() == options_.limit;
     if (limited_) return {};
     rows_.push_back(row);
   }
-}
-
-const v1::FeatureSpace& DrawRun::ExampleSpace() const {
-  const v1::FeatureSpace& space = model_.feature_space();
-  return space.has_composition() ? space.composition().example_space() : space;
 }
 
 Outcome DrawRun::CheckNames() const {
@@ -131,12 +128,12 @@ Outcome DrawRun::CheckNames() const {
   const bool weights_have_names = model_.feature_space().has_named() && !map.has_fourier();
   absl::StatusOr<v1::Model> model = absl::UnimplementedError("");
   if (weights_have_names) model = client_.GetModel(options_.name, v1::MODEL_VIEW_WEIGHTS);
-  // Where neither examples nor weights have names any may be right.
+  // Without names of examples or weights, no name can be checked.
   if (!model.ok() && rows_.empty()) return {};
   for (const std::string& name : unknown) {
     const absl::Status status =
         CheckName(name, rows_, map, model.ok() ? &model->weights() : nullptr);
-    if (!status.ok()) return Unusable(status);
+    if (!status.ok()) return InvalidInput(status);
   }
   return {};
 }
@@ -144,32 +141,34 @@ Outcome DrawRun::CheckNames() const {
 Outcome DrawRun::ReadPlane() {
   if (Outcome outcome = Load(v1::MODEL_VIEW_BASIC); !outcome.ok()) return outcome;
   if (model_.learner().has_classes()) {
-    return WrongUsage(
-        absl::StrCat(Doing(),
-                     ": it tells several classes apart, and these pictures show the "
-                     "boundary of two labels; --what curves draws any model's curves"));
+    return UsageError(
+        absl::StrCat(ErrorPrefix(),
+                     ": pictures of the boundary and of weights are for two labels, and this "
+                     "model is multiclass; use --what learning-curve"));
   }
   if (Outcome outcome = ReadRows(); !outcome.ok()) return outcome;
-  absl::StatusOr<FeaturePlane> plane = FeaturePlane::Make(options_.plane, ExampleSpace(), rows_);
-  if (!plane.ok()) return Unusable(plane.status());
+  absl::StatusOr<FeaturePlane> plane =
+      FeaturePlane::Make(options_.plane, ExampleSpace(model_.feature_space()), rows_);
+  if (!plane.ok()) return InvalidInput(plane.status());
   plane_ = *std::move(plane);
   if (Outcome outcome = CheckNames(); !outcome.ok()) return outcome;
   absl::StatusOr<std::vector<RowScore>> scores = scorer_.Score(rows_);
-  if (!scores.ok()) return Failed(Doing(), scores.status());
+  if (!scores.ok()) return Failed(ErrorPrefix(), scores.status());
   scores_ = *std::move(scores);
   return {};
 }
 
-Outcome DrawRun::DrawCurves() {
+Outcome DrawRun::DrawLearningCurve() {
   if (!options_.input.files.empty())
-    return WrongUsage(absl::StrCat(Doing(), ": curves are drawn without examples"));
+    return UsageError(absl::StrCat(ErrorPrefix(),
+                                   ": a learning curve is drawn without examples; omit the files"));
   if (Outcome outcome = Load(v1::MODEL_VIEW_HISTORY); !outcome.ok()) return outcome;
-  CurvesPicture picture;
-  picture.title = Title("how it learned");
+  LearningCurvePicture picture;
+  picture.title = Title("learning curve");
   picture.subtitle = absl::StrCat(
       LearnerName(model_.learner().kind()), ": ", model_.report().examples(), " examples, ",
       model_.report().mistakes(), " mistakes, ", model_.report().updates(), " updates");
-  for (const v1::HistoryPoint& point : model_.history()) picture.points.push_back(PointOf(point));
+  for (const v1::HistoryPoint& point : model_.history()) picture.points.push_back(MakePoint(point));
   picture.logarithmic = options_.logarithmic;
   return WritePicture(Draw(picture), picture.subtitle);
 }
@@ -179,7 +178,7 @@ Window DrawRun::ChooseWindow(const std::vector<DrawnExample>& examples) const {
   if (examples.empty()) window = {{-2, 2}, {-2, 2}};
   if (options_.x_range.size() == 2) window.x = {options_.x_range[0], options_.x_range[1]};
   if (options_.y_range.size() == 2) window.y = {options_.y_range[0], options_.y_range[1]};
-  // There are no examples beyond.
+  // Features are float32.
   constexpr double kMost = std::numeric_limits<float>::max();
   for (Range* range : {&window.x, &window.y})
     *range = {std::max(range->lo, -kMost), std::min(range->hi, kMost)};
@@ -194,11 +193,11 @@ void DrawRun::AddMargin(BoundaryPicture* picture) const {
   }
   if (closest == 0 || !std::isfinite(closest)) return;
   picture->margin_score = closest;
-  // A score is a distance in this plane only where it is linear there.
+  // A score is proportional to the distance only if it is linear in this plane.
   const std::optional<HalfPlane> linear = AsLinear(picture->scores);
   const double slope = linear.has_value() ? std::hypot(linear->a, linear->b) : 0;
   picture->margin_text = slope > 0 ? absl::StrFormat("margin %.4g", closest / slope)
-                                   : absl::StrFormat("closest right: ±%.4g", closest);
+                                   : absl::StrFormat("closest correct: ±%.4g", closest);
 }
 
 Outcome DrawRun::DrawBoundary() {
@@ -211,21 +210,21 @@ Outcome DrawRun::DrawBoundary() {
         {plane_.PointOf(rows_[i]), DrawnLabel(rows_[i]), IsWrong(rows_[i], scores_[i])});
   }
   absl::StatusOr<Field> field = scorer_.ScorePlane(plane_, ChooseWindow(picture.examples));
-  if (!field.ok()) return Failed(Doing(), field.status());
+  if (!field.ok()) return Failed(ErrorPrefix(), field.status());
   picture.scores = *std::move(field);
-  picture.title = Title("the boundary");
+  picture.title = Title("decision boundary");
   picture.subtitle = Subtitle(scores_);
   picture.x_title = plane_.x().Title();
   picture.y_title = plane_.y().Title();
   picture.negative = LabelName(-1, label_names_);
   picture.positive = LabelName(1, label_names_);
-  // Scores that jump have no lines of equal ones.
-  if (in_plane && !picture.scores.jumps) AddMargin(&picture);
-  if (!in_plane) picture.notes = {"examples have other", "features, too"};
+  // A discontinuous score has no lines of equal values.
+  if (in_plane && !picture.scores.discontinuous) AddMargin(&picture);
+  if (!in_plane) picture.notes = {"examples have other", "features too"};
   return WritePicture(Draw(picture), picture.subtitle);
 }
 
-absl::StatusOr<Point> DrawRun::AskWeights() const {
+absl::StatusOr<Point> DrawRun::ReadWeights() const {
   Row row;
   plane_.MakeRow({1, 1}, &row);
   BatchBuilder batch;
@@ -237,7 +236,8 @@ absl::StatusOr<Point> DrawRun::AskWeights() const {
       client_.Explain(options_.name, std::move(columns), kAll);
   if (!response.ok()) return response.status();
   if (const std::string& why = response->explanations(0).contributions_absent(); !why.empty())
-    return absl::FailedPreconditionError(absl::StrCat("it has no weights of features: ", why));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model has no weights of features: ", why));
   const auto weight = [&](const FeatureKey& feature) {
     for (const v1::Contribution& one : response->explanations(0).contributions()) {
       const bool is = feature.named ? one.name() == feature.name : one.index() == feature.index;
@@ -248,20 +248,20 @@ absl::StatusOr<Point> DrawRun::AskWeights() const {
   return Point{weight(plane_.x()), weight(plane_.y())};
 }
 
-std::string DrawRun::WhyNoWeights() const {
+std::string DrawRun::WeightsNotDrawable() const {
   if (HasMap(model_))
-    return "under a feature map an example is no line in the plane of two weights";
+    return "with a feature map an example is not a line in the plane of two weights";
   if (model_.feature_space().has_composition())
-    return "its weights are those of its models' answers, not of an example's features";
+    return "its features are the outputs of its component models";
   return "";
 }
 
 Outcome DrawRun::DrawWeights() {
   if (Outcome outcome = ReadPlane(); !outcome.ok()) return outcome;
-  if (const std::string why = WhyNoWeights(); !why.empty())
-    return WrongUsage(absl::StrCat(Doing(), ": ", why, "; --what boundary draws such models"));
-  const absl::StatusOr<Point> weights = AskWeights();
-  if (!weights.ok()) return Failed(Doing(), weights.status());
+  if (const std::string why = WeightsNotDrawable(); !why.empty())
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", why, "; use --what boundary"));
+  const absl::StatusOr<Point> weights = ReadWeights();
+  if (!weights.ok()) return Failed(ErrorPrefix(), weights.status());
   WeightsPicture picture;
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (!rows_[i].has_label()) continue;
@@ -272,7 +272,7 @@ Outcome DrawRun::DrawWeights() {
         {{y * at.x, y * at.y, y * rest}, rows_[i].label, IsWrong(rows_[i], scores_[i])});
   }
   picture.weights = *weights;
-  picture.title = Title("the same in the space of weights");
+  picture.title = Title("weight space");
   picture.subtitle = Subtitle(scores_);
   picture.x_title = absl::StrCat("weight of ", plane_.x().Title());
   picture.y_title = absl::StrCat("weight of ", plane_.y().Title());
@@ -289,7 +289,7 @@ Outcome DrawRun::WritePicture(const std::string& svg, const std::string& summary
   std::ofstream out(options_.file, std::ios::binary | std::ios::trunc);
   out << svg;
   out.close();
-  if (!out) return {kExitFailed, absl::StrCat(Doing(), ": cannot write ", options_.file)};
+  if (!out) return {kExitFailed, absl::StrCat(ErrorPrefix(), ": cannot write to ", options_.file)};
   Print(absl::StrCat("wrote ", options_.file, ": ", summary, "\n"));
   return {};
 }

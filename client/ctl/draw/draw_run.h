@@ -1,4 +1,4 @@
-// One run of `perceptronctl draw`: asks the server for what a picture shows, and writes it.
+// One run of `perceptronctl draw`: reads the data of a picture from the server and writes the SVG.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct DrawRunOptions {
   std::string file;
   std::string what = "boundary";
   PlaneFlags plane;
-  // Two numbers each, or none.
+  // Minimum and maximum, or empty.
   std::vector<double> x_range;
   std::vector<double> y_range;
   bool logarithmic = false;
@@ -42,38 +42,36 @@ class DrawRun {
   int Run();
 
  private:
-  std::string Doing() const;
+  std::string ErrorPrefix() const;
   std::string Title(const std::string& what) const;
   // "perceptron at revision 7, 40 examples, 2 wrong".
   std::string Subtitle(const std::vector<RowScore>& scores) const;
-  Outcome Unusable(const absl::Status& status) const;
+  Outcome InvalidInput(const absl::Status& status) const;
 
   Outcome Load(v1::ModelView view);
-  // Rows of the input, or without files those that the model retains.
+  // Reads the rows of the input; without files those that the model retains.
   Outcome ReadRows();
   Outcome ReadRetained();
   Outcome ReadPlane();
-  // Where the examples live that the model is sent.
-  const v1::FeatureSpace& ExampleSpace() const;
-  // That the plane's features are some, and such as examples have.
+  // Checks that examples have the features of the plane.
   Outcome CheckNames() const;
 
-  Outcome DrawCurves();
+  Outcome DrawLearningCurve();
   Outcome DrawBoundary();
   Outcome DrawWeights();
-  // Empty: its weights can be drawn.
-  std::string WhyNoWeights() const;
+  // Why the model has no picture of weights; empty if it has one.
+  std::string WeightsNotDrawable() const;
   Window ChooseWindow(const std::vector<DrawnExample>& examples) const;
-  // The margin lines, where they would be true.
+  // Adds the margin lines, if they are defined.
   void AddMargin(BoundaryPicture* picture) const;
-  // The model's weights of the plane's two features.
-  absl::StatusOr<Point> AskWeights() const;
+  // Reads the model's weights of the two features.
+  absl::StatusOr<Point> ReadWeights() const;
   Outcome WritePicture(const std::string& svg, const std::string& summary) const;
 
   const DrawRunOptions& options_;
   const Client client_;
   Scorer scorer_;
-  Complaints complaints_{options_.input.skip_bad_lines};
+  RowErrors row_errors_{options_.input.skip_bad_lines};
   v1::Model model_;
   std::vector<std::string> label_names_;
   std::vector<Row> rows_;

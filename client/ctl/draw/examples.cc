@@ -12,9 +12,9 @@ namespace {
 
 constexpr size_t kMessageRows = 4096;
 constexpr size_t kMessageBytes = 1 << 20;
-constexpr size_t kPlaces = 161;
-// Of asking between two places, which lie less than three pixels apart: to a twentieth of one.
-constexpr int kHalvings = 6;
+constexpr size_t kPointsPerSide = 161;
+// Bisections between two points, which are less than three pixels apart: to 1/20 of a pixel.
+constexpr int kBisections = 6;
 
 }  // namespace
 
@@ -48,10 +48,10 @@ absl::StatusOr<std::vector<RowScore>> Scorer::Score(const std::vector<Row>& rows
   return scores;
 }
 
-absl::StatusOr<std::vector<double>> Scorer::ScorePlaces(const FeaturePlane& plane,
-                                                        const std::vector<Point>& places) {
-  std::vector<Row> rows(places.size());
-  for (size_t i = 0; i < places.size(); ++i) plane.MakeRow(places[i], &rows[i]);
+absl::StatusOr<std::vector<double>> Scorer::ScorePoints(const FeaturePlane& plane,
+                                                        const std::vector<Point>& points) {
+  std::vector<Row> rows(points.size());
+  for (size_t i = 0; i < points.size(); ++i) plane.MakeRow(points[i], &rows[i]);
   const absl::StatusOr<std::vector<RowScore>> scores = Score(rows);
   if (!scores.ok()) return scores.status();
   std::vector<double> values;
@@ -59,31 +59,31 @@ absl::StatusOr<std::vector<double>> Scorer::ScorePlaces(const FeaturePlane& plan
   return values;
 }
 
-absl::Status Scorer::FindTurns(const FeaturePlane& plane, Field* field) {
+absl::Status Scorer::FindSignChanges(const FeaturePlane& plane, Field* field) {
   if (AsLinear(*field).has_value()) return absl::OkStatus();
-  Turns turns(*field);
-  for (int i = 0; i < kHalvings; ++i) {
-    const absl::StatusOr<std::vector<double>> values = ScorePlaces(plane, turns.Places());
+  SignChanges sign_changes(*field);
+  for (int i = 0; i < kBisections; ++i) {
+    const absl::StatusOr<std::vector<double>> values = ScorePoints(plane, sign_changes.Points());
     if (!values.ok()) return values.status();
-    turns.Take(*values);
+    sign_changes.SetValues(*values);
   }
-  turns.Finish(field);
+  sign_changes.Finish(field);
   return absl::OkStatus();
 }
 
 absl::StatusOr<Field> Scorer::ScorePlane(const FeaturePlane& plane, const Window& window) {
   Field field;
   field.window = window;
-  field.columns = field.rows = kPlaces;
-  std::vector<Point> places;
-  for (size_t row = 0; row < kPlaces; ++row) {
-    for (size_t column = 0; column < kPlaces; ++column)
-      places.push_back({field.x(column), field.y(row)});
+  field.columns = field.rows = kPointsPerSide;
+  std::vector<Point> points;
+  for (size_t row = 0; row < kPointsPerSide; ++row) {
+    for (size_t column = 0; column < kPointsPerSide; ++column)
+      points.push_back({field.x(column), field.y(row)});
   }
-  absl::StatusOr<std::vector<double>> values = ScorePlaces(plane, places);
+  absl::StatusOr<std::vector<double>> values = ScorePoints(plane, points);
   if (!values.ok()) return values.status();
   field.values = *std::move(values);
-  if (absl::Status status = FindTurns(plane, &field); !status.ok()) return status;
+  if (absl::Status status = FindSignChanges(plane, &field); !status.ok()) return status;
   return field;
 }
 
@@ -108,7 +108,7 @@ Row RowOf(const v1::Example& example) {
   return row;
 }
 
-// Updates come first; the sample, if there is one, holds what is different of them too.
+// The server lists examples of updates first; the sample, if there is one, contains them too.
 class Collector {
  public:
   explicit Collector(size_t limit) : limit_(limit) {}
@@ -128,7 +128,7 @@ class Collector {
 
  private:
   void Add(v1::Example example) {
-    // The same example may have come with different weights.
+    // Examples that differ only in weight are duplicates.
     example.clear_weight();
     if (!seen_.insert(example.SerializeAsString()).second) return;
     found_.limited = found_.rows.size() == limit_;

@@ -1,4 +1,4 @@
-// The examples of a picture, and the model's scores of them and of points of a plane.
+// The examples of a picture, and the model's scores of them and of the points of a plane.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,25 @@ struct RowScore {
   int label = 0;
 };
 
-// Asks in messages of many rows. Threads: one.
+// Scores rows through Predict calls of many rows each. Threads: one.
 class Scorer {
  public:
   Scorer(const Client& client, std::string name) : client_(client), name_(std::move(name)) {}
 
-  // The server's errors; INVALID_ARGUMENT for rows that it would refuse.
+  // Errors of the server. INVALID_ARGUMENT: a row has a validation error.
   absl::StatusOr<std::vector<RowScore>> Score(const std::vector<Row>& rows);
-  // Over the window, at 161 x 161 places, and between those where a score that is not linear
-  // changes its sign.
+  // Scores 161 x 161 points of the window, and refines where the sign of a non-linear score changes
+  // between two of them.
   absl::StatusOr<Field> ScorePlane(const FeaturePlane& plane, const Window& window);
 
-  // The states that answered, from the oldest to the newest: one, unless the model learned
-  // meanwhile.
+  // The oldest and the newest revision that answered; they differ if the model learned meanwhile.
   int64_t first_revision() const { return first_revision_; }
   int64_t last_revision() const { return last_revision_; }
 
  private:
-  absl::StatusOr<std::vector<double>> ScorePlaces(const FeaturePlane& plane,
-                                                  const std::vector<Point>& places);
-  absl::Status FindTurns(const FeaturePlane& plane, Field* field);
+  absl::StatusOr<std::vector<double>> ScorePoints(const FeaturePlane& plane,
+                                                  const std::vector<Point>& points);
+  absl::Status FindSignChanges(const FeaturePlane& plane, Field* field);
   absl::Status Ask(v1::ExampleColumns columns, std::vector<RowScore>* scores);
 
   const Client& client_;
@@ -49,12 +48,12 @@ class Scorer {
 
 struct RetainedRows {
   std::vector<Row> rows;
-  // There are more.
+  // The model retains more.
   bool limited = false;
 };
 
-// Each different example once, at most `limit`: of the sample, where the model keeps one, else
-// those that caused updates.
+// Reads the retained examples without duplicates, at most `limit`: the sample, if the model keeps
+// one, else the examples that caused updates. Errors of the server.
 absl::StatusOr<RetainedRows> ReadRetainedRows(const Client& client, const std::string& name,
                                               size_t limit);
 

@@ -22,7 +22,7 @@ FeatureKey KeyAt(const Row& row, size_t i) {
 
 float ValueAt(const Row& row, size_t i) { return row.values.empty() ? 1 : row.values[i]; }
 
-// Features that the rows have, as soon as they are more than two no more are looked for.
+// Distinct features of the rows; stops once there are more than two.
 std::set<FeatureKey> FewOf(const std::vector<Row>& rows) {
   std::set<FeatureKey> features;
   for (const Row& row : rows) {
@@ -43,17 +43,19 @@ absl::StatusOr<FeatureKey> Parse(const std::string& text, bool by_name,
   FeatureKey key;
   if (!absl::SimpleAtoi(text, &key.index)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the model's features have numbers, from 0, and ", text, " is none"));
+        absl::StrCat(text, " is not an index; the model's features have indices from 0"));
   }
   if (space.has_dense() && key.index >= space.dense().dimension()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no feature ", key.index,
-                                                   ": the model has ", space.dense().dimension(),
-                                                   ", the first of which is 0"));
+    return absl::InvalidArgumentError(absl::StrCat("index ", key.index,
+                                                   " is out of range: the "
+                                                   "model's features are 0 to ",
+                                                   space.dense().dimension() - 1));
   }
   if (space.has_hashed() && key.index >= 1U << space.hashed().bits()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no slot ", key.index,
-                                                   ": the model has ", 1U << space.hashed().bits(),
-                                                   ", the first of which is 0"));
+    return absl::InvalidArgumentError(absl::StrCat("index ", key.index,
+                                                   " is out of range: the "
+                                                   "model's weights are 0 to ",
+                                                   (1U << space.hashed().bits()) - 1));
   }
   return key;
 }
@@ -65,7 +67,7 @@ absl::StatusOr<std::pair<FeatureKey, float>> ParseAt(const std::string& text, bo
   if (end == std::string::npos || !absl::SimpleAtof(text.substr(end + 1), &value) ||
       !std::isfinite(value)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--at takes FEATURE=VALUE, as --at age=30; not ", text));
+        absl::StrCat("--at ", text, ": expected FEATURE=VALUE, such as age=30"));
   }
   absl::StatusOr<FeatureKey> key = Parse(text.substr(0, end), by_name, space);
   if (!key.ok()) return key.status();
@@ -93,7 +95,7 @@ absl::StatusOr<FeaturePlane> FeaturePlane::Make(const PlaneFlags& flags,
   FeaturePlane plane;
   const bool by_name = ByName(space, rows);
   if (flags.x.empty() != flags.y.empty())
-    return absl::InvalidArgumentError("state both, --x and --y");
+    return absl::InvalidArgumentError("give both --x and --y");
   if (!flags.x.empty()) {
     absl::StatusOr<FeatureKey> x = Parse(flags.x, by_name, space);
     if (!x.ok()) return x.status();
@@ -108,8 +110,8 @@ absl::StatusOr<FeaturePlane> FeaturePlane::Make(const PlaneFlags& flags,
     const std::set<FeatureKey> features = FewOf(rows);
     if (features.size() != kFew) {
       return absl::InvalidArgumentError(
-          "its examples do not have just two features: state which two to draw, --x FEATURE --y "
-          "FEATURE. --what curves draws any model's curves");
+          "the examples do not have exactly two features: choose two with --x FEATURE --y FEATURE, "
+          "or draw --what learning-curve");
     }
     plane.x_ = *features.begin();
     plane.y_ = *features.rbegin();
@@ -118,7 +120,7 @@ absl::StatusOr<FeaturePlane> FeaturePlane::Make(const PlaneFlags& flags,
     auto other = ParseAt(at, by_name, space);
     if (!other.ok()) return other.status();
     if (other->first == plane.x_ || other->first == plane.y_)
-      return absl::InvalidArgumentError(absl::StrCat("--at ", at, ": that is one of the axes"));
+      return absl::InvalidArgumentError(absl::StrCat("--at ", at, ": this feature is an axis"));
     plane.others_.push_back(*std::move(other));
   }
   return plane;
@@ -160,7 +162,7 @@ void FeaturePlane::MakeRow(Point at, Row* row) const {
   const auto add = [row, kMost](const FeatureKey& feature, double value) {
     if (feature.named) row->AddName(feature.name);
     if (!feature.named) row->indices.push_back(feature.index);
-    // At the window's ends rounding may lead out of it.
+    // Rounding may exceed the range of float32 at the ends of the window.
     row->values.push_back(static_cast<float>(std::clamp(value, -kMost, kMost)));
   };
   add(x_, at.x);
@@ -172,7 +174,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-// As many as fit on a line or two.
+// Names listed in an error message, about two lines.
 constexpr size_t kShown = 8;
 
 std::set<std::string> NamesOf(const std::vector<Row>& rows) {
@@ -196,7 +198,7 @@ std::string List(const std::set<std::string>& names) {
 
 }  // namespace
 
-// perceptron.v1.FeatureMap says how products are called.
+// perceptron.v1.FeatureMap defines the names of products.
 std::vector<std::string> FactorsOf(std::string_view weight, const v1::FeatureMap& map) {
   if (!map.has_polynomial() && !map.has_products()) return {std::string(weight)};
   std::vector<std::string> factors(1);
@@ -224,19 +226,15 @@ absl::Status CheckName(const std::string& name, const std::vector<Row>& rows,
   }
   if (known.contains(name)) return absl::OkStatus();
   const std::string quoted = absl::StrCat("\"", PrintableInLine(name), "\"");
-  const std::string others =
-      known.empty() ? "" : absl::StrCat("; there are ", List(known), " (see --x and --y)");
+  const std::string others = known.empty() ? "" : absl::StrCat("; known features: ", List(known));
   if (derived) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(quoted,
-                     " is what the model's feature map makes of an example's features, and cannot "
-                     "be chosen without them: take features that examples have",
-                     others));
+    return absl::InvalidArgumentError(absl::StrCat(
+        quoted, " is a product made by the feature map; choose features of the examples", others));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("there is no feature ", quoted, ": ",
-                   weights != nullptr ? "no example has it, nor has the model a weight for it"
-                                      : "no example that is drawn has it",
+      absl::StrCat("unknown feature ", quoted, ": ",
+                   weights != nullptr ? "neither an example nor a weight of the model has it"
+                                      : "no example drawn has it",
                    others));
 }
 

@@ -1,4 +1,4 @@
-// The two features that span a picture, the rows of the plane between them, and the names that can be axes.
+// FeaturePlane: the two features that span a picture, and the examples of their plane.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 
 namespace perceptrond::client {
 
-// One feature, by name or by number. A plain value.
+// A feature, by name or by index. A plain value.
 struct FeatureKey {
   bool named = false;
   std::string name;
   uint32_t index = 0;
 
   auto operator<=>(const FeatureKey&) const = default;
-  // As an axis is called.
+  // The title of its axis.
   std::string Title() const;
 };
 
-// Its value in a row: 0 where the row does not have it.
+// The value of the feature in the row, 0 if the row does not have it.
 float ValueIn(const Row& row, const FeatureKey& feature);
 
-// As the user says them.
+// The flags of a plane.
 struct PlaneFlags {
   std::string x;
   std::string y;
@@ -38,24 +38,25 @@ struct PlaneFlags {
   std::vector<std::string> at;
 };
 
+// A plain value.
 class FeaturePlane {
  public:
-  // Features are names or numbers as the model has them; in a hashed space as the rows have them.
-  // Without x and y the two there are: of a dense space of two, or of the rows. INVALID_ARGUMENT
-  // says what to state. `space`: where the examples live. Whether names are known is not asked
-  // here: draw_names.h.
+  // Reads the flags: names or indices, as in the model; in a hashed space as in the rows. Without x
+  // and y the two features of a dense space of dimension 2, or of the rows. `space`: the space of
+  // the examples. Does not check that names exist; CheckName() does. INVALID_ARGUMENT: flags are
+  // missing, or invalid.
   static absl::StatusOr<FeaturePlane> Make(const PlaneFlags& flags,
                                            const perceptron::v1::FeatureSpace& space,
                                            const std::vector<Row>& rows);
 
   const FeatureKey& x() const { return x_; }
   const FeatureKey& y() const { return y_; }
-  // The named features that it is made with and none of the rows has.
+  // The named features of the plane that no row has.
   std::vector<std::string> NamesNotIn(const std::vector<Row>& rows) const;
   Point PointOf(const Row& row) const;
-  // Whether the row's other features are those of the plane.
+  // Whether the row lies in the plane.
   bool Holds(const Row& row) const;
-  // The plane's row at a point.
+  // Makes the row at a point of the plane.
   void MakeRow(Point at, Row* row) const;
 
  private:
@@ -64,12 +65,13 @@ class FeaturePlane {
   std::vector<std::pair<FeatureKey, float>> others_;
 };
 
-// The names of the features whose product a model's weight of that name is: one, if it is none.
-// `map`: the model's.
+// Splits the name of a weight into the names of the features whose product it weighs; a single name
+// if it is not a product. `map`: the model's feature map.
 std::vector<std::string> FactorsOf(std::string_view weight, const perceptron::v1::FeatureMap& map);
 
-// INVALID_ARGUMENT that says why the name is none of them, and which ones are: those of the rows,
-// and of `weights`, the model's with their names, if it could be asked.
+// Checks that examples have a feature of this name: one of the rows' names, or of the names in
+// `weights` (null: unknown). Products made by a feature map are weights but not features of
+// examples. INVALID_ARGUMENT lists known names.
 absl::Status CheckName(const std::string& name, const std::vector<Row>& rows,
                        const perceptron::v1::FeatureMap& map,
                        const perceptron::v1::Weights* weights);

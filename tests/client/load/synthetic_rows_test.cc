@@ -142,11 +142,11 @@ TEST(SyntheticRows, StreamsThatShareAModelDoNotDisturbEachOthersMistakes) {
 
 TEST(SyntheticRows, TheShareToBeRefusedHasALabelThatIsNone) {
   SyntheticRowsOptions options;
-  options.refused = 0.25;
+  options.invalid = 0.25;
   SyntheticRows rows(options);
-  int refused = 0;
-  for (int i = 0; i < kRound; ++i) refused += std::abs(rows.Next().label) == 1 ? 0 : 1;
-  EXPECT_EQ(refused, kRound / 4);
+  int invalid = 0;
+  for (int i = 0; i < kRound; ++i) invalid += std::abs(rows.Next().label) == 1 ? 0 : 1;
+  EXPECT_EQ(invalid, kRound / 4);
 }
 
 TEST(SyntheticRows, OneSeedMakesTheSameRowsAndAnotherOthers) {
