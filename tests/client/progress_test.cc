@@ -75,12 +75,12 @@ TEST(LearnProgress, SaysTheStateAndTheUpdatesLeftWhereTheyAreKnown) {
             "54,000 examples  1,520 mistakes  27,000/s  learning  at most 1,650 more updates");
 }
 
-TEST(LearnProgress, CountsWhatWasKnownAlreadyBesideWhatIsNew) {
+TEST(LearnProgress, CountsDuplicatesBesideNewExamples) {
   LearnTotals totals;
   totals.examples = 10;
   totals.duplicates = 3000;
   EXPECT_EQ(ProgressLine(LearnProgress({1, 1, std::nullopt}, totals, absl::Seconds(2)), 97),
-            "10 examples  0 mistakes  1,505/s  3,000 known already");
+            "10 examples  0 mistakes  1,505/s  3,000 duplicates");
 }
 
 TEST(Grouped, SetsThousandsApart) {
