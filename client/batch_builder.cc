@@ -20,25 +20,28 @@ absl::Status Invalid(std::string_view reason, std::string_view message) {
 absl::Status CheckCommon(const Row& row) {
   if (row.label < -1 && row.label != Row::kNoLabel) {
     return Invalid("UNKNOWN_LABEL",
-                   absl::StrCat("label ", row.label, " is neither -1 nor +1 nor a class's number"));
+                   absl::StrCat("label ", row.label,
+                                " is invalid; it must be -1, +1 or the number of a class"));
   }
   if (row.label_name.size() > kMaxNameBytes || !IsValidUtf8(row.label_name)) {
-    return Invalid("UNKNOWN_LABEL",
-                   absl::StrCat("a label's name has at most ", kMaxNameBytes, " bytes of UTF-8"));
+    return Invalid("UNKNOWN_LABEL", absl::StrCat("the label's name must be at most ", kMaxNameBytes,
+                                                 " bytes of UTF-8"));
   }
   if (!(row.weight > 0) || !std::isfinite(row.weight)) {
-    return Invalid("BAD_WEIGHT", absl::StrCat("weight ", row.weight, " is not above 0 and finite"));
+    return Invalid("BAD_WEIGHT", absl::StrCat("weight ", row.weight,
+                                              " is invalid; it must be positive and finite"));
   }
   if (row.kind != RowKind::kDense && !row.values.empty() &&
       row.values.size() != row.feature_count()) {
     return Invalid("MALFORMED_ROW", absl::StrCat(row.feature_count(), " features but ",
                                                  row.values.size(), " values"));
   }
-  // One sum instead of a test each: it is not finite iff one of its terms is not (doubles cannot
-  // overflow from floats).
+  // One sum instead of a test per value: it is finite iff all values are, because a sum of floats
+  // does not overflow a double.
   double sum = 0;
   for (const float value : row.values) sum += value;
-  if (!std::isfinite(sum)) return Invalid("NON_FINITE_VALUE", "a value is not finite");
+  if (!std::isfinite(sum))
+    return Invalid("NON_FINITE_VALUE", "a value is not finite; values must be finite");
   return absl::OkStatus();
 }
 
@@ -77,7 +80,9 @@ size_t BatchBuilder::bytes() const {
 }
 
 absl::Status BatchBuilder::Add(const Row& row) {
-  if (!Fits(row)) return absl::FailedPreconditionError("the row is of another kind than its batch");
+  if (!Fits(row))
+    return absl::FailedPreconditionError(
+        "the row does not fit the batch: it has another kind, width or form of label");
   if (absl::Status status = CheckCommon(row); !status.ok()) return status;
   absl::Status status;
   switch (row.kind) {
@@ -215,7 +220,7 @@ void BatchBuilder::SortNames() {
     scratch_.clear();
     for (uint32_t i = begin; i < end; ++i) {
       const uint32_t index = rank[columns_.indices(static_cast<int>(i))];
-      // The value's bits ride along in place of a position.
+      // The bits of the value are sorted along in the position's place.
       scratch_.push_back({index, absl::bit_cast<uint32_t>(columns_.values(static_cast<int>(i)))});
     }
     std::sort(scratch_.begin(), scratch_.end(),

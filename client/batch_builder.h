@@ -1,18 +1,23 @@
-// BatchBuilder: rows in, one ExampleColumns message out, in the order the server asks for: within a
-// row indices strictly ascend, feature_names strictly ascend by their bytes, and values are left
-// out where every one is 1.
+// BatchBuilder: builds one ExampleColumns message from rows, in the order the server requires:
+// within a row indices ascend strictly, feature_names ascend strictly by their bytes, and values
+// are omitted if all are 1.
 //
-// What the server would refuse for its form is refused here, row by row, so that one bad row costs
-// neither its batch nor its stream: a feature that occurs twice in a row (REPEATED_INDEX,
-// REPEATED_NAME; nothing is summed behind the caller's back), a name that is empty, longer than
-// 1024 bytes or not UTF-8 (INVALID_NAME), values and features that differ in number
-// (MALFORMED_ROW), a value that is not finite (NON_FINITE_VALUE), a weight that is not above 0
-// and finite (BAD_WEIGHT), a label below -1 or a label's name that is longer than 1024 bytes or not
-// UTF-8 (UNKNOWN_LABEL). All are INVALID_ARGUMENT; a refused row leaves the batch as it was.
+//   BatchBuilder batch;
+//   if (absl::Status status = batch.Add(row); !status.ok()) ...
+//   v1::ExampleColumns columns;
+//   batch.Build(&columns);
 //
-// One message holds rows of one kind, whose labels all go by number or all by name: ask Fits()
-// first. Rows without any feature fit among sparse and named ones, and those without a label among
-// all.
+// Malformed rows are found here, so that one does not fail its batch. All errors are
+// INVALID_ARGUMENT with one of these reasons, and leave the batch unchanged:
+//   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row; values are not summed
+//   INVALID_NAME                   a name is empty, longer than 1024 bytes or not UTF-8
+//   MALFORMED_ROW                  the numbers of features and values differ
+//   NON_FINITE_VALUE               a value is NaN or infinite
+//   BAD_WEIGHT                     the weight is not positive and finite
+//   UNKNOWN_LABEL                  the label is below -1, or its name is too long or not UTF-8
+//
+// A message has rows of one kind, with labels that are all numbers or all names: check Fits()
+// first. Rows without features fit among sparse and named ones, rows without a label among all.
 //
 // Threads: one at a time.
 #pragma once
@@ -33,20 +38,20 @@ namespace perceptrond::client {
 
 class BatchBuilder {
  public:
-  // False iff the row is of another kind (or another dense width), or its label of another form,
-  // than the rows already in the batch.
+  // Whether the row has the kind, dense width and form of label of the rows in the batch.
   bool Fits(const Row& row) const;
 
-  // Precondition: Fits(row); else FAILED_PRECONDITION.
+  // Adds a copy of the row. FAILED_PRECONDITION: Fits(row) is false. INVALID_ARGUMENT: see above.
+  // O(f log f) for f features.
   absl::Status Add(const Row& row);
 
   size_t rows() const { return rows_; }
   bool empty() const { return rows_ == 0; }
-  // About what the message will take on the wire.
+  // Estimated size of the message in bytes.
   size_t bytes() const;
 
-  // Moves the batch into *columns and starts the next. Labels are sent iff any row had one; a row
-  // without one among others that have one gets Row::kNoLabel, which the server refuses to learn.
+  // Moves the batch into *columns and starts the next one. Labels are sent if any row has one; rows
+  // without one then have Row::kNoLabel, a validation error in learning.
   void Build(perceptron::v1::ExampleColumns* columns);
 
  private:
@@ -55,12 +60,12 @@ class BatchBuilder {
   absl::Status AddDense(const Row& row);
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
-  // The row's features in scratch_ as (index, position in the row), ascending; INVALID_ARGUMENT if
-  // one occurs twice.
+  // Fills scratch_ with (index, position in the row), ascending. INVALID_ARGUMENT if one occurs
+  // twice.
   absl::Status SortFeatures(const Row& row);
   void AppendValues(const Row& row, bool in_scratch_order);
   uint32_t Intern(std::string_view name);
-  // Numbers names in ascending order and rows' indices accordingly.
+  // Renumbers names in ascending order, and the indices of the rows accordingly.
   void SortNames();
 
   struct Feature {
@@ -74,7 +79,7 @@ class BatchBuilder {
   bool has_labels_ = false;
   bool has_weights_ = false;
   bool all_ones_ = true;
-  // Names by number of first occurrence; a deque so that the map's keys stay where they are.
+  // Names in order of first occurrence; a deque, because the map's keys point into it.
   std::deque<std::string> names_;
   absl::flat_hash_map<std::string_view, uint32_t> numbers_;
   std::vector<Feature> scratch_;

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "client/connection.h"
 #include "client/names.h"
-#include "client/reconnect.h"
 
 namespace perceptrond::client {
 
@@ -23,8 +23,9 @@ absl::Status Client::Call(bool repeatable, const Attempt& attempt) const {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
     const absl::Status status = ToAbslStatus(attempt(&context));
-    // Nobody here cancels a call: a server did, that stops and had not taken it.
-    return absl::IsCancelled(status) ? absl::UnavailableError("the server stops") : status;
+    // This client does not cancel calls; a server that shuts down does.
+    return absl::IsCancelled(status) ? absl::UnavailableError("the server is shutting down")
+                                     : status;
   });
 }
 

@@ -1,4 +1,4 @@
-// Client: every unary call of a perceptrond server, with deadlines and retries.
+// Client: the unary calls of a perceptrond server, with deadlines and retries.
 //
 //   auto client = Client::Connect("127.0.0.1:7600");
 //   v1::Model settings;
@@ -6,16 +6,16 @@
 //   absl::StatusOr<v1::Model> model = client.CreateModel("iris", settings);
 //   absl::StatusOr<v1::PredictResponse> answer = client.Predict("iris", columns);
 //
-// To learn or predict many examples use LearnStream and PredictStream on client.connection().
+// For many examples use LearnStream and PredictStream with client.connection().
 //
-// Model names may be given as "iris" or "models/iris".
+// Model names are "iris" or "models/iris".
 //
-// Errors are the server's, with their details as payloads: read them with ErrorReason() and its
-// neighbours (error.h). UNAVAILABLE without a reason: the server could not be reached;
-// DEADLINE_EXCEEDED: it did not answer in time. Calls that may safely be repeated are (retry.h says
-// which); the others fail with the first error.
+// Methods return the server's errors with their details as payloads, which ErrorReason() and the
+// other functions of error.h read. UNAVAILABLE without a reason: the server could not be reached.
+// DEADLINE_EXCEEDED: it did not answer in time. Calls that are safe to repeat are retried
+// (retry.h); the others return the first error.
 //
-// Threads: any number at once; a copy shares the connection.
+// Threads: all methods may be called concurrently. Copies share the connection.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +35,19 @@
 
 namespace perceptrond::client {
 
+// A plain value.
 struct ClientOptions {
-  // How long each attempt of a call may take, > 0. Default 30 s.
+  // Longest time of each attempt of a call, > 0. Default 30 s.
   absl::Duration timeout = absl::Seconds(30);
   RetryPolicy retry;
-  // Absent: nothing is encrypted.
+  // Absent: no TLS.
   std::optional<TlsOptions> tls;
 };
 
-// Numbers for a unary Learn, which make it safe to send again.
+// Producer and offset of a batch for Client::Learn, which make it safe to repeat.
 struct Numbered {
   std::string producer_id;
-  // The number of the batch's first example.
+  // Offset of the first example in the producer's stream, >= 0.
   int64_t first_offset = 0;
 };
 
@@ -54,58 +55,64 @@ class Client {
  public:
   using Options = ClientOptions;
 
-  // Connects when first used, so this cannot fail.
+  // Returns a client of the server at `address`: "host:port" or "unix:path". Connects with the
+  // first call, so this does not fail.
   static Client Connect(const std::string& address, Options options = {});
   explicit Client(std::shared_ptr<Connection> connection, Options options = {});
 
-  // Creates models/{name} with the settings of `model`. An empty request_id is filled with a random
-  // one, so that an answer that gets lost does not turn into ALREADY_EXISTS.
+  // Creates models/{name} with the settings of `model`. An empty request_id is replaced by a random
+  // one, so that a retry after a lost answer does not return ALREADY_EXISTS. `validate_only`:
+  // checks the settings without creating the model. ALREADY_EXISTS, INVALID_ARGUMENT.
   absl::StatusOr<v1::Model> CreateModel(std::string_view name, const v1::Model& model,
                                         std::string request_id = "",
                                         bool validate_only = false) const;
+  // NOT_FOUND.
   absl::StatusOr<v1::Model> GetModel(std::string_view name,
                                      v1::ModelView view = v1::MODEL_VIEW_BASIC) const;
-  // Every model, page after page.
+  // All models, read page by page.
   absl::StatusOr<std::vector<v1::Model>> ListModels() const;
-  // Changes the fields of model.name that `paths` names ("description", "margin_of_interest"); with
-  // model.etag only if it still matches.
+  // Changes the fields in `paths` ("description", "margin_of_interest") of the model model.name.
+  // With a non-empty model.etag only if it still matches, else ABORTED (ETAG_MISMATCH). NOT_FOUND.
   absl::StatusOr<v1::Model> UpdateModel(const v1::Model& model,
                                         const std::vector<std::string>& paths,
                                         bool validate_only = false) const;
-  // An empty etag: whatever its state.
+  // With a non-empty etag only if it still matches, else ABORTED (ETAG_MISMATCH). NOT_FOUND.
   absl::Status DeleteModel(std::string_view name, std::string_view etag = "") const;
   absl::StatusOr<v1::Model> FreezeModel(std::string_view name, std::string_view etag = "") const;
   absl::StatusOr<v1::Model> UnfreezeModel(std::string_view name, std::string_view etag = "") const;
 
-  // Learns one batch, all of it or nothing. Repeated after a lost answer only if numbered.
+  // Learns one batch, completely or not at all. Retried after a lost answer only with `numbers`.
+  // INVALID_ARGUMENT: a row has a validation error. NOT_FOUND, FAILED_PRECONDITION (MODEL_FROZEN).
   absl::StatusOr<v1::LearnResult> Learn(std::string_view name, v1::ExampleColumns columns,
                                         std::optional<Numbered> numbers = std::nullopt) const;
-  // min_revision > 0: ABORTED (REVISION_TOO_OLD) rather than an answer from an older state.
+  // min_revision > 0: ABORTED (REVISION_TOO_OLD) if the model is older. INVALID_ARGUMENT: a row has
+  // a validation error. NOT_FOUND.
   absl::StatusOr<v1::PredictResponse> Predict(std::string_view name, v1::ExampleColumns columns,
                                               int64_t min_revision = 0) const;
 
-  // At most 100 examples; max_features 0: the server's default. FAILED_PRECONDITION (NOT_LINEAR).
+  // At most 100 examples. max_features: most contributions listed, 0: the server's default.
+  // FAILED_PRECONDITION (NOT_LINEAR): the model's score is not a sum of contributions.
   absl::StatusOr<v1::ExplainResponse> Explain(std::string_view name, v1::ExampleColumns columns,
                                               int32_t max_features = 0) const;
 
-  // `service` empty: the server as a whole.
+  // The health of one service, or with an empty name of the whole server.
   absl::StatusOr<Health> CheckHealth(const std::string& service = "") const;
 
-  // Calls `on_model` with the model now and whenever it has changed, at most once in
+  // Calls `on_model` with the model now and whenever it has changed, at most once per
   // `min_interval`, until it returns false (OK) or the watch ends with an error. No deadline, no
-  // retry. `context` may be null; given, its owner may end the watch with TryCancel() from any
-  // thread (CANCELLED).
+  // retry. `context` may be null; else TryCancel() on it, from any thread, ends the watch
+  // (CANCELLED).
   absl::Status WatchModel(std::string_view name, absl::Duration min_interval,
                           const std::function<bool(const v1::Model&)>& on_model,
                           grpc::ClientContext* context = nullptr) const;
 
-  // Analyzes the margin of what the model retains. Calls `on_progress` until it returns false
+  // Analyzes the margin of the retained examples. Calls `on_progress` until it returns false
   // (CANCELLED). No deadline, no retry. `context` as in WatchModel.
   absl::StatusOr<v1::AnalysisResult> Analyze(
       const v1::AnalyzeRequest& request,
       const std::function<bool(const v1::AnalysisProgress&)>& on_progress,
       grpc::ClientContext* context = nullptr) const;
-  // Every retained example, page after page, until `on_page` returns false.
+  // Reads the retained examples page by page until `on_page` returns false.
   absl::Status ListRetainedExamples(
       std::string_view name,
       const std::function<bool(const v1::ListRetainedExamplesResponse&)>& on_page) const;

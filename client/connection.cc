@@ -1,17 +1,84 @@
 #include "client/connection.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
-
+#include <grpcpp/support/byte_buffer.h>
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "client/health.h"
+#include "absl/time/clock.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 
 namespace perceptrond::client {
 namespace {
+
+using google::protobuf::internal::WireFormatLite;
+
+grpc::ByteBuffer EncodeRequest(const std::string& service) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    if (!service.empty()) WireFormatLite::WriteString(1, service, &out);
+  }
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// HealthCheckResponse.status; UNKNOWN where absent.
+bool DecodeResponse(const grpc::ByteBuffer& buffer, Health* health) {
+  std::vector<grpc::Slice> slices;
+  if (!buffer.Dump(&slices).ok()) return false;
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  *health = Health::kUnknown;
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag != WireFormatLite::MakeTag(1, WireFormatLite::WIRETYPE_VARINT)) {
+      if (!WireFormatLite::SkipField(&in, tag)) return false;
+      continue;
+    }
+    uint32_t value = 0;
+    if (!in.ReadVarint32(&value)) return false;
+    *health = value <= 3 ? static_cast<Health>(value) : Health::kUnknown;
+  }
+  return in.ConsumedEntireMessage();
+}
+
+// grpc.health.v1.Health.Check without generated code, which Debian's gRPC does not ship: the
+// request is one string field, the response one enum. An empty `service` is the whole server.
+// NOT_FOUND: the server does not know the service. Blocks until the response or the context's
+// deadline.
+grpc::Status CheckHealthOver(const std::shared_ptr<grpc::Channel>& channel,
+                             grpc::ClientContext* context, const std::string& service,
+                             Health* health) {
+  grpc::GenericStub stub(channel);
+  const grpc::ByteBuffer request = EncodeRequest(service);
+  grpc::ByteBuffer response;
+  std::promise<grpc::Status> answered;
+  stub.UnaryCall(context, "/grpc.health.v1.Health/Check", grpc::StubOptions(), &request, &response,
+                 [&answered](grpc::Status status) { answered.set_value(std::move(status)); });
+  grpc::Status status = answered.get_future().get();
+  if (status.ok() && !DecodeResponse(response, health)) {
+    return grpc::Status(grpc::StatusCode::INTERNAL, "the response is not a HealthCheckResponse");
+  }
+  return status;
+}
 
 class StubConnection final : public Connection {
  public:
@@ -112,17 +179,31 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  // gRPC servers take pings more often than every five minutes for an attack and hang up.
+  // gRPC servers close connections that ping more often than every five minutes.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  // The streams wait between attempts themselves; the channel must then try at once, not sit out a
-  // wait of its own.
+  // The streams wait between attempts themselves, so the channel must reconnect without a backoff
+  // of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   if (tls.has_value() && !tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(tls->server_name);
   }
   return grpc::CreateCustomChannel(address, Credentials(tls), arguments);
+}
+
+RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection) {
+  policy.sleep = [connection = std::move(connection),
+                  sleep = std::move(policy.sleep)](absl::Duration wait) {
+    const absl::Time until = absl::Now() + wait;
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(absl::ToChronoTime(until));
+    Health health = Health::kUnknown;
+    connection->CheckHealth(&context, "", &health);
+    sleep(std::max(until - absl::Now(), absl::ZeroDuration()));
+  };
+  return policy;
 }
 
 }  // namespace perceptrond::client

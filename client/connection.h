@@ -1,5 +1,8 @@
-// The connection: one virtual method for each RPC the library makes, and nothing more. Client and
-// the streams are written against it; tests and instrumentation may stand in its place.
+// Connection: the interface to a server, with one virtual method per RPC. Client and the streams
+// use it; tests and instrumentation can replace it.
+//
+//   auto connection = MakeConnection(MakeChannel("127.0.0.1:7600"));
+//   Client client(connection);
 //
 // Threads: implementations must allow concurrent calls.
 #pragma once
@@ -8,11 +11,11 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/sync_stream.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
@@ -57,31 +60,35 @@ class Connection {
   virtual grpc::Status ListRetainedExamples(grpc::ClientContext*,
                                             const v1::ListRetainedExamplesRequest&,
                                             v1::ListRetainedExamplesResponse*) = 0;
-  // Prepare the stream; reactor->StartCall() begins it.
+  // Prepare a stream; reactor->StartCall() starts it.
   virtual void LearnStream(grpc::ClientContext*, LearnReactor* reactor) = 0;
   virtual void PredictStream(grpc::ClientContext*, PredictReactor* reactor) = 0;
 };
 
-// How a client knows its server, and makes itself known. All in PEM form.
+// TLS settings of a client. Certificates and keys are in PEM form. A plain value.
 struct TlsOptions {
-  // The authorities whose word is taken for the server's certificate. Empty: the system's.
+  // Certificates of the authorities trusted to sign the server's certificate. Empty: the system's.
   std::string root_certificates;
-  // For servers that ask for one: the client's certificate, with those that lead to its authority,
-  // and its key. Both or neither.
+  // The client's certificate with its chain, and its key, for servers that ask for one. Both or
+  // neither.
   std::string certificate_chain;
   std::string private_key;
-  // The name that the server's certificate must bear. Empty: the host in the address.
+  // The name that the server's certificate must have. Empty: the host in the address.
   std::string server_name;
 };
 
-// A connection over a channel of the caller's making.
+// Returns a connection over the channel.
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
 
-// A channel that suits long streams: answers of any size (a model's
-// weights may be large), and quick to try again after a connection broke. `address` is as gRPC
-// takes it: "host:port", "unix:/path", "dns:///name:port". Connects when first used. Without `tls`
-// nothing is encrypted and nobody is authenticated.
+// Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
+// `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port". Connects when first
+// used. Without `tls` the connection is neither encrypted nor authenticated.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls = std::nullopt);
+
+// Returns a policy for unary calls that wait for a server to come back: without a stream gRPC
+// reconnects only while a call waits for it, so each wait is a health check that waits for the
+// connection. The rest of each wait goes to policy.sleep.
+RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection);
 
 }  // namespace perceptrond::client

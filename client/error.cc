@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kTypePrefix = "type.googleapis.com/";
 
-// absl::Status and gRPC share their codes; one that is in neither list is UNKNOWN, as gRPC itself
-// has it.
+// absl::Status and gRPC have the same codes; any other number is UNKNOWN, as in gRPC.
 absl::StatusCode CodeFromNumber(int code) {
   return code >= 0 && code <= 16 ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
 }

@@ -1,11 +1,13 @@
-// Errors: grpc::Status and google.rpc.Status as absl::Status and back, with nothing lost on the
-// way.
+// Errors: lossless conversions between grpc::Status, google.rpc.Status and absl::Status, and
+// readers of error details.
 //
-// A server's error carries details (google.rpc.ErrorInfo, BadRequest, RetryInfo). Each becomes a
-// payload of the absl::Status under its type URL, "type.googleapis.com/google.rpc.ErrorInfo" for
-// one. The helpers below read them; tell errors apart by ErrorReason(), never by their text.
+//   if (ErrorReason(status) == "MODEL_NOT_FOUND") ...
 //
-// Threads: free functions without state.
+// The details of a server's error (google.rpc.ErrorInfo, BadRequest, RetryInfo) become payloads of
+// the absl::Status under their type URLs, such as "type.googleapis.com/google.rpc.ErrorInfo".
+// Distinguish errors by ErrorReason(), not by their message.
+//
+// Threads: all functions may be called concurrently.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -23,7 +25,7 @@
 
 namespace perceptrond::client {
 
-// The domain of every ErrorInfo that a perceptrond server sends.
+// The domain of ErrorInfo in the errors of perceptrond servers.
 inline constexpr std::string_view kErrorDomain = "perceptrond";
 
 absl::Status ToAbslStatus(const grpc::Status& status);
@@ -31,8 +33,8 @@ absl::Status ToAbslStatus(const google::rpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 google::rpc::Status ToRpcStatus(const absl::Status& status);
 
-// ErrorInfo.reason, such as "MODEL_NOT_FOUND"; empty where the status has none: it then comes from
-// the transport, or from this library's own checks.
+// ErrorInfo.reason, such as "MODEL_NOT_FOUND". Empty if the status has none: it is then an error of
+// the transport or of this library.
 std::string ErrorReason(const absl::Status& status);
 
 // ErrorInfo.metadata, such as {"expected_offset": "17"}.
@@ -41,10 +43,10 @@ std::map<std::string, std::string> ErrorMetadata(const absl::Status& status);
 // BadRequest.field_violations as (field, description).
 std::vector<std::pair<std::string, std::string>> FieldViolations(const absl::Status& status);
 
-// RetryInfo.retry_delay: how long the server asks to be left alone; absent where it does not say.
+// RetryInfo.retry_delay: the wait before a retry that the server asks for; absent if it does not.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
-// An error of this library's own with a reason as a server would give it.
+// Makes an error with an ErrorInfo, like those of a server.
 absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::string_view message);
 
 }  // namespace perceptrond::client

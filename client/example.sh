@@ -1,5 +1,5 @@
 #!/bin/sh
-# One of the example clients at work, in one command, on a real server that is killed meanwhile. See --help.
+# Runs an example client against a real server that is killed during the run. See --help.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -9,11 +9,11 @@ usage() {
   cat <<END
 Usage: sh client/example.sh python | asyncio | node
 
-Builds perceptrond into build/, lets the example client of this language learn to tell spam from other text messages, kills the
-server with SIGKILL meanwhile and starts it again, and holds what came of it against what perceptronctl learns and predicts.
-For Debian 12, as root or with sudo; installs what is missing from deploy/packages.txt.
+Builds perceptrond into build/, trains a spam filter with the example client of this language, kills the server with SIGKILL
+during the run and restarts it, and compares the result with that of perceptronctl. For Debian 12, as root or with sudo;
+installs missing packages of deploy/packages.txt.
 
-Exits with 0 only if every claim it prints was seen to hold.
+Exits with 0 only if every check passed.
 END
 }
 

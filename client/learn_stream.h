@@ -1,4 +1,5 @@
-// LearnStream: pushes examples to a model as fast as the server takes them, and exactly once.
+// LearnStream: sends examples to a model as fast as the server accepts them; each is learned
+// exactly once.
 //
 //   LearnStream::Options options;
 //   options.on_result = [](const LearnStream::Answer& answer) { ... };
@@ -8,19 +9,18 @@
 //   absl::StatusOr<v1::PassSummary> pass = (*stream)->MarkPass();
 //   absl::StatusOr<LearnStream::Totals> totals = (*stream)->Finish();
 //
-// Rows are gathered into messages; messages wait in a bounded window until they are answered;
-// Push() blocks while the window is full. A numbered stream (the default) survives a broken
-// connection: it reconnects, tells the server what it was told, asks what the server has, drops
-// what is accounted for and sends the rest again. Nothing is lost and nothing is learned twice,
-// also when the server crashed in between.
+// Rows are gathered into messages, and messages wait in a bounded window for their answers; Push()
+// blocks while the window is full. A numbered stream (the default) survives a lost connection and a
+// crash of the server: it reconnects, asks for the producer's position, and sends the rows after it
+// again. No row is lost and none is learned twice.
 //
-// Where the server accounted for a message but its answer got lost, the rows are reported as an
-// Answer with `lost` set: what became of each is not known any more, only that each was learned
-// from exactly once.
+// If a message was learned but its answer was lost, its rows are reported as an Answer with `lost`
+// set: each was learned exactly once, but their results are unknown.
 //
-// Threads: Push, Flush, MarkPass and Finish from one thread at a time. Cancel from any. on_result,
-// on_reconnect and on_end run on the stream's own thread, one at a time, in the order of the rows;
-// they must not call back into the stream. The destructor breaks off what was not finished.
+// Threads: Push, Flush, MarkPass and Finish from one thread at a time; Cancel, status, totals and
+// report from any. on_result, on_reconnect and on_end run on the stream's own thread, one at a
+// time, in the order of the rows; they must not call the stream. The destructor cancels a stream
+// that was not finished.
 #pragma once
 
 #include <cstddef>
@@ -43,74 +43,77 @@ namespace perceptrond::client {
 
 class LearnStreamCore;
 
-// What became of one message.
+// The answer to one message.
 struct LearnAnswer {
   // The tags of its rows, as given to Push().
   const std::vector<uint64_t>& tags;
-  // The number of its first row.
+  // Offset of its first row.
   int64_t first_offset;
-  // The server's answer; result.errors names refused rows by their position in tags. If lost:
-  // empty.
+  // The server's answer; result.errors has the rows with validation errors, by their index in tags.
+  // Empty if `lost`.
   const perceptron::v1::LearnResult& result;
-  // The rows are accounted for, but the answer that said how got lost.
+  // The rows were learned, but the answer was lost.
   bool lost;
 };
 
 struct LearnOptions {
-  // Who numbers the rows; see Producer in learning_service.proto. Default "": a random one, for
-  // this stream alone. A model remembers 10,000 producers, and then refuses new ones
-  // (PRODUCER_LIMIT): who opens many streams names its producers, or does without numbers.
+  // Producer that numbers the rows; see Producer in learning_service.proto. Default "": a random
+  // one for this stream. A model remembers 10,000 producers; new ones are then an error
+  // (PRODUCER_LIMIT), so clients that open many streams reuse a few producers or set `numbered` to
+  // false.
   std::string producer_id;
-  // False: no numbers. A broken connection then ends the stream with an error once rows are in
-  // flight. Default true.
+  // False: rows have no numbers, and a lost connection ends the stream with an error once rows are
+  // in flight. Default true.
   bool numbered = true;
-  // The number of the first row pushed. Default: what the server expects next of this producer, so
-  // that new rows are appended. Give it to push rows again that may have been learned already:
-  // those below the server's position are acknowledged as duplicates and not learned again.
+  // Offset of the first row pushed, >= 0. Default: the producer's next offset, so that rows are
+  // appended. Set it to push rows again that may have been learned: those below the producer's
+  // position are acknowledged as duplicates and not learned again.
   std::optional<int64_t> start_offset;
-  // How many passes this producer had marked before the first row pushed. Default: 0 with
-  // start_offset 0, else what the server says.
+  // Number of passes that the producer marked before the first row pushed, >= 0. Default: 0 with
+  // start_offset 0, else the server's count.
   std::optional<int64_t> passes_before;
 
-  // Rows in a message, 1 to 65,536. More cost latency, fewer throughput. Default 512.
+  // Rows per message, 1 to 65,536. More rows raise latency, fewer lower throughput. Default 512.
   size_t rows_per_message = 512;
-  // A message is sent before it grows past about so many bytes. Default 1 MiB; gRPC servers refuse
-  // 4 MiB by default.
+  // A message is sent when it reaches about this size in bytes. Default 1 MiB; the default limit of
+  // gRPC servers is 4 MiB.
   size_t bytes_per_message = 1 << 20;
-  // Messages, and bytes, that may be unanswered before Push() blocks. Default 64 and 32 MiB.
+  // Unanswered messages, and bytes, from which Push() blocks. Default 64 and 32 MiB.
   size_t window_messages = 64;
   size_t window_bytes = 32 << 20;
 
+  // Which rows of a result are listed. Default: those that caused updates.
   perceptron::v1::AnswerDetail answer_detail = perceptron::v1::ANSWER_DETAIL_UPDATES;
-  // Ask for the model's report with the answers: LearnStream::report(). Costs the server some
-  // microseconds a message. Default false.
+  // Request the model's report with the answers, for LearnStream::report(). Costs the server some
+  // microseconds per message. Default false.
   bool with_report = false;
-  // Give-up time counts from the last progress, and only while an answer is due. An error after it
-  // has GaveUpAfter() (retry.h).
+  // Retries after a lost connection. The give-up time counts from the last progress, while an
+  // answer is due; an error after it has GaveUpAfter() (retry.h).
   RetryPolicy retry;
-  // No answer for so long while one is due: the connection counts as broken. Default 1 minute.
+  // Time without a due answer after which the connection counts as lost, > 0. Default 1 minute.
   absl::Duration patience = absl::Minutes(1);
 
+  // Called with each answer. Default: none.
   std::function<void(const LearnAnswer&)> on_result;
-  // Why a connection broke, before the next is tried.
+  // Called with the reason when a connection was lost, before the next attempt. Default: none.
   std::function<void(const absl::Status&)> on_reconnect;
-  // The stream has ended, well or not: for who waits for something else meanwhile.
+  // Called when the stream has ended, with or without an error. Default: none.
   std::function<void()> on_end;
 };
 
-// Sums over all answers.
+// Totals over all answers. A plain value.
 struct LearnTotals {
   uint64_t examples = 0;
   uint64_t mistakes = 0;
   uint64_t updates = 0;
   uint64_t duplicates = 0;
-  // Rows the server refused.
-  uint64_t refused = 0;
-  // Rows accounted for whose answers got lost; they are in none of the figures above.
+  // Rows with a validation error.
+  uint64_t row_errors = 0;
+  // Rows whose answers were lost; they are in no other total.
   uint64_t lost_answers = 0;
-  // The model's revision after the last answer.
+  // Revision of the model after the last answer.
   int64_t revision = 0;
-  // The producer's position; -1 before its first example.
+  // Offset of the producer's last acknowledged row; -1 before the first.
   int64_t acknowledged_through = -1;
   int reconnects = 0;
 };
@@ -121,9 +124,9 @@ class LearnStream {
   using Answer = LearnAnswer;
   using Totals = LearnTotals;
 
-  // Opens the stream and waits for the server's first answer; retries as the policy says. The
-  // server's errors (NOT_FOUND and others); OUT_OF_RANGE (OFFSET_GAP) if start_offset lies beyond
-  // what the server expects; INVALID_ARGUMENT for options out of range.
+  // Opens the stream and waits for the server's first response, retrying by options.retry.
+  // INVALID_ARGUMENT: an option is out of range. OUT_OF_RANGE (OFFSET_GAP): start_offset is above
+  // the producer's next offset. NOT_FOUND and other errors of the server.
   static absl::StatusOr<std::unique_ptr<LearnStream>> Open(std::shared_ptr<Connection> connection,
                                                            std::string_view model,
                                                            Options options = {});
@@ -131,35 +134,35 @@ class LearnStream {
   LearnStream(const LearnStream&) = delete;
   LearnStream& operator=(const LearnStream&) = delete;
 
-  // Takes a copy of the row; `tag` comes back with its answer. Blocks while the window is full.
-  // INVALID_ARGUMENT: the row is malformed (batch_builder.h names the reasons), was not taken and
-  // got no number; the stream goes on. Anything else: the stream has failed, with that error.
+  // Queues a copy of the row; its answer has `tag`. Blocks while the window is full.
+  // INVALID_ARGUMENT: the row is malformed (batch_builder.h lists the reasons), was not queued and
+  // has no number; the stream continues. Other errors: the stream has failed.
   absl::Status Push(const Row& row, uint64_t tag = 0);
 
-  // Sends what is gathered without waiting for more. Errors: the stream has failed.
+  // Sends the gathered rows now. Errors: the stream has failed.
   absl::Status Flush();
 
-  // Ends a pass over the data: flushes, and waits until everything is answered. Where the server
-  // has forgotten the figures of a mark that it knows, they are zero but for the number.
+  // Marks the end of a pass over the data: flushes, waits for all answers, and returns the pass. If
+  // a repeated mark is no longer known to the server, only its number is set. Errors: the stream
+  // has failed.
   absl::StatusOr<perceptron::v1::PassSummary> MarkPass();
 
-  // Flushes, waits until everything is answered, and ends the stream. Only once, and nothing after
-  // it.
+  // Flushes, waits for all answers, and ends the stream. Call at most once, and no method but the
+  // getters afterwards. Errors: the stream has failed.
   absl::StatusOr<Totals> Finish();
 
-  // Breaks the stream off: calls that block return CANCELLED. What was not answered may or may not
-  // have been learned.
+  // Cancels the stream: blocked calls return CANCELLED. Unanswered rows may or may not have been
+  // learned.
   void Cancel();
 
-  // OK while the stream works, then what ended it.
+  // OK while the stream is open or after a successful Finish(), else the error that ended it.
   absl::Status status() const;
-  // The sums so far.
+  // The totals so far.
   Totals totals() const;
-  // With Options::with_report the model's report as the latest answer brought it: of the model
-  // right after the last message answered, and perhaps some of what other streams taught it
-  // meanwhile.
+  // With Options::with_report, the report in the latest answer; absent before the first. It may
+  // include examples of other streams.
   std::optional<perceptron::v1::ConvergenceReport> report() const;
-  // The server's first answer.
+  // The server's first response.
   const perceptron::v1::StreamOpened& opened() const;
   // The producer in use; empty if rows are not numbered.
   const std::string& producer_id() const;

@@ -23,17 +23,17 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
       connection_(std::move(connection)),
       model_(std::move(model)),
       options_(std::move(options)),
-      producer_id_(ProducerId(options_)) {}
+      producer_id_(ProducerId(options_)),
+      batch_(options_.rows_per_message, options_.bytes_per_message) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
   MonitorLock lock(&mutex_);
   while (!opened_once_ && !ended_.has_value()) mutex_.Wait();
-  return opened_once_ ? absl::OkStatus() : Ended();
+  return opened_once_ ? absl::OkStatus() : EndStatus();
 }
 
-// A worker that ended well is still of no use to whoever wants to send.
-absl::Status LearnStreamCore::Ended() const {
+absl::Status LearnStreamCore::EndStatus() const {
   if (!ended_->ok()) return *ended_;
   return absl::FailedPreconditionError("the stream is finished");
 }
@@ -45,7 +45,7 @@ absl::Status LearnStreamCore::Send(std::shared_ptr<Outgoing> message) {
           window_.bytes() + message->bytes > options_.window_bytes)) {
     mutex_.Wait();
   }
-  if (ended_.has_value()) return Ended();
+  if (ended_.has_value()) return EndStatus();
   message->first_offset = next_offset_;
   if (numbered()) message->request.set_first_offset(next_offset_);
   next_offset_ += static_cast<int64_t>(message->tags.size());
@@ -54,8 +54,22 @@ absl::Status LearnStreamCore::Send(std::shared_ptr<Outgoing> message) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::SendMark(
-    std::shared_ptr<Outgoing> message) {
+std::shared_ptr<Outgoing> LearnStreamCore::TakeBatch() {
+  auto message = std::make_shared<Outgoing>();
+  if (batch_.empty()) return message;
+  message->bytes = batch_.bytes();
+  message->tags = batch_.Take(message->request.mutable_columns());
+  return message;
+}
+
+absl::Status LearnStreamCore::Push(const Row& row, uint64_t tag) {
+  return batch_.Push(row, tag, [this] { return Flush(); });
+}
+
+absl::Status LearnStreamCore::Flush() { return batch_.empty() ? status() : Send(TakeBatch()); }
+
+absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
+  std::shared_ptr<Outgoing> message = TakeBatch();
   int64_t number = 0;
   {
     MonitorLock lock(&mutex_);
@@ -65,19 +79,19 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::SendMark(
   if (absl::Status status = Send(std::move(message)); !status.ok()) return status;
   MonitorLock lock(&mutex_);
   while (!ended_.has_value() && !window_.empty()) mutex_.Wait();
-  if (!window_.empty()) return Ended();
+  if (!window_.empty()) return EndStatus();
   if (last_pass_.number() == number) return last_pass_;
   perceptron::v1::PassSummary forgotten;
   forgotten.set_number(number);
   return forgotten;
 }
 
-absl::Status LearnStreamCore::FinishAndWait() {
-  MonitorLock lock(&mutex_);
-  finishing_ = true;
-  mutex_.NotifyAll();
-  while (!ended_.has_value()) mutex_.Wait();
-  return *ended_;
+absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
+  if (!batch_.empty()) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  if (absl::Status status = WaitForEnd(); !status.ok()) return status;
+  return totals();
 }
 
 absl::Status LearnStreamCore::status() {
@@ -129,7 +143,7 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
     if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
   }
   if (response->has_report()) {
-    // Before its results: who waits for one of them finds the report there.
+    // Stored before the result is counted, so that callers waiting for the result find it.
     MonitorLock lock(&mutex_);
     report_ = std::move(*response->mutable_report());
   }
@@ -180,7 +194,7 @@ absl::Status LearnStreamCore::StartNumbering(const perceptron::v1::StreamOpened&
   next_offset_ = options_.start_offset.value_or(opened.next_offset());
   if (numbered() && next_offset_ > opened.next_offset()) {
     return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
-                     absl::StrCat("the first example would have number ", next_offset_,
+                     absl::StrCat("the first example would have offset ", next_offset_,
                                   ", but the server expects ", opened.next_offset(),
                                   " next from producer \"", producer_id_, "\""));
   }
@@ -190,7 +204,7 @@ absl::Status LearnStreamCore::StartNumbering(const perceptron::v1::StreamOpened&
 }
 
 absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result) {
-  // The message that opened the stream had nothing to answer for.
+  // The message that opens the stream has no rows.
   if (result.message_number() == 0) return absl::OkStatus();
   if (result.has_error()) return ToAbslStatus(result.error());
   std::shared_ptr<Outgoing> message;
@@ -200,24 +214,24 @@ absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result
   }
   if (message == nullptr) {
     return absl::InternalError(
-        absl::StrCat("the server answered message ", result.message_number(), " out of turn"));
+        absl::StrCat("the server answered message ", result.message_number(), " out of order"));
   }
-  // First the callback, then the news: who waits for an answer finds its callback done.
+  // The callback runs before waiting callers are notified of the answer.
   if (options_.on_result && !message->rows_settled) {
     options_.on_result({message->tags, message->first_offset, result, false});
   }
   MonitorLock lock(&mutex_);
   window_.RemoveOldest();
-  Count(result);
+  AddToTotals(result);
   return absl::OkStatus();
 }
 
-void LearnStreamCore::Count(const perceptron::v1::LearnResult& result) {
+void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
   totals_.examples += result.examples();
   totals_.mistakes += result.mistakes();
   totals_.updates += result.updates();
   totals_.duplicates += result.duplicates();
-  totals_.refused += static_cast<uint64_t>(result.errors_size());
+  totals_.row_errors += static_cast<uint64_t>(result.errors_size());
   totals_.revision = result.revision();
   if (numbered()) {
     totals_.acknowledged_through =
@@ -228,18 +242,18 @@ void LearnStreamCore::Count(const perceptron::v1::LearnResult& result) {
 }
 
 bool LearnStreamCore::MayRetry(const absl::Status& status) {
-  // Waiting frees no place, and going on without numbers would break what numbered streams promise.
+  // Waiting does not free producers, and unnumbered rows would break the exactly-once guarantee.
   if (ErrorReason(status) == "PRODUCER_LIMIT") return false;
-  // Without numbers nobody can tell what became of rows in flight, nor of the pass they belong to.
+  // Without numbers the results of the rows in flight, and of their pass, are unknown.
   if (!numbered() && opened_once_) return false;
   if (IsTransient(status)) return true;
   if (!ErrorReason(status).empty()) return false;
-  // What proxies and dying servers make of a broken connection.
+  // Codes that proxies and crashing servers report for a lost connection.
   return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
          absl::IsDeadlineExceeded(status);
 }
 
-void LearnStreamCore::OnBroken(const absl::Status& status) {
+void LearnStreamCore::OnDisconnect(const absl::Status& status) {
   if (options_.on_reconnect) options_.on_reconnect(status);
 }
 

@@ -1,5 +1,5 @@
-// The inside of LearnStream: the state machine between its callers and its connections. See
-// learn_stream.h.
+// LearnStreamCore: the implementation of LearnStream (learn_stream.h), a state machine between the
+// caller's thread and the worker's.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,21 @@
 
 namespace perceptrond::client {
 
-// Threads: as LearnStream.
+// Threads: as LearnStream; the batch belongs to the caller's thread.
 class LearnStreamCore final
     : public StreamWorker<perceptron::v1::LearnStreamRequest, perceptron::v1::LearnStreamResponse> {
  public:
   LearnStreamCore(std::shared_ptr<Connection> connection, std::string model, LearnOptions options);
   ~LearnStreamCore() override { Stop(); }
 
-  // Begins, and waits for the server's first answer.
+  // Starts the worker and waits for the server's first response.
   absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Numbers the message and queues it; waits while the window is full. A mark > 0 ends that pass.
-  absl::Status Send(std::shared_ptr<Outgoing> message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends `message`, whose last row ends the next pass, and waits for the mark's answer.
-  absl::StatusOr<perceptron::v1::PassSummary> SendMark(std::shared_ptr<Outgoing> message)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status FinishAndWait() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Cancel() { BreakOff(); }
+  // As LearnStream has them.
+  absl::Status Push(const Row& row, uint64_t tag) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<perceptron::v1::PassSummary> MarkPass() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<LearnTotals> Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel() { CancelStream(); }
 
   absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_);
   LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,13 +39,11 @@ class LearnStreamCore final
   // Constant once Open() returned OK.
   const perceptron::v1::StreamOpened& opened() const { return first_opened_; }
   const std::string& producer_id() const { return producer_id_; }
-  const LearnOptions& options() const { return options_; }
-
-  // The batch being gathered belongs to the caller's thread.
-  BatchBuilder batch;
-  std::vector<uint64_t> batch_tags;
 
  private:
+  std::shared_ptr<Outgoing> TakeBatch();
+  // Numbers the message and queues it; blocks while the window is full.
+  absl::Status Send(std::shared_ptr<Outgoing> message) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prepare(grpc::ClientContext* context, Reactor* reactor) override;
   std::shared_ptr<const perceptron::v1::LearnStreamRequest> Rewind() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -58,23 +55,25 @@ class LearnStreamCore final
   absl::Status OnResponse(perceptron::v1::LearnStreamResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRetry(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnBroken(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Status OnOpened(const perceptron::v1::StreamOpened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status StartNumbering(const perceptron::v1::StreamOpened& opened)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Count(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddToTotals(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool numbered() const { return !producer_id_.empty(); }
-  absl::Status Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Why the stream accepts no more messages. Precondition: it has ended.
+  absl::Status EndStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<Connection> connection_;
   const std::string model_;
   const LearnOptions options_;
   const std::string producer_id_;
+  RowBatch batch_;
 
-  // Written on the worker's thread until opened_once_, constant from then on.
+  // Written on the worker's thread until opened_once_, constant afterwards.
   perceptron::v1::StreamOpened first_opened_;
 
   bool opened_once_ ABSL_GUARDED_BY(mutex_) = false;

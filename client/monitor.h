@@ -1,8 +1,7 @@
-// A mutex and its condition variable in one, known to clang's thread-safety analysis and to
-// ThreadSanitizer (which sees pthread's locks but not those of a system Abseil).
+// Monitor: a mutex with its condition variable, annotated for clang's thread-safety analysis, and
+// visible to ThreadSanitizer (which does not see the locks of a system Abseil).
 //
-// Threads: made to be shared. Every change that a Wait() may be waiting for is followed by
-// NotifyAll().
+// Threads: any. Call NotifyAll() after each change that a Wait() may be waiting for.
 #pragma once
 
 #include <chrono>
@@ -24,7 +23,7 @@ class ABSL_LOCKABLE Monitor {
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
-  // Both may return for no reason: call them in a loop that tests what is waited for.
+  // Both may wake up spuriously: call them in a loop that checks the condition.
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
     std::unique_lock<std::mutex> lock(mutex_, std::adopt_lock);
     changed_.wait(lock);

@@ -1,4 +1,4 @@
-// Names: of models, and the random ones of requests and producers.
+// Resource names of models, and random ids of requests and producers.
 #pragma once
 
 #include <string>
@@ -6,15 +6,14 @@
 
 namespace perceptrond::client {
 
-// "models/spam" for "spam" and for "models/spam". Whether the name is a legal one is the server's
-// to say.
+// Returns "models/spam" for "spam" and "models/spam". Does not check that the name is valid.
 std::string ModelName(std::string_view name);
 
-// "spam" for both.
+// Returns "spam" for "spam" and "models/spam".
 std::string_view ModelId(std::string_view name);
 
-// 32 hexadecimal digits from the system's source of randomness: unique wherever they are drawn.
-// Threads: any.
+// Returns 32 hexadecimal digits from the system's source of randomness: globally unique. Threads:
+// any.
 std::string RandomId();
 
 }  // namespace perceptrond::client

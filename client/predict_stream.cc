@@ -12,7 +12,8 @@
 namespace perceptrond::client {
 namespace {
 
-struct Asked {
+// A message of rows to predict.
+struct Question {
   perceptron::v1::PredictRequest request;
   std::vector<uint64_t> tags;
   size_t bytes = 0;
@@ -28,49 +29,44 @@ class PredictStreamCore final
       : StreamWorker(options.retry, options.patience),
         connection_(std::move(connection)),
         model_(std::move(model)),
-        options_(std::move(options)) {
+        options_(std::move(options)),
+        batch_(options_.rows_per_message, options_.bytes_per_message) {
     Start();
   }
   ~PredictStreamCore() override { Stop(); }
 
-  absl::Status SendBatch() ABSL_LOCKS_EXCLUDED(mutex_) {
-    auto message = std::make_shared<Asked>();
-    message->bytes = batch.bytes();
-    // Any of them may be the first on its connection, so each names the model.
+  absl::Status Push(const Row& row, uint64_t tag) ABSL_LOCKS_EXCLUDED(mutex_) {
+    return batch_.Push(row, tag, [this] { return Flush(); });
+  }
+
+  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (batch_.empty()) return absl::OkStatus();
+    auto message = std::make_shared<Question>();
+    message->bytes = batch_.bytes();
+    // Each message names the model, because any may be the first of a connection.
     message->request.set_model(model_);
     message->request.set_min_revision(options_.min_revision);
     message->request.set_all_scores(options_.all_scores);
-    batch.Build(message->request.mutable_columns());
-    message->tags = std::move(tags);
-    tags.clear();
+    message->tags = batch_.Take(message->request.mutable_columns());
     MonitorLock lock(&mutex_);
-    while (!ended_.has_value() && !asked_.empty() &&
-           (asked_.size() >= options_.window_messages ||
+    while (!ended_.has_value() && !unanswered_.empty() &&
+           (unanswered_.size() >= options_.window_messages ||
             bytes_ + message->bytes > options_.window_bytes)) {
       mutex_.Wait();
     }
     if (ended_.has_value()) return Failure();
     bytes_ += message->bytes;
-    asked_.push_back(std::move(message));
+    unanswered_.push_back(std::move(message));
     mutex_.NotifyAll();
     return absl::OkStatus();
   }
 
-  absl::Status FinishAndWait() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MonitorLock lock(&mutex_);
-    finishing_ = true;
-    mutex_.NotifyAll();
-    while (!ended_.has_value()) mutex_.Wait();
-    return *ended_;
+  absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+    return WaitForEnd();
   }
 
-  void Cancel() { BreakOff(); }
-
-  const PredictOptions& options() const { return options_; }
-
-  // The batch being gathered belongs to the caller's thread.
-  BatchBuilder batch;
-  std::vector<uint64_t> tags;
+  void Cancel() { CancelStream(); }
 
  private:
   void Prepare(grpc::ClientContext* context, Reactor* reactor) override {
@@ -85,29 +81,31 @@ class PredictStreamCore final
 
   std::shared_ptr<const perceptron::v1::PredictRequest> NextToSend() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (sent_ == asked_.size()) return nullptr;
-    const std::shared_ptr<Asked>& next = asked_[sent_++];
+    if (sent_ == unanswered_.size()) return nullptr;
+    const std::shared_ptr<Question>& next = unanswered_[sent_++];
     return {next, &next->request};
   }
 
-  bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !asked_.empty(); }
+  bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !unanswered_.empty();
+  }
 
   absl::Status OnResponse(perceptron::v1::PredictResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_) {
     if (response->has_error()) return ToAbslStatus(response->error());
-    std::shared_ptr<Asked> message;
+    std::shared_ptr<Question> message;
     {
       MonitorLock lock(&mutex_);
-      if (sent_ == 0) return absl::InternalError("the server answered what it was not asked");
-      message = asked_.front();
+      if (sent_ == 0) return absl::InternalError("the server sent an answer without a question");
+      message = unanswered_.front();
     }
     const auto rows = static_cast<int>(message->tags.size());
     if (response->scores_size() != rows || response->labels_size() != rows) {
-      return absl::InternalError("the server answered another number of rows than it was asked");
+      return absl::InternalError("the answer and its message differ in the number of rows");
     }
     options_.on_answer({message->tags, *response});
     MonitorLock lock(&mutex_);
-    asked_.pop_front();
+    unanswered_.pop_front();
     --sent_;
     bytes_ -= message->bytes;
     mutex_.NotifyAll();
@@ -118,7 +116,7 @@ class PredictStreamCore final
     return IsTransient(status);
   }
 
-  void OnBroken(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {
+  void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {
     if (options_.on_reconnect) options_.on_reconnect(status);
   }
 
@@ -133,8 +131,10 @@ class PredictStreamCore final
   const std::shared_ptr<Connection> connection_;
   const std::string model_;
   const PredictOptions options_;
+  // Belongs to the caller's thread.
+  RowBatch batch_;
 
-  std::deque<std::shared_ptr<Asked>> asked_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<Question>> unanswered_ ABSL_GUARDED_BY(mutex_);
   size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -145,28 +145,9 @@ PredictStream::PredictStream(std::shared_ptr<Connection> connection, std::string
                                                 std::move(options))) {}
 PredictStream::~PredictStream() = default;
 
-absl::Status PredictStream::Push(const Row& row, uint64_t tag) {
-  if (!core_->batch.Fits(row)) {
-    if (absl::Status status = Flush(); !status.ok()) return status;
-  }
-  if (absl::Status status = core_->batch.Add(row); !status.ok()) return status;
-  core_->tags.push_back(tag);
-  if (core_->batch.rows() >= core_->options().rows_per_message ||
-      core_->batch.bytes() >= core_->options().bytes_per_message) {
-    return Flush();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status PredictStream::Flush() {
-  return core_->batch.empty() ? absl::OkStatus() : core_->SendBatch();
-}
-
-absl::Status PredictStream::Finish() {
-  if (absl::Status status = Flush(); !status.ok()) return status;
-  return core_->FinishAndWait();
-}
-
+absl::Status PredictStream::Push(const Row& row, uint64_t tag) { return core_->Push(row, tag); }
+absl::Status PredictStream::Flush() { return core_->Flush(); }
+absl::Status PredictStream::Finish() { return core_->Finish(); }
 void PredictStream::Cancel() { core_->Cancel(); }
 
 }  // namespace perceptrond::client

@@ -1,12 +1,17 @@
-// PredictStream: predictions for many rows, pipelined: the next messages are on their way while
-// answers come back.
+// PredictStream: predictions for many rows, pipelined.
 //
-// Predictions change nothing, so a broken connection is no matter: the stream reconnects and asks
-// again for what was not answered, until the retry policy gives up.
+//   PredictStream::Options options;
+//   options.on_answer = [](const PredictStream::Answer& answer) { ... };
+//   PredictStream stream(client.connection(), "iris", std::move(options));
+//   while (read(&row)) if (absl::Status s = stream.Push(row); !s.ok()) ...
+//   absl::Status status = stream.Finish();
 //
-// Threads: Push, Flush and Finish from one thread at a time. Cancel from any. The callbacks run on
-// the stream's own thread, in the order of the rows, and must not call back into the stream. The
-// destructor breaks off what was not finished.
+// Predictions change nothing, so after a lost connection the stream reconnects and sends unanswered
+// messages again, until the retry policy gives up.
+//
+// Threads: Push, Flush and Finish from one thread at a time; Cancel from any. The callbacks run on
+// the stream's own thread, in the order of the rows; they must not call the stream. The destructor
+// cancels a stream that was not finished.
 #pragma once
 
 #include <cstddef>
@@ -30,26 +35,28 @@ class PredictStreamCore;
 struct PredictAnswer {
   // The tags of its rows, as given to Push().
   const std::vector<uint64_t>& tags;
-  // One score and label a tag; response.errors names refused rows by their position in tags.
+  // One score and label per tag; response.errors has the rows with validation errors, by their
+  // index in tags.
   const perceptron::v1::PredictResponse& response;
 };
 
 struct PredictOptions {
-  // As LearnOptions has them.
+  // As in LearnOptions.
   size_t rows_per_message = 512;
   size_t bytes_per_message = 1 << 20;
   size_t window_messages = 64;
   size_t window_bytes = 32 << 20;
-  // Refuse answers from an older state: the stream then ends with ABORTED (REVISION_TOO_OLD).
-  // Default 0: any.
+  // Oldest acceptable revision; the stream ends with ABORTED (REVISION_TOO_OLD) if the model is
+  // older. Default 0: any.
   int64_t min_revision = 0;
-  // Of models of several classes: every class's score.
+  // Multiclass models: request the scores of all classes. Default false.
   bool all_scores = false;
+  // As in LearnOptions.
   RetryPolicy retry;
   absl::Duration patience = absl::Minutes(1);
-  // Required.
+  // Called with each answer. Required.
   std::function<void(const PredictAnswer&)> on_answer;
-  // As LearnOptions has them.
+  // As in LearnOptions.
   std::function<void(const absl::Status&)> on_reconnect;
   std::function<void()> on_end;
 };
@@ -59,20 +66,21 @@ class PredictStream {
   using Options = PredictOptions;
   using Answer = PredictAnswer;
 
-  // Connects with the first message, so errors come from Push, Flush or Finish.
+  // Connects with the first message; errors are returned by Push, Flush or Finish.
   PredictStream(std::shared_ptr<Connection> connection, std::string_view model, Options options);
   ~PredictStream();
   PredictStream(const PredictStream&) = delete;
   PredictStream& operator=(const PredictStream&) = delete;
 
-  // Takes a copy of the row. Blocks while the window is full. INVALID_ARGUMENT: the row is
-  // malformed and was not taken. Anything else: the stream has failed with that error.
+  // Queues a copy of the row; its answer has `tag`. Blocks while the window is full.
+  // INVALID_ARGUMENT: the row is malformed and was not queued; the stream continues. Other errors:
+  // the stream has failed.
   absl::Status Push(const Row& row, uint64_t tag = 0);
-  // Sends what is gathered without waiting for more.
+  // Sends the gathered rows now. Errors: the stream has failed.
   absl::Status Flush();
-  // Flushes, waits until all is answered, ends the stream.
+  // Flushes, waits for all answers, and ends the stream. Call at most once.
   absl::Status Finish();
-  // Breaks the stream off: calls that block return CANCELLED.
+  // Cancels the stream: blocked calls return CANCELLED.
   void Cancel();
 
  private:

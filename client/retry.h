@@ -1,8 +1,8 @@
-// When to send a request again, and how long to wait first.
+// Retries: which requests are repeated, and how long to wait before.
 //
-// Only requests that may arrive twice are sent twice: reads, predictions, a creation with a
-// request_id, and learning that is numbered by a producer. Learning without numbers would learn
-// twice, so nothing here ever repeats it.
+// Only requests that are safe to repeat are retried: reads, predictions, creations with a
+// request_id, and numbered learning. Unnumbered learning is never repeated, because it would learn
+// twice.
 #pragma once
 
 #include <functional>
@@ -16,40 +16,41 @@
 
 namespace perceptrond::client {
 
+// A plain value.
 struct RetryPolicy {
-  // The first wait, at most so long. Default 100 ms.
+  // Upper bound of the first wait, > 0. Default 100 ms.
   absl::Duration initial_backoff = absl::Milliseconds(100);
-  // No wait is drawn longer than this; a server's RetryInfo may ask for more. Default 10 s.
+  // Upper bound of every wait; RetryInfo in an error may ask for more. Default 10 s.
   absl::Duration max_backoff = absl::Seconds(10);
-  // Each wait may be this many times the one before, >= 1. Default 2.
+  // Growth of the upper bound from one wait to the next, >= 1. Default 2.
   double multiplier = 2;
-  // How long to keep trying, from the first attempt or, on a stream, from its last progress. 0:
-  // never try again. Default 1 minute.
+  // Time after which to give up, from the first attempt or, for a stream, from its last progress.
+  // 0: no retries. Default 1 minute.
   absl::Duration give_up_after = absl::Minutes(1);
 
-  // What the clock says and how to wait: for tests. Default: the real ones.
+  // The clock and the wait, replaceable in tests. Default: the real ones.
   std::function<absl::Time()> now = [] { return absl::Now(); };
   std::function<void(absl::Duration)> sleep = [](absl::Duration d) { absl::SleepFor(d); };
 };
 
-// True iff the same request may succeed later without anybody's help: UNAVAILABLE, or
-// RESOURCE_EXHAUSTED that names a RetryInfo (without one it is a cap that waiting does not lift).
+// Whether the same request may succeed later: UNAVAILABLE, or RESOURCE_EXHAUSTED with a RetryInfo
+// (without one it is a limit that waiting does not lift).
 bool IsTransient(const absl::Status& status);
 
-// Of the error that ended a stream because RetryPolicy::give_up_after had passed: how long that
-// was. Absent for any other error.
+// The time after which a stream gave up, if that is why it ended with this error; else absent.
 std::optional<absl::Duration> GaveUpAfter(const absl::Status& status);
-// The error with that said.
+// The error with this time attached.
 absl::Status WithGaveUpAfter(absl::Status status, absl::Duration after);
 
-// The waits between attempts: exponential, each drawn evenly from half its ceiling to the whole, so
-// that clients which were cut off together do not come back together. Threads: one at a time.
+// Waits between attempts: exponential, drawn uniformly from the upper half of the current bound, so
+// that clients disconnected at the same time do not reconnect at the same time. Threads: one at a
+// time.
 class Backoff {
  public:
   explicit Backoff(const RetryPolicy& policy);
-  // The next wait after `error`; at least what the error's RetryInfo asks for.
+  // The next wait, at least the RetryInfo of `error`.
   absl::Duration Next(const absl::Status& error);
-  // After progress: the next wait is the first again.
+  // Call after progress: starts with the first wait again.
   void Reset();
 
  private:
@@ -60,9 +61,8 @@ class Backoff {
   std::minstd_rand random_;
 };
 
-// Calls `attempt` until it succeeds, fails for good, or the next wait would pass give_up_after;
-// returns its last status. `repeatable` says whether the request may arrive twice; if not,
-// `attempt` is called once.
+// Calls `attempt` until it succeeds, fails with an error that is not transient, or the next wait
+// would exceed give_up_after; returns its last status. `repeatable` false: calls `attempt` once.
 absl::Status CallWithRetry(const RetryPolicy& policy, bool repeatable,
                            absl::FunctionRef<absl::Status()> attempt);
 

@@ -1,10 +1,14 @@
-// One example on its way to a server: the form that file readers fill and batch builders take.
+// Row: one example to send to a server.
 //
-// A Row owns all it holds and keeps its memory from one example to the next: Clear() it and fill it
-// again. Names lie end to end in one buffer, so that a row of any number of names costs no
-// allocation once it has seen a longer one.
+//   Row row;
+//   row.indices = {0, 7};
+//   row.values = {0.5, 2};
+//   row.label = 1;
 //
-// Threads: a plain value.
+// A row keeps its memory: Clear() and refill it for the next example. Names share one buffer, so
+// that refilling allocates nothing once the buffer is large enough.
+//
+// A plain value.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +21,29 @@
 namespace perceptrond::client {
 
 enum class RowKind {
-  // indices and values.
+  // Features have indices and values.
   kSparse,
-  // names and values.
+  // Features have names and values.
   kNamed,
-  // values alone, one for every dimension.
+  // One value for every dimension.
   kDense,
 };
 
 class Row {
  public:
   RowKind kind = RowKind::kSparse;
-  // kSparse: each at most once, in any order (ascending costs least).
+  // kSparse: distinct indices in any order; ascending order is fastest.
   std::vector<uint32_t> indices;
-  // As many as features; or none at all for kSparse and kNamed, which means that every value is 1.
+  // One finite value per feature; empty for kSparse and kNamed: all values are 1.
   std::vector<float> values;
+  // The label of a row without one.
   static constexpr int kNoLabel = std::numeric_limits<int32_t>::min();
-  // -1 or +1, or of several classes the class's number; kNoLabel: the example has none, or a name.
+  // -1 or +1; for multiclass models the number of the class; kNoLabel: none, or label_name is set.
   int label = kNoLabel;
-  // Not empty: the label goes by name, one of the model's or of a class that is new to it.
+  // The name of the label or class, at most 1024 bytes of UTF-8; it may be new to the model. Empty:
+  // the label is a number.
   std::string label_name;
-  // How much the example counts when it is learned, > 0.
+  // Weight of the example in learning, > 0. Default 1.
   float weight = 1;
 
   void Clear() {
@@ -53,7 +59,7 @@ class Row {
 
   bool has_label() const { return label != kNoLabel || !label_name.empty(); }
 
-  // Appends a feature's name, in one piece or as prefix + separator + name.
+  // Appends the name of a feature: `name`, or prefix + separator + name.
   void AddName(std::string_view name) {
     names_.append(name);
     ends_.push_back(names_.size());
@@ -64,7 +70,7 @@ class Row {
     AddName(name);
   }
   size_t name_count() const { return ends_.size(); }
-  // Valid until the next change.
+  // The name of feature i; valid until the row changes.
   std::string_view name(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::string_view(names_).substr(begin, ends_[i] - begin);

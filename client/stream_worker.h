@@ -1,14 +1,14 @@
-// StreamWorker: what LearnStream and PredictStream have in common. One thread that keeps a
-// bidirectional stream open, writes what there is to write, hands over what comes back, and after a
-// break waits, reconnects and goes on.
+// The parts that LearnStream and PredictStream share: RowBatch gathers rows into messages, and
+// StreamWorker runs the bidirectional stream on a thread of its own: it writes messages, passes
+// responses on, and reconnects after the connection was lost.
 //
-// gRPC's callbacks only note what happened; all decisions are taken on the worker's thread, one at
-// a time, so that the derived class reads as a plain state machine. A broken stream is retried
-// until RetryPolicy::give_up_after has passed without progress; time in which no answer was due
-// does not count.
+// gRPC's callbacks only record events; all decisions are made on the worker's thread, one at a
+// time, so that a derived class is a plain state machine. A lost connection is retried until
+// RetryPolicy::give_up_after has passed without progress; time in which no response was due does
+// not count.
 //
-// Derived classes guard their own state with mutex_, too. Call Start() when constructed and Stop()
-// in the destructor, before any member goes.
+// Derived classes guard their own state with mutex_ too. They call Start() when constructed, and
+// Stop() in the destructor, before any member is destroyed.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -20,22 +20,61 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/batch_builder.h"
 #include "client/error.h"
 #include "client/monitor.h"
 #include "client/retry.h"
+#include "client/row.h"
+#include "perceptron/v1/learning_service.pb.h"
 
 namespace perceptrond::client {
+
+// Rows and their tags, gathered until a message is full. Threads: one at a time.
+class RowBatch {
+ public:
+  RowBatch(size_t max_rows, size_t max_bytes) : max_rows_(max_rows), max_bytes_(max_bytes) {}
+
+  // Adds a copy of the row. Calls `flush` before a row that does not fit into the message, and once
+  // the message is full. INVALID_ARGUMENT: the row is malformed and was not added. Other errors are
+  // those of `flush`.
+  absl::Status Push(const Row& row, uint64_t tag, absl::FunctionRef<absl::Status()> flush) {
+    if (!rows_.Fits(row)) {
+      if (absl::Status status = flush(); !status.ok()) return status;
+    }
+    if (absl::Status status = rows_.Add(row); !status.ok()) return status;
+    tags_.push_back(tag);
+    return rows_.rows() >= max_rows_ || rows_.bytes() >= max_bytes_ ? flush() : absl::OkStatus();
+  }
+  bool empty() const { return rows_.empty(); }
+  size_t bytes() const { return rows_.bytes(); }
+  // Moves the rows into *columns, returns their tags, and starts the next message.
+  std::vector<uint64_t> Take(perceptron::v1::ExampleColumns* columns) {
+    rows_.Build(columns);
+    std::vector<uint64_t> tags = std::move(tags_);
+    tags_.clear();
+    tags_.reserve(tags.size());
+    return tags;
+  }
+
+ private:
+  const size_t max_rows_;
+  const size_t max_bytes_;
+  BatchBuilder rows_;
+  std::vector<uint64_t> tags_;
+};
 
 template <typename Request, typename Response>
 class StreamWorker {
  public:
   using Reactor = grpc::ClientBidiReactor<Request, Response>;
 
-  // `patience`: how long an answer may take before the stream counts as broken.
+  // `patience`: how long a response may take before the connection counts as lost.
   StreamWorker(RetryPolicy policy, absl::Duration patience)
       : policy_(std::move(policy)), patience_(patience) {}
   virtual ~StreamWorker() = default;
@@ -45,58 +84,68 @@ class StreamWorker {
  protected:
   using TimePoint = Monitor::Clock::time_point;
 
-  // --- What a derived class says. All run on the worker's thread. ---
+  // --- Implemented by derived classes; called on the worker's thread. ---
 
-  // Prepares the call on the stub.
+  // Prepares the call.
   virtual void Prepare(grpc::ClientContext* context, Reactor* reactor) = 0;
-  // A new connection: rewinds to what has to be sent on it. Returns its first message, after which
-  // nothing is sent until ready_ is set; or null, and the connection is ready at once.
+  // Called for each new connection: goes back to the first unanswered message. Returns a message
+  // that opens the connection, after which nothing is sent until ready_ is set; or null if the
+  // connection is ready at once.
   virtual std::shared_ptr<const Request> Rewind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The next message to send, or null.
   virtual std::shared_ptr<const Request> NextToSend() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // True iff something was sent or waits to be sent whose answer is still due.
+  // Whether any message, sent or waiting, is unanswered.
   virtual bool Unanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Takes an answer; runs without the lock, so that it may call back to the user. An error breaks
+  // Handles a response; called without the lock, so that it may run user callbacks. An error ends
   // the connection.
   virtual absl::Status OnResponse(Response* response) ABSL_LOCKS_EXCLUDED(mutex_) = 0;
-  // True iff a new connection may mend this.
+  // Whether a new connection may succeed after this error.
   virtual bool MayRetry(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // A connection broke, and another will be tried. Runs without the lock.
-  virtual void OnBroken(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {}
-  // The worker is about to end. Runs without the lock.
+  // Called without the lock when a connection was lost and another one will be tried.
+  virtual void OnDisconnect(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {}
+  // Called without the lock before the worker ends.
   virtual void OnEnd() ABSL_LOCKS_EXCLUDED(mutex_) {}
 
-  // --- What it may use. ---
+  // --- Used by derived classes. ---
 
   void Start() {
     thread_ = std::thread([this] { Run(); });
   }
-  // Makes the worker end soon, without waiting for it. Threads: any.
-  void BreakOff() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Cancels the stream without waiting for the worker. Threads: any.
+  void CancelStream() ABSL_LOCKS_EXCLUDED(mutex_) {
     MonitorLock lock(&mutex_);
     cancelled_ = true;
     if (context_ != nullptr) context_->TryCancel();
     mutex_.NotifyAll();
   }
-  // Breaks off and joins.
+  // Cancels the stream and waits for the worker.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_) {
-    BreakOff();
+    CancelStream();
     if (thread_.joinable()) thread_.join();
   }
 
+  // Half-closes the stream once all messages are answered, and waits for its end.
+  absl::Status WaitForEnd() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MonitorLock lock(&mutex_);
+    finishing_ = true;
+    mutex_.NotifyAll();
+    while (!ended_.has_value()) mutex_.Wait();
+    return *ended_;
+  }
+
   Monitor mutex_;
-  // The connection takes messages; set by OnResponse where Rewind returned a first message.
+  // The connection accepts messages. Set by OnResponse if Rewind returned a first message.
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
-  // Nothing more will be queued: half-close once all is answered.
+  // No more messages will be queued: half-close once all are answered.
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   // Set when the worker has ended: OK after a clean finish.
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
-  // Connections after the first.
+  // Number of connections after the first.
   int reconnects_ ABSL_GUARDED_BY(mutex_) = 0;
 
  private:
-  // Notes gRPC's events in the worker's members.
+  // Records gRPC's events in the worker's members.
   struct Events final : public Reactor {
     explicit Events(StreamWorker* worker) : worker(worker) {}
     void OnReadDone(bool ok) override {
@@ -130,7 +179,7 @@ class StreamWorker {
       const absl::Status status = RunConnection();
       ready_ = false;
       if (cancelled_) {
-        ended_ = absl::CancelledError("the stream was broken off by its owner");
+        ended_ = absl::CancelledError("the stream was cancelled");
         break;
       }
       if (status.ok() || !MayRetry(status)) {
@@ -146,7 +195,7 @@ class StreamWorker {
         break;
       }
       mutex_.Unlock();
-      OnBroken(status);
+      OnDisconnect(status);
       mutex_.Lock();
       while (!cancelled_ && Monitor::Clock::now() < until) mutex_.WaitUntil(until);
     }
@@ -159,14 +208,14 @@ class StreamWorker {
     return last_progress_ + absl::ToChronoNanoseconds(policy_.give_up_after);
   }
 
-  // When the connection counts as broken unless something happens.
+  // When the connection counts as lost unless a response arrives.
   TimePoint Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const TimePoint due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
-    // No attempt to reconnect outlasts the time to give up.
+    // An attempt to reconnect ends at the time to give up.
     return reconnects_ > 0 && !answered_ ? std::min(due, GiveUpTime()) : due;
   }
 
-  // From connecting to the stream's status. OK: finished and all answered.
+  // Runs one connection to its end. OK: finished, and all messages answered.
   absl::Status RunConnection() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     grpc::ClientContext context;
     Events events(this);
@@ -180,8 +229,7 @@ class StreamWorker {
     if (cancelled_) context.TryCancel();
 
     Prepare(&context, &events);
-    // The worker starts operations outside gRPC's callbacks, so the call must not end between two
-    // of them.
+    // The hold keeps the call alive between operations started outside of gRPC's callbacks.
     events.AddHold();
     const std::shared_ptr<const Request> first = writing_;
     if (first != nullptr) events.StartWrite(first.get());
@@ -219,7 +267,7 @@ class StreamWorker {
           }
           writing_ = next;
           waiting_ = true;
-          // Serializing takes a while; those who queue messages need not wait for it.
+          // Serializing takes time; do not block the threads that queue messages.
           mutex_.Unlock();
           events.StartWrite(next.get());
           mutex_.Lock();
@@ -261,13 +309,13 @@ class StreamWorker {
 
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Read read_ ABSL_GUARDED_BY(mutex_) = Read::kPending;
-  // The message being written, alive until gRPC is done with it.
+  // The message being written; gRPC needs it until the write is done.
   std::shared_ptr<const Request> writing_ ABSL_GUARDED_BY(mutex_);
   std::optional<grpc::Status> done_ ABSL_GUARDED_BY(mutex_);
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
-  // This connection has brought an answer.
+  // This connection has received a response.
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;
-  // The last answer, or the last moment at which none was due.
+  // Time of the last response, or the last time at which none was due.
   TimePoint last_progress_ ABSL_GUARDED_BY(mutex_);
 };
 

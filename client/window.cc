@@ -39,7 +39,7 @@ std::vector<std::shared_ptr<Outgoing>> Window::Settle(int64_t next_offset) {
       continue;
     }
     if (message->request.end_of_pass() > 0) {
-      // A copy takes its place: gRPC may not be done with the message itself.
+      // Replaced by a copy, because gRPC may still use the message.
       auto mark = std::make_shared<Outgoing>();
       mark->request.set_end_of_pass(message->request.end_of_pass());
       mark->first_offset = message->first_offset;

@@ -1,5 +1,5 @@
-// Window: the messages of one learning stream that were not answered yet, and what a broken
-// connection means for them. Pure bookkeeping; LearnStream drives it.
+// Window: the unanswered messages of a learn stream, and which of them to send again on a new
+// connection. LearnStreamCore uses it.
 //
 // Threads: one at a time.
 #pragma once
@@ -14,16 +14,15 @@
 
 namespace perceptrond::client {
 
-// A message on its way.
+// A message of a learn stream. A plain value.
 struct Outgoing {
   perceptron::v1::LearnStreamRequest request;
-  // The number of its first row.
+  // Offset of its first row.
   int64_t first_offset = 0;
-  // What the caller calls its rows.
+  // The caller's tags of its rows.
   std::vector<uint64_t> tags;
   size_t bytes = 0;
-  // Rows are known to be accounted for though their answer was lost; only the mark at their end is
-  // still to be answered.
+  // The rows were learned but their answer was lost; only the end of the pass is unanswered.
   bool rows_settled = false;
 };
 
@@ -35,24 +34,24 @@ class Window {
 
   void Add(std::shared_ptr<Outgoing> message);
 
-  // The next message that was not sent on this connection, which is sent thereby; null if there is
+  // Returns the next message not sent on this connection and counts it as sent; null if there is
   // none.
   std::shared_ptr<Outgoing> NextToSend();
-  // True iff any was sent on this connection and not answered.
+  // Whether any message was sent on this connection and not answered.
   bool InFlight() const { return sent_ > 0; }
 
-  // The oldest message if it was sent as `number` of this connection; null if that is not what is
-  // to be answered next. Numbers start at 1: 0 is the message that opens the connection.
+  // The oldest message if its number on this connection is `number`, else null. Numbers start at 1;
+  // 0 is the message that opens the connection.
   std::shared_ptr<Outgoing> Oldest(int64_t number) const;
-  // It was answered.
+  // Removes the oldest message after its answer.
   void RemoveOldest();
 
-  // A new connection on which nothing was sent yet.
+  // Starts a new connection, on which nothing was sent.
   void Restart();
-  // The server has accounted for all rows below next_offset. Takes out and returns
-  // the messages that need not be sent again; of one whose mark must still be answered the rows are
-  // removed. Call after Restart(). Messages accounted for in part stay whole: the server skips what
-  // it knows.
+  // Call after Restart() with the producer's next offset: the server has learned all rows below it.
+  // Removes and returns the messages that need not be sent again. A message whose end of pass is
+  // unanswered stays, without its rows; a partly learned message stays whole, because the server
+  // skips duplicates.
   std::vector<std::shared_ptr<Outgoing>> Settle(int64_t next_offset);
 
  private:

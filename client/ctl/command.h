@@ -1,13 +1,14 @@
-// What the subcommands of perceptronctl share. Each has a function that adds it to the application;
-// parsing the command line chooses one by setting *action, and main() runs that.
+// The command line of perceptronctl: global options, exit codes, and one function per subcommand
+// that adds it to the application. Parsing sets *action to the chosen subcommand; main() runs it.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "client/client.h"
-#include "client/ctl/tls_flags.h"
+#include "client/ctl/flags.h"
 
 namespace CLI {
 class App;
@@ -16,11 +17,11 @@ class Validator;
 
 namespace perceptrond::client {
 
-// Exit codes; the footer of --help and the manual explain them.
+// Exit codes. The footer of --help and the manual page list them.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitRefused = 3;
+inline constexpr int kExitRowErrors = 3;
 inline constexpr int kExitTimeout = 4;
 inline constexpr int kExitInterrupted = 130;
 
@@ -29,10 +30,10 @@ struct ExitCode {
   const char* meaning;
 };
 inline constexpr ExitCode kExitCodes[] = {
-    {kExitOk, "all went well"},
-    {kExitFailed, "the server said no or could not be reached"},
-    {kExitUsage, "wrong usage or unreadable input"},
-    {kExitRefused, "the server refused some examples"},
+    {kExitOk, "success"},
+    {kExitFailed, "the server returned an error or could not be reached"},
+    {kExitUsage, "invalid usage or unreadable input"},
+    {kExitRowErrors, "some examples had validation errors"},
     {kExitTimeout, "no answer within --timeout"},
     {kExitInterrupted, "interrupted (Ctrl-C)"},
 };
@@ -42,22 +43,25 @@ struct Globals {
   std::string output = "text";
   std::optional<double> timeout_seconds;
   TlsFlags tls_flags;
-  // What they came to.
+  // The TLS options read from tls_flags; absent: no TLS.
   std::optional<TlsOptions> tls;
 
   bool json() const { return output == "json"; }
   Client Connect() const;
-  // How long a stream may go without an answer, broken connections and all.
+  // How long a stream waits for an overdue answer, reconnecting included. Default 60 s.
   absl::Duration StreamTimeout() const { return absl::Seconds(timeout_seconds.value_or(60)); }
   RetryPolicy StreamRetry() const;
 };
 
-// For what is sent to the server in a message: no other text may stand there.
+// Checks that an argument is valid UTF-8, as every string in a protobuf message must be.
 CLI::Validator Utf8();
 
 using Action = std::function<int()>;
 
-// `globals` and `action` must outlive the application.
+// Builds the whole command line: main() parses it, and the manual pages are generated from it.
+// Parsing fills *globals and *action; both must outlive the application.
+std::unique_ptr<CLI::App> MakeApplication(Globals* globals, Action* action);
+
 void AddCreate(CLI::App* app, const Globals* globals, Action* action);
 void AddList(CLI::App* app, const Globals* globals, Action* action);
 void AddGet(CLI::App* app, const Globals* globals, Action* action);

@@ -1,7 +1,7 @@
 #include "client/ctl/convergence.h"
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/printable.h"
+#include "client/ctl/output.h"
 
 namespace perceptrond::client {
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -12,13 +11,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/feature_space_flags.h"
 #include "client/ctl/interrupt.h"
-#include "client/ctl/space_flags.h"
+#include "client/ctl/output.h"
+#include "client/error.h"
 
 namespace perceptrond::client {
 namespace {
 
-// Lines below, files above; predict_run.cc puts a label's 15 bits beneath.
+// A tag holds the line in the low bits and the file above; predict.cc shifts in 15 bits of label.
 constexpr int kFileShift = 36;
 constexpr size_t kMostFiles = (1 << 13) - 1;
 
@@ -28,15 +29,16 @@ absl::StatusOr<FormatKind> ChooseFormat(const InputOptions& options) {
   if (guess.has_value()) return *guess;
   const std::string& file = options.files.front();
   return absl::InvalidArgumentError(absl::StrCat(
-      file == "-" ? "standard input" : "the name " + file,
-      " does not tell the format: state it with --format svmlight, vw, csv, jsonl or "
-      "text (as a file's extension .svm, .svmlight, .vw, .csv, .jsonl and .tsv are recognized)"));
+      file == "-" ? "the format of standard input is unknown"
+                  : absl::StrCat("the extension of ", file, " does not tell its format"),
+      ": give --format svmlight, vw, csv, jsonl or text (known extensions: .svm, .svmlight, .vw, "
+      ".csv, .jsonl, .tsv)"));
 }
 
 absl::StatusOr<char> Delimiter(const std::string& text) {
   if (text == "\\t" || text == "tab") return '\t';
   if (text.size() == 1) return text.front();
-  return absl::InvalidArgumentError("--delimiter must be one character, or tab");
+  return absl::InvalidArgumentError("--delimiter must be one character or tab");
 }
 
 absl::StatusOr<std::string> ReadAll() {
@@ -61,11 +63,11 @@ absl::Status CompressedError(const std::string& command, const std::string& file
   const std::string source = file == "-" ? "..." : absl::StrCat(compression.unpack, " ", file);
   const std::string through = file == "-" ? absl::StrCat(" | ", compression.unpack) : "";
   return absl::FailedPreconditionError(absl::StrCat(
-      NameOf(file), " is compressed with ", compression.name, "; unpack it on the way in: ", source,
-      through, " | perceptronctl ", command, " NAME - --format ..."));
+      NameOf(file), " is compressed with ", compression.name, "; decompress it into a pipe: ",
+      source, through, " | perceptronctl ", command, " NAME - --format ..."));
 }
 
-// What is left of it, if it is a regular file; of standard input too.
+// Bytes left to read if the file, or standard input, is a regular file.
 std::optional<uint64_t> SizeOf(const std::string& file) {
   struct stat status = {};
   const int got = file == "-" ? fstat(STDIN_FILENO, &status) : stat(file.c_str(), &status);
@@ -74,7 +76,7 @@ std::optional<uint64_t> SizeOf(const std::string& file) {
   return static_cast<uint64_t>(std::max<off_t>(0, status.st_size - begin));
 }
 
-// A regular file's start; a pipe's would be lost.
+// The first bytes of a regular file. (Reading a pipe would consume them.)
 std::string StartOf(const std::string& file) {
   std::string start(kCompressionMagicBytes, '\0');
   std::ifstream stream(file, std::ios::binary);
@@ -83,7 +85,7 @@ std::string StartOf(const std::string& file) {
   return start;
 }
 
-// Better now than after half of the files were learned.
+// Finds unreadable files before the first one is learned.
 absl::Status CheckFile(const std::string& command, const std::string& file) {
   std::error_code error;
   if (file == "-") return absl::OkStatus();
@@ -104,33 +106,35 @@ void AddInputOptions(CLI::App* command, InputOptions* options) {
   options->command = command->get_name();
   command
       ->add_option("--format", options->format,
-                   "svmlight, vw, csv, jsonl or text; by default from the file's extension")
+                   "Format of the files (default: from the extension of the first file)")
       ->check(CLI::IsMember({"svmlight", "vw", "csv", "jsonl", "text"}));
   command
       ->add_option("--index-base", options->index_base,
-                   "svmlight: what the file calls the first feature, 0 or 1; never guessed")
+                   "svmlight: index of the first feature in the file, 0 or 1; required")
       ->check(CLI::IsMember({0, 1}));
-  command->add_flag("--zero-is-negative", options->zero_is_negative, "Label 0 means -1");
+  command->add_flag("--zero-is-negative", options->zero_is_negative, "Read label 0 as -1");
   command->add_option("--label-column", options->label_column,
-                      "csv: the label's column, by name or by number from 1");
+                      "csv: column of the label, by name or by number from 1");
   command->add_flag("--no-header,!--header", options->no_header,
-                    "csv: the first line is data already (default: it names the columns)");
-  command->add_option("--delimiter", options->delimiter, "csv: what separates fields; tab works")
+                    "csv: the first line is data (default: it names the columns)");
+  command
+      ->add_option("--delimiter", options->delimiter,
+                   "csv: separator of the fields, one character or tab")
       ->capture_default_str();
   command
       ->add_option("--skip-lines", options->skip_lines,
-                   "Leave out so many lines at the start of each file")
+                   "Skip this many lines at the start of each file")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--skip-bad-lines", options->skip_bad_lines,
-                    "Count malformed lines and go on (default: stop at the first)");
+                    "Skip and count malformed lines (default: stop at the first)");
 }
 
 absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
                                                    const perceptron::v1::Model& model,
-                                                   bool require_label, bool again) {
+                                                   bool require_label, bool reread) {
   if (options.files.size() > kMostFiles)
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.files.size(), " files; at most ", kMostFiles, " at a time"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.files.size(), " files are too many; give at most ", kMostFiles, " at a time"));
   for (const std::string& file : options.files) {
     if (absl::Status status = CheckFile(options.command, file); !status.ok()) return status;
   }
@@ -154,7 +158,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   format.labels.new_names = classes.new_classes() == perceptron::v1::Classes::NEW_CLASSES_NAMED;
   if (*kind == FormatKind::kCsv && require_label && format.label_column.empty()) {
     return absl::InvalidArgumentError(
-        "which column holds the label? state it with --label-column NAME, or by its number from 1");
+        "the label's column is unknown: give --label-column with its name, or its number from 1");
   }
   if (std::count(options.files.begin(), options.files.end(), "-") > 1) {
     return absl::InvalidArgumentError("standard input (-) can be read only once");
@@ -165,7 +169,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   input->format_ = *std::move(made);
   input->options_ = options;
   input->space_ = space;
-  input->again_ = again;
+  input->reread_ = reread;
   for (const std::string& file : options.files) input->sizes_.push_back(SizeOf(file));
   return input;
 }
@@ -178,7 +182,7 @@ bool Input::Wait(int descriptor) const {
 absl::Status Input::OpenNext() {
   const std::string& file = options_.files[file_++];
   std::unique_ptr<ByteSource> source;
-  if (file == "-" && again_) {
+  if (file == "-" && reread_) {
     if (!standard_input_.has_value()) {
       absl::StatusOr<std::string> content = ReadAll();
       if (!content.ok()) return content.status();
@@ -221,14 +225,15 @@ absl::Status Input::CheckKind(const Row& row) const {
   if (row.feature_count() == 0) return absl::OkStatus();
   if (space_.has_dense() && row.kind == RowKind::kNamed) {
     return AtLine(
-        absl::FailedPreconditionError("features have names here, but the model's have numbers only "
-                                      "(it is dense); a model created "
-                                      "with --named or --hash-bits takes names"));
+        absl::FailedPreconditionError("the features have names, but the model is dense and takes "
+                                      "indices; models created with --named or --hash-bits take "
+                                      "names"));
   }
   if (space_.has_named() && row.kind != RowKind::kNamed) {
-    return AtLine(absl::FailedPreconditionError(
-        "features have numbers here, but the model's have names; a model created with --dimension "
-        "takes numbers"));
+    return AtLine(
+        absl::FailedPreconditionError("the features have indices, but the model takes names; "
+                                      "models created with --dimension take "
+                                      "indices"));
   }
   return absl::OkStatus();
 }
@@ -242,7 +247,7 @@ std::optional<double> Input::fraction() const {
     if (i + 1 < file_) done += *sizes_[i];
   }
   if (total == 0) return std::nullopt;
-  // A file may have grown meanwhile.
+  // A file may have grown since its size was read.
   return std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
 }
 
@@ -258,6 +263,36 @@ std::string Input::Where(uint64_t tag) const {
 void Input::Rewind() {
   reader_.reset();
   file_ = 0;
+}
+
+namespace {
+
+constexpr uint64_t kShown = 5;
+
+}  // namespace
+
+Outcome RowErrors::AddBadLine(const absl::Status& status) {
+  const std::string message(status.message());
+  if (!absl::IsInvalidArgument(status)) return UsageError(message);
+  if (!skip_bad_lines_) {
+    return UsageError(absl::StrCat(message, "; --skip-bad-lines skips such lines"));
+  }
+  if (++skipped_ <= kShown) PrintStderr(absl::StrCat("skipped ", message));
+  return {};
+}
+
+void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl::Status& status) {
+  if (++validation_errors_ > kShown) return;
+  PrintStderr(absl::StrCat("validation error: ", input.Where(tag), ": ",
+                           PrintableInLine(std::string(status.message())), " (",
+                           ErrorReason(status), ")"));
+}
+
+void RowErrors::PrintCounts() const {
+  if (validation_errors_ > kShown) {
+    PrintStderr(absl::StrCat(validation_errors_.load(), " examples had validation errors"));
+  }
+  if (skipped_ > 0) PrintStderr(absl::StrCat(skipped_.load(), " malformed lines skipped"));
 }
 
 }  // namespace perceptrond::client

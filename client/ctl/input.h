@@ -1,15 +1,20 @@
-// The example files of `learn` and `predict`: their options, and one reader over all of them.
+// Example files of `learn`, `predict`, `explain` and `draw`: their flags, a reader over all files,
+// and the reporting of bad lines and rows.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ctl/output.h"
 #include "client/format/format.h"
 #include "client/format/reader.h"
 #include "client/row.h"
@@ -22,7 +27,7 @@ class App;
 namespace perceptrond::client {
 
 struct InputOptions {
-  // "learn" or "predict".
+  // The subcommand, for error messages.
   std::string command;
   std::vector<std::string> files;
   std::string format;
@@ -40,31 +45,31 @@ void AddInputOptions(CLI::App* command, InputOptions* options);
 // Threads: one at a time; Where() any.
 class Input {
  public:
-  // INVALID_ARGUMENT: options that do not say enough. FAILED_PRECONDITION and others: a file that
-  // cannot be read, or is compressed. `again`: the files will be read more than once, so standard
-  // input is kept in memory.
+  // `reread`: the files will be read more than once, so standard input is kept in memory.
+  // INVALID_ARGUMENT: incomplete options. FAILED_PRECONDITION and others: a file that is compressed
+  // or cannot be read.
   static absl::StatusOr<std::unique_ptr<Input>> Make(const InputOptions& options,
                                                      const perceptron::v1::Model& model,
-                                                     bool require_label, bool again);
+                                                     bool require_label, bool reread);
 
-  // Called before a read that has to wait: nothing more may come for long.
+  // Sets a callback that runs before each read that blocks, for example to flush what was read.
   void OnWait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
 
-  // The next example; false at the end of the last file, or once interrupted. INVALID_ARGUMENT: a
-  // line that holds none, as "file:line: why", and reading may go on; other errors: a file cannot
-  // be read.
+  // Reads the next example into *row; false at the end of the last file or after an interrupt.
+  // INVALID_ARGUMENT: a malformed line, as "file:line: what is wrong"; the next call reads on.
+  // Other errors: a file cannot be read.
   absl::StatusOr<bool> Next(Row* row);
 
-  // How much of the input has been read, 0 to 1 by bytes; absent where its size is not known.
+  // Fraction of the input read so far, 0 to 1 by bytes; absent if its size is unknown.
   std::optional<double> fraction() const;
 
-  // Names the line that Next() read last; Where() says it in words.
+  // Identifies the line that Next() read last; Where() turns a tag into "file:line".
   uint64_t tag() const;
   std::string Where(uint64_t tag) const;
-  // An error about that line.
+  // The error with that line's position in front.
   absl::Status AtLine(const absl::Status& status) const { return reader_->AtLine(status); }
 
-  // Back to the start.
+  // Goes back to the start of the first file.
   void Rewind();
 
  private:
@@ -74,15 +79,39 @@ class Input {
 
   InputOptions options_;
   perceptron::v1::FeatureSpace space_;
-  bool again_ = false;
+  bool reread_ = false;
   std::unique_ptr<Format> format_;
   std::unique_ptr<Reader> reader_;
-  // Of each file, where it has one.
+  // Size of each file in bytes, if known.
   std::vector<std::optional<uint64_t>> sizes_;
-  // The file being read, counted from 1; 0 before the first.
+  // Number of the file being read, from 1; 0 before the first.
   size_t file_ = 0;
   std::optional<std::string> standard_input_;
   std::function<void()> on_wait_;
+};
+
+// Prints bad lines of the input and validation errors from the server: the first five of each, the
+// rest are only counted. Threads: any.
+class RowErrors {
+ public:
+  // skip_bad_lines: go on after a malformed line.
+  explicit RowErrors(bool skip_bad_lines) : skip_bad_lines_(skip_bad_lines) {}
+
+  // An error of Input::Next(). INVALID_ARGUMENT is a malformed line, which can be skipped; any
+  // other error ends the run.
+  Outcome AddBadLine(const absl::Status& status);
+  // The server's validation error for the row that Input::tag() identified.
+  void AddValidationError(const Input& input, uint64_t tag, const absl::Status& status);
+  // Prints the totals.
+  void PrintCounts() const;
+
+  uint64_t skipped() const { return skipped_; }
+  uint64_t validation_errors() const { return validation_errors_; }
+
+ private:
+  const bool skip_bad_lines_;
+  std::atomic<uint64_t> skipped_ = 0;
+  std::atomic<uint64_t> validation_errors_ = 0;
 };
 
 }  // namespace perceptrond::client

@@ -4,17 +4,20 @@
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/output.h"
 
 namespace perceptrond::client {
 namespace {
 
 std::atomic<bool> interrupted{false};
 std::atomic<bool> reading_stopped{false};
-// Readable once a signal came, whichever thread got it.
+// A pipe that is readable once any thread received a signal.
 int wake_up[2] = {-1, -1};
 
 void OnSignal(int) {
@@ -33,7 +36,7 @@ void CatchInterrupts() {
   action.sa_flags = SA_RESTART | SA_RESETHAND;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // The terminal is gone, unless nohup says that this is no matter.
+  // SIGHUP means that the terminal is gone; nohup ignores it.
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
@@ -64,13 +67,13 @@ void WaitInterrupted(int descriptor) {
   }
 }
 
-InterruptWatch::InterruptWatch(std::function<bool()> look) {
+InterruptWatch::InterruptWatch(std::function<bool()> on_interrupt) {
   if (pipe2(end_, O_CLOEXEC) != 0) return;
-  thread_ = std::thread([end = end_[0], look = std::move(look)] {
+  thread_ = std::thread([end = end_[0], on_interrupt = std::move(on_interrupt)] {
     WaitInterrupted(end);
     pollfd polled = {end, POLLIN, 0};
     while (Interrupted() && poll(&polled, 1, 200) <= 0) {
-      if (!look()) return;
+      if (!on_interrupt()) return;
     }
   });
 }
@@ -80,6 +83,35 @@ InterruptWatch::~InterruptWatch() {
   close(end_[1]);
   thread_.join();
   close(end_[0]);
+}
+
+namespace {
+
+// About a second of polls.
+constexpr int kPollsBeforeExplaining = 5;
+
+}  // namespace
+
+void Connectivity::OnLost(const absl::Status& status) {
+  if (lost_.exchange(true)) return;
+  PrintStderr(absl::StrCat("connection lost (", PrintableInLine(std::string(status.message())),
+                           "); reconnecting"));
+}
+
+StreamInterrupt::StreamInterrupt(const Connectivity* connectivity, std::function<void()> cancel)
+    : connectivity_(connectivity),
+      cancel_(std::move(cancel)),
+      watch_([this] { return OnInterrupt(); }) {}
+
+bool StreamInterrupt::OnInterrupt() {
+  if (connectivity_->lost()) {
+    cancel_();
+    return false;
+  }
+  if (++polls_ == kPollsBeforeExplaining) {
+    PrintStderr("waiting for the answers to the examples sent; press Ctrl-C again to quit at once");
+  }
+  return true;
 }
 
 }  // namespace perceptrond::client

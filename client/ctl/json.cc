@@ -16,7 +16,7 @@ void Quote(std::string_view text, std::string* out) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    // U+0080 to U+009F are control characters that terminals obey.
+    // U+0080 to U+009F are control characters for terminals.
     const bool c1 = utf8 && byte == 0xC2 && next < 0xA0;
     if (c == '"' || c == '\\') {
       out->push_back('\\');

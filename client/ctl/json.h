@@ -1,4 +1,4 @@
-// A JSON object written field by field, in the order given.
+// JSON objects written field by field, in the order given.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 
 namespace perceptrond::client {
 
+// Threads: one at a time.
 class JsonObject {
  public:
   JsonObject& Text(std::string_view key, std::string_view value);
-  // As a string: protobuf's JSON form of 64-bit whole numbers, which others could not all read.
+  // Written as a string, as protobuf writes 64-bit integers: many parsers read numbers as doubles.
   JsonObject& Integer(std::string_view key, int64_t value);
-  // Left out if not finite: JSON has no such number.
+  // Omitted if not finite, which JSON cannot represent.
   JsonObject& Number(std::string_view key, double value);
   JsonObject& Number(std::string_view key, float value);
   JsonObject& Bool(std::string_view key, bool value);
-  // `json` is taken as it is.
+  // `json` is inserted unchanged.
   JsonObject& Raw(std::string_view key, std::string_view json);
   std::string str() const { return text_ + "}"; }
 
@@ -26,7 +27,7 @@ class JsonObject {
   std::string text_ = "{";
 };
 
-// "[a,b,c]" of JSON values.
+// The JSON array "[a,b,c]" of JSON values.
 std::string JsonArray(const std::vector<std::string>& values);
 
 }  // namespace perceptrond::client

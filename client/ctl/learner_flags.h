@@ -1,12 +1,12 @@
-// The flags of `create` that say how the model learns. Names and settings come from the API's own
-// messages, so that a learner the API knows needs no line here.
+// The flags of `create` for the learner. Names of learners come from the API's enum, so a new
+// learner needs no change here.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "client/ctl/kernel_flags.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace CLI {
@@ -15,22 +15,40 @@ class App;
 
 namespace perceptrond::client {
 
+// The kernel of a kernel-perceptron. Must outlive the parsing of `command`.
+class KernelFlags {
+ public:
+  void AddTo(CLI::App* command);
+  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
+  std::string Apply(perceptron::v1::Learner* learner) const;
+
+ private:
+  // Empty: the flag was not given.
+  std::string kernel_;
+  std::optional<uint32_t> degree_;
+  std::optional<double> coef0_;
+  std::optional<double> gamma_;
+};
+
+// "kernel exp(-0.5 |x - z|^2)".
+std::string DescribeKernel(const perceptron::v1::Kernel& kernel);
+
 // "averaged-perceptron" for LEARNER_KIND_AVERAGED_PERCEPTRON.
 std::string LearnerName(perceptron::v1::LearnerKind kind);
 
-// Must outlive the parsing of `command`.
+// The learner and its settings. Must outlive the parsing of `command`.
 class LearnerFlags {
  public:
   void AddTo(CLI::App* command);
-  // Sets what was given; says what is wrong with it, or nothing.
+  // Sets the fields given by flags. Returns what is wrong with them; empty: nothing.
   std::string Apply(perceptron::v1::Learner* learner) const;
 
  private:
   std::string learner_ = "perceptron";
   std::string tie_;
-  double offset_ = 1;
-  bool no_offset_ = false;
-  // Field of perceptron.v1.Learner to value.
+  double bias_ = 1;
+  bool no_bias_ = false;
+  // Values by field name of perceptron.v1.Learner.
   std::map<std::string, double> settings_;
   std::map<std::string, uint32_t> counts_;
   KernelFlags kernel_;

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/application.h"
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
@@ -14,20 +13,21 @@
 namespace perceptrond::client {
 namespace {
 
-// CLI11's words, as everything else that is said here.
-std::string Explain(const CLI::App* app, const CLI::Error& error) {
+// The error message for an invalid command line, in the form of the other error messages.
+std::string UsageMessage(const CLI::App* app, const CLI::Error& error) {
   const std::vector<CLI::App*> chosen = app->get_subcommands();
   const std::vector<std::string> left = app->remaining();
   const bool unknown = chosen.empty() && !left.empty() && !left.front().starts_with("-");
   const std::string what =
-      unknown ? absl::StrCat("there is no subcommand ", left.front()) : std::string(error.what());
+      unknown ? absl::StrCat("unknown subcommand ", left.front()) : std::string(error.what());
   const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
   return absl::StrCat("perceptronctl", chosen.empty() ? "" : ":", command, ": ", what,
-                      "\n  hint: 'perceptronctl", command, " --help' says what there is\n");
+                      "\n  hint: 'perceptronctl", command, " --help' lists ",
+                      chosen.empty() ? "the subcommands" : "its options", "\n");
 }
 
-// Help and version come as "errors" with code 0. What the command line says is part of the message.
-int ExplainUsage(const CLI::App& app, const CLI::ParseError& error) {
+// CLI11 reports --help and --version as errors with code 0.
+int PrintUsage(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream out;
   std::ostringstream err;
   const int code = app.exit(error, out, err);
@@ -36,10 +36,10 @@ int ExplainUsage(const CLI::App& app, const CLI::ParseError& error) {
   return code == 0 ? kExitOk : kExitUsage;
 }
 
-// Results that did not get to where they were sent are none.
+// A run whose results could not be written has failed.
 int CheckWritten(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  Complain("not all results could be written to standard output");
+  PrintStderr("writing to standard output failed: some results are missing");
   return code == kExitOk ? kExitFailed : code;
 }
 
@@ -48,11 +48,11 @@ int Main(int argc, char** argv) {
   Action action;
   const std::unique_ptr<CLI::App> application = MakeApplication(&globals, &action);
   CLI::App& app = *application;
-  app.failure_message(Explain);
+  app.failure_message(UsageMessage);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return CheckWritten(ExplainUsage(app, error));
+    return CheckWritten(PrintUsage(app, error));
   }
   absl::StatusOr<std::optional<TlsOptions>> tls = globals.tls_flags.Read();
   if (!tls.ok()) return PrintUsageError(std::string(tls.status().message()));
@@ -64,7 +64,7 @@ int Main(int argc, char** argv) {
 }  // namespace perceptrond::client
 
 int main(int argc, char** argv) {
-  // What gRPC would log stands in the error as well.
+  // Errors already contain what gRPC would log.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   return perceptrond::client::Main(argc, argv);
 }

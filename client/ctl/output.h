@@ -1,8 +1,7 @@
-// Saying things: results, complaints, errors that say what to do, and protos as JSON.
+// Output of perceptronctl: results, error messages with hints, JSON, and escaping for terminals.
 #pragma once
 
 #include <google/protobuf/message.h>
-
 #include <string>
 #include <string_view>
 
@@ -11,35 +10,44 @@
 
 namespace perceptrond::client {
 
-// To standard output, as terminal.h has it. Threads: any.
+// Writes to standard output through Write() of terminal.h. Threads: any.
 void Print(std::string_view text);
-// A line on standard error, after "perceptronctl: ". Threads: any.
-void Complain(std::string_view line);
+// Writes "perceptronctl: LINE" to standard error. Threads: any.
+void PrintStderr(std::string_view line);
 
-// How a command ended: its exit code and, if that was an error, what is to be said last.
+// How a command ended: its exit code and, on failure, the error message. A plain value.
 struct Outcome {
   int code = 0;
   std::string error;
 
   bool ok() const { return code == 0; }
-  // Says the error, if there is one, and returns the code.
+  // Prints the error message, if any, and returns the code.
   int Report() const;
 };
 
-// What failed, why by the server's own reason, which fields are wrong, and what to do about it.
+// The outcome of a failed call: what failed, the server's message, code and reason, the invalid
+// fields, and a hint. `doing` is the prefix of the message, such as "learn spam".
 Outcome Failed(std::string_view doing, const absl::Status& status);
-// Wrong usage or unreadable input.
-Outcome WrongUsage(std::string_view message);
+// Invalid usage or unreadable input.
+Outcome UsageError(std::string_view message);
 
 int PrintError(std::string_view doing, const absl::Status& status);
 int PrintUsageError(std::string_view message);
 
-// Protobuf's JSON form, its maps sorted; on several lines if `pretty`. Zeros, false and empty lists
-// are there; `optional` fields and messages that are absent are not.
+// The message in protobuf's JSON form with sorted map keys, on several lines if `pretty`. Zeros,
+// false and empty lists are printed; absent `optional` fields and messages are not.
 std::string ToJson(const google::protobuf::Message& message, bool pretty);
 
-// The shortest decimal that reads back as the same number.
+// The shortest decimal that parses back to the same number.
 std::string Shortest(float value);
 std::string Shortest(double value);
+
+// Text from files, servers and command lines, made safe for a terminal: control characters (C0,
+// DEL, C1) become \x1b or \u009b, bytes that are not UTF-8 become \xff; newlines and tabs stay.
+// Threads: any.
+std::string Printable(std::string_view text);
+
+// The same for text that must stay in its line and column: newlines and tabs are escaped too.
+std::string PrintableInLine(std::string_view text);
 
 }  // namespace perceptrond::client

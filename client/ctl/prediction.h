@@ -1,26 +1,41 @@
-// One prediction as a line of `perceptronctl predict`'s output.
+// Names of labels and classes, and predictions as lines of `perceptronctl predict`'s output.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/model.pb.h"
 
 namespace perceptrond::client {
 
-// The model's name for it, else "-1" or "+1".
+// The model's name of the label, else "-1" or "+1".
 std::string LabelName(int label, const std::vector<std::string>& names);
 
-// The answer to one row of a message, as if that row had been asked alone. `error`: why it was
-// refused, or null.
+// The part of `response` that belongs to one row. `error`: the row's validation error, or null.
 perceptron::v1::PredictResponse AnswerToRow(const perceptron::v1::PredictResponse& response,
                                             int row, const perceptron::v1::RowError* error);
 
-// Such an answer in words: label, score, distance ("-" where there is no boundary yet), and where
-// the learner has probabilities that of +1. "?" for a row that was refused.
+// A line for such an answer: label, score, distance ("-" while the weights are zero) and, for
+// learners with probabilities, the probability of +1. "?" for a row with a validation error.
 std::string PredictionLine(const perceptron::v1::PredictResponse& answer,
                            const std::vector<std::string>& names);
-// In protobuf's JSON form.
+// The same as a line of JSON.
 std::string PredictionJsonLine(const perceptron::v1::PredictResponse& answer);
+
+// The class number that stands for a label which is not a class of the model.
+inline constexpr int kUnknownClass = 10'000;
+
+// The name of the class, else its number.
+std::string ClassName(int number, const std::vector<std::string>& names);
+
+// "3: setosa, versicolor, virginica", or the maximum and how new classes are added.
+std::string DescribeClasses(const perceptron::v1::Model& model);
+
+// A line for the answer to one row of a multiclass model: class ("-" before there is one), score,
+// margin to the next class ("-" while there is none) and, for learners with probabilities, the
+// probability of the class. "?" for a row with a validation error.
+std::string ClassPredictionLine(const perceptron::v1::PredictResponse& answer,
+                                const std::vector<std::string>& names);
 
 }  // namespace perceptrond::client

@@ -2,14 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/classes.h"
 #include "client/ctl/convergence.h"
-#include "client/ctl/feature_map_flags.h"
-#include "client/ctl/kernel_flags.h"
+#include "client/ctl/feature_space_flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
-#include "client/ctl/printable.h"
-#include "client/ctl/space_flags.h"
+#include "client/ctl/prediction.h"
 
 namespace perceptrond::client {
 namespace {

@@ -2,13 +2,14 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
-
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/ctl/printable.h"
+#include "absl/time/clock.h"
+#include "client/ctl/output.h"
 
 namespace perceptrond::client {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kEchoColumns = 3;
 constexpr std::string_view kWipeLine = "\r\033[K";
 constexpr std::string_view kWipeScreen = "\033[H\033[2J";
 
-// One terminal, one line of progress on it.
+// Guards the terminal and progress_shown.
 std::mutex terminal_mutex;
 bool progress_shown = false;
 
@@ -28,7 +29,7 @@ void WipeShown() {
   progress_shown = false;
 }
 
-// Rather too many than too few: from U+1100 on, characters may be two columns wide.
+// An upper bound: characters from U+1100 on may be two columns wide.
 size_t ColumnsOf(unsigned char byte) {
   if ((byte & 0xC0) == 0x80) return 0;
   return byte >= 0xE1 ? 2 : 1;
@@ -68,7 +69,7 @@ void WipeProgress() {
 std::optional<WindowSize> SizeOfWindow(int descriptor) {
   if (isatty(descriptor) != 1) return std::nullopt;
   winsize size = {};
-  // Some terminals do not know theirs.
+  // Some terminals do not know their size.
   if (ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
     return WindowSize();
   }
@@ -91,7 +92,7 @@ std::vector<std::string> WrapToColumns(std::string_view line, size_t columns) {
     const std::string last = lines.back();
     const size_t cut = CutToColumns(last, columns).size();
     if (cut == last.size()) break;
-    // Not in the indentation.
+    // Do not break within the indentation.
     const size_t blank = last.rfind(' ', cut);
     const bool at_blank = blank != std::string::npos && blank > last.find_first_not_of(' ');
     lines.back() = last.substr(0, at_blank ? blank : cut);
@@ -101,7 +102,7 @@ std::vector<std::string> WrapToColumns(std::string_view line, size_t columns) {
   return lines;
 }
 
-std::string Picture::Draw(std::string_view text, WindowSize window) {
+std::string RedrawnText::Draw(std::string_view text, WindowSize window) {
   std::string out;
   if (drawn_lines_ > 0 && window != window_) {
     out = kWipeScreen;
@@ -113,13 +114,70 @@ std::string Picture::Draw(std::string_view text, WindowSize window) {
   const std::string printable = Printable(text);
   for (const absl::string_view line : absl::StrSplit(printable, '\n', absl::SkipEmpty())) {
     for (const std::string& piece : WrapToColumns({line.data(), line.size()}, window.columns)) {
-      // The cursor waits in the line below the picture.
+      // The cursor stays in the line below the text.
       if (drawn_lines_ + 1 >= window.rows) return out;
       absl::StrAppend(&out, piece, "\n");
       ++drawn_lines_;
     }
   }
   return out;
+}
+
+namespace {
+
+// Columns inside the brackets.
+constexpr size_t kShortestBar = 8;
+constexpr size_t kLongestBar = 30;
+// The brackets and the blank after them.
+constexpr size_t kAroundBar = 3;
+constexpr size_t kBetweenFigures = 2;
+
+constexpr uint64_t kRowsBetweenChecks = 64;
+constexpr absl::Duration kBetweenDraws = absl::Milliseconds(100);
+
+std::string Bar(double fraction, size_t length) {
+  const size_t done = std::min(length, static_cast<size_t>(fraction * static_cast<double>(length)));
+  std::string bar(length, ' ');
+  std::fill_n(bar.begin(), done, '=');
+  if (done < length) bar[done] = '>';
+  return absl::StrCat("[", bar, "] ");
+}
+
+// Rounded down, so that 100 % means finished.
+std::string FormatPercent(double fraction, const std::string& of) {
+  return absl::StrCat(static_cast<int>(100 * fraction), " %", of.empty() ? "" : " ", of);
+}
+
+}  // namespace
+
+bool RedrawTimer::Due() {
+  if (++rows_ % kRowsBetweenChecks != 0) return false;
+  const absl::Time now = absl::Now();
+  if (now - drawn_ < kBetweenDraws) return false;
+  drawn_ = now;
+  return true;
+}
+
+std::string ProgressLine(const Progress& progress, size_t columns) {
+  const bool has_bar = progress.fraction.has_value();
+  const double fraction = std::clamp(progress.fraction.value_or(0), 0.0, 1.0);
+  std::string text = has_bar ? FormatPercent(fraction, progress.of) : "";
+  const size_t reserved = has_bar ? kShortestBar + kAroundBar : 0;
+  for (const std::string& figure : progress.figures) {
+    const size_t gap = text.empty() ? 0 : kBetweenFigures;
+    if (!text.empty() && reserved + text.size() + gap + figure.size() > columns) break;
+    absl::StrAppend(&text, std::string(gap, ' '), figure);
+  }
+  if (!has_bar) return text;
+  const size_t room = columns - std::min(columns, text.size() + kAroundBar);
+  return Bar(fraction, std::clamp(room, kShortestBar, kLongestBar)) + text;
+}
+
+std::string Rate(uint64_t count, absl::Duration elapsed) {
+  const double rate = static_cast<double>(count) / absl::ToDoubleSeconds(elapsed);
+  return std::isfinite(rate)
+             ? absl::StrCat(Grouped(static_cast<uint64_t>(std::llround(rate))), "/s")
+             : "-/s";
 }
 
 }  // namespace perceptrond::client

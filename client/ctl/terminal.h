@@ -1,27 +1,31 @@
-// What perceptronctl writes, on its way out, and the two things it draws on a terminal: a line of
-// progress that is written over, and a picture that is redrawn.
+// Output to a terminal: plain text, a progress line that is overwritten, and a text that is
+// redrawn.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "core/words/figures.h"
+
 namespace perceptrond::client {
 
-// Everything that is written for a person or a program goes through here: Printable(), and not into
-// the line of progress. Threads: any.
+// Writes Printable(text), after wiping the progress line. All output goes through here. Threads:
+// any.
 void Write(std::FILE* file, std::string_view text);
 
-// How wide a line of progress may be; absent where standard error is no terminal. Room is left for
-// the cursor and the ^C that a terminal echoes: what wraps is not wiped. Threads: any.
+// Width of the progress line; absent if standard error is not a terminal. Leaves room for the
+// cursor and an echoed ^C, because a wrapped line cannot be wiped. Threads: any.
 std::optional<size_t> ProgressColumns();
-// Shows `line` on standard error in place of the one before, cut to those columns; nothing where
-// that is no terminal. The next Write() wipes it. Threads: any.
+// Replaces the progress line on standard error, cut to ProgressColumns(); does nothing if that is
+// not a terminal. The next Write() wipes it. Threads: any.
 void ShowProgress(std::string_view line);
-// Threads: any.
+// Removes the progress line. Threads: any.
 void WipeProgress();
 
 struct WindowSize {
@@ -30,25 +34,53 @@ struct WindowSize {
   bool operator==(const WindowSize&) const = default;
 };
 
-// Absent if the descriptor is no terminal.
+// Absent if the descriptor is not a terminal.
 std::optional<WindowSize> SizeOfWindow(int descriptor);
 
-// As much of a line as surely fits into so many columns.
+// The longest prefix of the line that surely fits into `columns`.
 std::string_view CutToColumns(std::string_view line, size_t columns);
-// The line on as many as it needs, broken at blanks where there are any, the later ones indented.
+// The line wrapped at blanks, continuation lines indented.
 std::vector<std::string> WrapToColumns(std::string_view line, size_t columns);
 
-// Several lines that change in place. Threads: one at a time.
-class Picture {
+// A text of several lines that is redrawn in place. Threads: one at a time.
+class RedrawnText {
  public:
-  // The bytes that draw `text` over what was drawn before: as many of its lines as the window
-  // holds, since one that scrolled away would not be found again. In a window of another size it
-  // starts on a clean one.
+  // Returns the bytes that draw `text` over the previous one, cut to the lines that fit into the
+  // window. A window whose size has changed is cleared first.
   std::string Draw(std::string_view text, WindowSize window);
 
  private:
   size_t drawn_lines_ = 0;
   WindowSize window_;
 };
+
+// Limits redrawing of progress to about ten times a second, without reading the clock for each row.
+class RedrawTimer {
+ public:
+  // Call once per row: whether to redraw now.
+  bool Due();
+
+ private:
+  uint64_t rows_ = 0;
+  absl::Time drawn_ = absl::InfinitePast();
+};
+
+// The progress of a run. A plain value.
+struct Progress {
+  // Fraction done, 0 to 1; absent if the total is unknown.
+  std::optional<double> fraction;
+  // What the fraction refers to, such as "of pass 3"; empty: the whole run.
+  std::string of;
+  // Further figures, the most important first.
+  std::vector<std::string> figures;
+};
+
+// "[=====>     ] 42 %  pass 3/10  54,000 examples". The bar shrinks to make room for figures;
+// figures that still do not fit into `columns` are omitted, the last ones first. No bar without a
+// fraction.
+std::string ProgressLine(const Progress& progress, size_t columns);
+
+// "105,564/s"; "-/s" if no time has elapsed.
+std::string Rate(uint64_t count, absl::Duration elapsed);
 
 }  // namespace perceptrond::client

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/draw/layout.h"
+#include "client/draw/plot.h"
 
 namespace perceptrond::client {
 namespace {
@@ -29,12 +29,12 @@ size_t CountWrong(const BoundaryPicture& picture) {
                     [](const DrawnExample& example) { return example.wrong; }));
 }
 
-// Fewer examples are larger.
+// Radius of the marks: fewer examples are drawn larger.
 double RadiusFor(size_t examples) {
   return examples <= 60 ? 5.5 : examples <= 400 ? 4.2 : examples <= 1000 ? 3.2 : 2.4;
 }
 
-// Their rings are thinner and closer.
+// With many examples, rings are thinner and closer.
 bool AreMany(const BoundaryPicture& picture) { return picture.examples.size() > 400; }
 const char* RingOf(const BoundaryPicture& picture) {
   return AreMany(picture) ? "wrong-of-many" : "wrong";
@@ -46,16 +46,17 @@ std::vector<LegendEntry> Legend(const BoundaryPicture& picture, bool margin) {
   if (Any(picture, -1)) entries.push_back({Mark::kSquare, "negative", picture.negative});
   if (Any(picture, 0)) entries.push_back({Mark::kDiamond, "unlabelled", "without a label"});
   const size_t wrong = CountWrong(picture);
-  if (wrong > 0) entries.push_back({Mark::kRing, RingOf(picture), absl::StrCat("wrong: ", wrong)});
-  entries.push_back({Mark::kLine, "boundary", "boundary, score 0"});
+  if (wrong > 0)
+    entries.push_back({Mark::kRing, RingOf(picture), absl::StrCat("misclassified: ", wrong)});
+  entries.push_back({Mark::kLine, "boundary", "boundary: score 0"});
   if (margin) entries.push_back({Mark::kLine, "margin", picture.margin_text});
-  entries.push_back({Mark::kArea, "positive-side", absl::StrCat("says ", picture.positive)});
-  entries.push_back({Mark::kArea, "negative-side", absl::StrCat("says ", picture.negative)});
+  entries.push_back({Mark::kArea, "positive-side", absl::StrCat("predicts ", picture.positive)});
+  entries.push_back({Mark::kArea, "negative-side", absl::StrCat("predicts ", picture.negative)});
   for (const std::string& note : picture.notes) entries.push_back({Mark::kNone, "", note});
   return entries;
 }
 
-// At a score of 0 no side is shaded, which matters where it is 0 everywhere.
+// Areas with a score of 0 are not shaded.
 void DrawSides(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   constexpr double kAboveZero = std::numeric_limits<double>::min();
   svg->Areas(Drawn(AreasAbove(picture.scores, kAboveZero), axes), "positive-side");
@@ -64,7 +65,7 @@ void DrawSides(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   svg->Areas(Drawn(AreasAbove(opposite, kAboveZero), axes), "negative-side");
 }
 
-// False: there is none, or not in this window.
+// Draws the boundary. False: there is none in this window.
 bool DrawMargin(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   if (!picture.margin_score.has_value()) return false;
   bool any = false;
@@ -76,9 +77,8 @@ bool DrawMargin(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   return any;
 }
 
-// Where many are wrong at one place their rings let through what they surround: the ink there is
-// that of one ring or two.
-void DrawManyRings(const std::vector<Point>& places, double radius, Svg* svg) {
+// Rings that overlap are drawn translucent, so that together they are as dark as one or two rings.
+void DrawManyRings(const std::vector<Point>& points, double radius, Svg* svg) {
   constexpr double kCell = 8;
   constexpr double kLeast = 0.05;
   constexpr double kMost = 0.75;
@@ -87,8 +87,8 @@ void DrawManyRings(const std::vector<Point>& places, double radius, Svg* svg) {
     return std::pair(std::floor(at.x / kCell), std::floor(at.y / kCell));
   };
   std::map<std::pair<double, double>, int> counts;
-  for (const Point at : places) ++counts[cell(at)];
-  for (const Point at : places) {
+  for (const Point at : points) ++counts[cell(at)];
+  for (const Point at : points) {
     const double opacity = std::clamp(kInk / counts[cell(at)], kLeast, kMost);
     svg->Add("circle", "wrong-of-many",
              {{"cx", SvgNumber(at.x)},
@@ -112,7 +112,7 @@ void DrawExamples(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
 std::string Description(const BoundaryPicture& picture) {
   return absl::StrCat(picture.examples.size(), " examples in the plane of ", picture.x_title,
                       " and ", picture.y_title, ", ", CountWrong(picture),
-                      " of them on the wrong side of the model's boundary. ", picture.subtitle);
+                      " of them misclassified. ", picture.subtitle);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@ namespace perceptrond::client {
 
 struct DrawnExample {
   Point at;
-  // -1 or +1; 0: it has none.
+  // -1 or +1; 0: no label.
   int label = 0;
-  // The model's answer to the whole example is another.
+  // The model's prediction for the whole example differs from its label.
   bool wrong = false;
 };
 
@@ -22,25 +22,25 @@ struct BoundaryPicture {
   std::string subtitle;
   std::string x_title;
   std::string y_title;
-  // What -1 and +1 are called.
+  // Names of -1 and +1.
   std::string negative;
   std::string positive;
   std::vector<DrawnExample> examples;
-  // The model's scores over the plane; its window is what is drawn.
+  // The scores over the plane; its window is the part that is drawn.
   Field scores;
-  // The size of the score at the margin lines; absent: none are drawn.
+  // Absolute score at the margin lines; absent: none are drawn.
   std::optional<double> margin_score;
-  // Of them, for the legend.
+  // Legend entry of the margin lines.
   std::string margin_text;
-  // Lines under the legend: what else is to be known.
+  // Further lines under the legend.
   std::vector<std::string> notes;
 };
 
-// As SVG. Needs a window that is not empty.
+// Returns the picture as SVG. Precondition: the window is not empty.
 std::string Draw(const BoundaryPicture& picture);
 
-// The window for these examples, whose units of x and y are as long as each other in the picture if
-// that serves both.
+// The window for these examples; x and y have the same scale, unless their ranges are too
+// different.
 Window WindowFor(const std::vector<DrawnExample>& examples);
 
 }  // namespace perceptrond::client

@@ -9,24 +9,24 @@
 namespace perceptrond::client {
 namespace {
 
-// Of the largest value: scores come as float32.
+// Tolerance relative to the largest value: scores are float32.
 constexpr double kRounding = 1e-5;
 constexpr double kOutside = -std::numeric_limits<double>::infinity();
 
-// Or so little above that no score lies between.
+// 0, or a contour value just above 0 with no score in between.
 bool IsZero(double value) { return value >= 0 && value <= std::numeric_limits<double>::min(); }
 
-double Place(Range range, size_t i, size_t of) {
+double GridValue(Range range, size_t i, size_t of) {
   const double share = static_cast<double>(i) / static_cast<double>(of - 1);
   return static_cast<double>(static_cast<float>(range.lo + range.size() * share));
 }
 
-// A grid whose lines may lie at any places.
+// A grid with lines at any coordinates.
 struct Grid {
   std::vector<double> xs;
   std::vector<double> ys;
   std::vector<double> values;
-  // Of the field that it is, behind so many lines of a rim.
+  // The field inside, surrounded by `rim` lines.
   const Field* field = nullptr;
   size_t rim = 0;
 
@@ -43,16 +43,16 @@ Grid GridOf(const Field& field) {
   return grid;
 }
 
-// The same with a rim of no width around it, where the field is below everything: then every line
-// closes, along the window's border where it has to.
+// Adds a rim of zero width with the value -infinity, so that every line closes, if necessary along
+// the border of the window.
 Grid WithRim(const Grid& inner) {
   Grid grid;
   grid.field = inner.field;
   grid.rim = 1;
-  const auto widen = [](const std::vector<double>& places) {
-    std::vector<double> wide{places.front()};
-    wide.insert(wide.end(), places.begin(), places.end());
-    wide.push_back(places.back());
+  const auto widen = [](const std::vector<double>& points) {
+    std::vector<double> wide{points.front()};
+    wide.insert(wide.end(), points.begin(), points.end());
+    wide.push_back(points.back());
     return wide;
   };
   grid.xs = widen(inner.xs);
@@ -65,7 +65,7 @@ Grid WithRim(const Grid& inner) {
   return grid;
 }
 
-// Walks the squares. An edge of the grid is crossed at most once; edges are numbered, horizontal
+// Marching squares. Each edge of the grid is crossed at most once; edges are numbered, horizontal
 // ones first.
 class Marching {
  public:
@@ -78,7 +78,7 @@ class Marching {
 
   std::vector<Polyline> Lines() {
     std::vector<Polyline> lines;
-    // Those with ends first; what is left then is closed.
+    // Open lines first; the remaining ones are closed.
     for (size_t edge = 0; edge < next_.size(); ++edge)
       if (next_[edge].count == 1) lines.push_back(Follow(edge));
     for (size_t edge = 0; edge < next_.size(); ++edge) {
@@ -88,7 +88,7 @@ class Marching {
   }
 
  private:
-  // The edges that a crossed edge is linked to, through the squares at its sides.
+  // The edges linked to a crossed edge through the squares at its sides.
   struct Links {
     std::array<size_t, 2> edges{};
     int count = 0;
@@ -118,7 +118,7 @@ class Marching {
     if (low_left != high_left) crossed.push_back(left);
     if (crossed.size() == 2) return Link(crossed[0], crossed[1]);
     if (crossed.empty()) return;
-    // A saddle: the middle belongs to whichever the mean says, and the lines go around the others.
+    // A saddle: the sign of the mean decides which corners are connected.
     const double mean = (grid_.at(column, row) + grid_.at(column + 1, row) +
                          grid_.at(column, row + 1) + grid_.at(column + 1, row + 1)) /
                         4;
@@ -131,7 +131,7 @@ class Marching {
     }
   }
 
-  // Where the edge is crossed.
+  // The point where the edge is crossed.
   Point Crossing(size_t edge) const {
     const bool vertical = edge >= nodes_;
     const size_t node = vertical ? edge - nodes_ : edge;
@@ -146,20 +146,20 @@ class Marching {
             grid_.ys[row] + share * (grid_.ys[to_row] - grid_.ys[row])};
   }
 
-  // How far along the edge.
+  // The crossing as a fraction of the edge.
   double ShareOf(size_t column, size_t row, bool vertical, double from, double to) const {
-    // At the rim both ends are one place.
+    // Both ends of a rim edge are the same point.
     if (!std::isfinite(from) || !std::isfinite(to)) return 0;
     const Field& field = *grid_.field;
-    if (!field.turns.empty() && IsZero(value_)) {
+    if (!field.sign_changes.empty() && IsZero(value_)) {
       const size_t node = (row - grid_.rim) * field.columns + column - grid_.rim;
-      const double turn = field.turns[node + (vertical ? field.columns * field.rows : 0)];
+      const double turn = field.sign_changes[node + (vertical ? field.columns * field.rows : 0)];
       if (!std::isnan(turn)) return turn;
     }
     return (value_ - from) / (to - from);
   }
 
-  // The line from an edge on, to its other end or back to where it began; takes its links away.
+  // Follows a line from an edge to its end or back to its start, removing its links.
   Polyline Follow(size_t edge) {
     Polyline line{Crossing(edge)};
     while (next_[edge].count > 0) {
@@ -186,9 +186,9 @@ class Marching {
 
 }  // namespace
 
-double Field::x(size_t column) const { return Place(window.x, column, columns); }
+double Field::x(size_t column) const { return GridValue(window.x, column, columns); }
 
-double Field::y(size_t row) const { return Place(window.y, row, rows); }
+double Field::y(size_t row) const { return GridValue(window.y, row, rows); }
 
 std::optional<HalfPlane> AsLinear(const Field& field) {
   const double corner = field.at(0, 0);
@@ -216,6 +216,72 @@ std::vector<Polyline> Contours(const Field& field, double value) {
 std::vector<Polyline> AreasAbove(const Field& field, double value) {
   const Grid grid = WithRim(GridOf(field));
   return Marching(grid, value).Lines();
+}
+
+namespace {
+
+// Most sign changes that are refined; typical pictures have some thousands.
+constexpr size_t kMost = 20'000;
+
+int SignOf(double value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
+
+}  // namespace
+
+SignChanges::SignChanges(const Field& field) : edges_(2 * field.columns * field.rows) {
+  const size_t nodes = field.columns * field.rows;
+  for (size_t row = 0; row < field.rows; ++row) {
+    for (size_t column = 0; column < field.columns; ++column) {
+      const size_t node = row * field.columns + column;
+      if (column + 1 < field.columns) Add(field, node, column, row, column + 1, row);
+      if (row + 1 < field.rows) Add(field, nodes + node, column, row, column, row + 1);
+    }
+  }
+  if (intervals_.size() > kMost) intervals_.clear();
+}
+
+void SignChanges::Add(const Field& field, size_t edge, size_t column, size_t row, size_t to_column,
+                      size_t to_row) {
+  const double from = field.at(column, row);
+  const double to = field.at(to_column, to_row);
+  if (SignOf(from) == SignOf(to)) return;
+  Interval interval;
+  interval.edge = edge;
+  interval.from = {field.x(column), field.y(row)};
+  interval.to = {field.x(to_column), field.y(to_row)};
+  interval.lo_value = from;
+  interval.hi_value = to;
+  interval.rise = std::abs(to - from);
+  intervals_.push_back(interval);
+}
+
+std::vector<Point> SignChanges::Points() const {
+  std::vector<Point> points;
+  for (const Interval& interval : intervals_) {
+    const double middle = (interval.lo + interval.hi) / 2;
+    points.push_back({interval.from.x + middle * (interval.to.x - interval.from.x),
+                      interval.from.y + middle * (interval.to.y - interval.from.y)});
+  }
+  return points;
+}
+
+void SignChanges::SetValues(const std::vector<double>& values) {
+  for (size_t i = 0; i < std::min(values.size(), intervals_.size()); ++i) {
+    Interval& interval = intervals_[i];
+    const bool before = SignOf(values[i]) == SignOf(interval.lo_value);
+    (before ? interval.lo : interval.hi) = (interval.lo + interval.hi) / 2;
+    (before ? interval.lo_value : interval.hi_value) = values[i];
+  }
+}
+
+void SignChanges::Finish(Field* field) const {
+  field->sign_changes.assign(edges_, std::numeric_limits<double>::quiet_NaN());
+  for (const Interval& interval : intervals_) {
+    field->sign_changes[interval.edge] = (interval.lo + interval.hi) / 2;
+    // Discontinuous if the remaining interval contains most of the difference.
+    const bool halved = interval.hi - interval.lo <= 0.25;
+    if (halved && std::abs(interval.hi_value - interval.lo_value) > interval.rise / 2)
+      field->discontinuous = true;
+  }
 }
 
 }  // namespace perceptrond::client

@@ -19,7 +19,7 @@ double DistanceToSegment(Point p, Point a, Point b) {
   return std::hypot(p.x - nearest.x, p.y - nearest.y);
 }
 
-// Marks what stays between first and last.
+// Marks the points to keep between first and last.
 void Keep(const Polyline& line, size_t first, size_t last, double tolerance,
           std::vector<bool>& stays) {
   std::vector<std::pair<size_t, size_t>> parts{{first, last}};
@@ -93,7 +93,7 @@ Polyline Simplify(const Polyline& line, double tolerance) {
   if (line.size() < 3) return line;
   std::vector<bool> stays(line.size());
   stays.front() = stays.back() = true;
-  // A line that comes back to its start has no direction: it is cut where it is farthest from it.
+  // A closed line has no direction: it is split at the point farthest from its start.
   size_t middle = 0;
   if (line.front() == line.back()) {
     double distance = 0;

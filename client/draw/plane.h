@@ -15,7 +15,7 @@ struct HalfPlane {
   double b = 0;
   double c = 0;
 
-  // > 0: within.
+  // Positive inside the half-plane.
   double At(Point point) const { return a * point.x + b * point.y + c; }
 };
 
@@ -27,19 +27,18 @@ struct Window {
   Polyline Corners() const;
 };
 
-// The part of a convex polygon where the half-plane's value is at least 0; empty if none.
-// O(corners). (Sutherland, Hodgman 1974)
+// The part of a convex polygon inside the half-plane; may be empty. O(corners). (Sutherland,
+// Hodgman 1974)
 Polyline Clip(const Polyline& convex, const HalfPlane& half);
 
-// The part of the half-plane's border within the window; absent if it passes it by, or if a and b
-// are 0.
+// The part of the half-plane's border within the window; absent if there is none, or if a = b = 0.
 std::optional<std::pair<Point, Point>> Border(const HalfPlane& half, const Window& window);
 
-// The area of a polygon that does not cross itself.
+// The area of a polygon without self-intersections.
 double AreaOf(const Polyline& polygon);
 
-// With fewer points, none of which is further than `tolerance` from the line as it was. Ends stay.
-// O(n log n) mostly. (Ramer 1972; Douglas, Peucker 1973)
+// The line with fewer points, none of the dropped ones further than `tolerance` from it. Keeps both
+// ends. O(n log n) on average. (Ramer 1972; Douglas, Peucker 1973)
 Polyline Simplify(const Polyline& line, double tolerance);
 
 }  // namespace perceptrond::client

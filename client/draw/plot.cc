@@ -4,13 +4,11 @@
 #include <cmath>
 #include <utility>
 
-#include "client/draw/theme.h"
-
 namespace perceptrond::client {
 namespace {
 
 constexpr double kTickLength = 5;
-// Pixels from tick to tick, at least about.
+// Smallest distance of ticks, in pixels.
 constexpr double kTickRoomX = 70;
 constexpr double kTickRoomY = 55;
 constexpr int kLeastTicks = 5;
@@ -20,7 +18,7 @@ constexpr double kMarkWidth = 26;
 constexpr double kMarginLeft = 20;
 constexpr double kMostStretch = 4;
 
-// Whether labels beside each other stay apart.
+// Whether the labels of neighbouring ticks do not overlap.
 bool Fit(const std::vector<Tick>& ticks, const Scale& scale) {
   for (size_t i = 1; i < ticks.size(); ++i) {
     const double room = std::abs(scale(ticks[i].value) - scale(ticks[i - 1].value)) - kTickGap;
@@ -154,7 +152,7 @@ void DrawHeading(double width, std::string_view title, std::string_view subtitle
 
 void DrawExample(Point at, int label, double radius, Svg* svg) {
   if (label > 0) return svg->Circle(at, radius, "positive");
-  // As large an area as the disc's.
+  // The same area as the disc.
   const double half = 0.89 * radius;
   if (label < 0) return svg->Rectangle({at.x - half, at.y - half}, 2 * half, 2 * half, "negative");
   svg->Areas({Diamond(at, radius)}, "unlabelled");

@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kMostPlain = 1e6;
 constexpr int kMostDecimals = 4;
-// Labels of more steps from 0 would be too long: "100,000.5", "1.0005×10⁶".
+// Ticks with more steps from 0 would have long labels: "100,000.5", "1.0005×10⁶".
 constexpr double kMostStepsPlain = 1e5;
 constexpr double kMostSteps = 1e3;
 constexpr double kMostPlainBase = 1e12;
-// What a double holds.
+// Significant decimal digits of a double.
 constexpr int kMostDigits = 15;
 
 std::string Superscript(int exponent) {
@@ -36,7 +36,7 @@ std::string Grouped(const std::string& digits) {
   return text;
 }
 
-// The least 1, 2 or 5 times a power of ten that is not below.
+// The smallest 1, 2 or 5 times a power of ten that is not below.
 double RoundUp(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double digit : {1.0, 2.0, 5.0})
@@ -52,7 +52,7 @@ bool IsPlain(Range range, int decimals) {
   return decimals <= kMostDecimals && std::max(std::abs(range.lo), std::abs(range.hi)) < kMostPlain;
 }
 
-// A power of ten that is no multiple's step of ticks: the ticks are multiples away.
+// A power of ten for the base, so that ticks are multiples of their step away from it.
 double BaseUnit(Range range) { return std::pow(10, std::ceil(std::log10(range.size()))); }
 
 std::string PowerLabel(double value) {
@@ -79,7 +79,7 @@ std::string TickLabel(double value, int decimals) {
   if (size == 0) return "0";
   if (size < kMostPlain && decimals >= 0 && decimals <= kMostDecimals)
     return sign + Grouped(absl::StrFormat("%.*f", decimals, size));
-  // As few digits as tell neighbours apart, for a step of 10^-decimals.
+  // As few digits as distinguish neighbours at a step of 10^-decimals.
   const int exponent = static_cast<int>(std::floor(std::log10(size) + 1e-9));
   const int digits = std::max(0, exponent + decimals);
   const std::string factor =

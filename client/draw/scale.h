@@ -1,4 +1,4 @@
-// From figures to pixels, and the round figures in between that an axis is marked with.
+// Scales of axes: from values to pixels, with ticks at round values.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace perceptrond::client {
 
-// From lo to hi; lo < hi, both finite, and above 0 for a logarithmic scale.
+// The interval [lo, hi]; lo < hi, both finite, and positive for a logarithmic scale.
 struct Range {
   double lo = 0;
   double hi = 1;
 
   double size() const { return hi - lo; }
   double middle() const { return lo + (hi - lo) / 2; }
-  // Wider by that share of itself at both ends.
+  // The range widened at both ends by `share` of its size.
   Range Padded(double share) const { return {lo - share * size(), hi + share * size()}; }
 };
 
-// The least range that has all of these, and is not empty: values that are all one get room around
-// them. [0, 1] of none. Values must be finite.
+// The smallest non-empty range with all values; equal values get room around them. [0, 1] without
+// values. Values must be finite.
 Range RangeOf(const std::vector<double>& values);
 
 struct Tick {
@@ -26,15 +26,15 @@ struct Tick {
   std::string label;
 };
 
-// At most about `wanted` of them, at multiples of 1, 2 or 5 times a power of ten, all with the same
-// number of decimals. Labelled with how far they are from BaseOf, where that is not 0.
+// About `wanted` ticks at most, at multiples of 1, 2 or 5 times a power of ten, with the same
+// number of decimals. Labels are relative to BaseOf() if that is not 0.
 std::vector<Tick> LinearTicks(Range range, int wanted);
-// A round figure near a range that is short and far from 0, where ticks would need many digits to
-// be told apart: 1,000,000 for one from 999,997 to 1,000,004. Else 0.
+// A round number near a short range far from 0, whose ticks would need many digits: 1,000,000 for
+// 999,997 to 1,000,004. Else 0.
 double BaseOf(Range range, int wanted);
-// At powers of ten; over less than two of them at 2 and 5 times those, too.
+// Ticks at powers of ten; over less than two decades also at 2 and 5 times those.
 std::vector<Tick> LogTicks(Range range, int wanted);
-// "12,000", "−0.05", "2×10⁶"; `decimals` below 0: a step of that power of ten, so "500,000" at -5
+// "12,000", "−0.05", "2×10⁶". A negative `decimals` is a step of that power of ten: 500,000 with -5
 // is "5×10⁵".
 std::string TickLabel(double value, int decimals);
 
@@ -47,7 +47,7 @@ class Scale {
 
   double operator()(double value) const;
   Range range() const { return range_; }
-  // What is to be said of a title beside such ticks: " − 1,000,000"; mostly nothing.
+  // The suffix of the axis title for ticks relative to a base: " − 1,000,000"; usually empty.
   std::string Base(int wanted) const;
   std::vector<Tick> Ticks(int wanted) const {
     return logarithmic_ ? LogTicks(range_, wanted) : LinearTicks(range_, wanted);

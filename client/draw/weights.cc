@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "client/draw/layout.h"
+#include "client/draw/plot.h"
 
 namespace perceptrond::client {
 namespace {
 
-// How far a line points to its right side.
+// Length of the tick that points to the correct side of a line.
 constexpr double kArrowTickLength = 9;
 
 double DistanceFrom(Point point, const HalfPlane& half) {
@@ -17,10 +17,10 @@ double DistanceFrom(Point point, const HalfPlane& half) {
   return norm > 0 ? std::abs(half.At(point)) / norm : HUGE_VAL;
 }
 
-// From the middle of a line, towards the weights that get its example right.
+// Draws a tick from the middle of a line towards the weights that classify its example correctly.
 Polyline TickOf(const HalfPlane& half, Point from, Point to, const Axes& axes) {
   const Point middle = axes(Point{(from.x + to.x) / 2, (from.y + to.y) / 2});
-  // Of the half-plane's normal in pixels, whose units may differ.
+  // The normal of the half-plane in pixels; x and y may have different scales.
   const double dx = half.a / (axes(Point{1, 0}).x - axes(Point{0, 0}).x);
   const double dy = half.b / (axes(Point{0, 1}).y - axes(Point{0, 0}).y);
   const double norm = std::hypot(dx, dy);
@@ -53,17 +53,18 @@ void DrawLines(const WeightsPicture& picture, int label, const Window& window, c
   svg->Lines(ticks, label > 0 ? "positive-tick" : "negative-tick");
 }
 
-// Where all are right, or why that is nowhere.
+// The legend entry of the region where all are correct, or why there is none.
 void AddRegion(const WeightsPicture& picture, bool region, std::vector<LegendEntry>* entries) {
   if (picture.examples.empty()) return;
-  if (region) return entries->push_back({Mark::kArea, "region", "all are right"});
-  entries->push_back({Mark::kNone, "", "nowhere here all are right"});
+  if (region) return entries->push_back({Mark::kArea, "region", "all correct"});
+  entries->push_back({Mark::kNone, "", "no weights here are correct"});
   const auto lost =
       std::count_if(picture.examples.begin(), picture.examples.end(),
                     [](const auto& example) { return example.Fixed() && example.wrong; });
   if (lost == 0) return;
-  entries->push_back({Mark::kNone, "", absl::StrCat(lost, lost == 1 ? " is" : " are", " wrong")});
-  entries->push_back({Mark::kNone, "", "whatever these weights are"});
+  entries->push_back(
+      {Mark::kNone, "", absl::StrCat(lost, lost == 1 ? " example is" : " examples are", " wrong")});
+  entries->push_back({Mark::kNone, "", "for any of these weights"});
 }
 
 std::vector<LegendEntry> Legend(const WeightsPicture& picture, bool region) {
@@ -75,8 +76,8 @@ std::vector<LegendEntry> Legend(const WeightsPicture& picture, bool region) {
   if (any(1)) entries.push_back({Mark::kLine, "positive-line", picture.positive});
   if (any(-1)) entries.push_back({Mark::kLine, "negative-line", picture.negative});
   if (any(1) || any(-1)) {
-    entries.push_back({Mark::kNone, "", "a line an example, its tick"});
-    entries.push_back({Mark::kNone, "", "to where it is right"});
+    entries.push_back({Mark::kNone, "", "a line per example; its tick"});
+    entries.push_back({Mark::kNone, "", "points to correct weights"});
   }
   AddRegion(picture, region, &entries);
   if (picture.examples.size() > kMostLines) {
@@ -110,7 +111,7 @@ std::string Draw(const WeightsPicture& picture) {
 }
 
 Window WindowFor(const WeightsPicture& picture) {
-  // The middle one of the lines' distances from the origin, for weights that are zero.
+  // The median distance of the lines from the origin, for weights of zero.
   std::vector<double> distances;
   for (const WeightsPicture::Example& example : picture.examples) {
     const double distance = DistanceFrom({0, 0}, example.right);
@@ -132,12 +133,12 @@ Window WindowFor(const WeightsPicture& picture) {
 Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Window& window) {
   Polyline region = window.Corners();
   for (const WeightsPicture::Example& example : examples) {
-    // Whether a score of 0 is right is for the model to say.
+    // The tie rule of the model decides whether a score of 0 is correct.
     if (example.Fixed() && example.wrong) return {};
     if (!example.Fixed()) region = Clip(region, example.right);
     if (region.empty()) break;
   }
-  // A line or a point is no region: on its border some example has a score of 0.
+  // A line or a point is not a region: some example has a score of 0 on it.
   const double least = 1e-9 * window.x.size() * window.y.size();
   return AreaOf(region) > least ? region : Polyline();
 }

@@ -1,5 +1,5 @@
-// The same picture in the space of weights: a point there is a boundary among the examples, and an
-// example is a line there, at one side of which the weights are that get it right. (seed 002)
+// The picture of weight space: a point is a pair of weights (a boundary in feature space), and an
+// example is a line; the weights on one side of it classify the example correctly.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 namespace perceptrond::client {
 
 struct WeightsPicture {
-  // An example: within its half-plane it is right; its label says how it is drawn.
+  // An example: the half-plane of weights that classify it correctly, and its label.
   struct Example {
     HalfPlane right;
     int label = 0;
-    // The model's answer to it is another.
+    // The model misclassifies it.
     bool wrong = false;
 
-    // These two weights decide nothing of it: it is right or wrong, as it is, wherever they are.
+    // The two weights do not affect its score.
     bool Fixed() const { return right.a == 0 && right.b == 0; }
   };
 
@@ -29,22 +29,21 @@ struct WeightsPicture {
   std::string positive;
   // The model's weights.
   Point weights;
-  // Those with a label. At most kMostLines of them are drawn, the nearest to the weights; the
-  // region is that of all.
+  // The examples with a label. At most kMostLines are drawn, the nearest to the weights; the region
+  // is that of all of them.
   std::vector<Example> examples;
 };
 
 inline constexpr size_t kMostLines = 150;
 
-// As SVG.
+// Returns the picture as SVG.
 std::string Draw(const WeightsPicture& picture);
 
 // A window around the origin and the weights.
 Window WindowFor(const WeightsPicture& picture);
 
-// The part of the window whose weights get every example right; empty if there is none, as where
-// an example is wrong that has neither of the two features.
-// O(examples x corners).
+// The part of the window whose weights classify every example correctly; may be empty, for example
+// because of a misclassified example without the two features. O(examples x corners).
 Polyline RightForAll(const std::vector<WeightsPicture::Example>& examples, const Window& window);
 
 }  // namespace perceptrond::client

@@ -1,13 +1,13 @@
-// CSV as RFC 4180 has it, one record a line: fields may be quoted, a quote inside is doubled; line
-// breaks inside a field are not supported. Columns but the label's are features: named by the
-// header (without one by their number from 1), or in dense rows the dimensions in their order. An
-// empty field is a feature that is absent; in dense rows it is an error.
+// CSV by RFC 4180, one record per line: fields may be quoted, with quotes inside doubled; line
+// breaks in fields are not supported. All columns but the label's are features: named by the header
+// (without one by their number from 1), or for dense rows the dimensions in order. An empty field
+// is an absent feature; in dense rows it is an error.
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "client/format/number.h"
 
 namespace perceptrond::client {
@@ -35,7 +35,7 @@ class Csv final : public Format {
     }
     if (fields_.size() != columns_.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(fields_.size(), " fields where the first line has ", columns_.size()));
+          absl::StrCat(fields_.size(), " fields, but the first line has ", columns_.size()));
     }
     row->kind = options_.dense ? RowKind::kDense : RowKind::kNamed;
     for (size_t i = 0; i < fields_.size(); ++i) {
@@ -52,7 +52,7 @@ class Csv final : public Format {
   absl::Status Split(std::string_view line) {
     fields_.clear();
     unquoted_.clear();
-    // Views into unquoted_ must stay good.
+    // Reserved, so that views into unquoted_ stay valid.
     unquoted_.reserve(line.size());
     size_t i = 0;
     while (true) {
@@ -95,7 +95,8 @@ class Csv final : public Format {
     }
     if (!wanted.empty() && label_ == kNoColumn) {
       columns_.clear();
-      return absl::InvalidArgumentError(absl::StrCat("there is no label column \"", wanted, "\""));
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no column \"", wanted, "\" for the label"));
     }
     return absl::OkStatus();
   }
@@ -111,7 +112,7 @@ class Csv final : public Format {
     if (!ParseWholeFloat(field, &value)) {
       return absl::InvalidArgumentError(absl::StrCat("column ", columns_[column], ": \"",
                                                      std::string(field.substr(0, 40)),
-                                                     "\" is no finite number"));
+                                                     "\" is not a finite number"));
     }
     if (!options_.dense) row->AddName(columns_[column]);
     row->values.push_back(value);

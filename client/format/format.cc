@@ -1,7 +1,5 @@
 #include "client/format/format.h"
 
-#include "client/format/formats.h"
-
 namespace perceptrond::client {
 
 absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options) {
@@ -9,8 +7,9 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options)
     case FormatKind::kSvmlight:
       if (!options.index_base.has_value()) {
         return absl::InvalidArgumentError(
-            "svmlight files count features from 0 or from 1, and nothing in the file says which: "
-            "state it with --index-base 0 or --index-base 1 (most published files: 1)");
+            "svmlight files number features from 0 or from 1: give --index-base 0 or --index-base "
+            "1 "
+            "(most published files: 1)");
       }
       if (*options.index_base != 0 && *options.index_base != 1) {
         return absl::InvalidArgumentError("--index-base must be 0 or 1");
@@ -20,7 +19,7 @@ absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options)
       return MakeVw(options);
     case FormatKind::kCsv:
       if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
-        return absl::InvalidArgumentError("--delimiter must not be a quote or a line end");
+        return absl::InvalidArgumentError("--delimiter must not be a quote or a newline");
       }
       return MakeCsv(options);
     case FormatKind::kJsonl:

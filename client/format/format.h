@@ -1,5 +1,4 @@
-// A format of example files: turns one line into one example. One file a format; MakeFormat() is
-// their catalogue.
+// Formats of example files: each parses one line into one example. One file per format.
 #pragma once
 
 #include <cstdint>
@@ -17,49 +16,59 @@ namespace perceptrond::client {
 
 enum class FormatKind { kSvmlight, kVw, kCsv, kJsonl, kText };
 
+// A plain value.
 struct FormatOptions {
   FormatKind kind = FormatKind::kSvmlight;
   LabelRule labels;
-  // True: an example without a label is an error.
+  // True (default): an example without a label is an error.
   bool require_label = true;
 
-  // svmlight: what the file calls the first feature, 0 or 1. Required there, ignored elsewhere.
+  // svmlight: index of the first feature in the file, 0 or 1. Required for svmlight only.
   std::optional<int> index_base;
 
-  // CSV: one character, not a quote. Default comma.
+  // CSV: separator of the fields, not a quote or line end. Default comma.
   char delimiter = ',';
   // CSV: the first line names the columns. Default true.
   bool header = true;
-  // CSV: the label's column, by its name in the header or its number from 1. Empty: there is none.
+  // CSV: column of the label, by its name in the header or its number from 1. Empty: no label.
   std::string label_column;
-  // CSV: columns are the positions of dense rows, not named features. Default false.
+  // CSV: columns are the dimensions of dense rows, not named features. Default false.
   bool dense = false;
 };
 
-// What a line turned out to be.
+// The content of a line.
 enum class LineKind { kExample, kNothing };
 
-// Threads: one at a time; a format may remember a header.
+// A format may store the header of a file. Threads: one at a time.
 class Format {
  public:
   virtual ~Format() = default;
 
-  // Parses one line, without its end, into *row, which is cleared first. kNothing: an empty line, a
-  // comment or a header. INVALID_ARGUMENT: what is wrong with the line; *row then holds anything.
-  // Any bytes may be given.
+  // Parses one line, without its end, into *row, which is cleared first. The line may contain any
+  // bytes. kNothing: an empty line, a comment or a header. INVALID_ARGUMENT: the line is malformed;
+  // *row is then unspecified.
   virtual absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) = 0;
 
-  // The next line is the first of a file.
+  // Call before the first line of each file.
   virtual void StartFile() {}
 };
 
-// INVALID_ARGUMENT: options that contradict the format, such as svmlight without an index base.
+// Returns the format options.kind. INVALID_ARGUMENT: options that the format does not allow, such
+// as svmlight without an index base.
 absl::StatusOr<std::unique_ptr<Format>> MakeFormat(const FormatOptions& options);
 
-// "svmlight", "vw", "csv", "jsonl", "text".
+// The format named "svmlight", "vw", "csv", "jsonl" or "text"; absent for other names.
 std::optional<FormatKind> FormatByName(std::string_view name);
 
-// By extension: .svm and .svmlight, .vw, .csv, .jsonl, .tsv (text). Nothing else is guessed.
+// The format by extension: .svm and .svmlight, .vw, .csv, .jsonl, .tsv (text); absent for others.
 std::optional<FormatKind> FormatByExtension(std::string_view path);
+
+// The formats, each defined in the file of its name. Precondition: options as checked by
+// MakeFormat().
+std::unique_ptr<Format> MakeSvmlight(const FormatOptions& options);
+std::unique_ptr<Format> MakeVw(const FormatOptions& options);
+std::unique_ptr<Format> MakeCsv(const FormatOptions& options);
+std::unique_ptr<Format> MakeJsonl(const FormatOptions& options);
+std::unique_ptr<Format> MakeText(const FormatOptions& options);
 
 }  // namespace perceptrond::client

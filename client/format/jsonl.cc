@@ -1,10 +1,10 @@
-// JSON lines: each line one perceptron.v1.Example in protobuf's JSON form, for example
+// JSON lines: each line is a perceptron.v1.Example in protobuf's JSON form, such as
 // {"named": {"names": ["free", "win"]}, "labelName": "spam"} or {"sparse": {"indices": [3, 7]},
 // "label": -1}.
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond::client {
@@ -24,7 +24,7 @@ class Jsonl final : public Format {
     const auto status =
         google::protobuf::util::JsonStringToMessage({line.data(), line.size()}, &example_);
     if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("no perceptron.v1.Example in JSON: ",
+      return absl::InvalidArgumentError(absl::StrCat("not a perceptron.v1.Example in JSON: ",
                                                      std::string(status.message().as_string())));
     }
     if (absl::Status read = ReadFeatures(row); !read.ok()) return read;
@@ -60,8 +60,8 @@ class Jsonl final : public Format {
     return absl::OkStatus();
   }
 
-  // "label" is a number even where a name is a number too; only where classes come up by name it
-  // can be nothing but a name.
+  // "label" is a number, even if a label name is a number too; if classes are added by name it is a
+  // name.
   LabelRule NumberRule() const {
     LabelRule rule = labels_;
     rule.names.clear();

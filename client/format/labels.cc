@@ -8,7 +8,7 @@
 namespace perceptrond::client {
 namespace {
 
-// Then a number is a name or nothing.
+// Whether any name is a number; numbers are then names only.
 bool NamesAreNumbers(const LabelRule& rule) {
   float number = 0;
   return std::any_of(rule.names.begin(), rule.names.end(),
@@ -29,7 +29,7 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
     if (number == 0) {
       if (rule.zero_is_negative) return -1;
       return absl::InvalidArgumentError(
-          "label 0 is neither -1 nor +1; if 0 means -1 in this file, say --zero-is-negative");
+          "label 0 is neither -1 nor +1; if 0 means -1 in this file, give --zero-is-negative");
     }
   }
   const std::string shown(text.substr(0, 40));
@@ -39,13 +39,13 @@ absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text) {
   std::string names;
   for (const std::string& name : rule.names) absl::StrAppend(&names, "\"", name, "\", ");
   return absl::InvalidArgumentError(
-      absl::StrCat("label \"", shown, "\" is none of the model's: ",
+      absl::StrCat("label \"", shown, "\" is not a label of the model: ",
                    named ? names.substr(0, names.size() - 2) : names + "-1 or +1"));
 }
 
 namespace {
 
-// The class's number; a name goes before a number.
+// The number of the class; names take precedence over numbers.
 absl::StatusOr<int> ParseClass(const LabelRule& rule, std::string_view text) {
   for (size_t i = 0; i < rule.names.size(); ++i) {
     if (text == rule.names[i]) return static_cast<int>(i);
@@ -56,12 +56,12 @@ absl::StatusOr<int> ParseClass(const LabelRule& rule, std::string_view text) {
       number == static_cast<float>(static_cast<uint32_t>(number)))
     return static_cast<int>(number);
   const std::string numbers = absl::StrCat("0 to ", rule.max_classes - 1);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "label \"", std::string(text.substr(0, 40)),
-      "\" is none of the model's classes: ", rule.names.empty() ? "" : "its label names",
-      named                ? ", which are numbers themselves"
-      : rule.names.empty() ? numbers
-                           : ", or " + numbers));
+  return absl::InvalidArgumentError(
+      absl::StrCat("label \"", std::string(text.substr(0, 40)),
+                   "\" is not a class of the model: ", rule.names.empty() ? "" : "its label names",
+                   named                ? ", which are numbers themselves"
+                   : rule.names.empty() ? numbers
+                                        : ", or " + numbers));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which labels a file may use, and what they mean.
+// Labels in example files.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@
 
 namespace perceptrond::client {
 
+// A plain value.
 struct LabelRule {
-  // The model's label names, that of -1 first, or its classes' in their order; empty if it has
-  // none.
+  // The model's label names, that of -1 first, or the names of its classes in order; may be empty.
   std::vector<std::string> names;
-  // How many classes it may have; 0: the two labels -1 and +1.
+  // Most classes of the model; 0: the labels are -1 and +1.
   uint32_t max_classes = 0;
-  // Classes may come up by name: whatever a label says is its name.
+  // The model adds classes by name: any text is a label name.
   bool new_names = false;
-  // 0 means -1. Not guessed: in files with 0 and 1 it usually does, but 0 may also mean "no label".
+  // 0 means -1. Must be set explicitly, because 0 can also mean "no label".
   bool zero_is_negative = false;
 };
 
-// -1 or +1. Names come first; else the numbers -1 and 1 in any spelling ("+1", "1.0"), unless a
-// name is a number too, as in a set with the classes 1 and 2: then a number is a name or nothing.
-// INVALID_ARGUMENT for all others.
+// Parses a label of two-label models: a label name, or -1 or 1 in any spelling ("+1", "1.0"). If a
+// label name is a number, as with the classes 1 and 2, numbers are names only. INVALID_ARGUMENT:
+// not a label.
 absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
 
-// Sets the row's label, or its label_name where classes may come up by name. Of several classes: a
-// name, else a whole number from 0, unless a name is a number too. INVALID_ARGUMENT, and the row
-// has no label.
+// Sets the row's label, or label_name if classes are added by name. Labels of multiclass models are
+// names, or integers from 0 unless a name is a number. INVALID_ARGUMENT: not a label; the row then
+// has none.
 absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row);
 
 }  // namespace perceptrond::client

@@ -1,4 +1,4 @@
-// Numbers as example files hold them, read fast and correctly rounded.
+// Parsing of numbers in example files, correctly rounded.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 
 namespace perceptrond::client {
 
-// Reads a decimal number ("-1", "+.5", "3e-2") from [p, end). The position after it, or null if
-// there is none or it is not a finite float32. Too small for a float is 0.
+// Parses a decimal number ("-1", "+.5", "3e-2") in [p, end). Returns the position after it, or null
+// if there is none or it is not a finite float32. Numbers too small for a float are 0.
 const char* ParseFloat(const char* p, const char* end, float* value);
 
-// Reads digits. The position after them, or null if there are none or the number is above 2^32 - 1.
+// Parses digits. Returns the position after them, or null if there are none or the number is above
+// 2^32 - 1.
 const char* ParseUint32(const char* p, const char* end, uint32_t* value);
 
-// The whole text is such a number.
+// Parses a text that is a number as a whole; false if it is not.
 bool ParseWholeFloat(std::string_view text, float* value);
 
 }  // namespace perceptrond::client

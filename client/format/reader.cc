@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -131,6 +130,22 @@ absl::StatusOr<bool> Reader::NextLine(std::string_view* line) {
     read_ += *count;
     source_ended_ = *count == 0;
   }
+}
+
+const Compression* DetectCompression(std::string_view start) {
+  static constexpr Compression kGzip = {"gzip", "zcat"};
+  static constexpr Compression kZstd = {"zstd", "zstdcat"};
+  static constexpr Compression kXz = {"xz", "xzcat"};
+  static constexpr Compression kBzip2 = {"bzip2", "bzcat"};
+  if (start.starts_with("\x1F\x8B")) return &kGzip;
+  if (start.starts_with("\x28\xB5\x2F\xFD")) return &kZstd;
+  if (start.starts_with("\xFD"
+                        "7zXZ")) {
+    return &kXz;
+  }
+  // Text could start with "BZh" too, so the magic number of the first block is checked.
+  if (start.starts_with("BZh") && start.substr(4).starts_with("1AY&SY")) return &kBzip2;
+  return nullptr;
 }
 
 }  // namespace perceptrond::client

@@ -1,4 +1,4 @@
-// Reader: a file's examples one after the other, without ever holding the file.
+// Reader: reads the examples of a file one after the other, in constant memory.
 #pragma once
 
 #include <cstddef>
@@ -11,53 +11,66 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/format/compression.h"
 #include "client/format/format.h"
 #include "client/row.h"
 
 namespace perceptrond::client {
 
-// Where bytes come from. Threads: one at a time.
+// A compression format. A plain value.
+struct Compression {
+  const char* name;
+  // The command that decompresses to standard output.
+  const char* unpack;
+};
+
+// Number of bytes at the start of a file that DetectCompression needs.
+inline constexpr size_t kCompressionMagicBytes = 10;
+
+// The compression of a file that starts with `start`; null: none known. Threads: any.
+const Compression* DetectCompression(std::string_view start);
+
+// A source of bytes. Threads: one at a time.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // At most `size` bytes; 0 at the end.
+  // Reads at most `size` bytes and returns their number; 0 at the end.
   virtual absl::StatusOr<size_t> Read(char* buffer, size_t size) = 0;
 };
 
-// NOT_FOUND and others: the file cannot be opened. "-" is standard input. `wait` is called before
-// each read that may block, with the descriptor; false ends the input there. It may be empty.
+// Opens a file; "-" is standard input. `wait`, if not empty, is called with the descriptor before
+// each read that may block; false ends the input. NOT_FOUND and others: the file cannot be opened.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path,
                                                      std::function<bool(int)> wait = nullptr);
-// Reads from *content, which must outlive the source.
+// A source of *content, which must outlive it.
 std::unique_ptr<ByteSource> OpenMemory(const std::string* content);
 
 // Threads: one at a time.
 class Reader {
  public:
-  // Lines longer than this are an error: nobody's example, and no memory without bounds.
+  // Longer lines are an error, which bounds the memory.
   static constexpr size_t kMaxLineBytes = 64 << 20;
 
-  // `name` is the file's in error messages. Leaves out the first `skip_lines` lines. *format must
+  // `name`: the file's name in error messages. Skips the first `skip_lines` lines. *format must
   // outlive the reader.
   Reader(std::string name, std::unique_ptr<ByteSource> source, Format* format, int64_t skip_lines);
 
-  // The next example into *row; false at the end. INVALID_ARGUMENT: a malformed line, as
-  // "name:line: what is wrong"; reading may go on with the next. FAILED_PRECONDITION: the file is
-  // compressed. Other errors: the file cannot be read further.
+  // Reads the next example into *row; false at the end. INVALID_ARGUMENT: a malformed line, as
+  // "name:line: what is wrong"; the next call reads on. FAILED_PRECONDITION: the file is
+  // compressed. Other errors: the file cannot be read.
   absl::StatusOr<bool> Next(Row* row);
 
-  // The number, from 1, of the line that Next() read last.
+  // Number of the line that Next() read last, from 1.
   int64_t line() const { return line_; }
-  // How many bytes the lines up to it took.
+  // Bytes of the lines up to that line.
   uint64_t consumed() const { return read_ - (end_ - begin_); }
-  // How the file turned out to be compressed; null if it did not.
+  // The compression detected by Next(); null if none.
   const Compression* compression() const { return compression_; }
-  // An error about that line.
+  // The error with that line's position in front.
   absl::Status AtLine(const absl::Status& status) const;
 
  private:
-  // The next line without its end ("\n" or "\r\n"), good until the next call; false at the end.
+  // Reads the next line without its end ("\n" or "\r\n"); valid until the next call. False at the
+  // end.
   absl::StatusOr<bool> NextLine(std::string_view* line);
 
   const std::string name_;
@@ -67,7 +80,7 @@ class Reader {
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
-  // From the source.
+  // Bytes read from the source.
   uint64_t read_ = 0;
   bool source_ended_ = false;
   int64_t line_ = 0;

@@ -1,7 +1,7 @@
 // svmlight (also LIBSVM): `label index:value index:value ... # comment`, separated by blanks. A
-// `qid:` is refused. Without a label where none is required the line begins with its first feature.
+// `qid:` is an error. If no label is required, the line may start with the first feature.
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "client/format/number.h"
 
 namespace perceptrond::client {
@@ -53,7 +53,7 @@ class Svmlight final : public Format {
       if (p == nullptr || (p != end && !IsBlank(*p))) return BadFeature(token, end);
       if (index < base_) {
         return absl::InvalidArgumentError(
-            "index 0 in a file whose indices start at 1; if they start at 0, say --index-base 0");
+            "index 0 with --index-base 1; if indices start at 0, give --index-base 0");
       }
       row->indices.push_back(index - base_);
       row->values.push_back(value);
@@ -68,7 +68,7 @@ class Svmlight final : public Format {
     while (stop != end && !IsBlank(*stop) && stop - token < 40) ++stop;
     return absl::InvalidArgumentError(
         absl::StrCat("\"", std::string(token, stop),
-                     "\" is no feature: expected index:value, a whole number and a finite one"));
+                     "\" is not a feature: expected index:value, an integer and a finite number"));
   }
 
   const LabelRule labels_;

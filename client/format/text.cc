@@ -1,16 +1,15 @@
-// text: `label<TAB>text`. The features are the text's words, each valued by how often it occurs: a
-// word is a run of ASCII letters, digits, apostrophes and bytes above 127, with ASCII letters in
-// lower case. Where no label is required, a line is all text if it has no tab, or no label of the
-// model before the first; so none of a text is lost that has tabs itself.
+// text: `label<TAB>text`. Features are the words of the text, valued by their count. A word is a
+// run of ASCII letters (in lower case), digits, apostrophes and bytes above 127. If no label is
+// required, a line without a tab, or with an unknown label before its first tab, is all text.
 #include <algorithm>
 #include <vector>
 
-#include "client/format/formats.h"
+#include "client/format/format.h"
 
 namespace perceptrond::client {
 namespace {
 
-// The byte in lower case if it may stand in a word, else 0.
+// The byte in lower case if it can be part of a word, else 0.
 constexpr char WordByte(unsigned char c) {
   if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
   const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || c >= 0x80;
@@ -32,7 +31,7 @@ class Text final : public Format {
       if (!status.ok() && require_label_) return status;
       if (status.ok()) text = line.substr(tab + 1);
     } else if (require_label_) {
-      return absl::InvalidArgumentError("no tab: expected a label, a tab and a text");
+      return absl::InvalidArgumentError("there is no tab: expected a label, a tab and a text");
     }
     CountWords(text, row);
     return LineKind::kExample;

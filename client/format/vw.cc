@@ -1,16 +1,16 @@
 // Vowpal Wabbit: `[label [importance]] [tag]|namespace[:weight] feature[:value] ... |namespace
-// ...`. A feature is called "namespace^feature", in the default namespace just "feature"; its value
-// is multiplied by its namespace's weight. The importance becomes the example's weight.
+// ...`. A feature is named "namespace^feature", in the default namespace "feature"; its value is
+// multiplied by the weight of its namespace. The importance becomes the weight of the example.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "client/format/formats.h"
+#include "client/format/format.h"
 #include "client/format/number.h"
 
 namespace perceptrond::client {
 namespace {
 
-// Cuts the next token off, up to a blank or the end; empty at the end.
+// Removes and returns the next token, up to a blank or the end; empty at the end.
 std::string_view NextToken(std::string_view* rest) {
   const size_t begin = rest->find_first_not_of(" \t");
   if (begin == std::string_view::npos) {
@@ -23,7 +23,7 @@ std::string_view NextToken(std::string_view* rest) {
   return token;
 }
 
-// Splits "name:number"; the number is 1 where there is none.
+// Splits "name:number"; without a number it is 1.
 bool SplitWeight(std::string_view token, std::string_view* name, float* weight) {
   const size_t colon = token.rfind(':');
   *name = token.substr(0, colon);
@@ -47,7 +47,7 @@ class Vw final : public Format {
     if (line.find_first_not_of(" \t") == std::string_view::npos) return LineKind::kNothing;
     const size_t bar = line.find('|');
     if (bar == std::string_view::npos) {
-      return absl::InvalidArgumentError("no '|': features follow the first one");
+      return absl::InvalidArgumentError("there is no '|': features follow the first '|'");
     }
     if (absl::Status status = ParseHead(line.substr(0, bar), row); !status.ok()) return status;
     std::string_view rest = line.substr(bar + 1);
@@ -79,12 +79,13 @@ class Vw final : public Format {
         return Bad(token,
                    "is neither an importance nor a tag (tags begin with ' or touch the '|')");
       }
-      if (!(importance > 0)) return Bad(token, "is an importance that is not above 0");
+      if (!(importance > 0)) return Bad(token, "is not a positive importance");
       row->weight = importance;
     }
     if (require_label_ && !row->has_label()) {
       return absl::InvalidArgumentError(
-          "no label before the '|' (what touches the '|' is a tag: write \"1 |\", not \"1|\")");
+          "there is no label before the '|' (text next to the '|' is a tag: write \"1 |\", not "
+          "\"1|\")");
     }
     return absl::OkStatus();
   }
@@ -94,12 +95,14 @@ class Vw final : public Format {
     float weight = 1;
     if (!text.empty() && text.front() != ' ' && text.front() != '\t') {
       const std::string_view token = NextToken(&text);
-      if (!SplitWeight(token, &space, &weight)) return Bad(token, "has no finite number as weight");
+      if (!SplitWeight(token, &space, &weight))
+        return Bad(token, "has a weight that is not a finite number");
     }
     for (std::string_view token = NextToken(&text); !token.empty(); token = NextToken(&text)) {
       std::string_view name;
       float value = 1;
-      if (!SplitWeight(token, &name, &value)) return Bad(token, "has no finite number as value");
+      if (!SplitWeight(token, &name, &value))
+        return Bad(token, "has a value that is not a finite number");
       if (name.empty()) return Bad(token, "has no name");
       if (space.empty()) {
         row->AddName(name);

@@ -1,4 +1,4 @@
-// How long things took, counted so that percentiles can be read off.
+// Latency histogram with percentiles.
 #pragma once
 
 #include <array>
@@ -9,27 +9,26 @@
 
 namespace perceptrond::client {
 
-// A count for each of some four thousand spans of time, 64 in every power of two of nanoseconds, as
-// HdrHistogram has them: a percentile is too large by less than 1/64 and never too small, and
-// neither memory (30 KB) nor the time of Add() grows with what is added.
+// Counts in some four thousand buckets, 64 per power of two of nanoseconds, as in HdrHistogram: a
+// percentile is too large by less than 1/64 and never too small; 30 KB, and Add() is O(1).
 //
-// Threads: a plain value.
+// A plain value.
 class LatencyHistogram {
  public:
-  // Below zero counts as zero.
+  // Negative latencies count as zero.
   void Add(absl::Duration latency);
   void Add(const LatencyHistogram& other);
 
   uint64_t count() const { return count_; }
   absl::Duration max() const { return absl::Nanoseconds(max_); }
-  // The least duration that `percent` (0 to 100) of all were not longer than; zero of none.
+  // The smallest duration that `percent` (0 to 100) of all latencies do not exceed; zero if empty.
   absl::Duration Percentile(double percent) const;
 
  private:
-  static constexpr size_t kSpansAPower = 64;
-  static constexpr size_t kSpans = (63 - 6 + 1) * kSpansAPower;
+  static constexpr size_t kBucketsPerPower = 64;
+  static constexpr size_t kBuckets = (63 - 6 + 1) * kBucketsPerPower;
 
-  std::array<uint64_t, kSpans> counts_{};
+  std::array<uint64_t, kBuckets> counts_{};
   uint64_t count_ = 0;
   int64_t max_ = 0;
 };

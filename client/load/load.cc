@@ -1,36 +1,32 @@
 #include "client/load/load.h"
 
 #include <sys/prctl.h>
-
 #include <algorithm>
 #include <limits>
-
-#include "client/load/call_load.h"
-#include "client/load/stream_loads.h"
 
 namespace perceptrond::client {
 namespace {
 
-// Of the message that Prepare() sends. The others' tags are their times, in nanoseconds behind
-// the start.
-constexpr uint64_t kFirst = std::numeric_limits<uint64_t>::max();
+// Tag of the message that Prepare() sends. The tag of any other message is its due time, in
+// nanoseconds after the start.
+constexpr uint64_t kFirstTag = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
 void LoadTally::Add(const LoadTally& other) {
   messages += other.messages;
   examples += other.examples;
-  refused += other.refused;
+  row_errors += other.row_errors;
   mistakes += other.mistakes;
   updates += other.updates;
   lost += other.lost;
   overdue += other.overdue;
-  breaks += other.breaks;
+  disconnects += other.disconnects;
   latency.Add(other.latency);
 }
 
 std::unique_ptr<Load> Load::Make(const Client& client, const LoadOptions& options,
-                                 const MadeRowsOptions& rows) {
+                                 const SyntheticRowsOptions& rows) {
   switch (options.work) {
     case LoadOptions::Work::kLearn:
       return MakeLearnLoad(client, options, rows);
@@ -50,8 +46,8 @@ absl::Status Load::Prepare() {
     opened_ = true;
     cancelled = cancelled_;
   }
-  if (cancelled) BreakOff();
-  if (absl::Status status = Send(kFirst); !status.ok()) return status;
+  if (cancelled) CancelStream();
+  if (absl::Status status = Send(kFirstTag); !status.ok()) return status;
   {
     MonitorLock lock(&mutex_);
     while (!prepared_ && !ended_) mutex_.Wait();
@@ -61,7 +57,7 @@ absl::Status Load::Prepare() {
 }
 
 absl::Status Load::Run(const LoadTimes& times) {
-  // A wait would end up to 50 us late, which would count as the server's.
+  // The default timer slack of 50 us would count as the server's latency.
   prctl(PR_SET_TIMERSLACK, 1);
   {
     MonitorLock lock(&mutex_);
@@ -110,14 +106,14 @@ void Load::Cancel() {
     cancelled_ = true;
     opened = opened_;
   }
-  if (opened) BreakOff();
+  if (opened) CancelStream();
 }
 
-void Load::Answered(uint64_t tag, const LoadTally& answer) {
+void Load::OnAnswer(uint64_t tag, const LoadTally& answer) {
   const LoadClock::time_point now = LoadClock::now();
   MonitorLock lock(&mutex_);
-  away_ = false;
-  if (tag == kFirst) {
+  disconnected_ = false;
+  if (tag == kFirstTag) {
     prepared_ = true;
     mutex_.NotifyAll();
     return;
@@ -126,20 +122,20 @@ void Load::Answered(uint64_t tag, const LoadTally& answer) {
   if (due < times_.counted_from || due >= times_.end) return;
   tally_.messages += answer.messages;
   tally_.examples += answer.examples;
-  tally_.refused += answer.refused;
+  tally_.row_errors += answer.row_errors;
   tally_.mistakes += answer.mistakes;
   tally_.updates += answer.updates;
   tally_.lost += answer.lost;
   if (answer.messages > 0) tally_.latency.Add(absl::FromChrono(now - due));
 }
 
-void Load::Away() {
+void Load::OnDisconnect() {
   MonitorLock lock(&mutex_);
-  if (!away_) ++tally_.breaks;
-  away_ = true;
+  if (!disconnected_) ++tally_.disconnects;
+  disconnected_ = true;
 }
 
-void Load::Ended() {
+void Load::OnEnd() {
   MonitorLock lock(&mutex_);
   ended_ = true;
   mutex_.NotifyAll();

@@ -7,34 +7,34 @@ import { GOES_ON, UsageError, batchOf, common, complain, connect, input, parse, 
 import { LearningService, ModelService } from './lib/protos.mjs';
 import { unary } from './lib/retry.mjs';
 
-const USAGE = `Learns a file of labelled examples, exactly once, whatever happens meanwhile to the server or to this program.
+const USAGE = `Learns a file of labelled examples exactly once, even if the server or this program is restarted.
 
     learn.mjs spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
 
-A producer names one sequence of examples: this file, pass after pass. The server remembers how far it has come, so the same
-command, run again after it was interrupted, goes on where it was. Another job takes another name.`;
+A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's position, so
+the same command, run again after an interruption, continues there. Use another name for another job.`;
 
 const MOST_UNTIL_CONVERGED = 1000;
 const OPTIONS = {
   ...common,
   ...input,
   ...settings,
-  producer: { type: 'string', help: 'what this sequence of examples is called; required' },
-  passes: { type: 'string', default: '1', help: 'times the file is learned (default: 1)' },
-  'until-converged': { type: 'boolean', default: false, help: `passes until one changes nothing, at most ${MOST_UNTIL_CONVERGED}` },
-  window: { type: 'string', default: '8192', help: 'examples that may be unanswered (default: 8192)' },
+  producer: { type: 'string', help: 'producer id: the name of this sequence of examples; required' },
+  passes: { type: 'string', default: '1', help: 'number of passes over the file (default: 1)' },
+  'until-converged': { type: 'boolean', default: false, help: `repeat passes until one has no update, at most ${MOST_UNTIL_CONVERGED}` },
+  window: { type: 'string', default: '8192', help: 'most unanswered examples (default: 8192)' },
 };
 
-/** The rows from this one on. */
+/** Yields the rows from this index on. */
 async function* from(first, rows) {
   let number = 0;
   for await (const row of rows) if (number++ >= first) yield row;
 }
 
-/** The rows of each pass that a producer has not sent yet which stands at this offset and has ended so many passes. */
+/** Yields the rows of each pass that a producer at this offset, with this many finished passes, has not sent yet. */
 async function* passesLeft(readFile, most, nextOffset, passes) {
   if (most === 1) {
-    // Sent as it is read: it may come from a pipe, and never end.
+    // Sent while it is read: the input may be a pipe without end.
     if (passes === 0) yield from(nextOffset, readFile());
     return;
   }
@@ -55,7 +55,7 @@ async function learn(stream, passes, batch, untilConverged) {
 
 async function main() {
   const { flags, positionals: [id, file] } = parse(USAGE, ['MODEL', 'FILE'], OPTIONS);
-  if (!flags.producer) throw new UsageError('--producer is required: what this sequence of examples is called');
+  if (!flags.producer) throw new UsageError('--producer is required: producer id: the name of this sequence of examples');
   const [batch, window, most] = [batchOf(flags), whole('window', flags.window),
     flags['until-converged'] ? MOST_UNTIL_CONVERGED : whole('passes', flags.passes)];
   const readFile = rowsOf(file, flags, { labelsRequired: true });
@@ -65,7 +65,7 @@ async function main() {
   const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.patience);
   let totals;
   try {
-    // Read once the stream is open, so that a server which is away has been waited for.
+    // Read after the stream is open, when the server is reachable.
     const labels = new Labels(await getModel());
     totals = await learn(stream, passesLeft(() => readFile(labels), most, stream.nextOffset, stream.passes), batch, flags['until-converged']);
   } catch (error) {
@@ -73,8 +73,8 @@ async function main() {
     throw error;
   }
   console.log(`${id} is at ${sentence(await getModel())}`);
-  if (totals.refused === 0) return 0;
-  complain(`${totals.refused} examples were refused; the first was ${totals.firstRefusal}`);
+  if (totals.rowErrors === 0) return 0;
+  complain(`${totals.rowErrors} examples had validation errors; the first: ${totals.firstRowError}`);
   return 3;
 }
 

@@ -5,7 +5,7 @@ import { batchOf, common, connect, input, parse, rowsOf, run } from './lib/progr
 import { LearningService, ModelService } from './lib/protos.mjs';
 import { unary } from './lib/retry.mjs';
 
-const USAGE = `Predicts a file of examples and, where they have labels, says how many are wrong.
+const USAGE = `Predicts a file of examples and, if they have labels, counts the errors.
 
     predict.mjs spam test.tsv
     predict.mjs spam test.tsv --scores      also prints each label and score, tab-separated`;
@@ -20,7 +20,7 @@ async function main() {
   const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.patience));
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
   for await (const rows of batches(readFile(labels), batch)) {
-    // Never from an older state than the answer before.
+    // No answer comes from an older revision than the one before.
     const request = { model: `models/${id}`, columns: pack(rows), minRevision: revision };
     const answer = await unary(learning, 'predict', request, flags.patience);
     revision = answer.revision;
@@ -30,7 +30,7 @@ async function main() {
         labelled += 1;
         if (labels.number(label) !== answer.labels[i]) wrong += 1;
       }
-      // Nine digits tell every float32 from its neighbours.
+      // Nine digits identify every float32.
       if (flags.scores) console.log(`${labels.name(answer.labels[i])}\t${Number(answer.scores[i].toPrecision(9))}`);
     });
   }
@@ -39,7 +39,7 @@ async function main() {
     return 0;
   }
   console.log(`${examples} predicted at revision ${revision}`);
-  if (labelled > 0) console.log(`wrong: ${wrong} of ${labelled} (${(100 * wrong / labelled).toFixed(2)}%)`);
+  if (labelled > 0) console.log(`errors: ${wrong} of ${labelled} (${(100 * wrong / labelled).toFixed(2)}%)`);
   return 0;
 }
 

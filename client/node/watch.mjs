@@ -4,14 +4,14 @@ import { common, connect, parse, reconnecting, run, seconds, whole } from './lib
 import { LearningService } from './lib/protos.mjs';
 import { Backoff, withRetries } from './lib/retry.mjs';
 
-const USAGE = `Follows a model while it learns: a line whenever its report has changed, until it is interrupted or the model deleted.
+const USAGE = `Prints a line whenever the report of a model has changed, until interrupted or the model is deleted.
 
     watch.mjs spam --interval 0.5`;
 
 const OPTIONS = {
   ...common,
-  interval: { type: 'string', default: '1', help: 'the shortest time in seconds between two lines, at least 0.05 (default: 1)' },
-  count: { type: 'string', help: 'end after so many lines' },
+  interval: { type: 'string', default: '1', help: 'shortest time in seconds between two lines, at least 0.05 (default: 1)' },
+  count: { type: 'string', help: 'end after this many lines' },
 };
 
 async function main() {

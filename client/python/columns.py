@@ -1,4 +1,4 @@
-"""Rows as packed columns: what the server parses with a few memory copies, however many rows there are."""
+"""Rows as packed columns, which the server parses with a few memory copies."""
 
 import itertools
 from typing import Iterable, Iterator, Sequence
@@ -8,11 +8,11 @@ from perceptron.v1 import example_pb2
 
 
 def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
-    """All rows in one message; their features all by name, or all by index. Labels are left out unless all rows have one."""
+    """Packs all rows into one message; their features are all names or all indices. Labels are omitted unless all rows have one."""
     columns = example_pb2.ExampleColumns()
     by_name = any(isinstance(feature, str) for row in rows for feature in row.features)
     if by_name:
-        # By their UTF-8 bytes, as the server asks; Python's order by code points is the same.
+        # The server requires names sorted by UTF-8 bytes, which is Python's order by code points.
         columns.feature_names.extend(sorted({name for row in rows for name in row.features}))
     place = {name: i for i, name in enumerate(columns.feature_names)}
     for row in rows:
@@ -31,13 +31,13 @@ def _pack_labels(rows: Sequence[Row], columns: example_pb2.ExampleColumns) -> No
     if all(isinstance(label, int) for label in labels):
         columns.labels.extend(labels)
         return
-    # The model knows what its labels' names mean: we send the names, and for each row which of them.
+    # The message has the names of the labels, and for each row the index of its name.
     columns.label_names.extend(sorted(set(labels)))
     columns.labels.extend(columns.label_names[:].index(label) for label in labels)
 
 
 def batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    """The rows, so many at a time."""
+    """Yields the rows in batches of this size."""
     remaining = iter(rows)
     while batch := list(itertools.islice(remaining, size)):
         yield batch

@@ -1,4 +1,4 @@
-"""How the example programs reach the server, and speak of what goes wrong. Needs no proto."""
+"""Connection and error output of the example programs. Needs no proto."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ import grpc
 
 import flag_types
 
-# gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
+# Reconnect quickly; the default backoff of gRPC grows to two minutes.
 CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 
 
@@ -18,18 +18,18 @@ def parser(description: str) -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--server", type=flag_types.utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
-    flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="speak TLS, and trust servers certified by these (PEM)")
-    flags.add_argument("--patience", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that is away (default: 60)")
+    flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
+    flags.add_argument("--patience", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that does not answer (default: 60)")
     return flags
 
 
 def channel(flags: argparse.Namespace) -> grpc.Channel:
-    """Not to be closed: leave() ends it with the process. A subscriber's thread that finds its channel closed prints a traceback."""
+    """Returns a channel that stays open until leave(): closing it makes the subscriber's thread print a traceback."""
     if flags.tls_ca is None:
         made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS)
     else:
         made = grpc.secure_channel(flags.server, grpc.ssl_channel_credentials(flags.tls_ca.read_bytes()), CHANNEL_OPTIONS)
-    # Between calls nobody would see to the connection, so that one which is being made would come no further: a subscriber does.
+    # gRPC advances a connection attempt only during calls, or while a subscriber exists.
     made.subscribe(lambda connectivity: None, try_to_connect=True)
     return made
 
@@ -45,12 +45,12 @@ def complain(text: str) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process at once. In an orderly end Python stops gRPC's threads wherever they are, and where one of them holds the
-    lock of a channel that is collected only then, it waits for that for ever."""
+    """Ends the process at once. An orderly exit can deadlock: Python stops gRPC's threads wherever they are, and one may hold the
+    lock of a channel that is freed afterwards."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:
-        # Whoever read this is gone.
+        # The reader of the output has exited.
         code = code or 1
     os._exit(code)

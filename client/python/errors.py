@@ -1,4 +1,4 @@
-"""What the server says of an error: its code, the reason for programs, the fields, and when to try again."""
+"""Error details of the server: code, reason, invalid fields, and the wait before a retry."""
 
 from typing import Optional
 
@@ -6,12 +6,12 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-# Where gRPC carries the google.rpc.Status of a call that failed.
+# The trailing metadata with the google.rpc.Status of a failed call.
 DETAILS = "grpc-status-details-bin"
 
 
 class StatusError(Exception):
-    """An error that came within a stream's answers (google.rpc.Status), not as the call's own."""
+    """An error within an answer of a stream (google.rpc.Status)."""
 
     def __init__(self, status: status_pb2.Status):
         super().__init__(describe_status(status))
@@ -22,7 +22,7 @@ class StatusError(Exception):
 
 
 def status_of(error: grpc.RpcError) -> status_pb2.Status:
-    """The details that the server sent, or what gRPC itself says where no server answered."""
+    """Returns the google.rpc.Status of an error, or gRPC's own status if no server answered."""
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS:
             return status_pb2.Status.FromString(value)
@@ -30,13 +30,13 @@ def status_of(error: grpc.RpcError) -> status_pb2.Status:
 
 
 def error_info(status: status_pb2.Status) -> Optional[error_details_pb2.ErrorInfo]:
-    """The reason and its facts: what programs compare, never the message."""
+    """Returns the ErrorInfo: programs compare its reason, not the message."""
     info = error_details_pb2.ErrorInfo()
     return info if any(detail.Unpack(info) for detail in status.details) else None
 
 
 def reason(error: grpc.RpcError) -> str:
-    """"MODEL_NOT_FOUND", ...; empty if it did not come from the server."""
+    """"MODEL_NOT_FOUND", ...; empty if the error is not the server's."""
     info = error_info(status_of(error))
     return info.reason if info else ""
 
@@ -46,7 +46,7 @@ def describe(error: grpc.RpcError) -> str:
 
 
 def describe_status(status: status_pb2.Status) -> str:
-    """In a line or two for people."""
+    """Returns the error as a line or two of text."""
     info = error_info(status)
     code = CODES.get(status.code, grpc.StatusCode.UNKNOWN).name
     text = f"{code} ({info.reason}): {status.message}" if info else f"{code}: {status.message}"

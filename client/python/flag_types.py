@@ -1,10 +1,10 @@
-"""What a flag's text must be, as argparse's types: whatever else is wrong usage, said in a line. Needs no proto."""
+"""Types of flags for argparse. Needs no proto."""
 
 import argparse
 from typing import Callable
 
 MOST_UINT32 = 2**32 - 1
-# What a google.protobuf.Duration holds: 10,000 years.
+# Largest google.protobuf.Duration: 10,000 years.
 MOST_SECONDS = 315_576_000_000
 
 
@@ -15,7 +15,7 @@ def whole(least: int = 1, most: int = 1_000_000_000) -> Callable[[str], int]:
         except ValueError:
             number = least - 1
         if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"{text}: expected a whole number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text}: expected an integer from {least} to {most}")
         return number
 
     return parse
@@ -27,7 +27,7 @@ def seconds(least: float = 0) -> Callable[[str], float]:
             number = float(text)
         except ValueError:
             number = least - 1
-        # Written so that what is no number ("nan") is out of it too.
+        # This comparison is false for NaN too.
         if not least <= number <= MOST_SECONDS:
             raise argparse.ArgumentTypeError(f"{text}: expected seconds, from {least} to {MOST_SECONDS}")
         return number
@@ -36,11 +36,11 @@ def seconds(least: float = 0) -> Callable[[str], float]:
 
 
 def utf8(text: str) -> str:
-    """Bytes of the command line that are not UTF-8 come as surrogates, which no proto takes."""
+    """A text that is UTF-8. Other bytes of the command line become surrogates, which protos do not accept."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError(f"{text!a}: it is not UTF-8") from None
+        raise argparse.ArgumentTypeError(f"{text!a}: not valid UTF-8") from None
     return text
 
 

@@ -1,10 +1,10 @@
-"""Example files, read row by row: two of the formats that perceptronctl takes.
+"""Readers of example files: two of the formats of perceptronctl.
 
-text:      label<TAB>text; the features are the text's words, valued by how often each occurs.
+text:      label<TAB>text; the features are the words of the text, valued by their counts.
 svmlight:  label index:value index:value ... # comment
 
-Where no label is required, a line of text is all text if it has no tab, or no label of the model before the first; and svmlight may
-begin with its first feature.
+If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and a line of
+svmlight may start with its first feature.
 """
 
 import collections
@@ -16,27 +16,27 @@ from typing import BinaryIO, Callable, Iterator, NamedTuple, Optional, Union
 from flag_types import MOST_UINT32
 from labels import Label, Labels
 
-# ASCII letters, digits, apostrophes, and whatever is beyond ASCII.
+# ASCII letters, digits, apostrophes and non-ASCII characters.
 WORD = re.compile(rb"[a-z0-9'\x80-\xff]+")
-# A uint32 has ten digits at most.
+# A uint32 has at most ten digits.
 FEATURE = re.compile(rb"0*(\d{1,10}):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
 Parse = Callable[[bytes], "Optional[Row]"]
 
 
 class Row(NamedTuple):
-    """One example: features by name or by index; the label as Labels.read() has it, or None where there is none."""
+    """One example: features by name or by index, and the label as returned by Labels.read(), or None."""
 
     features: Union[dict[str, float], dict[int, float]]
     label: Optional[Label]
 
 
 class BadLine(Exception):
-    """A line that is no example; the text says where and why."""
+    """A malformed line; the text says where and why."""
 
 
 def _read_label(word: bytes, labels: Labels, required: bool) -> Optional[Label]:
-    """Raises ValueError if it is none of the model's and one is required."""
+    """Raises ValueError if a label is required and the text is not one of the model."""
     try:
         return labels.read(word.decode())
     except ValueError:
@@ -49,9 +49,9 @@ def text_parser(labels: Labels, required: bool) -> Parse:
     def parse(line: bytes) -> Row:
         word, tab, text = line.partition(b"\t")
         if required and not tab:
-            raise ValueError("no tab: expected a label, a tab and a text")
+            raise ValueError("there is no tab: expected a label, a tab and a text")
         label = _read_label(word, labels, required) if tab else None
-        # bytes.lower() knows ASCII only, which is what is wanted.
+        # bytes.lower() changes ASCII letters only, as intended.
         words = collections.Counter(WORD.findall((line if label is None else text).lower()))
         return Row({word.decode(): float(times) for word, times in words.items()}, label)
 
@@ -59,7 +59,7 @@ def text_parser(labels: Labels, required: bool) -> Parse:
 
 
 def svmlight_parser(index_base: int, labels: Labels, required: bool) -> Parse:
-    """For files whose first feature has this number, 0 or 1."""
+    """For files whose first index is this, 0 or 1."""
 
     def parse(line: bytes) -> Optional[Row]:
         words = line.partition(b"#")[0].split()
@@ -82,18 +82,18 @@ def svmlight_parser(index_base: int, labels: Labels, required: bool) -> Parse:
 
 
 def _feature(word: bytes, index_base: int) -> tuple[int, float]:
-    """(index, value), the index from 0 on."""
+    """Returns (index, value) with indices from 0."""
     feature = FEATURE.fullmatch(word)
     if not feature or int(feature[1]) > MOST_UINT32 or not _is_float32(float(feature[2])):
-        raise ValueError(f'"{word.decode()[:40]}" is no feature: expected index:value, a whole number and a finite one')
+        raise ValueError(f'"{word.decode()[:40]}" is not a feature: expected index:value, an integer and a finite number')
     index = int(feature[1]) - index_base
     if index < 0:
-        raise ValueError("index 0 in a file whose indices start at 1; if they start at 0, say --index-base 0")
+        raise ValueError("index 0 with --index-base 1; if indices start at 0, give --index-base 0")
     return index, float(feature[2])
 
 
 def _is_float32(number: float) -> bool:
-    """A finite one: what the wire holds."""
+    """Parses a finite float32."""
     try:
         return math.isfinite(struct.unpack("f", struct.pack("f", number))[0])
     except OverflowError:
@@ -101,7 +101,7 @@ def _is_float32(number: float) -> bool:
 
 
 def read_rows(file: BinaryIO, parse: Parse) -> Iterator[Row]:
-    """The file's examples in their order. Raises BadLine at the first line that is none."""
+    """Yields the examples of the file. Raises BadLine at the first malformed line."""
     for number, line in enumerate(file, start=1):
         line = line.rstrip(b"\r\n")
         if not line:

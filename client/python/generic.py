@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Calls any method of any gRPC server that has reflection on: it knows no proto but what the server tells it.
+"""Calls any method of a gRPC server with reflection; needs no proto files.
 
     generic.py list
     generic.py describe perceptron.v1.ModelService
@@ -46,7 +46,7 @@ def describe(server: reflection.ServerDescriptors, name: str) -> None:
 
 
 def json(server: reflection.ServerDescriptors, answer: message.Message) -> str:
-    """In one line. What stands in an Any is looked up with the server, too."""
+    """Returns the message as one line of JSON. Types in an Any are read from the server too."""
     return json_format.MessageToJson(answer, indent=None, descriptor_pool=server)
 
 
@@ -57,7 +57,7 @@ def call(channel: grpc.Channel, server: reflection.ServerDescriptors, path: str,
         raise reflection.NotDescribed(f"{service} has no method {name}; it has:\n  " + "\n  ".join(reflection.signatures(server.service(service))))
     request_class = reflection.message_class(method.input_type)
     answer_class = reflection.message_class(method.output_type)
-    # As a stream in both directions every kind of method can be called: they are the same on the wire.
+    # Every kind of method can be called as a bidirectional stream: they are equal on the wire.
     invoke = channel.stream_stream(f"/{path}", request_serializer=request_class.SerializeToString, response_deserializer=answer_class.FromString)
     requests = [json_format.Parse(text, request_class(), descriptor_pool=server) for text in texts]
     for answer in invoke(iter(requests)):
@@ -65,7 +65,7 @@ def call(channel: grpc.Channel, server: reflection.ServerDescriptors, path: str,
 
 
 def say_error(server: reflection.ServerDescriptors, error: grpc.RpcError) -> None:
-    """What gRPC says, and the details that the server gave besides (google.rpc.Status)."""
+    """Prints gRPC's error and the details of the server (google.rpc.Status)."""
     connection.complain(f"{error.code().name}: {error.details()}")
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":

@@ -1,4 +1,4 @@
-"""Files of examples, on a disk or from a pipe, whose reading can be interrupted."""
+"""Example files, on disk or from a pipe, whose reading can be interrupted."""
 
 import argparse
 import io
@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 
 class _Patient(io.RawIOBase):
-    """Waits a while at a time. Python notices a signal between two of its own steps: one that comes when it is about to read is noticed after it
-    has read, which from a pipe that nobody writes into is never."""
+    """Waits for input in short intervals: Python handles signals only between bytecodes, so a blocking read from a quiet
+    pipe could delay Ctrl-C forever."""
 
     def __init__(self, file: BinaryIO):
         self._file, self.name = file, file.name
@@ -23,6 +23,6 @@ class _Patient(io.RawIOBase):
 
 
 def open_input(path: str) -> BinaryIO:
-    """As an argument's type; - is standard input."""
+    """Type of an argument; - is standard input."""
     file = argparse.FileType("rb")(path)
     return file if file.seekable() else io.BufferedReader(_Patient(file))

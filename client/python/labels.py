@@ -1,4 +1,4 @@
-"""What the labels of a file mean to a model, and what the model's answers are called."""
+"""Labels of example files, and names of predicted labels."""
 
 import re
 from typing import Optional, Union
@@ -15,8 +15,8 @@ def number_of(text: str) -> Optional[float]:
 
 
 class Labels:
-    """A label is a number to the server: -1 or +1, or of several classes the class's, from 0. The model's names stand for them in
-    that order. Where classes may come up by name, examples are labelled by name, and the server gives the numbers."""
+    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the model
+    adds classes by name, examples are labelled by name."""
 
     def __init__(self, model: model_pb2.Model):
         classes = model.learner.classes
@@ -25,11 +25,11 @@ class Labels:
         self._allowed = range(classes.max_classes) if self._several else (-1, +1)
         self._names = dict(zip(self._allowed, model.label_names))
         self._numbers = {name: number for number, name in self._names.items()}
-        # Then a number in a file is a name or nothing.
+        # If a name is a number, numbers are names only.
         self._names_are_numbers = any(number_of(name) is not None for name in self._numbers)
 
     def read(self, text: str) -> Label:
-        """The label that an example is sent with. Raises ValueError if the model has none that is called so."""
+        """Returns the label to send. Raises ValueError if it is not a label of the model."""
         if self._new_names:
             if not text:
                 raise ValueError("the label is empty")
@@ -44,15 +44,15 @@ class Labels:
     def _what_it_is_not(self) -> str:
         numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._several else "-1 or +1"]
         if self._several:
-            return "none of the model's classes: " + ", or ".join(["its label names"] * bool(self._names) + numbers)
-        return "none of the model's: " + ", ".join([f'"{name}"' for name in self._numbers] + numbers) if self._names else "neither -1 nor +1"
+            return "not a class of the model: " + ", or ".join(["its label names"] * bool(self._names) + numbers)
+        return "not a label of the model: " + ", ".join([f'"{name}"' for name in self._numbers] + numbers) if self._names else "neither -1 nor +1"
 
     def number(self, label: Label) -> Optional[int]:
-        """None: a name that none of the model's classes had when this was made."""
+        """Returns the number of a class, or None if its name was unknown when this object was made."""
         return label if isinstance(label, int) else self._numbers.get(label)
 
     def name(self, number: int) -> str:
-        """What an answer is called: by its number where it has no name. "-": no class has come up yet."""
+        """Returns the name of a predicted label, else its number. "-": the model has no class yet."""
         if self._several:
             return "-" if number < 0 else self._names.get(number, str(number))
         return self._names.get(number, f"{number:+d}")

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Learns a file of labelled examples, exactly once, whatever happens meanwhile to the server or to this program.
+"""Learns a file of labelled examples exactly once, even if the server or this program is restarted.
 
     learn.py spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
 
-A producer names one sequence of examples: this file, pass after pass. The server remembers how far it has come, so the same
-command, run again after it was interrupted, goes on where it was. Another job takes another name.
+A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's position, so
+the same command, run again after an interruption, continues there. Use another name for another job.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
     stub, models = learning_service_pb2_grpc.LearningServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
     with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
                      on_reconnect=program.reconnecting) as stream:
-        # Read once the stream is open, so that a server which is away has been waited for.
+        # Read after the stream is open, when the server is reachable.
         labels = Labels(get_model(models, flags))
         for rows in job.passes_left(flags, labels, stream.next_offset, stream.passes):
             for part in batches(rows, flags.batch):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Learns a file as learn.py does, with asyncio: one loop sends examples, follows the model's report and predicts.
+"""Learns a file like learn.py, with asyncio: one loop sends examples, follows the report and predicts.
 
     learn_async.py spam train.tsv --named --labels ham,spam --producer train.tsv --passes 3 --predict test.tsv
 """
@@ -44,14 +44,14 @@ async def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argpar
 
 
 async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
-    """Read and packed in threads: where a file is a pipe, reading waits, and the loop has other things to do."""
+    """Reads and packs rows in threads, because reading a pipe would block the loop."""
     parts = map(pack, batches(rows, batch))
     while (columns := await in_thread(lambda: next(parts, None))) is not None:
         yield columns
 
 
 async def in_thread(call: Callable[[], Result]) -> Result:
-    """As asyncio.to_thread, but the program may be interrupted meanwhile: nobody waits for this thread."""
+    """Like asyncio.to_thread, but the program does not wait for the thread when it is interrupted."""
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 
@@ -74,7 +74,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> Totals:
     async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
                            on_reconnect=program.reconnecting) as stream:
-        # Read once the stream is open, so that a server which is away has been waited for.
+        # Read after the stream is open, when the server is reachable.
         labels = Labels(await get_model(models, flags))
         for rows in job.passes_left(flags, labels, stream.next_offset, stream.passes):
             async for columns in packed(rows, flags.batch):
@@ -87,7 +87,7 @@ async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: mod
 
 
 async def follow(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> None:
-    """A line a second as long as the model changes, also while the server is started again; until it is cancelled."""
+    """Prints a line per second while the model changes, across restarts of the server, until cancelled."""
     request = learning_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
     backoff = Backoff(flags.patience)
     while True:
@@ -103,7 +103,7 @@ async def follow(stub: learning_service_pb2_grpc.LearningServiceStub, flags: arg
 
 
 async def predict(stub: learning_service_pb2_grpc.LearningServiceStub, labels: Labels, flags: argparse.Namespace) -> Summary:
-    """All messages at once: each is answered by itself."""
+    """Predicts with all messages in flight at once."""
     parts = list(batches(program.rows_of(flags, labels, labels_required=False, file=flags.predict), flags.batch))
     requests = [learning_service_pb2.PredictRequest(model=f"models/{flags.model}", columns=pack(part)) for part in parts]
     answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.patience) for request in requests))

@@ -1,4 +1,4 @@
-"""A learn stream that outlives its connections, for programs with threads: nothing is lost, nothing is learned twice.
+"""A learn stream that reconnects, for programs with threads: each example is learned exactly once.
 
     with LearnStream(stub, "models/spam", "mail-reader") as stream:
         stream.send(columns)
@@ -19,16 +19,16 @@ Request = learning_service_pb2.LearnStreamRequest
 
 
 class LearnStream:
-    """One thread may send; a thread of its own reads the answers, gRPC's sends what this one hands it.
+    """One thread may send. A thread of this class reads the answers, and gRPC's thread sends the messages.
 
     Every method raises what ended the stream: grpc.RpcError, errors.StatusError, window.ProtocolError.
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
                  patience: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
-        """Opens the stream, and waits until the server has said where this producer stands.
+        """Opens the stream and waits for the position of the producer.
 
-        window: examples that may be unanswered; patience: seconds without progress after which it gives up.
+        window: most unanswered examples; patience: seconds without progress before giving up.
         """
         self._stub, self._on_reconnect = stub, on_reconnect
         self._backoff = Backoff(patience)
@@ -55,20 +55,20 @@ class LearnStream:
         return self._window.totals
 
     def send(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
-        """Sends rows with their labels; waits as long as too much is unanswered."""
+        """Sends rows with their labels; waits while the window is full."""
         self._wait_until(self._window.has_room)
         with self._changed:
             self._window.add(columns, end_of_pass)
             self._changed.notify_all()
 
     def end_pass(self) -> model_pb2.PassSummary:
-        """Marks the end of a pass over the data, and waits until all is answered."""
+        """Marks the end of a pass over the data and waits for all answers."""
         self.send(None, self._window.passes + 1)
         self._wait_until(self._window.empty)
         return self._window.last_pass
 
     def finish(self) -> Totals:
-        """Waits until everything sent is answered, and ends the stream."""
+        """Waits for all answers and ends the stream."""
         self._wait_until(self._window.empty)
         with self._changed:
             self._finishing = True
@@ -77,7 +77,7 @@ class LearnStream:
         return self.totals
 
     def cancel(self) -> None:
-        """Ends the stream as it is. What was not answered may have been learned; sent again, it counts once."""
+        """Cancels the stream. Unanswered examples may have been learned; sent again, they count once."""
         self._cancelled.set()
         with self._changed:
             self._connection += 1
@@ -92,7 +92,7 @@ class LearnStream:
             if self._ended is not None:
                 raise self._ended
 
-    # ---- The reader's thread ----
+    # ---- The thread that reads answers ----
 
     def _run(self) -> None:
         try:
@@ -114,7 +114,7 @@ class LearnStream:
         self._cancelled.wait(wait)
 
     def _connect(self) -> None:
-        """One connection, from its first message until it ends well or raises grpc.RpcError."""
+        """Runs one connection until it ends; raises grpc.RpcError."""
         with self._changed:
             self._connection += 1
             self._call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
@@ -123,7 +123,7 @@ class LearnStream:
             for response in call:
                 self._take(response)
             if not self._finishing:
-                raise ProtocolError("the server ended the stream before everything was sent")
+                raise ProtocolError("the server ended the stream early")
         finally:
             with self._changed:
                 self._connection += 1
@@ -139,10 +139,10 @@ class LearnStream:
                     self._backoff.progress()
             self._changed.notify_all()
 
-    # ---- gRPC's thread ----
+    # ---- gRPC's thread, which sends ----
 
     def _requests(self, connection: int, opening: Request) -> Iterator[Request]:
-        """What goes over this connection. Returns, which ends the stream well, once finish() was called."""
+        """Yields the messages of this connection; returns after finish(), which half-closes the stream."""
         yield opening
         while (request := self._next(connection)) is not None:
             yield request

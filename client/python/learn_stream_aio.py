@@ -1,4 +1,4 @@
-"""A learn stream that outlives its connections, for asyncio: nothing is lost, nothing is learned twice.
+"""A learn stream that reconnects, for asyncio: each example is learned exactly once.
 
     async with LearnStream(stub, "models/spam", "mail-reader") as stream:
         await stream.send(columns)
@@ -19,14 +19,14 @@ Request = learning_service_pb2.LearnStreamRequest
 
 
 class LearnStream:
-    """One task may send; a task of its own reads the answers.
+    """One task may send. A task of this class reads the answers.
 
     Every method raises what ended the stream: grpc.RpcError, errors.StatusError, window.ProtocolError.
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
                  patience: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
-        """window: examples that may be unanswered; patience: seconds without progress after which it gives up."""
+        """window: most unanswered examples; patience: seconds without progress before giving up."""
         self._stub, self._on_reconnect = stub, on_reconnect
         self._backoff = Backoff(patience)
         self._window = Window(model, producer, window)
@@ -38,7 +38,7 @@ class LearnStream:
         self.next_offset = self.passes = 0
 
     async def __aenter__(self) -> "LearnStream":
-        """Opens the stream, and waits until the server has said where this producer stands."""
+        """Opens the stream and waits for the position of the producer."""
         self._reader = asyncio.create_task(self._run())
         try:
             await self._wait_until(self._window.ready)
@@ -56,20 +56,20 @@ class LearnStream:
         return self._window.totals
 
     async def send(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
-        """Sends rows with their labels; waits as long as too much is unanswered."""
+        """Sends rows with their labels; waits while the window is full."""
         await self._wait_until(self._window.has_room)
         async with self._changed:
             self._window.add(columns, end_of_pass)
             self._changed.notify_all()
 
     async def end_pass(self) -> model_pb2.PassSummary:
-        """Marks the end of a pass over the data, and waits until all is answered."""
+        """Marks the end of a pass over the data and waits for all answers."""
         await self.send(None, self._window.passes + 1)
         await self._wait_until(self._window.empty)
         return self._window.last_pass
 
     async def finish(self) -> Totals:
-        """Waits until everything sent is answered, and ends the stream."""
+        """Waits for all answers and ends the stream."""
         await self._wait_until(self._window.empty)
         async with self._changed:
             self._finishing = True
@@ -78,7 +78,7 @@ class LearnStream:
         return self.totals
 
     async def cancel(self) -> None:
-        """Ends the stream as it is. What was not answered may have been learned; sent again, it counts once."""
+        """Cancels the stream. Unanswered examples may have been learned; sent again, they count once."""
         self._reader.cancel()
         await asyncio.wait([self._reader])
 
@@ -88,7 +88,7 @@ class LearnStream:
             if self._ended is not None:
                 raise self._ended
 
-    # ---- The reader's task ----
+    # ---- The task that reads answers ----
 
     async def _run(self) -> None:
         try:
@@ -110,16 +110,16 @@ class LearnStream:
         await asyncio.sleep(wait)
 
     async def _connect(self) -> None:
-        """One connection, from its first message until it ends well or raises grpc.RpcError."""
+        """Runs one connection until it ends; raises grpc.RpcError."""
         self._connection += 1
         call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
         try:
             async for response in call:
                 await self._take(response)
             if not self._finishing:
-                raise ProtocolError("the server ended the stream before everything was sent")
+                raise ProtocolError("the server ended the stream early")
         finally:
-            # The task that sends may outlive a call that broke; it must not take what is for the next one.
+            # The sending task can outlive a lost connection; it must not take messages of the next one.
             self._connection += 1
             call.cancel()
             async with self._changed:
@@ -134,10 +134,10 @@ class LearnStream:
                     self._backoff.progress()
             self._changed.notify_all()
 
-    # ---- gRPC's task ----
+    # ---- gRPC's task, which sends ----
 
     async def _requests(self, connection: int, opening: Request) -> AsyncIterator[Request]:
-        """What goes over this connection. Returns, which ends the stream well, once finish() was called."""
+        """Yields the messages of this connection; returns after finish(), which half-closes the stream."""
         yield opening
         while (request := await self._next(connection)) is not None:
             yield request

@@ -1,4 +1,4 @@
-"""Making sure that there is the model to learn."""
+"""Creates the model if it does not exist, and describes it."""
 
 import argparse
 import uuid
@@ -9,9 +9,9 @@ from perceptron.v1 import model_pb2, model_service_pb2
 
 def add_settings(flags: argparse.ArgumentParser) -> None:
     space = flags.add_mutually_exclusive_group()
-    space.add_argument("--named", action="store_true", help="create the model if there is none: a weight for each name")
-    space.add_argument("--dimension", type=flag_types.whole(1, flag_types.MOST_UINT32), metavar="D", help="create the model if there is none: vectors of this dimension")
-    flags.add_argument("--labels", type=flag_types.utf8_list, default=[], metavar="NEGATIVE,POSITIVE", help="its labels' names")
+    space.add_argument("--named", action="store_true", help="create the model if it does not exist, with a weight for each feature name")
+    space.add_argument("--dimension", type=flag_types.whole(1, flag_types.MOST_UINT32), metavar="D", help="create the model if it does not exist, for vectors of this dimension")
+    flags.add_argument("--labels", type=flag_types.utf8_list, default=[], metavar="NEGATIVE,POSITIVE", help="names of the labels")
 
 
 def is_wanted(flags: argparse.Namespace) -> bool:
@@ -19,7 +19,7 @@ def is_wanted(flags: argparse.Namespace) -> bool:
 
 
 def create_request(flags: argparse.Namespace) -> model_service_pb2.CreateModelRequest:
-    """With a name of its own, so that it can be sent again after an answer got lost."""
+    """Creates the model with a request id, so that the request can be repeated after a lost answer."""
     settings = model_pb2.Model(label_names=flags.labels)
     if flags.named:
         settings.feature_space.named.SetInParent()
@@ -29,7 +29,7 @@ def create_request(flags: argparse.Namespace) -> model_service_pb2.CreateModelRe
 
 
 def sentence(model: model_pb2.Model) -> str:
-    """How it stands, in a line."""
+    """Returns the state of the model as a line."""
     report = model.report
     state = model_pb2.ConvergenceState.Name(report.state).removeprefix("CONVERGENCE_STATE_").lower()
     return f"revision {model.revision}: {report.examples} examples, {report.mistakes} mistakes, {report.updates} updates, {state}"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Predicts a file of examples and, where they have labels, says how many are wrong.
+"""Predicts a file of examples and, if they have labels, counts the errors.
 
     predict.py spam test.tsv
     predict.py spam test.tsv --scores      also prints each label and score, tab-separated
@@ -24,7 +24,7 @@ def parse_flags() -> argparse.Namespace:
 
 
 class Summary:
-    """Counts what is wrong of what has a label."""
+    """Counts the errors among labelled examples."""
 
     def __init__(self, labels: Labels):
         self._labels = labels
@@ -40,7 +40,7 @@ class Summary:
         if not self.examples:
             return "nothing to predict: there are no examples in the file"
         text = f"{self.examples} predicted at revision {self.revision}"
-        return f"{text}\nwrong: {self.wrong} of {self.labelled} ({self.wrong / self.labelled:.2%})" if self.labelled else text
+        return f"{text}\nerrors: {self.wrong} of {self.labelled} ({self.wrong / self.labelled:.2%})" if self.labelled else text
 
 
 def main() -> int:
@@ -53,14 +53,14 @@ def main() -> int:
     labels = Labels(model)
     summary = Summary(labels)
     for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
-        # Never from an older state than the answer before.
+        # No answer comes from an older revision than the one before.
         request = learning_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
         answer = with_retries(lambda: learning.Predict(request, timeout=30), flags.patience)
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.labels, answer.scores):
             summary.add(row, label)
             if flags.scores:
-                # Nine digits tell every float32 from its neighbours.
+                # Nine digits identify every float32.
                 print(f"{labels.name(label)}\t{score:.9g}")
     print(summary.text())
     return 0

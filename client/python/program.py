@@ -1,6 +1,6 @@
-"""What the example programs share: what they read, how they fail, and exit codes.
+"""Input, errors and exit codes of the example programs.
 
-0 done; 1 failed; 2 wrong usage; 3 done, but the server refused examples; 130 interrupted.
+0 success; 1 failure; 2 invalid usage; 3 some examples had validation errors; 130 interrupted.
 """
 
 import argparse
@@ -16,17 +16,17 @@ import window
 from connection import complain, leave
 from labels import Labels
 
-REFUSED = 3
-# What a learner says besides when it is interrupted.
+ROW_ERRORS = 3
+# Added to the message when learning is interrupted.
 GOES_ON = "; what was answered is learned, and the same command goes on from there"
 
 
 def add_input(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("model", type=flag_types.utf8, help="the model's name")
+    flags.add_argument("model", type=flag_types.utf8, help="name of the model")
     flags.add_argument("file", type=input_file.open_input, help="examples; - is standard input")
     flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
-    flags.add_argument("--index-base", type=flag_types.whole(0, 1), default=1, metavar="N", help="svmlight: the first feature's number, 0 or 1 (default: 1)")
-    flags.add_argument("--batch", type=flag_types.whole(1, 65536), default=256, metavar="N", help="examples a message (default: 256)")
+    flags.add_argument("--index-base", type=flag_types.whole(0, 1), default=1, metavar="N", help="svmlight: index of the first feature, 0 or 1 (default: 1)")
+    flags.add_argument("--batch", type=flag_types.whole(1, 65536), default=256, metavar="N", help="examples per message (default: 256)")
 
 
 def rows_of(flags: argparse.Namespace, labels: Labels, *, labels_required: bool, file: Optional[BinaryIO] = None) -> Iterator[formats.Row]:
@@ -36,18 +36,18 @@ def rows_of(flags: argparse.Namespace, labels: Labels, *, labels_required: bool,
 
 
 def reconnecting(error: grpc.RpcError) -> None:
-    complain(f"the server is away, trying again: {errors.describe(error)}")
+    complain(f"the connection was lost; reconnecting: {errors.describe(error)}")
 
 
 def code_of(totals: window.Totals) -> int:
-    if totals.refused:
-        complain(f"{totals.refused} examples were refused; the first was {totals.first_refusal}")
-        return REFUSED
+    if totals.row_errors:
+        complain(f"{totals.row_errors} examples had validation errors; the first: {totals.first_row_error}")
+        return ROW_ERRORS
     return 0
 
 
 def run(main: Callable[[], int], when_interrupted: str = "") -> None:
-    """Exits with what main() returns, or says what was wrong."""
+    """Runs main() and exits with its code, or prints the error."""
     try:
         code = main()
     except grpc.RpcError as error:

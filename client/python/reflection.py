@@ -1,6 +1,6 @@
-"""What a server says of its own services: descriptors by grpc.reflection.v1alpha, without any proto file at hand.
+"""Descriptors of a server's services by grpc.reflection.v1alpha, without proto files.
 
-The reflection service's own few messages are declared here, field for field as it is published.
+The messages of the reflection service are declared here, with the published field numbers.
 """
 
 from typing import Iterator
@@ -10,7 +10,7 @@ from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, message
 
 PACKAGE = "grpc.reflection.v1alpha"
 STRING, BYTES, INT32, MESSAGE = (descriptor_pb2.FieldDescriptorProto.Type.Value(f"TYPE_{name}") for name in ("STRING", "BYTES", "INT32", "MESSAGE"))
-# message: (field, number, type, of which message, repeated)
+# message: (field, number, type, message type, repeated)
 MESSAGES = {
     "ServerReflectionRequest": [("file_by_filename", 3, STRING, "", False), ("file_containing_symbol", 4, STRING, "", False),
                                 ("list_services", 7, STRING, "", False)],
@@ -25,7 +25,7 @@ MESSAGES = {
 
 
 class NotDescribed(Exception):
-    """The server does not know what was asked for."""
+    """The server has no description of this name."""
 
 
 def _reflection_pool() -> descriptor_pool.DescriptorPool:
@@ -33,7 +33,7 @@ def _reflection_pool() -> descriptor_pool.DescriptorPool:
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)
         for field, number, kind, of, repeated in fields:
-            # In the requests and answers one of the fields is set, the empty string too.
+            # The fields are a oneof, so that the empty string counts as set.
             alternative = name.startswith("ServerReflection")
             if alternative and not message.oneof_decl:
                 message.oneof_decl.add(name="message")
@@ -51,7 +51,7 @@ def message_class(described: descriptor.Descriptor) -> type:
 
 
 class ServerDescriptors:
-    """Services and messages by their full names, fetched when they are first asked for."""
+    """Services and messages by full name, fetched when first used."""
 
     def __init__(self, channel: grpc.Channel):
         reflection = _reflection_pool()
@@ -83,7 +83,7 @@ class ServerDescriptors:
         try:
             return find(name)
         except KeyError:
-            raise NotDescribed(f"the server has no such thing as {name}") from None
+            raise NotDescribed(f"the server does not describe {name}") from None
 
     def _ask(self, **question: str):
         (answer,) = self._ask_stream(iter([self._request(**question)]), timeout=30)
@@ -93,7 +93,7 @@ class ServerDescriptors:
         return answer
 
     def _fetch(self, **question: str) -> None:
-        """Takes in the files of an answer, and before them those that they import."""
+        """Adds the files of an answer, after the files they import."""
         for data in self._ask(**question).file_descriptor_response.file_descriptor_proto:
             file = descriptor_pb2.FileDescriptorProto.FromString(data)
             if file.name in self._files:
@@ -106,7 +106,7 @@ class ServerDescriptors:
 
 
 def signatures(service: descriptor.ServiceDescriptor) -> Iterator[str]:
-    """Each method as a proto file would have it."""
+    """Returns each method as in a proto file."""
     described = descriptor_pb2.ServiceDescriptorProto()
     service.CopyToProto(described)
     for method in described.method:

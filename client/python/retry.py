@@ -1,4 +1,4 @@
-"""When to try again, and how long to wait before."""
+"""Retries: which errors to retry, and how long to wait before."""
 
 import asyncio
 import random
@@ -11,33 +11,33 @@ Answer = TypeVar("Answer")
 
 
 def is_transient(error: grpc.RpcError) -> bool:
-    """The same may succeed later without anybody's help: the server is away, or stopping."""
+    """Whether the same request may succeed later: the server is unreachable or shutting down."""
     return error.code() is grpc.StatusCode.UNAVAILABLE
 
 
 class Backoff:
-    """The waits between attempts: twice as long each time, each drawn from half to the whole of that, so that clients which
-    were cut off together do not come back together."""
+    """Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do not
+    reconnect together."""
 
     def __init__(self, patience: float = 60, first: float = 0.1, longest: float = 5):
-        """Seconds: patience, after which it gives up; the first and the longest wait."""
+        """patience: seconds without progress before giving up; first, longest: bounds of the waits in seconds."""
         self._patience, self._first, self._longest = patience, first, longest
         self.progress()
 
     def progress(self) -> None:
-        """Something was achieved: patience and waits begin anew."""
+        """Call after progress: restarts patience and waits."""
         self._give_up = time.monotonic() + self._patience
         self._ceiling = self._first
 
     def next_wait(self) -> Optional[float]:
-        """Seconds to wait; None: it is time to give up."""
+        """Returns the seconds to wait; None: give up."""
         wait = self._ceiling * random.uniform(0.5, 1)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return wait if time.monotonic() + wait < self._give_up else None
 
 
 def with_retries(call: Callable[[], Answer], patience: float = 60) -> Answer:
-    """A unary call that may be repeated, until it answers, fails for good, or patience is over."""
+    """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or patience is over."""
     backoff = Backoff(patience)
     while True:
         try:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Follows a model while it learns: a line whenever its report has changed, until it is interrupted or the model deleted.
+"""Prints a line whenever the report of a model has changed, until interrupted or the model is deleted.
 
     watch.py spam --interval 0.5
 """
@@ -20,14 +20,14 @@ from retry import Backoff, is_transient
 
 def parse_flags() -> argparse.Namespace:
     flags = connection.parser(__doc__)
-    flags.add_argument("model", type=flag_types.utf8, help="the model's name")
-    flags.add_argument("--interval", type=flag_types.seconds(0.05), default=1, metavar="S", help="the shortest time between two lines, at least 0.05 (default: 1)")
-    flags.add_argument("--count", type=flag_types.whole(), metavar="N", help="end after so many lines")
+    flags.add_argument("model", type=flag_types.utf8, help="name of the model")
+    flags.add_argument("--interval", type=flag_types.seconds(0.05), default=1, metavar="S", help="shortest time between two lines, at least 0.05 (default: 1)")
+    flags.add_argument("--count", type=flag_types.whole(), metavar="N", help="end after this many lines")
     return flags.parse_args()
 
 
 def watch(stub: learning_service_pb2_grpc.LearningServiceStub, request: learning_service_pb2.WatchModelRequest, backoff: Backoff) -> Iterator[model_pb2.Model]:
-    """The model as it changes, also while the server is started again."""
+    """Yields the model whenever it has changed, across restarts of the server."""
     while True:
         try:
             for response in stub.WatchModel(request):

@@ -1,8 +1,8 @@
-"""What a learn stream must remember to lose nothing and learn nothing twice: messages that are not answered yet.
+"""Window: the unanswered messages of a learn stream, for exactly-once learning.
 
-Pure bookkeeping, without a connection: learn_stream.py and learn_stream_aio.py move the messages. The producer's examples are
-numbered from 0. After a connection broke the server says which number it expects next; what lies below is settled, the
-rest is sent again, and numbers the server knows already it only acknowledges.
+It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered from 0.
+After a lost connection the server returns the number it expects next: messages below it were learned, the rest is sent
+again, and the server acknowledges duplicates without learning them.
 """
 
 import collections
@@ -14,7 +14,7 @@ from perceptron.v1 import example_pb2, learning_service_pb2, model_pb2
 
 
 class ProtocolError(Exception):
-    """The server answered what its contract rules out, or serves another model by now."""
+    """The server broke the protocol, or the model was replaced."""
 
 
 @dataclass
@@ -25,22 +25,22 @@ class _Message:
 
 @dataclass
 class Totals:
-    """What the answers that came add up to. Answers lost with a connection are missing here; the model's report has all."""
+    """Totals over all answers received. Lost answers are missing here but are in the model's report."""
 
     examples: int = 0
     mistakes: int = 0
     updates: int = 0
     duplicates: int = 0
-    refused: int = 0
-    first_refusal: str = ""
+    row_errors: int = 0
+    first_row_error: str = ""
     settled_unseen: int = 0
 
 
 class Window:
-    """Not for several threads at once."""
+    """Threads: one at a time."""
 
     def __init__(self, model: str, producer: str, capacity: int):
-        """Capacity: examples that may be unanswered; a message is let in as long as there are fewer."""
+        """capacity: most unanswered examples; a message is accepted while there are fewer."""
         self._model, self._producer, self._capacity = model, producer, capacity
         self._messages: Deque[_Message] = collections.deque()
         self._rows = self._sent = self._answered = 0
@@ -53,7 +53,7 @@ class Window:
         self.totals = Totals()
 
     def ready(self) -> bool:
-        """The server has said where to go on."""
+        """Whether the server has sent the producer's position."""
         return self._ready
 
     def empty(self) -> bool:
@@ -63,17 +63,17 @@ class Window:
         return self._opened is not None and self._rows < self._capacity
 
     def add(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
-        """Numbers a message; it stays here until it is answered."""
+        """Numbers a message and keeps it until it is answered."""
         rows = len(columns.row_ends) if columns else 0
         request = learning_service_pb2.LearnStreamRequest(columns=columns, first_offset=self.next_offset, end_of_pass=end_of_pass)
         self._messages.append(_Message(request, rows))
         self.next_offset += rows
         self._rows += rows
 
-    # ---- One connection after another ----
+    # ---- Connections ----
 
     def opening(self) -> learning_service_pb2.LearnStreamRequest:
-        """A new stream's first message: who sends, and what was acknowledged before."""
+        """Returns the first message of a stream: the producer and what was acknowledged before."""
         self._sent = self._answered = 0
         self._ready = False
         first = learning_service_pb2.LearnStreamRequest(model=self._model, answer_detail=learning_service_pb2.ANSWER_DETAIL_UPDATES)
@@ -84,7 +84,7 @@ class Window:
         return first
 
     def opened(self, opened: learning_service_pb2.StreamOpened) -> None:
-        """The server's first answer: where it stands."""
+        """Handles the first response: the producer's position."""
         if self._opened is None:
             self.next_offset, self.passes = opened.next_offset, opened.passes
         elif opened.model_uid != self._opened.model_uid:
@@ -102,13 +102,13 @@ class Window:
         return self._messages[self._sent - 1].request
 
     def answered(self, result: learning_service_pb2.LearnResult) -> bool:
-        """Takes an answer; true if it is that of a message with something in it."""
+        """Handles an answer; true if its message had rows or a mark."""
         if result.message_number == 0:
             return False
         if result.HasField("error"):
             raise StatusError(result.error)
         if result.message_number != self._answered + 1 or self._sent == 0:
-            raise ProtocolError(f"the server answered message {result.message_number} out of turn")
+            raise ProtocolError(f"the server answered message {result.message_number} out of order")
         self._answered += 1
         self._sent -= 1
         message = self._messages.popleft()
@@ -120,7 +120,7 @@ class Window:
     # ----
 
     def _settle(self, next_offset: int) -> None:
-        """Rows below it are durable, though their answer was lost. The mark of a pass still wants its answer."""
+        """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks of passes stay."""
         kept: Deque[_Message] = collections.deque()
         for message in self._messages:
             if message.rows == 0 or message.request.first_offset + message.rows > next_offset:
@@ -137,10 +137,10 @@ class Window:
     def _count(self, message: _Message, result: learning_service_pb2.LearnResult) -> None:
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
-        if result.errors and not self.totals.refused:
+        if result.errors and not self.totals.row_errors:
             number = message.request.first_offset + result.errors[0].row
-            self.totals.first_refusal = f"example {number}: {describe_status(result.errors[0].status)}"
-        self.totals.refused += len(result.errors)
+            self.totals.first_row_error = f"example {number}: {describe_status(result.errors[0].status)}"
+        self.totals.row_errors += len(result.errors)
         if result.HasField("pass"):
             self.last_pass = getattr(result, "pass")
             self.passes = max(self.passes, self.last_pass.number)

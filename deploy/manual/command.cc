@@ -14,7 +14,7 @@
 namespace perceptrond::manual {
 namespace {
 
-// More choices than this make a line of no use: the text lists them.
+// A value with more choices is not listed in the heading; the text lists them.
 constexpr size_t kMostChoicesInForm = 5;
 
 bool IsWord(const std::string& text) {
@@ -23,7 +23,7 @@ bool IsWord(const std::string& text) {
   });
 }
 
-// The words of "HOST:PORT|off" that stand for themselves.
+// The literal words in "HOST:PORT|off".
 std::vector<std::string> WordsOf(const std::string& form) {
   std::vector<std::string> words = absl::StrSplit(form, '|');
   words.erase(std::remove_if(words.begin(), words.end(),
@@ -39,14 +39,14 @@ Kind KindOf(const std::string& form, const std::vector<std::string>& choices) {
   return choices.empty() ? Kind::kText : Kind::kChoice;
 }
 
-// CLI11's names of types.
+// CLI11's type names.
 std::string PlainType(const std::string& type) {
   if (type == "UINT" || type == "INT") return "N";
   if (type == "FLOAT") return "NUMBER";
   return type;
 }
 
-// What stands between `open` and `close` in CLI11's description of a value, as in
+// The part between `open` and `close` in CLI11's description of a value, such as
 // "TEXT:{text,json}".
 std::string Between(const std::string& text, const std::string& open, char close) {
   const size_t from = text.find(open);
@@ -68,7 +68,7 @@ Value ReadValue(const CLI::Option& option) {
   if (option.get_type_size() == 0) return value;
   value.count = std::max(1, option.get_expected_min());
   if (!option.get_option_text().empty()) {
-    // The server's: "FILE (Env:...)".
+    // Options of the server have the form "FILE (Env:...)".
     value.form = option.get_option_text().substr(0, option.get_option_text().find(" (Env:"));
     value.choices = WordsOf(value.form);
     value.kind = KindOf(value.form, value.choices);
@@ -91,7 +91,7 @@ Value ReadValue(const CLI::Option& option) {
   return value;
 }
 
-// "--a, --b": in one order, whatever the addresses of the options.
+// "--a, --b", sorted by name, because CLI11 orders options by address.
 std::string Names(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(option->get_name());
@@ -99,7 +99,7 @@ std::string Names(const std::set<CLI::Option*>& options) {
   return absl::StrJoin(names, ", ");
 }
 
-// What CLI11 keeps beside the text: each a sentence, unless the text says it already.
+// Defaults and constraints known to CLI11, as sentences, unless the text has them already.
 std::string Conditions(const CLI::Option& option, const Value& value) {
   if (!option.get_option_text().empty()) return "";
   std::vector<std::string> sentences;
@@ -123,7 +123,7 @@ std::string Conditions(const CLI::Option& option, const Value& value) {
   return all;
 }
 
-// On one line, with its full stop.
+// The text on one line, with a full stop.
 std::string Sentence(const std::string& text) {
   std::string sentence =
       absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
@@ -143,7 +143,7 @@ Option ReadOption(const CLI::Option& from) {
   if (const std::string more = Conditions(from, option.value); !more.empty())
     absl::StrAppend(&option.text, " ", more, ".");
   option.variable = from.get_envname();
-  // The server's config file: CLI11 opens it before it looks at the environment.
+  // The server's config file, which CLI11 opens before it reads the environment.
   if (option.variable.empty()) option.variable = Between(from.get_option_text(), "(Env:", ')');
   option.repeatable = from.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   return option;
@@ -189,7 +189,7 @@ std::vector<Option> OptionsWithin(const Command& program, const Command& command
     });
   };
   for (const Option& option : program.options) {
-    // --version is of the program alone; its last name is the long one.
+    // --version belongs to the program only; the last name is the long one.
     if (option.names.back() != "--version" && !own(option.names.back())) options.push_back(option);
   }
   return options;

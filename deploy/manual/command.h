@@ -1,6 +1,6 @@
-// A command line as a manual and a shell see it: commands, and for each its options and arguments
-// with what their values are. Read off the tree that parses the command line and prints --help, so
-// that none of them can say something else.
+// A description of a command line for manual pages and completions: commands with their options and
+// arguments. Read from the CLI11 application that parses the command line and prints --help, so
+// that they agree.
 #pragma once
 
 #include <string>
@@ -12,26 +12,26 @@ class App;
 
 namespace perceptrond::manual {
 
-// What a shell may offer for a value.
+// What a shell offers for a value.
 enum class Kind { kText, kChoice, kFile, kDirectory, kModel, kModelList };
 
 struct Value {
-  // As in "FILE" or "text|json"; empty: the option takes none.
+  // Such as "FILE" or "text|json"; empty: the option has no value.
   std::string form;
   Kind kind = Kind::kText;
-  // Of kChoice: all there are. Some words may be offered for other kinds too ("off").
+  // kChoice: all choices. Other kinds: further words to offer, such as "off".
   std::vector<std::string> choices;
-  // How many words it takes.
+  // Number of values.
   int count = 0;
 };
 
 struct Option {
-  // With their dashes, short ones first.
+  // Names with dashes, short ones first.
   std::vector<std::string> names;
   Value value;
-  // Sentences: what it does, its unit, range and default.
+  // Description, unit, range and default, as sentences.
   std::string text;
-  // The environment's variable for it, or empty.
+  // Environment variable; may be empty.
   std::string variable;
   bool repeatable = false;
 };
@@ -45,20 +45,20 @@ struct Argument {
 };
 
 struct Command {
-  // "perceptronctl"; of a subcommand "learn".
+  // "perceptronctl"; for a subcommand "learn".
   std::string name;
   std::string description;
-  // What --help says at its end.
+  // The footer of --help.
   std::string footer;
   std::vector<Option> options;
   std::vector<Argument> arguments;
   std::vector<Command> subcommands;
 };
 
-// `app` and all below it.
+// Reads `app` and its subcommands.
 Command ReadCommand(const CLI::App& app);
 
-// The options that one may give to it: its own and those of `program` that it does not redefine.
+// The options that the command accepts: its own, and those of `program` that it does not redefine.
 std::vector<Option> OptionsWithin(const Command& program, const Command& command);
 
 }  // namespace perceptrond::manual

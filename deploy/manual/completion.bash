@@ -1,7 +1,7 @@
-# Completion of @PROGRAM@ in bash. Made from the program's own options.
+# Completion of @PROGRAM@ in bash. Generated from the program's options.
 # shellcheck shell=bash
 
-@TABLES@# The words as the program will get them: readline splits at = and : too. Into `words`.
+@TABLES@# The words of the command line; readline also splits at = and :. Into `words`.
 _@PROGRAM@_words() {
   local rest=$COMP_LINE word before i
   for ((i = 0; i <= COMP_CWORD; i++)); do
@@ -18,7 +18,7 @@ _@PROGRAM@_words() {
   done
 }
 
-# Goes over a word before the cursor.
+# Processes a word before the cursor.
 _@PROGRAM@_pass() {
   if ((left > 0)); then
     left=$((left - 1))
@@ -37,7 +37,7 @@ _@PROGRAM@_pass() {
   fi
 }
 
-# Those of the words that begin with what is there. None is expanded.
+# The words that start with the prefix, without expansion.
 _@PROGRAM@_offer() {
   local begun=$1 word
   shift
@@ -46,7 +46,7 @@ _@PROGRAM@_offer() {
   done
 }
 
-# By the kind in `reply`, for a value of which this much is there.
+# Completes a value by the kind in `reply`, given its prefix.
 _@PROGRAM@_complete() {
   case ${reply[0]} in
     choice) _@PROGRAM@_offer "$1" "${reply[@]:1}" ;;
@@ -77,7 +77,7 @@ _@PROGRAM@() {
     _@PROGRAM@_argument "$subcommand:$place"
     _@PROGRAM@_complete "$current"
   fi
-  # readline keeps what is before the last place where it splits.
+  # readline keeps the text before its last split.
   kept=$current
   while [[ -n $kept && $COMP_WORDBREAKS != *"${kept: -1}"* ]]; do kept=${kept%?}; done
   COMPREPLY=("${COMPREPLY[@]#"$kept"}")

@@ -1,6 +1,6 @@
-# Completion of @PROGRAM@ in fish. Made from the program's own options.
+# Completion of @PROGRAM@ in fish. Generated from the program's options.
 @MODELS@
-# Whether the cursor is behind this subcommand ("": before any), and behind so many arguments of it: at SUBCOMMAND [-eq|-ge N].
+# Whether the cursor is after this subcommand ("": before any), and after N of its arguments: at SUBCOMMAND [-eq|-ge N].
 function __@PROGRAM@_at
     set -l words (commandline -opc)
     set -l subcommand ''

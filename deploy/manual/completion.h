@@ -1,6 +1,5 @@
-// Completion of a program's command line in the three shells that people use. Each is a template of
-// this folder (completion.bash, .zsh, .fish), in whose place @TABLES@ goes what the functions here
-// make of the options.
+// Completion of a program's command line in bash, zsh and fish. Each is a template in this folder
+// (completion.bash, .zsh, .fish), whose @TABLES@ is replaced by the output of these functions.
 #pragma once
 
 #include <string>
@@ -13,13 +12,13 @@ std::string BashTables(const Command& program);
 std::string ZshTables(const Command& program);
 std::string FishTables(const Command& program);
 
-// Whether a value anywhere is the name of a model: then the shell asks the server for them.
+// Whether any value is the name of a model; the shell then lists the models of the server.
 bool NamesModels(const Command& program);
 
-// "'it'\''s'": one word of a POSIX shell and of zsh.
+// The text quoted as one word for POSIX shells and zsh: "'it'\''s'".
 std::string Quoted(const std::string& text);
 
-// What a shell shows beside an option: its first sentence, as far as it can stand alone.
+// The description that a shell shows for an option: its first sentence, shortened if possible.
 std::string Brief(const std::string& text);
 
 }  // namespace perceptrond::manual

@@ -1,5 +1,5 @@
 #compdef @PROGRAM@
-# Made from the program's own options.
+# Generated from the program's options.
 @MODELS@
 _@PROGRAM@() {
   local context state state_descr line

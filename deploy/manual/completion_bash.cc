@@ -1,4 +1,4 @@
-// Tables as functions of bash that set `reply`.
+// Tables for bash: functions that set `reply`.
 #include <string>
 #include <vector>
 
@@ -41,7 +41,7 @@ std::string FlagsLine(const Command& program, const Command& command, const std:
   return absl::StrCat("    ", Quoted(name), ") reply=(", absl::StrJoin(flags, " "), ") ;;\n");
 }
 
-// Of one command's options; "*" stands for every command.
+// The cases of one command's options; "*" stands for every command.
 std::string ValueLines(const Command& command, const std::string& name) {
   std::string lines;
   for (const Option& option : command.options) {

@@ -1,4 +1,4 @@
-// Lines of fish's `complete`.
+// Lines for fish's `complete`.
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@ std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }
 
-// What is offered for a value: -x is "this and no file names", -r a value of any kind.
+// The completion of a value: -x offers the given words and no file names, -r any value.
 std::string Offer(const Command& program, const Value& value) {
   switch (value.kind) {
     case Kind::kText:

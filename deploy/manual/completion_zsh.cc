@@ -24,18 +24,18 @@ std::string Action(const Command& program, const Value& value) {
     case Kind::kModelList:
       return absl::StrCat("_sequence _", program.name, "_models");
   }
-  // Nothing but the message.
+  // Shows the message only.
   return " ";
 }
 
-// A colon would end the part it stands in.
+// Escapes colons, which separate parts of a specification.
 std::string Message(const std::string& text) { return absl::StrReplaceAll(text, {{":", "\\:"}}); }
 
 std::string Explanation(const std::string& text) {
   return absl::StrReplaceAll(Brief(text), {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}});
 }
 
-// "(-o --output)--output=[...]:text|json:(text json)", for each of its names.
+// "(-o --output)--output=[...]:text|json:(text json)", one for each name.
 std::string OptionSpecs(const Command& program, const Option& option) {
   const std::string before =
       option.repeatable ? "*" : absl::StrCat("(", absl::StrJoin(option.names, " "), ")");

@@ -37,7 +37,7 @@ class FooterReader {
   }
 
  private:
-  // What stands over the lines goes with them, but for the heading of the section that they get.
+  // The paragraph above literal lines belongs to their section; the heading "Examples:" is dropped.
   void EndLiteral() {
     if (literal_.empty()) return;
     const bool example = absl::StrContains(absl::StrJoin(literal_, "\n"), program_ + " ");

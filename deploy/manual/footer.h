@@ -1,4 +1,4 @@
-// What --help says behind the options, taken apart for the manual.
+// The footer of --help, split into notes and examples for the manual.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 namespace perceptrond::manual {
 
 struct Footer {
-  // Both in the man macros; either may be empty.
+  // In man macros; may be empty.
   std::string notes;
   std::string examples;
 };
 
-// Paragraphs flow and indented lines stay as they are. Those that show the program itself, and the
-// line "Examples:" over them, are examples.
+// Paragraphs are reflowed, indented lines are literal. Literal lines that run the program, and the
+// heading "Examples:" above them, are examples.
 Footer ReadFooter(const std::string& footer, const std::string& program);
 
 }  // namespace perceptrond::manual

@@ -1,7 +1,8 @@
-// Writes what is installed beside the two programs and speaks of their options: the manual's pages,
-// completion for three shells, the service's settings. Run by the build.
+// Generates the files that describe the options of both programs: manual pages, completions for
+// three shells, and the settings of the service. Run by the build.
 //   perceptrond_manual SOURCES VERSION DATE OUT
-// SOURCES is this folder; DATE, YYYY-MM-DD, is the release's.
+// SOURCES is this folder; DATE is the date of the release, YYYY-MM-DD.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/ctl/application.h"
 #include "client/ctl/command.h"
 #include "deploy/manual/command.h"
 #include "deploy/manual/completion.h"
@@ -49,7 +49,7 @@ class Writer {
   Writer(fs::path sources, Release release, fs::path out)
       : sources_(std::move(sources)), release_(std::move(release)), out_(std::move(out)) {}
 
-  // `more`: sections of the page that no command line knows.
+  // `more`: further sections of the page.
   void Page(const Command& program, const Command& command, const std::string& more) {
     WriteFile(out_ / "man" / (PageName(program, command) + ".1"),
               ManPage(program, command, release_, more));
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: perceptrond_manual SOURCES VERSION DATE OUT\n");
     return 2;
   }
-  // What a page of a subcommand that is gone would be.
+  // Removes pages of subcommands that no longer exist.
   std::filesystem::remove_all(argv[4]);
   Writer writer(argv[1], {argv[2], argv[3]}, argv[4]);
   perceptrond::manual::WriteServer(&writer);

@@ -14,12 +14,12 @@
 namespace perceptrond::manual {
 namespace {
 
-// "perceptronctl learn".
+// The command as typed: "perceptronctl learn".
 std::string Invocation(const Command& program, const Command& command) {
   return &program == &command ? program.name : absl::StrCat(program.name, " ", command.name);
 }
 
-// On one line, without the name that it may begin with.
+// The description on one line, without a leading program name.
 std::string Description(const Command& command) {
   absl::string_view text = command.description;
   absl::ConsumePrefix(&text, command.name + ": ");
@@ -28,7 +28,7 @@ std::string Description(const Command& command) {
   return line.back() == '.' ? line : line + ".";
 }
 
-// Its first sentence, for whatis(1).
+// The first sentence of the description, for whatis(1).
 std::string Summary(const Command& command) {
   const std::string text = Description(command);
   std::string first = text.substr(0, text.find(". "));
@@ -78,7 +78,7 @@ std::string Subcommands(const Command& program) {
   return entries;
 }
 
-// What a subcommand takes besides its own, by name.
+// The global options that a subcommand accepts, by name.
 std::string OptionsOfProgram(const Command& program, const Command& command) {
   std::vector<std::string> names;
   for (const Option& option : OptionsWithin(program, command)) {
@@ -94,7 +94,7 @@ std::string OptionsOfProgram(const Command& program, const Command& command) {
                       "(1) explains: ", absl::StrJoin(names, ", "), ".\n");
 }
 
-// It begins a paragraph by itself.
+// Literal blocks start a paragraph themselves.
 std::string Section(absl::string_view title, absl::string_view text) {
   absl::ConsumePrefix(&text, ".PP\n");
   return text.empty() ? "" : absl::StrCat(".SH ", title, "\n", text);

@@ -1,4 +1,4 @@
-// Pages of the manual, in the man macros of troff.
+// Manual pages in man macros.
 #pragma once
 
 #include <string>
@@ -13,12 +13,11 @@ struct Release {
   std::string date;
 };
 
-// The page of a program, or of one of its subcommands. `more` is appended as it is: sections that
-// no command line knows, in the macros themselves.
+// The page of a program or of one of its subcommands. `more`: further sections in man macros.
 std::string ManPage(const Command& program, const Command& command, const Release& release,
                     const std::string& more);
 
-// "perceptronctl-learn"; of the program itself its name.
+// The name of a page: "perceptronctl-learn"; for the program its own name.
 std::string PageName(const Command& program, const Command& command);
 
 }  // namespace perceptrond::manual

@@ -1,5 +1,5 @@
 
-# The models of the server that the command line names; nothing if it does not answer at once.
+# The models of the server on the command line; none if it does not answer at once.
 function __perceptronctl_models
     set -l connection
     set -l left 0

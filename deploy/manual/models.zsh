@@ -1,5 +1,5 @@
 
-# The models of the server that the command line names; nothing if it does not answer at once.
+# The models of the server on the command line; none if it does not answer at once.
 _perceptronctl_models() {
   local -a connection models
   local i
@@ -10,7 +10,7 @@ _perceptronctl_models() {
     esac
   done
   models=(${(f)"$(_call_program models perceptronctl ${(q)connection} --timeout 0.5 list 2>/dev/null)"})
-  # Without the headings.
+  # Skips the headings.
   models=(${${models[2,-1]}%% *})
   models=(${(M)models:#[A-Za-z0-9][A-Za-z0-9._-]#})
   _wanted models expl model compadd -a models

@@ -6,7 +6,7 @@
 namespace perceptrond::manual {
 namespace {
 
-// troff sets these as quotes, hyphens and accents where a shell wants the ASCII ones.
+// troff replaces these characters by typographic ones, which a shell does not accept.
 std::string Escaped(char c) {
   switch (c) {
     case '\\':
@@ -48,7 +48,7 @@ bool EndsSentence(absl::string_view text, size_t at) {
          absl::ascii_isupper(text[at + 2]);
 }
 
-// A line may not begin as a macro does.
+// Escapes a line that would start a macro.
 std::string Guarded(std::string line) {
   return !line.empty() && line.front() == '.' ? absl::StrCat("\\&", line) : line;
 }

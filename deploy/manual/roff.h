@@ -1,4 +1,4 @@
-// Text as the man macros of troff take it.
+// Escaping of text for man macros.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace perceptrond::manual {
 
-// One line of literal text: nothing in it is a macro, an escape or a typographic quote.
+// A line of literal text, without macros, escapes or typographic quotes.
 std::string Literal(absl::string_view line);
 
-// Sentences, each on a line of its own as troff wants them, flags in bold.
+// Prose with one sentence per line, as troff expects, and flags in bold.
 std::string Prose(absl::string_view text);
 
 std::string Bold(absl::string_view text);

@@ -9,7 +9,7 @@
 namespace perceptrond::manual {
 namespace {
 
-// A config file's value as a variable holds it: "[\"a\", \"b\"]" is a,b.
+// Converts a value of the config file to that of a variable: "[\"a\", \"b\"]" is a,b.
 std::string PlainValue(const std::string& value) {
   return absl::StrReplaceAll(value, {{"[", ""}, {"]", ""}, {"\"", ""}, {"'", ""}, {" ", ""}});
 }

@@ -5,8 +5,8 @@
 
 namespace perceptrond::manual {
 
-// Every flag as a variable, commented out, with its explanation and default; but for what the unit
-// itself decides.
+// All flags as variables, commented out, with description and default, except those set by the
+// unit.
 std::string ServiceSettings();
 
 }  // namespace perceptrond::manual

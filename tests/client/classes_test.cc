@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "client/batch_builder.h"
-#include "client/ctl/class_confusion.h"
-#include "client/ctl/classes.h"
+#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/prediction.h"
 #include "client/format/labels.h"
 
@@ -14,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What a label's text becomes; kNoLabel for one that is refused.
+// What a label's text becomes; kNoLabel for an invalid one.
 int Read(const LabelRule& rule, std::string_view text) {
   Row row;
   return ReadLabel(rule, text, &row).ok() ? row.label : Row::kNoLabel;
@@ -118,10 +117,10 @@ TEST(ClassConfusion, CountsWhatWasTakenForWhat) {
     confusion.Add(actual, predicted);
   EXPECT_EQ(confusion.errors(), 2U);
   const std::string text = confusion.Text({"tea", "rum"});
-  EXPECT_THAT(text, HasSubstr("wrong: 2 of 5 (40.00%); always saying the most frequent class: "
+  EXPECT_THAT(text, HasSubstr("errors: 2 of 5 (40.00%); always predicting the most frequent class: "
                               "40.00%\n"));
-  EXPECT_THAT(text, HasSubstr("  tea: 2 right, 1 taken for rum\n"));
-  EXPECT_THAT(text, HasSubstr("  2: 0 right, 1 taken for tea\n"));
+  EXPECT_THAT(text, HasSubstr("  tea: 2 correct, 1 predicted as rum\n"));
+  EXPECT_THAT(text, HasSubstr("  2: 0 correct, 1 predicted as tea\n"));
   JsonObject json;
   confusion.AddTo(json, {});
   EXPECT_THAT(json.str(), HasSubstr("{\"actual\":2,\"predicted\":0,\"count\":\"1\"}"));

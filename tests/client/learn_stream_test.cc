@@ -206,7 +206,7 @@ TEST(LearnStream, ReportsRefusedRowsAndGoesOn) {
   for (uint32_t id = 0; id < 11; ++id) ASSERT_TRUE(stream->Push(Example(id), 100 + id).ok());
   const auto totals = stream->Finish();
   ASSERT_TRUE(totals.ok());
-  EXPECT_EQ(totals->refused, 2u);
+  EXPECT_EQ(totals->row_errors, 2u);
   EXPECT_EQ(refused, (std::vector<uint64_t>{104, 109}));
 }
 

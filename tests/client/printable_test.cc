@@ -1,4 +1,4 @@
-#include "client/ctl/printable.h"
+#include "client/ctl/output.h"
 
 #include <gtest/gtest.h>
 

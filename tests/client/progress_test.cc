@@ -1,13 +1,13 @@
 // The line of progress that `learn` and `predict` draw.
-#include "client/ctl/progress.h"
+#include "client/ctl/terminal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "client/ctl/commands/learn_summary.h"
 #include "client/ctl/input.h"
-#include "client/ctl/learn_progress.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::client {
@@ -75,12 +75,12 @@ TEST(LearnProgress, SaysTheStateAndTheUpdatesLeftWhereTheyAreKnown) {
             "54,000 examples  1,520 mistakes  27,000/s  learning  at most 1,650 more updates");
 }
 
-TEST(LearnProgress, CountsWhatWasKnownAlreadyBesideWhatIsNew) {
+TEST(LearnProgress, CountsDuplicatesBesideNewExamples) {
   LearnTotals totals;
   totals.examples = 10;
   totals.duplicates = 3000;
   EXPECT_EQ(ProgressLine(LearnProgress({1, 1, std::nullopt}, totals, absl::Seconds(2)), 97),
-            "10 examples  0 mistakes  1,505/s  3,000 known already");
+            "10 examples  0 mistakes  1,505/s  3,000 duplicates");
 }
 
 TEST(Grouped, SetsThousandsApart) {

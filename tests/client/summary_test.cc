@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "client/ctl/command.h"
+#include "client/ctl/commands/learn_summary.h"
+#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/convergence.h"
-#include "client/ctl/learn_summary.h"
 #include "client/ctl/output.h"
-#include "client/ctl/predict_summary.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
 #include "client/error.h"
@@ -26,7 +26,8 @@ TEST(PredictSummary, SaysWhereItIsPartial) {
   EXPECT_EQ(summary.Text(), "7 predicted at revision 3\n");
   EXPECT_THAT(summary.Json(), Not(HasSubstr("partial")));
   summary.partial = true;
-  EXPECT_EQ(summary.Text(), "partial: 7 predicted at revision 3; not all of the input\n");
+  EXPECT_EQ(summary.Text(),
+            "partial: 7 predicted at revision 3; the rest of the input was not read\n");
   EXPECT_THAT(summary.Json(), HasSubstr("\"partial\":true"));
 }
 
@@ -266,8 +267,8 @@ TEST(Failed, SaysWhatToDoAboutTls) {
     return Failed("list", absl::UnavailableError(said)).error;
   };
   EXPECT_THAT(hint("last error: Socket closed"),
-              HasSubstr("hint: is perceptrond there, and does it serve TLS? --tls"));
-  EXPECT_THAT(hint("routines::wrong version number"), HasSubstr("leave out --tls"));
+              HasSubstr("hint: is perceptrond running there? If it uses TLS, give --tls"));
+  EXPECT_THAT(hint("routines::wrong version number"), HasSubstr("omit --tls"));
   EXPECT_THAT(hint("certificate verify failed"), HasSubstr("see --tls-ca"));
   EXPECT_THAT(hint("Peer name db1 is not in peer certificate"), HasSubstr("see --tls-server-name"));
   EXPECT_THAT(hint("Connection refused"), HasSubstr("is perceptrond running there?"));

@@ -99,29 +99,29 @@ TEST(WrapToColumns, BreaksAtBlanksAndIndentsTheRest) {
   }
 }
 
-TEST(Picture, GoesBackOverExactlyWhatItDrew) {
-  Picture picture;
+TEST(RedrawnText, GoesBackOverExactlyWhatItDrew) {
+  RedrawnText picture;
   EXPECT_EQ(picture.Draw("one\ntwo\n", kWindow), "one\ntwo\n");
   EXPECT_EQ(picture.Draw("a line that has to be wrapped\n", kWindow),
             "\033[2A\r\033[Ja line that has to\n    be wrapped\n");
   EXPECT_EQ(picture.Draw("x\n", kWindow), "\033[2A\r\033[Jx\n");
 }
 
-TEST(Picture, NeverScrollsItsFirstLineAway) {
-  Picture picture;
+TEST(RedrawnText, NeverScrollsItsFirstLineAway) {
+  RedrawnText picture;
   const std::string drawn = picture.Draw("1\n2\n3\n4\n5\n6\n", kWindow);
   EXPECT_EQ(drawn, "1\n2\n3\n4\n");
 }
 
-TEST(Picture, StartsOnACleanScreenOnceTheWindowChanged) {
-  Picture picture;
+TEST(RedrawnText, StartsOnACleanScreenOnceTheWindowChanged) {
+  RedrawnText picture;
   picture.Draw("one\n", kWindow);
   EXPECT_EQ(picture.Draw("one\n", {10, 5}), "\033[H\033[2Jone\n");
   EXPECT_EQ(picture.Draw("one\n", {10, 5}), "\033[1A\r\033[Jone\n");
 }
 
-TEST(Picture, ShowsControlCharactersInsteadOfSendingThem) {
-  Picture picture;
+TEST(RedrawnText, ShowsControlCharactersInsteadOfSendingThem) {
+  RedrawnText picture;
   EXPECT_EQ(picture.Draw("\x1b[2J\n", kWindow), "\\x1b[2J\n");
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What perceptronctl says and how it exits where no server is needed. Usage: usage_test.sh PERCEPTRONCTL
+# Messages and exit codes of perceptronctl without a server. Usage: usage_test.sh PERCEPTRONCTL
 set -u
 ctl=$1
 failures=0
@@ -18,21 +18,21 @@ expect() {  # expect CODE PATTERN ARGUMENT...
 }
 
 expect 0 'perceptronctl [0-9]' --version
-expect 0 'A first model' --help
+expect 0 'Examples:' --help
 expect 0 'reconnecting included' --help
 expect 0 '4 no answer within --timeout' --help
 for command in create list get update delete freeze unfreeze learn predict explain draw watch health; do
   expect 0 'Example' "$command" --help
 done
 expect 2 'subcommand'
-expect 2 'there is no subcommand frobnicate' frobnicate
+expect 2 'unknown subcommand frobnicate' frobnicate
 expect 2 'NAME' get
 expect 2 'exactly one of' create m
 expect 2 'excludes' create m --dimension 4 --named
 expect 2 'text' list -o yaml
 expect 2 'cannot open' create m --dimension 2 --start-weights /nonexistent
-expect 2 'say what to change' update m
-# 0 is no way to leave them out.
+expect 2 'nothing to change' update m
+# 0 does not mean "not given".
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 0 --gamma 1
 expect 2 'fourier.*not in range' create m --dimension 2 --fourier 1048577 --gamma 1
 expect 2 'polynomial.*not in range' create m --dimension 2 --polynomial 0
@@ -41,34 +41,34 @@ for products in a a: :b : a:b:c 'a:b,c' 'a:b,c:' a:b:c:d; do
   expect 2 'one colon between them, as user:page; several pairs are separated by commas' \
     create m --named --products "$products"
 done
-# A list that lacks something is not taken as a shorter one.
+# An empty item is an error and does not shorten a list.
 for list in ',' 'a,,b' 'a,b,' ',a'; do
-  expect 2 'labels: "[ab,]*" has a comma with nothing' create m --named --labels "$list"
-  expect 2 'compose: "[ab,]*" has a comma with nothing' create m --compose "$list"
+  expect 2 'labels: "[ab,]*" has an empty item' create m --named --labels "$list"
+  expect 2 'compose: "[ab,]*" has an empty item' create m --compose "$list"
 done
 expect 2 'compose :score: expected MODEL' create m --compose ':score'
-expect 2 'products: "a:b," has a comma with nothing' create m --named --products 'a:b,'
-expect 2 'class-weights: "1,,5" has a comma with nothing' create m --dimension 2 --class-weights '1,,5'
-expect 2 'class-weights: "x" is no number' create m --dimension 2 --class-weights '1,x'
+expect 2 'products: "a:b," has an empty item' create m --named --products 'a:b,'
+expect 2 'class-weights: "1,,5" has an empty item' create m --dimension 2 --class-weights '1,,5'
+expect 2 'class-weights: "x" is not a number' create m --dimension 2 --class-weights '1,x'
 expect 2 'classes.*not in range' create m --dimension 2 --classes 0
 expect 2 'classes.*not in range' create m --dimension 2 --classes 1
-expect 2 'what a feature can be' draw m --x-range -1e39 1
-# No number is none of a range either.
+expect 2 'must be within float32' draw m --x-range -1e39 1
+# NaN and infinities are outside of every range.
 for number in nan NaN inf -inf 0 1e400; do
-  expect 2 "rate: $number is no number from 0.001 to 1000000000" bench --rate="$number"
+  expect 2 "rate: $number is not a number from 0.001 to 1000000000" bench --rate="$number"
 done
 for number in nan inf; do
-  for flag in seconds warmup mistakes refused; do
-    expect 2 "$flag: $number is no number from" bench --"$flag" "$number"
+  for flag in seconds warmup mistakes invalid; do
+    expect 2 "$flag: $number is not a number from" bench --"$flag" "$number"
   done
-  expect 2 "timeout: $number is no number from" list --timeout "$number"
-  expect 2 "interval: $number is no number from" watch m --interval "$number"
-  expect 2 "gap: $number is no number from" analyze m --gap "$number"
+  expect 2 "timeout: $number is not a number from" list --timeout "$number"
+  expect 2 "interval: $number is not a number from" watch m --interval "$number"
+  expect 2 "gap: $number is not a number from" analyze m --gap "$number"
 done
-# Neither gRPC nor a terminal gets bytes that are no text.
-expect 2 'no valid UTF-8: x\\xff' get "$(printf 'x\377')"
-expect 2 'no subcommand \\x1b' "$(printf '\033[31m')"
-# Nobody listens there; -o is taken before and after the subcommand.
+# Bytes that are not text reach neither gRPC nor the terminal.
+expect 2 'not valid UTF-8: x\\xff' get "$(printf 'x\377')"
+expect 2 'unknown subcommand \\x1b' "$(printf '\033[31m')"
+# No server listens there; -o is accepted before and after the subcommand.
 expect 1 'is perceptrond running there' --server unix:/nonexistent/socket --timeout 0.2 -o json list
 expect 1 'is perceptrond running there' list --server unix:/nonexistent/socket --timeout 0.2 -o json
 expect 1 'UNAVAILABLE' health --server unix:/nonexistent/socket --timeout 0.2

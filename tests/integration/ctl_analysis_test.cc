@@ -19,10 +19,10 @@ TEST_F(CtlTest, AnalyzeAdoptsTheBestSeparator) {
   EXPECT_EQ(analyzed.exit_code, 0) << analyzed.out;
   EXPECT_THAT(analyzed.out, HasSubstr("separable, best margin at least 0.2425"));
   EXPECT_THAT(analyzed.out, HasSubstr("(R/margin)^2 = 51.0000"));
-  const auto result = Json<v1::AnalysisResult>("analyze and --adopt");
+  const auto result = Json<v1::AnalysisResult>("analyze and --replace-weights");
   EXPECT_EQ(result.adopted_revision(), Json<v1::Model>("get and").revision());
   EXPECT_THAT(Ctl("get and").out, HasSubstr("a sample of 4 of at most 10"));
-  EXPECT_EQ(Ctl("analyze and --adopt --if-revision 1").exit_code, 1);
+  EXPECT_EQ(Ctl("analyze and --replace-weights --if-revision 1").exit_code, 1);
   EXPECT_EQ(Ctl("analyze and --if-revision 1").exit_code, 2);
 }
 
@@ -50,7 +50,7 @@ TEST_F(CtlTest, TheTimeOfAnAnalysisIsNotCountedAsLearning) {
 
 TEST_F(CtlTest, ExamplesAreListedWithTheirRevisions) {
   Ctl("create and --dimension 2 --retain-updates 5");
-  EXPECT_THAT(Ctl("examples and").out, HasSubstr("no examples are retained"));
+  EXPECT_THAT(Ctl("examples and").out, HasSubstr("the model retains no examples"));
   Ctl("learn and - --format svmlight --index-base 1", and_);
   const CommandResult listed = CtlOut("examples and");
   EXPECT_EQ(listed.exit_code, 0);
@@ -154,8 +154,9 @@ TEST_F(CtlInterruptedAnalysis, EndsAnalyzeWithoutOutputAndCancelsItOnTheServer) 
   ASSERT_EQ(Ctl("learn noise " + noise_ + " --index-base 0").exit_code, 0);
   const int64_t revision = Get("noise").revision();
   for (const int signal : {SIGINT, SIGTERM}) {
-    for (const char* arguments : {"analyze noise", "analyze noise -o json",
-                                  "analyze noise --adopt --max-certificate-examples 2000"}) {
+    for (const char* arguments :
+         {"analyze noise", "analyze noise -o json",
+          "analyze noise --replace-weights --max-certificate-examples 2000"}) {
       const CommandResult result = Interrupt(arguments, signal);
       EXPECT_EQ(result.exit_code, 130) << arguments;
       EXPECT_EQ(result.out, "");

@@ -45,9 +45,9 @@ TEST_F(CtlBenchTest, SendsWhatWasAskedForAndLeavesNoModelBehind) {
 }
 
 TEST_F(CtlBenchTest, WhatTheServerHasToRefuseIsCountedAndNothingElseIsLost) {
-  const auto report = Bench("--rate 2000 --batch 10 --refused 0.25 --seconds 1 --warmup 0");
-  EXPECT_EQ(Number(report, "examples") + Number(report, "refused"), 2000);
-  EXPECT_NEAR(Number(report, "refused"), 500, 1);
+  const auto report = Bench("--rate 2000 --batch 10 --invalid 0.25 --seconds 1 --warmup 0");
+  EXPECT_EQ(Number(report, "examples") + Number(report, "rowErrors"), 2000);
+  EXPECT_NEAR(Number(report, "rowErrors"), 500, 1);
 }
 
 TEST_F(CtlBenchTest, ASmallModelsExamplesHaveNoMoreFeaturesThanItHasDimensions) {
@@ -58,7 +58,7 @@ TEST_F(CtlBenchTest, ASmallModelsExamplesHaveNoMoreFeaturesThanItHasDimensions) 
   }
   const CommandResult asked = Ctl("bench --size 50 --features 51");
   EXPECT_EQ(asked.exit_code, 2);
-  EXPECT_THAT(asked.out, ::testing::HasSubstr("--features is more than --size"));
+  EXPECT_THAT(asked.out, ::testing::HasSubstr("--features must not be greater than --size"));
 }
 
 TEST_F(CtlBenchTest, AServerThatStandsStillShowsInEveryLatencyThatWasDueMeanwhile) {
@@ -122,7 +122,7 @@ TEST_F(CtlBenchTest, ARateThatCannotBeReachedEndsInTimeAndIsSaid) {
   const CommandResult result =
       Ctl("bench --work predict --rate 1e9 --batch 1 --seconds 0.2 --warmup 0");
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, ::testing::HasSubstr("too slow for that rate"));
+  EXPECT_THAT(result.out, ::testing::HasSubstr("did not keep up"));
   const auto report = Bench("--work call --rate 1e9 --seconds 0.2 --warmup 0");
   EXPECT_FALSE(report.fields().at("keptUp").bool_value());
   EXPECT_GT(Number(report, "overdue"), 0);
@@ -139,13 +139,13 @@ TEST_F(CtlBenchTest, WhatDoesNotFitIntoMemoryIsRefusedBeforeAnythingIsMade) {
 
 TEST_F(CtlBenchTest, TheShareOfMistakesIsMeasured) {
   const auto report = Bench("--mistakes 0.5 --size 100 --rate 2000 --seconds 0.5 --warmup 0");
-  EXPECT_EQ(Number(report, "mistakesAsked"), 0.5);
+  EXPECT_EQ(Number(report, "requestedMistakes"), 0.5);
   EXPECT_EQ(Number(report, "mistakeShare"),
             Number(report, "mistakes") / Number(report, "examples"));
   const CommandResult far =
       Ctl("bench --mistakes 1 --size 20 --features 10 --rate 2000 --seconds 0.5 --warmup 0");
-  EXPECT_THAT(far.out, ::testing::HasSubstr("(asked for: 100.00%)"));
-  EXPECT_THAT(far.out, ::testing::HasSubstr("not the share that was asked for"));
+  EXPECT_THAT(far.out, ::testing::HasSubstr("(requested: 100.00%)"));
+  EXPECT_THAT(far.out, ::testing::HasSubstr("the share of mistakes differs from --mistakes"));
 }
 
 TEST_F(CtlBenchTest, ARestartOfTheServerIsWaitedForAndIsOneBreak) {
@@ -184,7 +184,7 @@ TEST_F(CtlBenchTest, AFailureKeepsWhatWasMeasured) {
 
 TEST_F(CtlBenchTest, WhatCannotBeIsSaidBeforeAnythingIsSent) {
   for (const char* wrong :
-       {"--features 10 --size 5", "--work call --mistakes 0.1", "--work predict --refused 0.1",
+       {"--features 10 --size 5", "--work call --mistakes 0.1", "--work predict --invalid 0.1",
         "--rate 0", "--work learn --streams 0"}) {
     const CommandResult result = Ctl(std::string("bench ") + wrong);
     EXPECT_EQ(result.exit_code, 2) << wrong << result.out;

@@ -17,9 +17,9 @@ TEST_F(CtlTest, ClassesByNumberAreTaughtAndPredicted) {
   EXPECT_THAT(shown.out, HasSubstr("weights of 2:"));
   const CommandResult predicted = Ctl("predict three" + options, rows + "2 1:1\n");
   EXPECT_EQ(predicted.exit_code, 0) << predicted.out;
-  EXPECT_THAT(predicted.out, HasSubstr("wrong: 1 of 4 (25.00%); always saying the most frequent "
-                                       "class: 50.00%\n"));
-  EXPECT_THAT(predicted.out, HasSubstr("  2: 1 right, 1 taken for 0\n"));
+  EXPECT_THAT(predicted.out, HasSubstr("errors: 1 of 4 (25.00%); always predicting the most "
+                                       "frequent class: 50.00%\n"));
+  EXPECT_THAT(predicted.out, HasSubstr("  2: 1 correct, 1 predicted as 0\n"));
   const auto summary =
       Object(CtlOut("predict three --summary -o json" + options, rows + "2 1:1\n").out);
   EXPECT_EQ(Number(summary, "errors"), 1);
@@ -38,9 +38,9 @@ TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawn) {
   ASSERT_EQ(Ctl("learn three - --format svmlight --index-base 1", rows).exit_code, 0);
   const CommandResult boundary = Ctl("draw three");
   EXPECT_EQ(boundary.exit_code, 2);
-  EXPECT_THAT(boundary.out, HasSubstr("several classes"));
+  EXPECT_THAT(boundary.out, HasSubstr("multiclass"));
   EXPECT_EQ(Ctl("draw three --what weights").exit_code, 2);
-  EXPECT_THAT(CtlOut("draw three --what curves").out, HasSubstr("<svg"));
+  EXPECT_THAT(CtlOut("draw three --what learning-curve").out, HasSubstr("<svg"));
   const CommandResult explained =
       Ctl("explain three - --format svmlight --index-base 1", "0 1:1\n");
   EXPECT_EQ(explained.exit_code, 1);
@@ -60,7 +60,7 @@ TEST_F(CtlTest, ClassesComeUpByNameInEveryFormat) {
             0);
   EXPECT_THAT(
       Ctl("get topics").out,
-      HasSubstr("classes:      5 of at most 10, new ones by name: tea, rum, 7, ale, gin\n"));
+      HasSubstr("classes:      5 of at most 10, new classes by name: tea, rum, 7, ale, gin\n"));
   EXPECT_THAT(CtlOut("predict topics - --format text", "dark barrel\n").out,
               ::testing::StartsWith("rum\t"));
 }

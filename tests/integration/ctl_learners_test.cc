@@ -57,7 +57,7 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
     ASSERT_EQ(Ctl("learn " + gate + options, table(labels)).exit_code, 0);
   }
   ASSERT_EQ(Ctl("create xor --compose or,nand").exit_code, 0);
-  EXPECT_THAT(Ctl("get xor").out, ::testing::HasSubstr("the answers of or (step), nand (step)"));
+  EXPECT_THAT(Ctl("get xor").out, ::testing::HasSubstr("the outputs of or (step), nand (step)"));
   EXPECT_EQ(Ctl("learn xor" + options, table({-1, 1, 1, -1})).exit_code, 0);
   EXPECT_EQ(
       CtlOut("predict xor - --format svmlight --index-base 1 --summary", table({-1, 1, 1, -1}))

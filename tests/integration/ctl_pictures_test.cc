@@ -49,7 +49,7 @@ TEST_F(CtlPicturesTest, ExplainListsWhatMakesUpAScore) {
   EXPECT_THAT(said.out, HasSubstr("standard input:1: off, score -5 at revision 18"));
   EXPECT_THAT(said.out, HasSubstr("+3  +++++++++++++++ "));
   EXPECT_THAT(said.out, HasSubstr("-4  --------------------"));
-  EXPECT_THAT(said.out, HasSubstr("(offset)"));
+  EXPECT_THAT(said.out, HasSubstr("(bias)"));
   const v1::ExplainResponse json = Json<v1::ExplainResponse>(
       "explain and " + Write("one.svm", "1:1 2:-2\n") + " --index-base 1");
   EXPECT_EQ(json.explanations(0).score(), -5);
@@ -74,18 +74,18 @@ TEST_F(CtlPicturesTest, ExplainGoesOnPastARefusedExample) {
 
 TEST_F(CtlPicturesTest, AfterAnAdoptionExplainCountsNoOlderMistakes) {
   LearnAnd();
-  ASSERT_EQ(Ctl("analyze and --adopt").exit_code, 0);
+  ASSERT_EQ(Ctl("analyze and --replace-weights").exit_code, 0);
   const std::string explain = "explain and - --format svmlight --index-base 1";
   const CommandResult before = Ctl(explain, "1:0\n");
-  EXPECT_THAT(before.out, HasSubstr("(the weights adopted at revision 19)"));
-  EXPECT_THAT(before.out, Not(HasSubstr("that made revision")));
+  EXPECT_THAT(before.out, HasSubstr("(the weights set at revision 19)"));
+  EXPECT_THAT(before.out, Not(HasSubstr("  revision ")));
   EXPECT_THAT(before.out, Not(HasSubstr("no longer retained")));
   // A mistake since.
   ASSERT_EQ(Ctl("learn and - --format svmlight --index-base 1", "-1 1:1 2:1\n").exit_code, 0);
   const CommandResult after = Ctl(explain, "1:1 2:1\n");
-  EXPECT_THAT(after.out, HasSubstr("that made revision 20"));
-  EXPECT_THAT(after.out, Not(HasSubstr("that made revision 18")));
-  EXPECT_THAT(after.out, HasSubstr("(the weights adopted at revision 19)"));
+  EXPECT_THAT(after.out, HasSubstr("  revision 20\n"));
+  EXPECT_THAT(after.out, Not(HasSubstr("  revision 18\n")));
+  EXPECT_THAT(after.out, HasSubstr("(the weights set at revision 19)"));
 }
 
 TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
@@ -97,12 +97,13 @@ TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
   }
   const CommandResult kernel = Ctl("explain kernel-perceptron -" + options, "1:1 2:1\n");
   EXPECT_EQ(kernel.exit_code, 0) << kernel.out;
-  EXPECT_THAT(kernel.out, HasSubstr("not by features: the score of a kernel-perceptron"));
-  EXPECT_THAT(kernel.out, HasSubstr("that made revision 1\n"));
+  EXPECT_THAT(kernel.out,
+              HasSubstr("no contributions of features: the score of a kernel-perceptron"));
+  EXPECT_THAT(kernel.out, HasSubstr("  revision 1\n"));
   EXPECT_THAT(Ctl("explain voted-perceptron -" + options, "1:1 2:1\n").out,
               HasSubstr("its score is a share of votes"));
   EXPECT_THAT(Ctl("explain arow -" + options, "1:1 2:1\n").out,
-              HasSubstr("not by past mistakes: an update moves each feature"));
+              HasSubstr("no contributions of support examples: an update moves each feature"));
 }
 
 TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
@@ -130,7 +131,7 @@ TEST_F(CtlPicturesTest, DrawsTheBoundaryOfAnd) {
   // The closest are (1, 0) and (1, 1), by 1 / sqrt(13).
   EXPECT_THAT(svg, HasSubstr("margin 0.2774"));
   EXPECT_EQ(Count(svg, "margin"), 3U);
-  EXPECT_THAT(svg, HasSubstr("says off"));
+  EXPECT_THAT(svg, HasSubstr("predicts off"));
 }
 
 TEST_F(CtlPicturesTest, DrawsWhatTheModelRetainsIfNoFileIsGiven) {
@@ -155,10 +156,10 @@ TEST_F(CtlPicturesTest, DrawsWhatIsWrongAndTheBoundaryOfXorUnderAFeatureMap) {
   Ctl("learn xor2 " + file + " --index-base 1 --until-converged");
   const std::string svg = Draw("xor2 " + file + " --index-base 1");
   EXPECT_EQ(Count(svg, "wrong"), 0U);
-  EXPECT_THAT(svg, HasSubstr("closest right: ±4"));
+  EXPECT_THAT(svg, HasSubstr("closest correct: ±4"));
   const CommandResult weights = Ctl("draw xor2 " + file + " --index-base 1 --what weights");
   EXPECT_EQ(weights.exit_code, 2);
-  EXPECT_THAT(weights.out, HasSubstr("under a feature map"));
+  EXPECT_THAT(weights.out, HasSubstr("with a feature map"));
 }
 
 TEST_F(CtlPicturesTest, DrawsTheSpaceOfWeights) {
@@ -170,11 +171,11 @@ TEST_F(CtlPicturesTest, DrawsTheSpaceOfWeights) {
 
 TEST_F(CtlPicturesTest, DrawsCurvesOfAnyModel) {
   LearnAnd();
-  const std::string svg = Draw("and --what curves --log");
+  const std::string svg = Draw("and --what learning-curve --log");
   EXPECT_THAT(svg, HasSubstr("18 updates"));
   EXPECT_EQ(Count(svg, "plot"), 4U);
   // Straight to standard output.
-  EXPECT_THAT(CtlOut("draw and --what curves").out, ::testing::StartsWith("<svg "));
+  EXPECT_THAT(CtlOut("draw and --what learning-curve").out, ::testing::StartsWith("<svg "));
 }
 
 TEST_F(CtlPicturesTest, TwoFeaturesOfMoreAreChosenByName) {
@@ -202,11 +203,11 @@ TEST_F(CtlPicturesTest, AnAxisIsAFeatureThatExamplesHave) {
   for (const std::string& examples : {input, std::string()}) {
     const CommandResult derived = Ctl("draw words " + examples + " --x 'f^a*f^b' --y f^b");
     EXPECT_EQ(derived.exit_code, 2);
-    EXPECT_THAT(derived.out, HasSubstr("is what the model's feature map makes"));
+    EXPECT_THAT(derived.out, HasSubstr("is a product made by the feature map"));
     EXPECT_THAT(derived.out, HasSubstr("f^a, f^b"));
     const CommandResult unknown = Ctl("draw words " + examples + " --x f^a --y nosuchname");
     EXPECT_EQ(unknown.exit_code, 2);
-    EXPECT_THAT(unknown.out, HasSubstr("there is no feature \"nosuchname\""));
+    EXPECT_THAT(unknown.out, HasSubstr("unknown feature \"nosuchname\""));
     EXPECT_EQ(Ctl("draw words " + examples + " --x f^a --y f^b --at q=1").exit_code, 2);
     EXPECT_EQ(Ctl("draw words " + examples + " --x f^a --y f^b").exit_code, 0);
   }
@@ -221,8 +222,8 @@ TEST_F(CtlPicturesTest, AnAxisIsAFeatureThatExamplesHave) {
   ASSERT_EQ(Ctl("learn hashed " + input).exit_code, 0);
   EXPECT_EQ(Ctl("draw hashed " + input + " --x f^a --y f^b").exit_code, 0);
   EXPECT_THAT(Ctl("draw hashed " + input + " --x f^a --y f^c").out,
-              HasSubstr("no example that is drawn has it"));
-  EXPECT_THAT(Ctl("draw hashed --x 1 --y 1024").out, HasSubstr("there is no slot 1024"));
+              HasSubstr("no example drawn has it"));
+  EXPECT_THAT(Ctl("draw hashed --x 1 --y 1024").out, HasSubstr("index 1024 is out of range"));
 }
 
 TEST_F(CtlPicturesTest, ACompositionOfGatesIsDrawnAsItsExamplesAreWithoutAFileToo) {
@@ -238,7 +239,7 @@ TEST_F(CtlPicturesTest, ACompositionOfGatesIsDrawnAsItsExamplesAreWithoutAFileTo
   Ctl("learn gates " + file + " --index-base 1 --until-converged");
   for (const std::string& examples : {file + " --index-base 1", std::string()}) {
     const std::string svg = Draw("gates " + examples);
-    EXPECT_THAT(svg, Not(HasSubstr("closest right")));
+    EXPECT_THAT(svg, Not(HasSubstr("closest correct")));
     // Two straight lines and the legend's, all of two points.
     const std::vector<XmlElement> elements = XmlReader::Read(svg).value();
     for (const XmlElement& element : elements) {
@@ -250,7 +251,7 @@ TEST_F(CtlPicturesTest, ACompositionOfGatesIsDrawnAsItsExamplesAreWithoutAFileTo
   }
   const CommandResult weights = Ctl("draw gates --what weights");
   EXPECT_EQ(weights.exit_code, 2);
-  EXPECT_THAT(weights.out, HasSubstr("its models' answers"));
+  EXPECT_THAT(weights.out, HasSubstr("outputs of its component models"));
 }
 
 TEST_F(CtlPicturesTest, FeaturesOfAnySizeAreDrawn) {
@@ -273,7 +274,7 @@ TEST_F(CtlPicturesTest, AKernelHasNoSpaceOfWeights) {
 
 TEST_F(CtlPicturesTest, WhereAnExampleIsWrongWhateverTheWeightsNothingIsAllRight) {
   const std::string file = Write("z.svm", "+1 1:0 2:0\n+1 1:1 2:1\n-1 1:-1 2:0\n");
-  Ctl("create z --dimension 2 --no-offset");
+  Ctl("create z --dimension 2 --no-bias");
   Ctl("learn z " + file + " --index-base 1 --passes 5");
   const std::string svg = Draw("z " + file + " --index-base 1 --what weights");
   EXPECT_THAT(svg, HasSubstr("3 examples, 1 wrong"));
@@ -282,14 +283,14 @@ TEST_F(CtlPicturesTest, WhereAnExampleIsWrongWhateverTheWeightsNothingIsAllRight
 
 TEST_F(CtlPicturesTest, WrongUsageSaysWhatToDo) {
   LearnAnd();
-  EXPECT_THAT(Ctl("draw and -o json").out, HasSubstr("a picture is SVG"));
-  EXPECT_THAT(Ctl("draw and --x 0").out, HasSubstr("state both, --x and --y"));
-  EXPECT_THAT(Ctl("draw and --x 0 --y 2").out, HasSubstr("there is no feature 2"));
+  EXPECT_THAT(Ctl("draw and -o json").out, HasSubstr("-o names the SVG file"));
+  EXPECT_THAT(Ctl("draw and --x 0").out, HasSubstr("give both --x and --y"));
+  EXPECT_THAT(Ctl("draw and --x 0 --y 2").out, HasSubstr("index 2 is out of range"));
   EXPECT_THAT(Ctl("draw and --x 0 --y 0").out, HasSubstr("the same feature"));
-  EXPECT_THAT(Ctl("draw and --at 1=2").out, HasSubstr("one of the axes"));
+  EXPECT_THAT(Ctl("draw and --at 1=2").out, HasSubstr("this feature is an axis"));
   EXPECT_THAT(Ctl("draw and --at 1").out, HasSubstr("FEATURE=VALUE"));
-  EXPECT_THAT(Ctl("draw and --x-range 2 1").out, HasSubstr("from its least"));
-  EXPECT_THAT(Ctl("draw and --what curves " + file_).out, HasSubstr("without examples"));
+  EXPECT_THAT(Ctl("draw and --x-range 2 1").out, HasSubstr("the minimum first"));
+  EXPECT_THAT(Ctl("draw and --what learning-curve " + file_).out, HasSubstr("without examples"));
   EXPECT_THAT(Ctl("draw and -o /nonexistent/a.svg").out, HasSubstr("cannot write"));
   EXPECT_THAT(Ctl("draw nobody").out, HasSubstr("MODEL_NOT_FOUND"));
 }

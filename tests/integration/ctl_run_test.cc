@@ -125,7 +125,7 @@ TEST_F(CtlTest, AFullTableOfProducersIsToldAndNotWorkedAround) {
   const CommandResult row_errors = Ctl(learn, "+1 1:1\n");
   EXPECT_EQ(row_errors.exit_code, 1);
   EXPECT_THAT(row_errors.out, ::testing::HasSubstr("PRODUCER_LIMIT"));
-  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("hint: give --producer a name"));
+  EXPECT_THAT(row_errors.out, ::testing::HasSubstr("hint: use a --producer"));
   EXPECT_EQ(Ctl(learn + " --producer p7", "+1 1:1\n").exit_code, 0);
   EXPECT_EQ(Ctl(learn + " --unnumbered", "+1 1:1\n").exit_code, 0);
   EXPECT_EQ(Get("m").report().examples(), 10'002);
@@ -183,7 +183,7 @@ TEST_F(CtlTest, AFailedPredictionSaysWhatItIsWorthAndThenTheError) {
                                                     "\nperceptronctl: standard input:2: .*\n$"));
   const CommandResult empty = Ctl("predict m -" + options);
   EXPECT_EQ(empty.exit_code, 0);
-  EXPECT_THAT(empty.out, ::testing::HasSubstr("no examples in the input"));
+  EXPECT_THAT(empty.out, ::testing::HasSubstr("the input contains no examples"));
 }
 
 TEST_F(CtlTest, WatchPrintsEachChangeAndEndsWellOnCtrlC) {

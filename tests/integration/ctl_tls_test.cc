@@ -64,7 +64,7 @@ TEST_F(CtlTlsTest, WhatIsMissingIsSaid) {
   const ServerProcess server = Serve();
   const CommandResult plain = Ctl(server, "list");
   EXPECT_EQ(plain.exit_code, 1);
-  EXPECT_THAT(plain.out, HasSubstr("does it serve TLS? --tls"));
+  EXPECT_THAT(plain.out, HasSubstr("If it uses TLS, give --tls"));
   const CommandResult stranger = Ctl(server, "--tls list");
   EXPECT_EQ(stranger.exit_code, 1);
   EXPECT_THAT(stranger.out, HasSubstr("see --tls-ca"));
@@ -74,11 +74,11 @@ TEST_F(CtlTlsTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(misnamed.out, HasSubstr("see --tls-server-name"));
   const CommandResult half = Ctl(server, Trusting() + "list --tls-cert " + File("client.pem"));
   EXPECT_EQ(half.exit_code, 2);
-  EXPECT_THAT(half.out, HasSubstr("--tls-cert and --tls-key go together"));
+  EXPECT_THAT(half.out, HasSubstr("--tls-cert and --tls-key must be given together"));
   EXPECT_EQ(Ctl(server, "list --tls-ca /nonexistent").exit_code, 2);
   const CommandResult no_pem = Ctl(server, "list --tls-ca " + File("server.ext"));
   EXPECT_EQ(no_pem.exit_code, 2);
-  EXPECT_THAT(no_pem.out, HasSubstr("is no PEM file"));
+  EXPECT_THAT(no_pem.out, HasSubstr("is not a PEM file"));
 }
 
 TEST_F(CtlTlsTest, AServerThatAsksForCertificatesTakesOnlyThoseOfItsAuthority) {
@@ -91,14 +91,14 @@ TEST_F(CtlTlsTest, AServerThatAsksForCertificatesTakesOnlyThoseOfItsAuthority) {
   const CommandResult mixed =
       Ctl(server, Trusting() + certificate + " --tls-key " + File("server.key") + " list");
   EXPECT_EQ(mixed.exit_code, 1);
-  EXPECT_THAT(mixed.out, HasSubstr("belong together?"));
+  EXPECT_THAT(mixed.out, HasSubstr("key and certificate match"));
 }
 
 TEST_F(CtlTlsTest, TlsToAServerWithoutItSaysSo) {
   const ServerProcess server(File("plain"));
   const CommandResult result = Ctl(server, "--tls list");
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.out, HasSubstr("leave out --tls"));
+  EXPECT_THAT(result.out, HasSubstr("omit --tls"));
 }
 
 }  // namespace

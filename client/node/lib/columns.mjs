@@ -1,11 +1,11 @@
-// Rows as packed columns: what the server parses with a few memory copies, however many rows there are.
+// Rows as packed columns, which the server parses with a few memory copies.
 
-/** By their UTF-8 bytes, as the server asks; JavaScript's own order is by UTF-16 units, which is another one. */
+/** Compares by UTF-8 bytes, as the server requires; JavaScript sorts by UTF-16 units. */
 function byBytes(a, b) {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** ExampleColumns of all rows; their features all by name, or all by index. Labels are left out unless all rows have one. */
+/** Packs all rows into ExampleColumns; their features are all names or all indices. Labels are omitted unless all have one. */
 export function pack(rows) {
   const columns = { rowEnds: [], indices: [], values: [], labels: [], featureNames: [], labelNames: [] };
   const byName = rows.some(({ features }) => typeof features.keys().next().value === 'string');
@@ -14,8 +14,8 @@ export function pack(rows) {
   for (const { features } of rows) {
     const indexed = [...features].map(([feature, value]) => [byName ? place.get(feature) : feature, value]);
     for (const [index, value] of indexed.sort(([a], [b]) => a - b)) {
-      // protobufjs would send it as another one.
-      if (index >>> 0 !== index) throw new RangeError(`index ${index} is none of 0 to 2^32 - 1`);
+      // protobufjs would send a different index.
+      if (index >>> 0 !== index) throw new RangeError(`index ${index} is out of range; it must be 0 to 2^32 - 1`);
       columns.indices.push(index);
       columns.values.push(value);
     }
@@ -31,12 +31,12 @@ function packLabels(labels, columns) {
     columns.labels = labels;
     return;
   }
-  // The model knows what its labels' names mean: we send the names, and for each row which of them.
+  // The message has the names of the labels, and for each row the index of its name.
   columns.labelNames = [...new Set(labels)];
   columns.labels = labels.map((label) => columns.labelNames.indexOf(label));
 }
 
-/** The rows of an iterable, so many at a time. */
+/** Yields the rows of an iterable in batches. */
 export async function* batches(rows, size) {
   let batch = [];
   for await (const row of rows) {

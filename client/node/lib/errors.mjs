@@ -1,9 +1,9 @@
-// What the server says of an error: its code, the reason for programs, and the fields.
+// Error details of the server: code, reason and invalid fields.
 
 import grpc from '@grpc/grpc-js';
 import { decode } from './protos.mjs';
 
-/** An error that came within a stream's answers (google.rpc.Status), not as the call's own. */
+/** An error within an answer of a stream (google.rpc.Status). */
 export class StatusError extends Error {
   constructor(status) {
     super(describeStatus(status));
@@ -11,18 +11,18 @@ export class StatusError extends Error {
   }
 }
 
-/** The server answered what its contract rules out, or serves another model by now. */
+/** The server broke the protocol, or the model was replaced. */
 export class ProtocolError extends Error {}
 
-/** A line that is no example; the message says where and why. */
+/** A malformed line; the message says where and why. */
 export class BadLine extends Error {}
 
-/** Whether it came from gRPC: it has a code and, of a server's own errors, details. */
+/** Whether the error is one of gRPC, with a code and perhaps details. */
 export function isCallError(error) {
   return typeof error.code === 'number' && error.metadata instanceof grpc.Metadata;
 }
 
-/** google.rpc.Status: what the server sent, or what gRPC itself says where no server answered. */
+/** Returns the google.rpc.Status of an error, or gRPC's own status if no server answered. */
 export function statusOf(error) {
   const [details] = error.metadata.get('grpc-status-details-bin');
   return details ? decode('google.rpc.Status', details) : { code: error.code, message: error.details, details: [] };
@@ -33,12 +33,12 @@ function detail(status, name) {
   return found && decode(name, found.value);
 }
 
-/** {reason, domain, metadata}: what programs compare, never the message. Undefined if it did not come from the server. */
+/** Returns the ErrorInfo {reason, domain, metadata}: programs compare its reason, not the message. Undefined without one. */
 export function errorInfo(status) {
   return detail(status, 'google.rpc.ErrorInfo');
 }
 
-/** In a line or two for people. */
+/** Returns the error as a line or two of text. */
 export function describeStatus(status) {
   const info = errorInfo(status);
   const violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? [])

@@ -1,17 +1,17 @@
-// Example files, read row by row: two of the formats that perceptronctl takes.
+// Readers of example files: two of the formats of perceptronctl.
 //
-// text:      label<TAB>text; the features are the text's words, valued by how often each occurs.
+// text:      label<TAB>text; the features are the words of the text, valued by their counts.
 // svmlight:  label index:value index:value ... # comment
 //
-// Where no label is required, a line of text is all text if it has no tab, or no label of the model before the first; and
-// svmlight may begin with its first feature.
+// If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and
+// a line of svmlight may start with its first feature.
 //
-// A row is {features: Map of names or indices to values, label: as Labels.read() has it, or undefined}.
+// A row is {features: Map of names or indices to values, label: the result of Labels.read(), or undefined}.
 
 import { BadLine } from './errors.mjs';
 
-// Lines are read with a character for each byte (latin1), so that words are what they are to the server's own tools: ASCII
-// letters, digits, apostrophes and bytes beyond ASCII.
+// Lines are read as latin1, one character per byte, so that words are the same as in perceptronctl: ASCII letters, digits,
+// apostrophes and non-ASCII bytes.
 const WORD = /[a-z0-9'\x80-\xff]+/g;
 const FEATURE = /^(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/;
 const MOST_UINT32 = 2 ** 32 - 1;
@@ -26,7 +26,7 @@ function utf8(bytes) {
   }
 }
 
-/** Throws BadLine if it is none of the model's and one is required. */
+/** Throws BadLine if a label is required and the text is not one of the model. */
 function readLabel(word, labels, required) {
   try {
     return labels.read(utf8(word));
@@ -39,7 +39,7 @@ function readLabel(word, labels, required) {
 export function textParser(labels, required) {
   return (line) => {
     const tab = line.indexOf('\t');
-    if (required && tab < 0) throw new BadLine('no tab: expected a label, a tab and a text');
+    if (required && tab < 0) throw new BadLine('there is no tab: expected a label, a tab and a text');
     const label = tab < 0 ? undefined : readLabel(line.slice(0, tab), labels, required);
     const features = new Map();
     for (const [word] of asciiLower(label === undefined ? line : line.slice(tab + 1)).matchAll(WORD)) {
@@ -50,7 +50,7 @@ export function textParser(labels, required) {
   };
 }
 
-/** For files whose first feature has this number, 0 or 1. */
+/** For files whose first index is this, 0 or 1. */
 export function svmlightParser(indexBase, labels, required) {
   return (line) => {
     const words = line.split('#', 1)[0].split(/[ \t]+/).filter(Boolean);
@@ -68,18 +68,18 @@ export function svmlightParser(indexBase, labels, required) {
   };
 }
 
-/** [index, value], the index from 0 on. */
+/** Returns [index, value] with indices from 0. */
 function parseFeature(word, indexBase) {
   const [, index, value] = FEATURE.exec(word) ?? [];
-  // The wire has uint32 and float32: protobufjs would send what is beyond as another number.
+  // The message has uint32 and float32; protobufjs would send a different number for larger ones.
   if (!(Number(index) <= MOST_UINT32) || !Number.isFinite(Math.fround(Number(value)))) {
-    throw new BadLine(`"${utf8(word).slice(0, 40)}" is no feature: expected index:value, a whole number and a finite one`);
+    throw new BadLine(`"${utf8(word).slice(0, 40)}" is not a feature: expected index:value, an integer and a finite number`);
   }
-  if (Number(index) < indexBase) throw new BadLine('index 0 in a file whose indices start at 1; if they start at 0, say --index-base 0');
+  if (Number(index) < indexBase) throw new BadLine('index 0 with --index-base 1; if indices start at 0, give --index-base 0');
   return [Number(index) - indexBase, Number(value)];
 }
 
-/** The lines of a stream of bytes, without their ends; '\r' and other line separators within a line stay. */
+/** Yields the lines of a byte stream without their ends; '\r' and other separators within a line stay. */
 async function* linesOf(input) {
   let rest = '';
   for await (const chunk of input.setEncoding('latin1')) {
@@ -90,7 +90,7 @@ async function* linesOf(input) {
   if (rest) yield rest;
 }
 
-/** The rows of a readable stream, in their order. Throws BadLine at the first line that is none. */
+/** Yields the rows of a readable stream. Throws BadLine at the first malformed line. */
 export async function* readRows(input, name, parse) {
   let number = 0;
   for await (const line of linesOf(input)) {

@@ -1,17 +1,17 @@
-// What the labels of a file mean to a model, and what the model's answers are called.
+// Labels of example files, and names of predicted labels.
 
 import { BadLine } from './errors.mjs';
 
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 
-/** NaN: it is none. */
+/** Parses a number; NaN if it is not one. */
 export function numberOf(text) {
   return NUMBER.test(text) ? Number(text) : NaN;
 }
 
 /**
- * A label is a number to the server: -1 or +1, or of several classes the class's, from 0. The model's names stand for them in
- * that order. Where classes may come up by name, examples are labelled by name, and the server gives the numbers.
+ * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the model
+ * adds classes by name, examples are labelled by name.
  */
 export class Labels {
   #several;
@@ -28,11 +28,11 @@ export class Labels {
     this.#most = classes?.maxClasses;
     this.#names = new Map(labelNames.map((name, i) => [this.#several ? i : 2 * i - 1, name]));
     this.#numbers = new Map([...this.#names].map(([number, name]) => [name, number]));
-    // Then a number in a file is a name or nothing.
+    // If a name is a number, numbers are names only.
     this.#namesAreNumbers = labelNames.some((name) => !Number.isNaN(numberOf(name)));
   }
 
-  /** The label that an example is sent with, a number or a name. Throws BadLine if the model has none that is called so. */
+  /** Returns the label to send, a number or a name. Throws BadLine if it is not a label of the model. */
   read(text) {
     if (this.#newNames) {
       if (!text) throw new BadLine('the label is empty');
@@ -50,17 +50,17 @@ export class Labels {
 
   #whatItIsNot() {
     const numbers = this.#namesAreNumbers ? [] : [this.#several ? `0 to ${this.#most - 1}` : '-1 or +1'];
-    if (this.#several) return `none of the model's classes: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
+    if (this.#several) return `not a class of the model: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
     const names = [...this.#numbers.keys()].map((name) => `"${name}"`);
-    return names.length > 0 ? `none of the model's: ${[...names, ...numbers].join(', ')}` : 'neither -1 nor +1';
+    return names.length > 0 ? `not a label of the model: ${[...names, ...numbers].join(', ')}` : 'neither -1 nor +1';
   }
 
-  /** Undefined: a name that none of the model's classes had when this was made. */
+  /** Returns the number of a class, or undefined if its name was unknown when this object was made. */
   number(label) {
     return typeof label === 'number' ? label : this.#numbers.get(label);
   }
 
-  /** What an answer is called: by its number where it has no name. "-": no class has come up yet. */
+  /** Returns the name of a predicted label, else its number. "-": the model has no class yet. */
   name(number) {
     if (this.#several && number < 0) return '-';
     return this.#names.get(number) ?? (this.#several || number < 0 ? String(number) : `+${number}`);

@@ -1,4 +1,4 @@
-// A learn stream that outlives its connections: nothing is lost, nothing is learned twice.
+// A learn stream that reconnects: each example is learned exactly once.
 //
 //   const stream = await LearnStream.open(stub, 'models/spam', 'mail-reader');
 //   await stream.send(columns);
@@ -10,7 +10,7 @@ import { ProtocolError } from './errors.mjs';
 import { Backoff, withRetries } from './retry.mjs';
 import { Window } from './window.mjs';
 
-/** Every method throws what ended the stream: gRPC's errors, StatusError, ProtocolError. */
+/** Every method throws the error that ended the stream: a gRPC error, StatusError or ProtocolError. */
 export class LearnStream {
   #stub;
   #window;
@@ -22,8 +22,8 @@ export class LearnStream {
   #waiting = new Set();
 
   /**
-   * Opens the stream, and waits until the server has said where this producer stands.
-   * window: examples that may be unanswered; patience: seconds without progress after which it gives up.
+   * Opens the stream and waits for the position of the producer.
+   * window: most unanswered examples; patience: seconds without progress before giving up.
    */
   static async open(stub, model, producer, { window = 8192, patience = 60, onReconnect = () => {} } = {}) {
     const stream = new LearnStream();
@@ -39,23 +39,23 @@ export class LearnStream {
   get nextOffset() { return this.#window.nextOffset; }
   get passes() { return this.#window.passes; }
 
-  /** Sends rows with their labels; waits as long as too much is unanswered. */
+  /** Sends rows with their labels; waits while the window is full. */
   async send(columns, endOfPass = 0) {
     await this.#until(() => this.#window.hasRoom);
     this.#window.add(columns, endOfPass);
     this.#flush();
-    // Answers are to be read while rows are made.
+    // Lets the event loop read answers between messages.
     await turn();
   }
 
-  /** Marks the end of a pass over the data, and waits until all is answered: its PassSummary. */
+  /** Marks the end of a pass over the data, waits for all answers and returns the PassSummary. */
   async endPass() {
     await this.send(undefined, this.#window.passes + 1);
     await this.#until(() => this.#window.empty);
     return this.#window.lastPass;
   }
 
-  /** Waits until everything sent is answered, and ends the stream. */
+  /** Waits for all answers and ends the stream. */
   async finish() {
     await this.#until(() => this.#window.empty);
     this.#finishing = true;
@@ -65,7 +65,7 @@ export class LearnStream {
     return this.totals;
   }
 
-  /** Ends the stream as it is. What was not answered may have been learned; sent again, it counts once. */
+  /** Cancels the stream. Unanswered examples may have been learned; sent again, they count once. */
   async cancel() {
     this.#ended ??= new Error('the stream was cancelled');
     this.#call?.cancel();
@@ -77,7 +77,7 @@ export class LearnStream {
     if (this.#ended) throw this.#ended;
   }
 
-  /** Whoever waits looks again. */
+  /** Wakes up all waiting calls. */
   #changed() {
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
@@ -92,7 +92,7 @@ export class LearnStream {
     this.#changed();
   }
 
-  /** One connection, from its first message until it ends well or fails. */
+  /** Runs one connection until it ends or fails. */
   async #connect() {
     if (this.#ended) throw this.#ended;
     const call = this.#stub.learnStream();
@@ -102,7 +102,7 @@ export class LearnStream {
       for await (const response of call) this.#take(response);
       if (!this.#finishing) throw new ProtocolError('the server ended the stream before everything was sent');
     } finally {
-      // What comes now is for the next one.
+      // Later messages belong to the next connection.
       this.#call = undefined;
       call.cancel();
     }
@@ -115,7 +115,7 @@ export class LearnStream {
     this.#changed();
   }
 
-  /** Hands over what may go; the window's capacity bounds what waits within gRPC. */
+  /** Sends the next messages; the capacity of the window bounds what gRPC queues. */
   #flush() {
     if (!this.#call) return;
     for (let request; (request = this.#window.nextToSend()) !== undefined;) this.#call.write(request);

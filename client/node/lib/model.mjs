@@ -1,4 +1,4 @@
-// Making sure that there is the model to learn, and saying how it stands.
+// Creates the model if it does not exist, and describes it.
 
 import { randomUUID } from 'node:crypto';
 import grpc from '@grpc/grpc-js';
@@ -6,12 +6,12 @@ import { UsageError, whole } from './program.mjs';
 import { unary } from './retry.mjs';
 
 export const settings = {
-  named: { type: 'boolean', default: false, help: 'create the model if there is none: a weight for each name' },
-  dimension: { type: 'string', help: 'create the model if there is none: vectors of this dimension' },
-  labels: { type: 'string', help: "its labels' names, that of -1 first: ham,spam" },
+  named: { type: 'boolean', default: false, help: 'create the model if it does not exist, with a weight for each feature name' },
+  dimension: { type: 'string', help: 'create the model if it does not exist, for vectors of this dimension' },
+  labels: { type: 'string', help: "names of the labels, that of -1 first: ham,spam" },
 };
 
-/** Creates the model if the flags say what it should be and there is none. */
+/** Creates the model if it does not exist and the flags describe it. */
 export async function ensureModel(stub, id, flags) {
   const dimension = flags.dimension === undefined ? undefined : whole('dimension', flags.dimension, 1, 2 ** 32 - 1);
   if (flags.named && dimension) throw new UsageError('--named or --dimension, not both');
@@ -19,14 +19,14 @@ export async function ensureModel(stub, id, flags) {
   const featureSpace = flags.named ? { named: {} } : { dense: { dimension } };
   const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
   try {
-    // With a name of its own the request can be sent again after an answer got lost.
+    // The request id makes the request safe to repeat after a lost answer.
     await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.patience);
   } catch (error) {
     if (error.code !== grpc.status.ALREADY_EXISTS) throw error;
   }
 }
 
-/** How it stands, in a line. */
+/** Returns the state of the model as a line. */
 export function sentence({ revision, report }) {
   const state = report.state.replace('CONVERGENCE_STATE_', '').toLowerCase();
   return `revision ${revision}: ${report.examples} examples, ${report.mistakes} mistakes, ${report.updates} updates, ${state}`;

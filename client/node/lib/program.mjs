@@ -1,6 +1,6 @@
-// What the example programs share: flags, the connection, what they read, how they fail, and exit codes.
+// Flags, connection, input, errors and exit codes of the example programs.
 //
-// 0 done; 1 failed; 2 wrong usage; 3 done, but the server refused examples; 130 interrupted.
+// 0 success; 1 failure; 2 invalid usage; 3 some examples had validation errors; 130 interrupted.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,23 +11,23 @@ import { readRows, svmlightParser, textParser } from './formats.mjs';
 
 const name = path.basename(process.argv[1]);
 
-/** What the caller asked for cannot be done. */
+/** Invalid usage. */
 export class UsageError extends Error {}
 
-// Flags that every program has, and those of programs that read a file: as parseArgs takes them, with their help.
+// Flags of all programs, and flags of programs that read a file, for parseArgs, with their help.
 export const common = {
   server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: 'host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)' },
-  'tls-ca': { type: 'string', help: 'speak TLS, and trust servers certified by these (PEM)' },
-  patience: { type: 'string', default: '60', help: 'seconds to wait for a server that is away (default: 60)' },
+  'tls-ca': { type: 'string', help: 'connect with TLS and trust these certificate authorities (PEM)' },
+  patience: { type: 'string', default: '60', help: 'seconds to wait for a server that does not answer (default: 60)' },
   help: { type: 'boolean', default: false, help: 'this text' },
 };
 export const input = {
   format: { type: 'string', default: 'text', help: 'of the file: text or svmlight (default: text)' },
-  'index-base': { type: 'string', default: '1', help: "svmlight: the first feature's number, 0 or 1 (default: 1)" },
-  batch: { type: 'string', default: '256', help: 'examples a message (default: 256)' },
+  'index-base': { type: 'string', default: '1', help: "svmlight: index of the first feature, 0 or 1 (default: 1)" },
+  batch: { type: 'string', default: '256', help: 'examples per message (default: 256)' },
 };
 
-/** {flags, arguments}; usage: the lines above the flags, whose first names the arguments after the program. */
+/** Returns {flags, arguments}. usage: the lines of --help above the flags. */
 export function parse(usage, argumentNames, options) {
   const { values, positionals } = parseArgs({ options, allowPositionals: true, strict: true });
   if (values.help) {
@@ -35,12 +35,12 @@ export function parse(usage, argumentNames, options) {
     process.stdout.write(`usage: ${name} [flags] ${argumentNames.join(' ')}\n\n${usage}\n\n${flags.join('\n')}\n`);
     process.exit(0);
   }
-  if (positionals.length !== argumentNames.length) throw new UsageError(`expected ${argumentNames.join(' and ')}; --help says more`);
+  if (positionals.length !== argumentNames.length) throw new UsageError(`expected ${argumentNames.join(' and ')}; see --help`);
   values.patience = seconds('patience', values.patience, 0);
   return { flags: values, positionals };
 }
 
-/** A flag's number. Bounds keep it within what the wire holds: protobufjs would send what is beyond as another number. */
+/** Parses the number of a flag. Bounds keep it within its proto type; protobufjs would send a different number. */
 function number(flag, text, least, most, isRight, expected) {
   const value = text.trim() === '' ? NaN : Number(text);
   if (!(value >= least && value <= most && isRight(value))) throw new UsageError(`--${flag} ${text}: expected ${expected} from ${least} to ${most}`);
@@ -51,29 +51,29 @@ export function whole(flag, text, least = 1, most = 1_000_000_000) {
   return number(flag, text, least, most, Number.isInteger, 'a whole number');
 }
 
-/** At most what a google.protobuf.Duration holds: 10,000 years. */
+/** Seconds, at most the largest google.protobuf.Duration: 10,000 years. */
 export function seconds(flag, text, least) {
   return number(flag, text, least, 315_576_000_000, Number.isFinite, 'seconds,');
 }
 
-/** Examples a message: the server takes no more. */
+/** Examples per message, at most the limit of the server. */
 export function batchOf(flags) {
   return whole('batch', flags.batch, 1, 65536);
 }
 
-/** A client of this service. */
+/** Returns a client of this service. */
 export function connect(Service, flags) {
   const credentials = flags['tls-ca'] ? grpc.credentials.createSsl(fs.readFileSync(flags['tls-ca'])) : grpc.credentials.createInsecure();
-  // gRPC tries to reach a server that is away as often as we ask for it, not once in two minutes.
+  // Reconnect quickly; the default backoff of gRPC grows to two minutes.
   return new Service(flags.server, credentials, { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1000 });
 }
 
-/** A function that reads the file from its start, by what its labels mean (Labels); "-" is standard input, once. */
+/** Returns a function that reads the file from its start, given its Labels; "-" is standard input, read once. */
 export function rowsOf(file, flags, { labelsRequired }) {
   if (!['text', 'svmlight'].includes(flags.format)) throw new UsageError(`--format ${flags.format}: expected text or svmlight`);
   const indexBase = whole('index-base', flags['index-base'], 0, 1);
   const parser = (labels) => (flags.format === 'text' ? textParser(labels, labelsRequired) : svmlightParser(indexBase, labels, labelsRequired));
-  if (file !== '-' && !fs.existsSync(file)) throw new UsageError(`${file}: there is no such file`);
+  if (file !== '-' && !fs.existsSync(file)) throw new UsageError(`${file}: the file does not exist`);
   return (labels) => readRows(file === '-' ? process.stdin : fs.createReadStream(file), file, parser(labels));
 }
 
@@ -82,13 +82,13 @@ export function complain(text) {
 }
 
 export function reconnecting(error) {
-  complain(`the server is away, trying again: ${describe(error)}`);
+  complain(`the connection was lost; reconnecting: ${describe(error)}`);
 }
 
-/** What a learner says besides when it is interrupted. */
+/** Added to the message when learning is interrupted. */
 export const GOES_ON = '; what was answered is learned, and the same command goes on from there';
 
-/** Exits with what main() returns, or says what was wrong. */
+/** Runs main() and exits with its code, or prints the error. */
 export async function run(main, whenInterrupted = '') {
   process.on('SIGINT', () => {
     complain(`interrupted${whenInterrupted}`);
@@ -99,7 +99,7 @@ export async function run(main, whenInterrupted = '') {
   } catch (error) {
     const usage = error instanceof UsageError || error.code?.toString().startsWith('ERR_PARSE_ARGS');
     const expected = usage || isCallError(error) || [BadLine, ProtocolError, StatusError].some((kind) => error instanceof kind) || error.syscall;
-    // What nobody thought of says where it comes from.
+    // Unexpected errors are printed with their stack.
     complain(expected ? describe(error) : error.stack);
     process.exitCode = usage ? 2 : 1;
   }

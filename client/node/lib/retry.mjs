@@ -1,16 +1,16 @@
-// When to try again, and how long to wait before.
+// Retries: which errors to retry, and how long to wait before.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import grpc from '@grpc/grpc-js';
 
-/** The same may succeed later without anybody's help: the server is away, or stopping. */
+/** Whether the same request may succeed later: the server is unreachable or shutting down. */
 export function isTransient(error) {
   return error.code === grpc.status.UNAVAILABLE;
 }
 
 /**
- * The waits between attempts: twice as long each time, each drawn from half to the whole of that, so that clients which
- * were cut off together do not come back together.
+ * Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do not
+ * reconnect together.
  */
 export class Backoff {
   #patience;
@@ -19,19 +19,19 @@ export class Backoff {
   #giveUp;
   #ceiling;
 
-  /** Seconds: patience, after which it gives up; the first and the longest wait. */
+  /** patience: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
   constructor(patience = 60, first = 0.1, longest = 5) {
     [this.#patience, this.#first, this.#longest] = [patience, first, longest];
     this.progress();
   }
 
-  /** Something was achieved: patience and waits begin anew. */
+  /** Call after progress: restarts patience and waits. */
   progress() {
     this.#giveUp = performance.now() + 1000 * this.#patience;
     this.#ceiling = this.#first;
   }
 
-  /** Milliseconds to wait; undefined: it is time to give up. */
+  /** Returns the milliseconds to wait; undefined: give up. */
   nextWait() {
     const wait = 1000 * this.#ceiling * (0.5 + Math.random() / 2);
     this.#ceiling = Math.min(2 * this.#ceiling, this.#longest);
@@ -39,7 +39,7 @@ export class Backoff {
   }
 }
 
-/** Calls, and calls again while the server is away; throws the error that is final. onRetry hears of the others. */
+/** Calls, and retries transient errors, which go to onRetry; throws the final error. */
 export async function withRetries(backoff, attempt, onRetry = () => {}) {
   for (;;) {
     try {
@@ -53,7 +53,7 @@ export async function withRetries(backoff, attempt, onRetry = () => {}) {
   }
 }
 
-/** A unary call that may be repeated, as a promise: unary(stub, 'getModel', {name}, 60). */
+/** A unary call that is safe to repeat, as a promise: unary(stub, 'getModel', {name}, 60). */
 export function unary(stub, method, request, patience) {
   return withRetries(new Backoff(patience), () => new Promise((resolve, reject) => {
     stub[method](request, { deadline: Date.now() + 30_000 }, (error, answer) => (error ? reject(error) : resolve(answer)));

@@ -1,8 +1,8 @@
-// What a learn stream must remember to lose nothing and learn nothing twice: messages that are not answered yet.
+// Window: the unanswered messages of a learn stream, for exactly-once learning.
 //
-// Pure bookkeeping, without a connection: learn_stream.mjs moves the messages. The producer's examples are numbered from 0.
-// After a connection broke the server says which number it expects next; what lies below is settled, the rest is sent
-// again, and numbers the server knows already it only acknowledges.
+// It has no connection; learn_stream.mjs sends the messages. The producer's examples are numbered from 0. After a lost
+// connection the server returns the number it expects next: messages below it were learned, the rest is sent again, and
+// the server acknowledges duplicates without learning them.
 
 import { ProtocolError, StatusError, describeStatus } from './errors.mjs';
 
@@ -21,20 +21,20 @@ export class Window {
   nextOffset = 0;
   passes = 0;
   lastPass;
-  // What the answers that came add up to. Answers lost with a connection are missing here; the model's report has all.
-  totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, refused: 0, firstRefusal: '', settledUnseen: 0 };
+  // Totals over all answers received. Lost answers are missing here but are in the model's report.
+  totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', settledUnseen: 0 };
 
-  /** Capacity: examples that may be unanswered; a message is let in as long as there are fewer. */
+  /** capacity: most unanswered examples; a message is accepted while there are fewer. */
   constructor(model, producer, capacity) {
     [this.#model, this.#producer, this.#capacity] = [model, producer, capacity];
   }
 
-  /** The server has said where to go on. */
+  /** Whether the server has sent the producer's position. */
   get ready() { return this.#ready; }
   get empty() { return this.#messages.length === 0; }
   get hasRoom() { return this.#uid !== undefined && this.#rows < this.#capacity; }
 
-  /** Numbers a message; it stays here until it is answered. */
+  /** Numbers a message and keeps it until it is answered. */
   add(columns, endOfPass = 0) {
     const rows = columns ? columns.rowEnds.length : 0;
     this.#messages.push({ rows, request: { columns, firstOffset: this.nextOffset, endOfPass } });
@@ -42,9 +42,9 @@ export class Window {
     this.#rows += rows;
   }
 
-  // ---- One connection after another ----
+  // ---- Connections ----
 
-  /** A new stream's first message: who sends, and what was acknowledged before. */
+  /** Returns the first message of a stream: the producer and what was acknowledged before. */
   opening() {
     this.#sent = this.#answered = 0;
     this.#ready = false;
@@ -53,7 +53,7 @@ export class Window {
     return { model: this.#model, producer: { id: this.#producer, resume }, answerDetail: 'ANSWER_DETAIL_UPDATES' };
   }
 
-  /** The server's first answer (StreamOpened): where it stands. */
+  /** Handles the first response (StreamOpened): the producer's position. */
   opened({ modelUid, nextOffset, passes }) {
     if (this.#uid === undefined) {
       [this.nextOffset, this.passes] = [nextOffset, passes];
@@ -67,18 +67,18 @@ export class Window {
     this.#ready = true;
   }
 
-  /** The next request, or undefined if there is none now. */
+  /** Returns the next request, or undefined. */
   nextToSend() {
     if (!this.#ready || this.#sent === this.#messages.length) return undefined;
     return this.#messages[this.#sent++].request;
   }
 
-  /** Takes an answer (LearnResult); true if it is that of a message with something in it. */
+  /** Handles an answer (LearnResult); true if its message had rows or a mark. */
   answered(result) {
     if (result.messageNumber === 0) return false;
     if (result.error) throw new StatusError(result.error);
     if (result.messageNumber !== this.#answered + 1 || this.#sent === 0) {
-      throw new ProtocolError(`the server answered message ${result.messageNumber} out of turn`);
+      throw new ProtocolError(`the server answered message ${result.messageNumber} out of order`);
     }
     this.#answered += 1;
     this.#sent -= 1;
@@ -91,7 +91,7 @@ export class Window {
 
   // ----
 
-  /** Rows below it are durable, though their answer was lost. The mark of a pass still wants its answer. */
+  /** Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks stay. */
   #settle(nextOffset) {
     const kept = [];
     for (const message of this.#messages) {
@@ -110,11 +110,11 @@ export class Window {
 
   #count({ request }, result) {
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) this.totals[name] += result[name];
-    if (result.errors.length > 0 && this.totals.refused === 0) {
+    if (result.errors.length > 0 && this.totals.rowErrors === 0) {
       const [{ row, status }] = result.errors;
-      this.totals.firstRefusal = `example ${request.firstOffset + row}: ${describeStatus(status)}`;
+      this.totals.firstRowError = `example ${request.firstOffset + row}: ${describeStatus(status)}`;
     }
-    this.totals.refused += result.errors.length;
+    this.totals.rowErrors += result.errors.length;
     if (result.pass) {
       this.lastPass = result.pass;
       this.passes = Math.max(this.passes, result.pass.number);

@@ -10,15 +10,14 @@
 
 #include "client/draw/contour.h"
 #include "client/draw/plane.h"
-#include "client/draw/turns.h"
 
 namespace perceptrond::client {
 namespace {
 
 constexpr double kPi = 3.14159265358979;
 
-Field MakeField(const Window& window, size_t places, const std::function<double(Point)>& value) {
-  Field field{window, places, places + 3, {}};
+Field MakeField(const Window& window, size_t points, const std::function<double(Point)>& value) {
+  Field field{window, points, points + 3, {}};
   for (size_t row = 0; row < field.rows; ++row) {
     for (size_t column = 0; column < field.columns; ++column)
       field.values.push_back(value({field.x(column), field.y(row)}));
@@ -163,19 +162,19 @@ TEST(Contour, OfXorIsBothAxes) {
 }
 
 // Asks as a picture does.
-void FindTurns(const std::function<double(Point)>& value, Field* field) {
-  Turns turns(*field);
+void FindSignChanges(const std::function<double(Point)>& value, Field* field) {
+  SignChanges sign_changes(*field);
   for (int i = 0; i < 6; ++i) {
     std::vector<double> values;
-    for (const Point place : turns.Places()) values.push_back(value(place));
-    turns.Take(values);
+    for (const Point place : sign_changes.Points()) values.push_back(value(place));
+    sign_changes.SetValues(values);
   }
-  turns.Finish(field);
+  sign_changes.Finish(field);
 }
 
 // A gate: it says 1 above 2 x + 3 y = 1 and -1 below. Without asking in between, the line would be
 // a staircase.
-TEST(Turns, TheBoundaryOfAStepIsTheLineWhereItSteps) {
+TEST(SignChanges, TheBoundaryOfAStepIsTheLineWhereItSteps) {
   const auto step = [](Point p) { return 2 * p.x + 3 * p.y > 1 ? 1.0 : -1.0; };
   Field field = MakeField({{-3, 3}, {-3, 3}}, 40, step);
   const auto furthest = [&] {
@@ -187,8 +186,8 @@ TEST(Turns, TheBoundaryOfAStepIsTheLineWhereItSteps) {
     return off;
   };
   EXPECT_GT(furthest(), 0.02);
-  FindTurns(step, &field);
-  EXPECT_TRUE(field.jumps);
+  FindSignChanges(step, &field);
+  EXPECT_TRUE(field.discontinuous);
   EXPECT_LT(furthest(), 6.0 / 39 / 64);
   // The areas end there, too.
   double area = 0;
@@ -197,10 +196,10 @@ TEST(Turns, TheBoundaryOfAStepIsTheLineWhereItSteps) {
   EXPECT_NEAR(area, AreaOf(Clip(field.window.Corners(), {2, 3, -1})), 0.02);
 }
 
-TEST(Turns, WhereNothingSaysAnythingIsASideOfItsOwn) {
+TEST(SignChanges, WhereNothingSaysAnythingIsASideOfItsOwn) {
   const auto value = [](Point p) { return p.x > 0.501 ? 1.0 : p.x < -0.333 ? -1.0 : 0.0; };
   Field field = MakeField({{-1, 1}, {-1, 1}}, 20, value);
-  FindTurns(value, &field);
+  FindSignChanges(value, &field);
   double above = 0;
   for (const Polyline& one : AreasAbove(field, std::numeric_limits<double>::min()))
     above += AreaOf(one);
@@ -212,7 +211,7 @@ TEST(Turns, WhereNothingSaysAnythingIsASideOfItsOwn) {
   EXPECT_NEAR(below, 2 * (1 - 0.333), 0.01);
 }
 
-TEST(Turns, ACurveIsFollowedMoreCloselyAndDoesNotJump) {
+TEST(SignChanges, ACurveIsFollowedMoreCloselyAndDoesNotJump) {
   const auto circle = [](Point p) { return 1 - p.x * p.x - p.y * p.y; };
   Field field = MakeField({{-2, 2}, {-2, 2}}, 12, circle);
   const auto furthest = [&] {
@@ -224,8 +223,8 @@ TEST(Turns, ACurveIsFollowedMoreCloselyAndDoesNotJump) {
     return off;
   };
   const double before = furthest();
-  FindTurns(circle, &field);
-  EXPECT_FALSE(field.jumps);
+  FindSignChanges(circle, &field);
+  EXPECT_FALSE(field.discontinuous);
   EXPECT_LT(furthest(), before);
   EXPECT_LT(furthest(), 4.0 / 11 / 64);
 }

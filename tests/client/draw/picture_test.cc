@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/draw/boundary.h"
-#include "client/draw/curves.h"
-#include "client/draw/layout.h"
+#include "client/draw/learning_curve.h"
+#include "client/draw/plot.h"
 #include "client/draw/weights.h"
 #include "tests/support/xml.h"
 
@@ -156,7 +156,7 @@ TEST(BoundaryPicture, TheLegendHasNoMarginThatThePictureHasNot) {
   EXPECT_THAT(Draw(picture), HasSubstr("far away"));
 }
 
-// The ticks' labels below the plot, by their places.
+// The ticks' labels below the plot, by their points.
 std::vector<std::pair<double, std::string>> LabelsBelow(const std::string& svg) {
   std::vector<std::pair<double, std::string>> labels;
   for (const XmlElement& text : OfClass(Read(svg), "soft")) {
@@ -226,7 +226,7 @@ TEST(Pictures, AreWellFormedWhateverTheirTextsAre) {
   EXPECT_THAT(elements[1].text, HasSubstr("</text><script>&\"'>]]>"));
   EXPECT_THAT(elements[1].text, HasSubstr(" ok \xE2\x82\xAC"));
   EXPECT_EQ(elements[2].name, "desc");
-  CurvesPicture curves;
+  LearningCurvePicture curves;
   curves.title = curves.subtitle = bytes;
   Read(Draw(curves));
   WeightsPicture weights;
@@ -273,7 +273,7 @@ TEST(WeightsPicture, HasNoRegionWhereNothingSeparates) {
   picture.examples.push_back({{-1, -1, 4}, -1});
   const std::string svg = Draw(picture);
   EXPECT_TRUE(OfClass(Read(svg), "region").empty());
-  EXPECT_THAT(svg, HasSubstr("nowhere here all are right"));
+  EXPECT_THAT(svg, HasSubstr("no weights here are correct"));
 }
 
 // (0, 0) without an offset, or both labels at one place: no weights of the plane change it.
@@ -283,9 +283,9 @@ TEST(WeightsPicture, HasNoRegionWhereAnExampleIsWrongWhateverTheWeights) {
     picture.examples.push_back({{0, 0, score}, 1, true});
     const std::string svg = Draw(picture);
     EXPECT_TRUE(OfClass(Read(svg), "region").empty());
-    EXPECT_THAT(svg, HasSubstr("nowhere here all are right"));
-    EXPECT_THAT(svg, HasSubstr("1 is wrong"));
-    EXPECT_THAT(svg, HasSubstr("whatever these weights are"));
+    EXPECT_THAT(svg, HasSubstr("no weights here are correct"));
+    EXPECT_THAT(svg, HasSubstr("1 example is wrong"));
+    EXPECT_THAT(svg, HasSubstr("for any of these weights"));
     // Right by a score of 0, as -1 is: it takes nothing away.
     picture.examples.back() = {{0, 0, 0}, -1, false};
     EXPECT_EQ(OfClass(Read(Draw(picture)), "region").size(), 2U);
@@ -297,7 +297,7 @@ TEST(WeightsPicture, WithoutExamplesHasNoRegionAndNoneInItsLegend) {
   picture.weights = {1, 2};
   const std::string svg = Draw(picture);
   EXPECT_TRUE(OfClass(Read(svg), "region").empty());
-  EXPECT_THAT(svg, ::testing::Not(HasSubstr("all are right")));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr("all correct")));
 }
 
 TEST(WeightsPicture, DrawsTheWeightsAndALineForEachExampleThatPassesTheWindow) {
@@ -337,8 +337,8 @@ CurvePoint At(double revision) {
   return point;
 }
 
-TEST(CurvesPicture, WhatIsNotKnownIsAGapAndNeverZero) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, WhatIsNotKnownIsAGapAndNeverZero) {
+  LearningCurvePicture picture;
   for (int revision = 1; revision <= 9; ++revision) {
     picture.points.push_back(At(revision));
     // Known at 1, 2, 3 and 7, 8, and 9 alone of the floor.
@@ -358,8 +358,8 @@ TEST(CurvesPicture, WhatIsNotKnownIsAGapAndNeverZero) {
 
 // More examples at the last revision: what they changed is a line straight up or down over it, what
 // they did not is no line.
-TEST(CurvesPicture, WhatCameBehindTheLastUpdateStandsOverIt) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, WhatCameBehindTheLastUpdateStandsOverIt) {
+  LearningCurvePicture picture;
   for (int revision = 1; revision <= 3; ++revision) picture.points.push_back(At(revision));
   for (CurvePoint& point : picture.points) point.window_error = 0.5;
   picture.points.push_back(picture.points.back());
@@ -379,8 +379,8 @@ TEST(CurvesPicture, WhatCameBehindTheLastUpdateStandsOverIt) {
   EXPECT_LT(lines[2][2].y, lines[2][3].y);
 }
 
-TEST(CurvesPicture, OfAModelWithOneUpdateTheFiguresThatStandAreDots) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, OfAModelWithOneUpdateTheFiguresThatStandAreDots) {
+  LearningCurvePicture picture;
   picture.points = {At(1), At(1)};
   picture.points.back().examples = 5000;
   const std::vector<XmlElement> elements = Read(Draw(picture));
@@ -389,26 +389,26 @@ TEST(CurvesPicture, OfAModelWithOneUpdateTheFiguresThatStandAreDots) {
   EXPECT_EQ(OfClass(elements, "first-dot").size(), 4U);
 }
 
-TEST(CurvesPicture, TheLegendSaysOfWhichDataTheMarginsBoundsAre) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, TheLegendSaysOfWhichDataTheMarginsBoundsAre) {
+  LearningCurvePicture picture;
   picture.points = {At(1), At(2)};
   picture.points[0].margin_ceiling = 1;
   EXPECT_THAT(Draw(picture), HasSubstr(">of all data seen<"));
-  EXPECT_THAT(Draw(picture), ::testing::Not(HasSubstr("right pass")));
+  EXPECT_THAT(Draw(picture), ::testing::Not(HasSubstr("clean pass")));
   picture.points[1].margin_floor = 0.2;
-  EXPECT_THAT(Draw(picture), HasSubstr(">of the last right pass<"));
+  EXPECT_THAT(Draw(picture), HasSubstr(">of the last clean pass<"));
 }
 
-TEST(CurvesPicture, PanelsOfWhichNothingIsKnownAreLeftOut) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, PanelsOfWhichNothingIsKnownAreLeftOut) {
+  LearningCurvePicture picture;
   picture.points = {At(1), At(2)};
   EXPECT_THAT(Draw(picture), ::testing::Not(HasSubstr(">margin<")));
   picture.points[0].margin_ceiling = 1;
   EXPECT_THAT(Draw(picture), HasSubstr(">margin<"));
 }
 
-TEST(CurvesPicture, OfAModelThatLearnedNothingIsEmptyAndWellFormed) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, OfAModelThatLearnedNothingIsEmptyAndWellFormed) {
+  LearningCurvePicture picture;
   Read(Draw(picture));
   picture.points = {CurvePoint()};
   for (const bool logarithmic : {false, true}) {
@@ -417,8 +417,8 @@ TEST(CurvesPicture, OfAModelThatLearnedNothingIsEmptyAndWellFormed) {
   }
 }
 
-TEST(CurvesPicture, PointsLieWithinTheirPanelsOnEitherScale) {
-  CurvesPicture picture;
+TEST(LearningCurvePicture, PointsLieWithinTheirPanelsOnEitherScale) {
+  LearningCurvePicture picture;
   std::mt19937 random(1);
   for (int revision = 1; revision <= 512; ++revision) {
     picture.points.push_back(At(revision * 16.0));

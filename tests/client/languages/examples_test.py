@@ -128,7 +128,7 @@ class ExamplesTest(unittest.TestCase):
 
     def error_by_perceptronctl(self, name):
         test = self.file("test.tsv", TEST)
-        return re.search(r"(\d+ predicted at revision \d+)\n(wrong: \d+ of \d+ \([\d.]+%\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
+        return re.search(r"(\d+ predicted at revision \d+)\n(errors: \d+ of \d+ \([\d.]+%\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
 
     @only_if("predict" in PROGRAMS)
     def test_what_is_predicted_is_what_perceptronctl_predicts_to_the_bit(self):
@@ -172,7 +172,7 @@ class ExamplesTest(unittest.TestCase):
             self.assertEqual([[label, float32(score)] for label, score in (line.split("\t") for line in out.splitlines() if "\t" in line)],
                              [[label, float32(score)] for label, score in shown])
         said = self.ctl("predict", name, test, *by_us, "--summary").splitlines()
-        expected = [line.partition(";")[0] for line in said if " predicted at revision " in line or line.startswith("wrong: ")]
+        expected = [line.partition(";")[0] for line in said if " predicted at revision " in line or line.startswith("errors: ")]
         self.assertEqual(out.splitlines()[-len(expected):], expected)
         return expected[-1]
 
@@ -182,14 +182,14 @@ class ExamplesTest(unittest.TestCase):
         # The last two are called what they are not, and what the model does not know.
         test = self.file("more.tsv", [*rows, b"2\tsky\n", b"green\tsky\n", b"pink\tgrass\n", b"no label\n"])
         wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 3, "--labels", "red,green,blue")
-        self.assertEqual(wrong, "wrong: 1 of 6 (16.67%)")
+        self.assertEqual(wrong, "errors: 1 of 6 (16.67%)")
 
     def test_classes_that_come_up_by_name_are_learned_and_predicted_by_them(self):
         rows = [b"red\trose\n", b"green\tgrass\n", b"blue\tsky\n"]
         train = self.file("colours.tsv", rows * 3)
         test = self.file("more.tsv", [*rows, b"pink\trose\n", b"red\tsky\n", b"rose\n"])
         wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 9, "--new-classes", "named")
-        self.assertEqual(wrong, "wrong: 2 of 5 (40.00%)")
+        self.assertEqual(wrong, "errors: 2 of 5 (40.00%)")
 
     def test_numbered_classes_are_learned_and_predicted_by_their_numbers(self):
         rows = [b"0 1:1\n", b"1 2:1\n", b"2 3:1\n", b"2 1:0.1 3:0.5\n"]
@@ -197,7 +197,7 @@ class ExamplesTest(unittest.TestCase):
         test = self.file("more.svm", [*rows, b"1 3:1\n", b"0 3:1\n", b"3:1\n", b"7 1:1\n"])
         for name, more in (("all", []), ("new", ["--new-classes", "numbered"])):
             wrong = self.assert_learns_and_predicts_as_perceptronctl(name, train, test, "svmlight", "--dimension", 3, "--classes", 3, *more)
-            self.assertEqual(wrong, "wrong: 2 of 6 (33.33%)")
+            self.assertEqual(wrong, "errors: 2 of 6 (33.33%)")
 
     def test_files_without_labels_are_predicted_and_nothing_is_called_wrong(self):
         rows = [b"+1 1:1\n", b"-1 2:1\n"]
@@ -253,7 +253,7 @@ class ExamplesTest(unittest.TestCase):
             client.feed(lines[len(kills) * step:])
             code, out, error = client.finish()
         self.assertEqual(code, 0, error)
-        self.assertGreaterEqual(error.count("the server is away, trying again: UNAVAILABLE"), len(kills))
+        self.assertGreaterEqual(error.count("the connection was lost; reconnecting: UNAVAILABLE"), len(kills))
         self.assert_same_model(self.model("spam"), reference)
         self.assertIn(f"pass 1: {len(lines)} examples", out)
 
@@ -310,7 +310,7 @@ class ExamplesTest(unittest.TestCase):
             self.ctl("delete", "rows")
             code, _, error = client.finish()
         self.assertEqual(code, 1)
-        self.assertIn("trying again: UNAVAILABLE", error)
+        self.assertIn("reconnecting: UNAVAILABLE", error)
         self.assertIn("NOT_FOUND (MODEL_NOT_FOUND)", error)
 
     # ---- What is wrong is named ----
@@ -322,10 +322,10 @@ class ExamplesTest(unittest.TestCase):
     def test_a_line_that_is_no_example_is_named_by_its_file_and_number(self):
         rows = self.file("train.tsv", [b"ham\tgood\n", b"no tab\n"])
         _, error = self.run_client("learn", "spam", rows, *CREATE, "--producer", "train", expect=1)
-        self.assertRegex(error, r"train.tsv:2: no tab: expected a label, a tab and a text\n")
+        self.assertRegex(error, r"train.tsv:2: there is no tab: expected a label, a tab and a text\n")
 
     def test_an_index_that_the_wire_does_not_hold_or_that_occurs_twice_is_named_by_its_line_and_learned_as_no_other(self):
-        for wrong, said in ((b"-1 1:-1 4294967298:3\n", '"4294967298:3" is no feature: expected index:value'), (b"-1 2:1 3:1 2:3\n", "index 1 occurs twice")):
+        for wrong, said in ((b"-1 1:-1 4294967298:3\n", '"4294967298:3" is not a feature: expected index:value'), (b"-1 2:1 3:1 2:3\n", "index 1 occurs twice")):
             rows = self.file("rows.svm", [b"+1 1:1 2:-1\n", wrong])
             job = ["rows", rows, "--format", "svmlight"]
             _, error = self.run_client("learn", *job, "--dimension", 5, "--producer", "rows", expect=1)
@@ -345,13 +345,13 @@ class ExamplesTest(unittest.TestCase):
     def test_examples_that_the_server_refuses_are_counted_and_the_others_learned(self):
         rows = self.file("rows.svm", [b"+1 1:1\n", b"-1 3:1\n", b"-1 1:-1\n"])
         _, error = self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 2, "--producer", "rows", expect=3)
-        self.assertIn("1 examples were refused; the first was example 1: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
+        self.assertIn("1 examples had validation errors; the first: example 1: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
         self.assertEqual(self.examples("rows"), 2)
 
     def test_a_server_that_stays_away_is_waited_for_only_so_long(self):
         self.server.kill()
         _, error = self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:10]), "--producer", "train", "--patience", "0.3", expect=1)
-        self.assertRegex(error, r"(?m)^learn\S*: the server is away, trying again: UNAVAILABLE.*(\n.*)*^learn\S*: UNAVAILABLE")
+        self.assertRegex(error, r"(?m)^learn\S*: the connection was lost; reconnecting: UNAVAILABLE.*(\n.*)*^learn\S*: UNAVAILABLE")
 
     def test_wrong_usage_is_told_from_failing(self):
         for wrong in (["--no-such-flag"], ["spam"], ["spam", "/nowhere/train.tsv", "--producer", "train"],
@@ -393,7 +393,7 @@ class ExamplesTest(unittest.TestCase):
         train = self.file("train.tsv", TRAIN[:1])
         for arguments in (["\udcff", train, "--producer", "p"], ["m", train, "--producer", "\udcff"], ["m", train, "--producer", "p", "--named", "--labels", "\udcff,b"],
                           ["m", train, "--producer", "p", "--server", "\udcff"]):
-            self.assert_wrong_usage("learn", *arguments, said="it is not UTF-8")
+            self.assert_wrong_usage("learn", *arguments, said="not valid UTF-8")
 
     def test_help_says_what_the_program_does_and_takes(self):
         for verb, command in PROGRAMS.items():

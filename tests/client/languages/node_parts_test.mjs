@@ -109,12 +109,12 @@ describe('window', () => {
     assert.equal(window.hasRoom, true);
   });
 
-  it('does not go on with another model, a server that forgot, or answers out of turn', () => {
+  it('does not go on with another model, a server that forgot, or answers out of order', () => {
     assert.throws(() => reopen(filledWindow(), 0, 'v'), /deleted and created again/);
     const window = filledWindow();
-    assert.throws(() => window.answered(result(1)), /out of turn/);
+    assert.throws(() => window.answered(result(1)), /out of order/);
     sent(window);
-    assert.throws(() => window.answered(result(2)), /out of turn/);
+    assert.throws(() => window.answered(result(2)), /out of order/);
     window.answered(result(1, { acknowledgedThrough: 9 }));
     assert.throws(() => reopen(window, 9), /acknowledged examples through 9 but now expects 9/);
   });
@@ -202,12 +202,12 @@ describe('formats', () => {
   });
 
   it('name what is no row by its line', async () => {
-    for (const [lines, said] of [['+1 1:x\n', /"1:x" is no feature/], ['+1 1:1\n\n2 1:1\n', /f:3: label "2" is neither/],
-      ['+1 0:1\n', /--index-base 0/], ['+1 1:0x10\n', /is no feature/], ['+1 1:nan\n', /is no feature/]]) {
+    for (const [lines, said] of [['+1 1:x\n', /"1:x" is not a feature/], ['+1 1:1\n\n2 1:1\n', /f:3: label "2" is neither/],
+      ['+1 0:1\n', /--index-base 0/], ['+1 1:0x10\n', /is not a feature/], ['+1 1:nan\n', /is not a feature/]]) {
       await assert.rejects(svmlight(lines), said);
     }
-    await assert.rejects(text(Buffer.from('ham\t\xff\n', 'latin1')), /f:1: it is not UTF-8/);
-    await assert.rejects(text('eggs\tgood\n'), /f:1: label "eggs" is none of the model's: "ham", "spam", -1 or \+1$/);
+    await assert.rejects(text(Buffer.from('ham\t\xff\n', 'latin1')), /f:1: not valid UTF-8/);
+    await assert.rejects(text('eggs\tgood\n'), /f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \+1$/);
   });
 
   it('take the greatest index of the wire, and none beyond for another', async () => {
@@ -216,7 +216,7 @@ describe('formats', () => {
       assert.deepEqual(packed.indices, [1 - indexBase, 4294967295 - indexBase]);
     }
     for (const beyond of ['4294967296', '4294967298', '18446744073709551617', '9'.repeat(5000)]) {
-      await assert.rejects(svmlight(`+1 1:1\n+1 ${beyond}:1\n`), new RegExp(`f:2: "${beyond.slice(0, 20)}.*" is no feature: expected index:value`));
+      await assert.rejects(svmlight(`+1 1:1\n+1 ${beyond}:1\n`), new RegExp(`f:2: "${beyond.slice(0, 20)}.*" is not a feature: expected index:value`));
     }
   });
 
@@ -224,7 +224,7 @@ describe('formats', () => {
     const [row] = await svmlight('+1 1:.5 2:5. 3:1e-400 4:3.4028235e38\n');
     assert.deepEqual([...row.features.values()], [0.5, 5, 0, 3.4028235e38]);
     for (const value of ['1e39', '-1e400', '1.2.3', '.', '', '1e', '1_0']) {
-      await assert.rejects(svmlight(`+1 1:${value}\n`), ({ message }) => message.includes(`f:1: "1:${value}" is no feature`), value);
+      await assert.rejects(svmlight(`+1 1:${value}\n`), ({ message }) => message.includes(`f:1: "1:${value}" is not a feature`), value);
     }
   });
 
@@ -249,7 +249,7 @@ describe('labels', () => {
     assert.deepEqual(['-1', '+1', '1', '1.0', '-10e-1'].map((label) => labels().read(label)), [-1, 1, 1, 1, -1]);
     assert.deepEqual(['ham', 'spam', '-1', '+1'].map((label) => labels(['ham', 'spam']).read(label)), [-1, 1, -1, 1]);
     assert.deepEqual(['1', '2'].map((label) => labels(['1', '2']).read(label)), [-1, 1]);
-    refused(labels(['1', '2']), '-1', /label "-1" is none of the model's: "1", "2"$/);
+    refused(labels(['1', '2']), '-1', /label "-1" is not a label of the model: "1", "2"$/);
     for (const label of ['0', '2', 'one', '', '1 ', 'NaN', 'Infinity', '0x1', '1e400']) refused(labels(), label, { message: `label "${label}" is neither -1 nor +1` });
   });
 
@@ -257,11 +257,11 @@ describe('labels', () => {
     const colours = labels(['red', 'green', 'blue'], { maxClasses: 3 });
     assert.deepEqual(['red', 'green', 'blue', '0', '2.0'].map((label) => colours.read(label)), [0, 1, 2, 0, 2]);
     assert.deepEqual([0, 1, 2, -1].map((number) => colours.name(number)), ['red', 'green', 'blue', '-']);
-    refused(colours, 'pink', /label "pink" is none of the model's classes: its label names, or 0 to 2$/);
+    refused(colours, 'pink', /label "pink" is not a class of the model: its label names, or 0 to 2$/);
     const numbered = labels([], { maxClasses: 3 });
     assert.deepEqual(['0', '1', '2'].map((label) => numbered.name(numbered.read(label))), ['0', '1', '2']);
-    for (const label of ['3', '-1', '1.5', '1e400', 'red']) refused(numbered, label, /is none of the model's classes: 0 to 2$/);
-    refused(labels(['7', '8'], { maxClasses: 2 }), '0', /is none of the model's classes: its label names$/);
+    for (const label of ['3', '-1', '1.5', '1e400', 'red']) refused(numbered, label, /is not a class of the model: 0 to 2$/);
+    refused(labels(['7', '8'], { maxClasses: 2 }), '0', /is not a class of the model: its label names$/);
   });
 
   it('are names where classes come up by name, and have a number once the model knows them', () => {

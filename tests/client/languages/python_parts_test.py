@@ -148,8 +148,8 @@ class WindowTest(unittest.TestCase):
             result = Result(message_number=number, acknowledged_through=10 * number - 1)
             result.errors.add(row=4).status.message = f"bad {number}"
             self.window.answered(result)
-        self.assertEqual(self.window.totals.refused, 2)
-        self.assertIn("example 4: ", self.window.totals.first_refusal)
+        self.assertEqual(self.window.totals.row_errors, 2)
+        self.assertIn("example 4: ", self.window.totals.first_row_error)
 
 
 class Clock:
@@ -220,13 +220,13 @@ class FormatsTest(unittest.TestCase):
         self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, -1))
 
     def test_what_is_no_row_is_named_by_its_line(self):
-        for text, said in ((b"+1 1:x\n", '"1:x" is no feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
-                           (b"+1 1:0x10\n", "is no feature"), (b"+1 1:nan\n", "is no feature")):
+        for text, said in ((b"+1 1:x\n", '"1:x" is not a feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
+                           (b"+1 1:0x10\n", "is not a feature"), (b"+1 1:nan\n", "is not a feature")):
             with self.subTest(text=text), self.assertRaisesRegex(formats.BadLine, said):
                 self.svmlight(text)
         with self.assertRaisesRegex(formats.BadLine, "f:1: .*utf-8"):
             self.text(b"ham\t\xff\n")
-        with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is none of the model\'s: "ham", "spam", -1 or \\+1$'):
+        with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
             self.text(b"eggs\tgood\n")
 
     def test_the_greatest_index_is_that_of_the_wire_and_none_beyond_is_taken_for_another(self):
@@ -234,14 +234,14 @@ class FormatsTest(unittest.TestCase):
             (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
             self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
         for beyond in ("4294967296", "4294967298", "18446744073709551617", "9" * 5000):
-            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(formats.BadLine, f'^f:2: "{beyond[:20]}.*" is no feature: expected index:value'):
+            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(formats.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
                 self.svmlight(f"+1 1:1\n+1 {beyond}:1\n".encode())
 
     def test_a_value_is_a_finite_float32(self):
         (row,) = self.svmlight(b"+1 1:.5 2:5. 3:-1e-400 4:3.4028235e38\n")
         self.assertEqual(list(row.features.values()), [0.5, 5, 0, 3.4028235e38])
         for value in ("1e39", "-1e400", "1.2.3", ".", "", "1e", "1_0"):
-            with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is no feature'):
+            with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is not a feature'):
                 self.svmlight(f"+1 1:{value}\n".encode())
 
     def test_an_index_that_occurs_twice_is_refused(self):
@@ -303,7 +303,7 @@ class LabelsTest(unittest.TestCase):
         self.assertEqual([labels().read(text) for text in ("-1", "+1", "1", "1.0", "-10e-1")], [-1, 1, 1, 1, -1])
         self.assertEqual([labels("ham", "spam").read(text) for text in ("ham", "spam", "-1", "+1")], [-1, 1, -1, 1])
         self.assertEqual([labels("1", "2").read(text) for text in ("1", "2")], [-1, 1])
-        self.assert_refused(labels("1", "2"), "-1", 'label "-1" is none of the model\'s: "1", "2"$')
+        self.assert_refused(labels("1", "2"), "-1", 'label "-1" is not a label of the model: "1", "2"$')
         for text in ("0", "2", "one", "", "1 ", "nan", "inf", "1e400"):
             self.assert_refused(labels(), text, f'^label "{text}" is neither -1 nor \\+1$')
 
@@ -311,12 +311,12 @@ class LabelsTest(unittest.TestCase):
         colours = labels("red", "green", "blue", max_classes=3)
         self.assertEqual([colours.read(text) for text in ("red", "green", "blue", "0", "2.0")], [0, 1, 2, 0, 2])
         self.assertEqual([colours.name(number) for number in (0, 1, 2, -1)], ["red", "green", "blue", "-"])
-        self.assert_refused(colours, "pink", 'label "pink" is none of the model\'s classes: its label names, or 0 to 2$')
+        self.assert_refused(colours, "pink", 'label "pink" is not a class of the model: its label names, or 0 to 2$')
         numbered = labels(max_classes=3)
         self.assertEqual(([numbered.read(text) for text in ("0", "1", "2")], [numbered.name(number) for number in (0, 1, 2)]), ([0, 1, 2], ["0", "1", "2"]))
         for text in ("3", "-1", "1.5", "1e400", "red"):
-            self.assert_refused(numbered, text, "is none of the model's classes: 0 to 2$")
-        self.assert_refused(labels("7", "8", max_classes=2), "0", "is none of the model's classes: its label names$")
+            self.assert_refused(numbered, text, "is not a class of the model: 0 to 2$")
+        self.assert_refused(labels("7", "8", max_classes=2), "0", "is not a class of the model: its label names$")
 
     def test_where_classes_come_up_by_name_a_label_is_one_and_has_a_number_once_the_model_knows_it(self):
         made = labels("red", max_classes=9, new_classes=model_pb2.Classes.NEW_CLASSES_NAMED)

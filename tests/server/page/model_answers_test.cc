@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/model/views.h"
 #include "core/words/convergence.h"
 #include "google/rpc/status.pb.h"
 #include "tests/server/page/status_page_fixture.h"
@@ -80,7 +81,7 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   EXPECT_EQ(detail.convergence(), "learning");
   const std::vector<std::string> words = ReportInWords(detail.model());
   EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), words);
-  const LearningCurve curves = store_->GetIfLoaded("models/m")->MakeLearningCurve();
+  const LearningCurve curves = MakeLearningCurve(*store_->GetIfLoaded("models/m"));
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),

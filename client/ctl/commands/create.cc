@@ -1,0 +1,142 @@
+#include <google/protobuf/util/json_util.h>
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/command.h"
+#include "client/ctl/feature_space_flags.h"
+#include "client/ctl/flags.h"
+#include "client/ctl/learner_flags.h"
+#include "client/ctl/output.h"
+#include "client/ctl/report.h"
+#include "client/names.h"
+
+namespace perceptrond::client {
+namespace {
+
+struct CreateOptions {
+  std::string name;
+  SpaceFlags space;
+  FeatureMapFlags map;
+  LearnerFlags learner;
+  std::vector<std::string> labels;
+  double margin_of_interest = 0;
+  std::optional<uint32_t> retain_updates;
+  uint32_t retain_sample = 0;
+  std::string description;
+  std::string start_weights;
+  std::string request_id;
+  bool validate_only = false;
+};
+
+absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  std::stringstream content;
+  content << file.rdbuf();
+  const auto status = google::protobuf::util::JsonStringToMessage(content.str(), weights);
+  if (status.ok()) return absl::OkStatus();
+  // The file may also hold a whole model, as `get --weights -o json` prints it.
+  v1::Model model;
+  if (google::protobuf::util::JsonStringToMessage(content.str(), &model).ok() &&
+      model.has_weights()) {
+    *weights = model.weights();
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " is not a perceptron.v1.Weights in JSON: ", std::string(status.message().as_string()),
+      "; expected for example {\"indices\": [0, 2], \"values\": [0.5, -1], \"offset\": 1}"));
+}
+
+int Run(const Globals& globals, const CreateOptions& options) {
+  v1::Model model;
+  v1::FeatureSpace* space = model.mutable_feature_space();
+  if (const std::string wrong = options.space.Apply(space); !wrong.empty())
+    return PrintUsageError(wrong);
+  if (const std::string wrong = options.map.Apply(space); !wrong.empty())
+    return PrintUsageError(wrong);
+  v1::Learner* learner = model.mutable_learner();
+  if (const std::string wrong = options.learner.Apply(learner); !wrong.empty())
+    return PrintUsageError(wrong);
+  if (!options.start_weights.empty()) {
+    absl::Status status = ReadWeights(options.start_weights, learner->mutable_starting_weights());
+    if (!status.ok()) return PrintUsageError(std::string(status.message()));
+  }
+  for (const std::string& label : options.labels) model.add_label_names(label);
+  model.set_margin_of_interest(options.margin_of_interest);
+  model.set_description(options.description);
+  if (options.retain_updates.has_value())
+    model.mutable_retention()->set_updates(*options.retain_updates);
+  if (options.retain_sample > 0) model.mutable_retention()->set_sample(options.retain_sample);
+
+  const absl::StatusOr<v1::Model> created =
+      globals.Connect().CreateModel(options.name, model, options.request_id, options.validate_only);
+  if (!created.ok()) return PrintError(absl::StrCat("create ", options.name), created.status());
+  if (globals.json()) {
+    Print(ToJson(*created, true) + "\n");
+  } else {
+    Print(absl::StrCat(options.validate_only ? "would create " : "created ",
+                       DescribeModel(*created)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<CreateOptions>();
+  CLI::App* command = app->add_subcommand("create", "Create a model");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  options->space.AddTo(command);
+  options->map.AddTo(command);
+  options->learner.AddTo(command);
+  AddListFlag(command, "--labels", &options->labels,
+              "Names of the labels -1 and +1, such as ham,spam; with --classes of 0, 1, ...")
+      ->check(Utf8());
+  command->add_option(
+      "--margin-of-interest", options->margin_of_interest,
+      "Smallest margin of practical interest, >= 0: the report says when the data are proven "
+      "not to be separable with it (default 0: none)");
+  command->add_option(
+      "--retain-updates", options->retain_updates,
+      "Retain the latest N examples that caused updates, for analyze and draw; 0 to "
+      "1000000 (default 1000)");
+  command
+      ->add_option(
+          "--retain-sample", options->retain_sample,
+          "Also retain a uniform sample of N distinct examples; 0 to 1000000. While the model "
+          "has seen no more than N, the sample is complete and analyses cover all data")
+      ->capture_default_str();
+  command->add_option("--description", options->description, "Free text, at most 1024 bytes")
+      ->check(Utf8());
+  command
+      ->add_option("--start-weights", options->start_weights,
+                   "JSON file with the starting weights: perceptron.v1.Weights, or the output of "
+                   "'get --weights -o json' (default: zero)")
+      ->type_name("FILE");
+  command
+      ->add_option("--request-id", options->request_id,
+                   "Id of this request: a repetition with the same id returns the same model")
+      ->check(Utf8());
+  command->add_flag("--validate-only", options->validate_only,
+                    "Validate the settings without creating the model");
+  command->footer(
+      R"(Creates an empty model and prints its settings. Exactly one of --dimension, --hash-bits,
+--named and --compose is required.
+
+Examples:
+  perceptronctl create iris --learner perceptron --dimension 4
+  perceptronctl create spam --named --labels ham,spam --margin-of-interest 0.01
+  perceptronctl create clicks --hash-bits 22 --no-bias
+  perceptronctl create digits --dimension 64 --classes 10
+  perceptronctl create topics --named --classes 100 --new-classes named
+  perceptronctl create xor --compose or,nand)");
+  command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,257 @@
+// `perceptronctl explain`: the contributions of features and of support examples to scores.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/batch_builder.h"
+#include "client/ctl/command.h"
+#include "client/ctl/input.h"
+#include "client/ctl/interrupt.h"
+#include "client/ctl/output.h"
+#include "client/ctl/prediction.h"
+#include "perceptron/v1/learning_service.pb.h"
+
+namespace perceptrond::client {
+namespace {
+
+struct ExplainRunOptions {
+  std::string name;
+  InputOptions input;
+  int32_t top = 20;
+};
+
+// Threads: one.
+class ExplainRun {
+ public:
+  // Both must outlive the run.
+  ExplainRun(const Globals& globals, const ExplainRunOptions& options)
+      : globals_(globals), options_(options), client_(globals.Connect()) {}
+
+  // Returns the exit code.
+  int Run();
+
+ private:
+  std::string ErrorPrefix() const;
+  Outcome Open();
+  Outcome ExplainAll();
+  // A row with a validation error is counted and does not end the run.
+  Outcome ExplainRow(const Row& row);
+  void Show(const perceptron::v1::ExplainResponse& response) const;
+
+  const Globals& globals_;
+  const ExplainRunOptions& options_;
+  const Client client_;
+  std::unique_ptr<Input> input_;
+  std::vector<std::string> label_names_;
+  RowErrors row_errors_{options_.input.skip_bad_lines};
+};
+
+// A heading and a line for each contribution, with bars of '+' or '-' in proportion to their size.
+// `where` names the example, `label_names` are the model's.
+std::string DescribeExplanation(const std::string& where,
+                                const perceptron::v1::Explanation& explanation, int64_t revision,
+                                const std::vector<std::string>& label_names);
+
+namespace v1 = ::perceptron::v1;
+
+constexpr char kFooter[] =
+    R"(A score is the bias plus the sum of value times weight over the features. Prints these
+terms for each example, the largest first, with bars: + supports the label +1, - the label -1. With
+a feature map the features are those of the map, such as "x1*x2". If the weights are a sum of
+support examples, their contributions follow; a kernel perceptron has only these. Multiclass and
+voted models have no such sums (error NOT_LINEAR). With -o json each line is a
+perceptron.v1.ExplainResponse for one example. 'perceptronctl learn --help' describes the formats.
+
+Examples:
+  echo 'Win a prize now' | perceptronctl explain spam - --format text
+  perceptronctl explain iris iris.test --format svmlight --index-base 1 --top 2 -o json)";
+
+constexpr double kBarColumns = 20;
+
+std::string Bar(double contribution, double largest) {
+  if (contribution == 0 || !(largest > 0)) return "";
+  const double columns = std::round(kBarColumns * std::abs(contribution) / largest);
+  // Non-zero contributions have a bar of at least one character.
+  return std::string(static_cast<size_t>(std::max(1.0, columns)), contribution > 0 ? '+' : '-');
+}
+
+double Largest(const v1::Explanation& explanation) {
+  double largest = std::max(std::abs(explanation.offset()), std::abs(explanation.rest()));
+  for (const v1::Contribution& one : explanation.contributions())
+    largest = std::max(largest, std::abs(one.contribution()));
+  return largest;
+}
+
+std::string Line(double contribution, double largest, const std::string& value,
+                 const std::string& weight, const std::string& feature) {
+  return absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", absl::StrFormat("%+.6g", contribution),
+                         Bar(contribution, largest), value, weight, feature);
+}
+
+double LargestOfMistakes(const v1::Explanation& explanation) {
+  double largest = std::max(std::abs(explanation.other_mistakes()), std::abs(explanation.origin()));
+  for (const v1::PastMistake& one : explanation.mistakes())
+    largest = std::max(largest, std::abs(one.contribution()));
+  return largest;
+}
+
+std::string DescribeOrigin(const v1::Explanation& explanation, double largest) {
+  if (!explanation.has_origin()) return "";
+  return Line(
+      explanation.origin(), largest, "", "",
+      explanation.origin_revision() == 0
+          ? std::string("(the starting weights)")
+          : absl::StrCat("(the weights set at revision ", explanation.origin_revision(), ")"));
+}
+
+// The part of the score that no retained example explains.
+std::string DescribeLost(const v1::Explanation& explanation, double largest, double sum) {
+  if (explanation.mistakes_complete()) return "";
+  const bool adopted = explanation.origin_revision() > 0;
+  return Line(explanation.score() - sum, largest, "", "",
+              absl::StrCat("(", adopted ? "replaced weights and " : "",
+                           "examples no longer retained: see create --retain-updates)"));
+}
+
+std::string DescribeMistakes(const v1::Explanation& explanation,
+                             const std::vector<std::string>& label_names) {
+  if (!explanation.mistakes_absent().empty())
+    return absl::StrCat("  (no contributions of support examples: ", explanation.mistakes_absent(),
+                        ")\n");
+  if (explanation.mistakes().empty() && explanation.mistakes_complete() &&
+      !explanation.has_origin())
+    return "";
+  const double largest = LargestOfMistakes(explanation);
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "label",
+                                     "similarity", "support example");
+  double sum = explanation.other_mistakes() + explanation.origin();
+  for (const v1::PastMistake& one : explanation.mistakes()) {
+    sum += one.contribution();
+    text +=
+        Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
+             absl::StrFormat("%.6g", one.similarity()), absl::StrCat("revision ", one.revision()));
+  }
+  if (explanation.other_mistakes_count() > 0) {
+    text += Line(explanation.other_mistakes(), largest, "", "",
+                 absl::StrCat("(", explanation.other_mistakes_count(), " more: see --top)"));
+  }
+  text += DescribeOrigin(explanation, largest);
+  return text + DescribeLost(explanation, largest, sum);
+}
+
+std::string DescribeFeatures(const v1::Explanation& explanation) {
+  if (!explanation.contributions_absent().empty())
+    return absl::StrCat("  (no contributions of features: ", explanation.contributions_absent(),
+                        ")\n");
+  const double largest = Largest(explanation);
+  std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
+                                     "= value", "x weight", "feature");
+  for (const v1::Contribution& one : explanation.contributions()) {
+    const std::string name = one.name().empty() ? absl::StrCat(one.index()) : one.name();
+    text += Line(one.contribution(), largest, Shortest(one.value()),
+                 absl::StrFormat("%.6g", one.weight()), PrintableInLine(name));
+  }
+  if (explanation.rest_features() > 0) {
+    text += Line(explanation.rest(), largest, "", "",
+                 absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
+  }
+  return text + Line(explanation.offset(), largest, "", "", "(bias)");
+}
+
+std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
+                                int64_t revision, const std::vector<std::string>& label_names) {
+  return absl::StrCat(absl::StrFormat("%s: %s, score %g at revision %d\n", PrintableInLine(where),
+                                      PrintableInLine(LabelName(explanation.label(), label_names)),
+                                      explanation.score(), revision),
+                      DescribeFeatures(explanation), DescribeMistakes(explanation, label_names));
+}
+
+int ExplainRun::Run() {
+  Outcome outcome = Open();
+  if (outcome.ok()) outcome = ExplainAll();
+  row_errors_.PrintCounts();
+  if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
+  return outcome.Report();
+}
+
+std::string ExplainRun::ErrorPrefix() const { return absl::StrCat("explain ", options_.name); }
+
+Outcome ExplainRun::Open() {
+  const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
+  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
+  label_names_.assign(model->label_names().begin(), model->label_names().end());
+  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
+  if (!input.ok()) {
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
+  }
+  input_ = *std::move(input);
+  CatchInterrupts();
+  return {};
+}
+
+Outcome ExplainRun::ExplainAll() {
+  Row row;
+  while (true) {
+    const absl::StatusOr<bool> more = input_->Next(&row);
+    if (more.ok() && !*more) break;
+    Outcome outcome = more.ok() ? ExplainRow(row) : row_errors_.AddBadLine(more.status());
+    if (!outcome.ok()) return outcome;
+  }
+  if (Interrupted()) return {kExitInterrupted, absl::StrCat(ErrorPrefix(), ": interrupted")};
+  return {};
+}
+
+Outcome ExplainRun::ExplainRow(const Row& row) {
+  BatchBuilder batch;
+  if (absl::Status status = batch.Add(row); !status.ok())
+    return row_errors_.AddBadLine(input_->AtLine(status));
+  v1::ExampleColumns columns;
+  batch.Build(&columns);
+  const absl::StatusOr<v1::ExplainResponse> response =
+      client_.Explain(options_.name, std::move(columns), options_.top);
+  if (absl::IsInvalidArgument(response.status())) {
+    row_errors_.AddValidationError(*input_, input_->tag(), response.status());
+    return {};
+  }
+  if (!response.ok()) return Failed(ErrorPrefix(), response.status());
+  Show(*response);
+  return {};
+}
+
+void ExplainRun::Show(const v1::ExplainResponse& response) const {
+  Print(globals_.json()
+            ? ToJson(response, false) + "\n"
+            : DescribeExplanation(input_->Where(input_->tag()), response.explanations(0),
+                                  response.revision(), label_names_));
+  // Interactive users need each answer at once.
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void AddExplain(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ExplainRunOptions>();
+  CLI::App* command = app->add_subcommand(
+      "explain", "Show the contributions of features to the scores of examples");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  command->add_option("FILE", options->input.files, "Files of examples; - is standard input")
+      ->required();
+  AddInputOptions(command, &options->input);
+  command->add_option("--top", options->top, "Most contributions listed per example")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->footer(kFooter);
+  command->callback([=] { *action = [=] { return ExplainRun(*globals, *options).Run(); }; });
+}
+
+}  // namespace perceptrond::client

@@ -1,0 +1,104 @@
+#include "client/ctl/commands/learn_summary.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/analysis.h"
+#include "client/ctl/convergence.h"
+#include "client/ctl/json.h"
+#include "client/ctl/output.h"
+
+namespace perceptrond::client {
+namespace {
+
+double PerSecond(uint64_t count, absl::Duration elapsed) {
+  const double rate = static_cast<double>(count) / absl::ToDoubleSeconds(elapsed);
+  return std::isfinite(rate) ? rate : 0;
+}
+
+}  // namespace
+
+std::string LearnSummary::Text() const {
+  std::string text = absl::StrFormat(
+      "%s: %d examples in %.1f s (%.0f/s), %d mistakes, %s", PrintableInLine(model),
+      totals.examples, absl::ToDoubleSeconds(elapsed), PerSecond(totals.examples, elapsed),
+      totals.mistakes, DescribeUpdates(totals.updates, totals.mistakes));
+  if (totals.duplicates > 0) absl::StrAppend(&text, ", ", totals.duplicates, " duplicates");
+  if (totals.lost_answers > 0) {
+    absl::StrAppend(&text, ", ", totals.lost_answers, " examples whose answers were lost");
+  }
+  absl::StrAppend(&text, "; revision ", totals.revision, "\n");
+  if (now.has_value()) absl::StrAppend(&text, DescribeReport(*now));
+  if (now.has_value() && analysis.has_value())
+    absl::StrAppend(&text, DescribeResult(*analysis, now->report().updates()));
+  return text;
+}
+
+std::string LearnSummary::Json() const {
+  std::vector<std::string> marked;
+  for (const perceptron::v1::PassSummary& pass : passes) marked.push_back(ToJson(pass, false));
+  JsonObject json;
+  json.Text("model", model)
+      .Integer("rows", static_cast<int64_t>(rows))
+      .Integer("examples", static_cast<int64_t>(totals.examples))
+      .Integer("mistakes", static_cast<int64_t>(totals.mistakes))
+      .Integer("updates", static_cast<int64_t>(totals.updates))
+      .Integer("duplicates", static_cast<int64_t>(totals.duplicates))
+      .Integer("rowErrors", static_cast<int64_t>(totals.row_errors))
+      .Integer("lostAnswers", static_cast<int64_t>(totals.lost_answers))
+      .Integer("badLines", static_cast<int64_t>(bad_lines))
+      .Integer("revision", totals.revision)
+      .Text("producer", producer)
+      .Integer("acknowledgedThrough", totals.acknowledged_through)
+      .Number("seconds", absl::ToDoubleSeconds(elapsed))
+      .Bool("converged", converged())
+      .Raw("passes", JsonArray(marked));
+  if (now.has_value()) json.Raw("report", ToJson(now->report(), false));
+  if (analysis.has_value()) json.Raw("analysis", ToJson(*analysis, false));
+  return json.str();
+}
+
+namespace {
+
+void SetFraction(const LearnPosition& position, Progress* progress) {
+  const std::string pass = absl::StrCat("pass ", position.pass);
+  if (!position.passes.has_value()) {
+    progress->fraction = position.read;
+    if (position.read.has_value()) progress->of = absl::StrCat("of ", pass);
+    if (!position.read.has_value()) progress->figures.push_back(pass);
+    return;
+  }
+  if (position.read.has_value()) {
+    const double done = static_cast<double>(position.pass - 1) + *position.read;
+    progress->fraction = done / static_cast<double>(*position.passes);
+  }
+  if (*position.passes > 1) progress->figures.push_back(absl::StrCat(pass, "/", *position.passes));
+}
+
+void AddState(const perceptron::v1::ConvergenceReport& report, Progress* progress) {
+  const std::string state = ConvergenceWord(report.state());
+  if (!state.empty()) progress->figures.push_back(state);
+  if (report.has_updates_left())
+    progress->figures.push_back(
+        absl::StrCat("at most ", Grouped(report.updates_left()), " more updates"));
+}
+
+}  // namespace
+
+Progress LearnProgress(const LearnPosition& position, const LearnTotals& totals,
+                       absl::Duration elapsed,
+                       const std::optional<perceptron::v1::ConvergenceReport>& report) {
+  Progress progress;
+  SetFraction(position, &progress);
+  progress.figures.push_back(absl::StrCat(Grouped(totals.examples), " examples"));
+  progress.figures.push_back(absl::StrCat(Grouped(totals.mistakes), " mistakes"));
+  progress.figures.push_back(Rate(totals.examples + totals.duplicates, elapsed));
+  if (totals.duplicates > 0) {
+    progress.figures.push_back(absl::StrCat(Grouped(totals.duplicates), " duplicates"));
+  }
+  if (report.has_value()) AddState(*report, &progress);
+  return progress;
+}
+
+}  // namespace perceptrond::client

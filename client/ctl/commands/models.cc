@@ -1,0 +1,193 @@
+// `perceptronctl list`, `get`, `update`, `delete`, `freeze` and `unfreeze`.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/command.h"
+#include "client/ctl/json.h"
+#include "client/ctl/output.h"
+#include "client/ctl/report.h"
+#include "client/names.h"
+
+namespace perceptrond::client {
+namespace {
+
+constexpr char kListLine[] = "%-24s %-8s %12s %12s %12s  %s\n";
+
+struct ModelOptions {
+  std::string name;
+  std::string etag;
+  std::string description;
+  double margin_of_interest = 0;
+  bool weights = false;
+  bool history = false;
+
+  v1::ModelView view() const {
+    if (weights) return v1::MODEL_VIEW_WEIGHTS;
+    return history ? v1::MODEL_VIEW_HISTORY : v1::MODEL_VIEW_BASIC;
+  }
+};
+
+void AddName(CLI::App* command, ModelOptions* options) {
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+}
+
+void AddEtag(CLI::App* command, ModelOptions* options) {
+  command
+      ->add_option("--etag", options->etag,
+                   "Only if the model still has this etag; 'get' prints it")
+      ->check(Utf8());
+}
+
+int Show(const Globals& globals, const std::string& doing, const absl::StatusOr<v1::Model>& model) {
+  if (!model.ok()) return PrintError(doing, model.status());
+  Print(globals.json() ? ToJson(*model, true) + "\n" : DescribeModel(*model));
+  return kExitOk;
+}
+
+int RunList(const Globals& globals) {
+  const absl::StatusOr<std::vector<v1::Model>> models = globals.Connect().ListModels();
+  if (!models.ok()) return PrintError("list", models.status());
+  if (globals.json()) {
+    v1::ListModelsResponse all;
+    for (const v1::Model& model : *models) *all.add_models() = model;
+    Print(ToJson(all, true) + "\n");
+    return kExitOk;
+  }
+  if (models->empty()) {
+    PrintStderr("there are no models; 'perceptronctl create' creates one");
+  } else {
+    Print(absl::StrFormat(kListLine, "NAME", "STATE", "REVISION", "EXAMPLES", "MISTAKES",
+                          "FEATURES"));
+  }
+  for (const v1::Model& model : *models) {
+    Print(absl::StrFormat(kListLine, PrintableInLine(ModelId(model.name())),
+                          model.state() == v1::MODEL_STATE_FROZEN ? "frozen" : "active",
+                          absl::StrCat(model.revision()), absl::StrCat(model.report().examples()),
+                          absl::StrCat(model.report().mistakes()),
+                          DescribeSpace(model.feature_space())));
+  }
+  return kExitOk;
+}
+
+int RunUpdate(const Globals& globals, const CLI::App& command, const ModelOptions& options) {
+  v1::Model model;
+  model.set_name(options.name);
+  model.set_etag(options.etag);
+  std::vector<std::string> paths;
+  if (command.count("--description") > 0) {
+    model.set_description(options.description);
+    paths.push_back("description");
+  }
+  if (command.count("--margin-of-interest") > 0) {
+    model.set_margin_of_interest(options.margin_of_interest);
+    paths.push_back("margin_of_interest");
+  }
+  if (paths.empty()) {
+    return PrintUsageError("update: nothing to change; give --description or --margin-of-interest");
+  }
+  return Show(globals, absl::StrCat("update ", options.name),
+              globals.Connect().UpdateModel(model, paths));
+}
+
+int RunDelete(const Globals& globals, const ModelOptions& options) {
+  const absl::Status status = globals.Connect().DeleteModel(options.name, options.etag);
+  if (!status.ok()) return PrintError(absl::StrCat("delete ", options.name), status);
+  if (globals.json()) {
+    Print(JsonObject().Text("deleted", ModelName(options.name)).str() + "\n");
+  } else {
+    Print(absl::StrCat("deleted ", PrintableInLine(ModelName(options.name)), "\n"));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddList(CLI::App* app, const Globals* globals, Action* action) {
+  CLI::App* command = app->add_subcommand("list", "List all models");
+  command->footer("Example:\n  perceptronctl list -o json");
+  command->callback([=] { *action = [=] { return RunList(*globals); }; });
+}
+
+void AddGet(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command = app->add_subcommand("get", "Show a model's settings and convergence report");
+  AddName(command, options.get());
+  auto* weights =
+      command->add_flag("--weights", options->weights, "Also print the non-zero weights");
+  command
+      ->add_flag("--history", options->history,
+                 "Also print the learning curve: the report at up to 512 revisions")
+      ->excludes(weights);
+  command->footer(R"(Examples:
+  perceptronctl get spam
+  perceptronctl get spam --weights -o json
+  perceptronctl get spam --history -o json | jq '.history[].marginCeiling')");
+  command->callback([=] {
+    *action = [=] {
+      return Show(*globals, absl::StrCat("get ", options->name),
+                  globals->Connect().GetModel(options->name, options->view()));
+    };
+  });
+}
+
+void AddUpdate(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command =
+      app->add_subcommand("update", "Change a model's description or margin of interest");
+  AddName(command, options.get());
+  command->add_option("--description", options->description, "Free text, at most 1024 bytes")
+      ->check(Utf8());
+  command->add_option("--margin-of-interest", options->margin_of_interest,
+                      "Smallest margin of practical interest, >= 0; 0: none");
+  AddEtag(command, options.get());
+  command->footer(
+      "Example:\n  perceptronctl update spam --description 'SMS filter' --margin-of-interest 0.01");
+  command->callback([=] { *action = [=] { return RunUpdate(*globals, *command, *options); }; });
+}
+
+void AddDelete(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command = app->add_subcommand("delete", "Delete a model and everything it has learned");
+  AddName(command, options.get());
+  AddEtag(command, options.get());
+  command->footer(R"(Deletes without asking for confirmation.
+
+Example:
+  perceptronctl delete spam)");
+  command->callback([=] { *action = [=] { return RunDelete(*globals, *options); }; });
+}
+
+void AddFreeze(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command =
+      app->add_subcommand("freeze", "Make a model read-only: it predicts but does not learn");
+  AddName(command, options.get());
+  AddEtag(command, options.get());
+  command->footer("Example:\n  perceptronctl freeze spam");
+  command->callback([=] {
+    *action = [=] {
+      return Show(*globals, absl::StrCat("freeze ", options->name),
+                  globals->Connect().FreezeModel(options->name, options->etag));
+    };
+  });
+}
+
+void AddUnfreeze(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command = app->add_subcommand("unfreeze", "Let a frozen model learn again");
+  AddName(command, options.get());
+  AddEtag(command, options.get());
+  command->footer("Example:\n  perceptronctl unfreeze spam");
+  command->callback([=] {
+    *action = [=] {
+      return Show(*globals, absl::StrCat("unfreeze ", options->name),
+                  globals->Connect().UnfreezeModel(options->name, options->etag));
+    };
+  });
+}
+
+}  // namespace perceptrond::client

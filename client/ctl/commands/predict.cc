@@ -1,0 +1,313 @@
+// `perceptronctl predict`: sends rows of the input to the server and prints a line for each answer.
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/ctl/command.h"
+#include "client/ctl/commands/predict_summary.h"
+#include "client/ctl/input.h"
+#include "client/ctl/interrupt.h"
+#include "client/ctl/output.h"
+#include "client/ctl/prediction.h"
+#include "client/ctl/terminal.h"
+#include "client/predict_stream.h"
+
+namespace perceptrond::client {
+namespace {
+
+struct PredictRunOptions {
+  std::string name;
+  InputOptions input;
+  bool summary_only = false;
+  bool all_scores = false;
+  int64_t min_revision = 0;
+  size_t batch = 512;
+};
+
+// Answers arrive on the stream's thread; until the stream ends, only that thread counts and prints.
+// Threads: one.
+class PredictRun {
+ public:
+  // Both must outlive the run.
+  PredictRun(const Globals& globals, const PredictRunOptions& options)
+      : globals_(globals), options_(options), client_(globals.Connect()) {}
+
+  // Returns the exit code.
+  int Run();
+
+ private:
+  std::string ErrorPrefix() const;
+  PredictOptions StreamOptions();
+
+  // Opens the model, the input and the stream.
+  Outcome Open();
+  Outcome PushAll();
+  Outcome Finish(Outcome outcome);
+  Outcome StreamFailed(const absl::Status& status) const;
+
+  void OnAnswer(const PredictAnswer& answer);
+  // Counts a row and prints its line.
+  void OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error, uint64_t tag);
+  void DrawProgress();
+  void Summarize(const Outcome& outcome);
+  // The row's label or class number; Row::kNoLabel without one.
+  int ActualLabel(const Row& row);
+  void ReadNames(const v1::Model& model);
+
+  const Globals& globals_;
+  const PredictRunOptions& options_;
+  const Client client_;
+  std::unique_ptr<Input> input_;
+  PredictSummary summary_;
+  RowErrors row_errors_{options_.input.skip_bad_lines};
+  Connectivity connectivity_;
+  bool multiclass_ = false;
+  // Class numbers by name when the run began.
+  absl::flat_hash_map<std::string, int> class_numbers_;
+  // Answered rows, for the progress line, which another thread reads.
+  std::atomic<uint64_t> answered_ = 0;
+  absl::Time started_;
+  RedrawTimer redraw_timer_;
+  // Declared last: its thread calls back into the members above.
+  std::unique_ptr<PredictStream> stream_;
+};
+
+constexpr char kFooter[] =
+    R"(Prints a line per example: label, score, signed distance from the boundary and, for
+learners with probabilities, the probability of +1. For multiclass models the label is the class,
+the distance is the margin to the next class, and the probability is that of the class. Labels in
+the input are not required; if there are any, a summary on standard error counts the errors and,
+for two labels, gives the margin of the data: the smallest label x distance, negative if an example
+is wrong.
+
+With -o json each line is a perceptron.v1.PredictResponse for one example:
+  {"scores":[2.5],"labels":[1],"distances":[0.7],"revision":"366","errors":[],"probabilities":[],
+   "classScores":[],"classProbabilities":[],"componentRevisions":[]}
+distances is empty while all weights are zero; errors holds the validation error of the example
+(score NaN, label 0). Classes are numbers; 'get -o json' prints their names in labelNames.
+--summary -o json prints one object, from errors on only if the input has labels:
+  {"examples":"9","labelled":"9","rowErrors":"0","badLines":"0","revision":"366","errors":"1",
+   "errorRate":0.11,"majorityErrorRate":0.22,"truePositives":"2",...,"margin":-0.7}
+Counts are strings, like all 64-bit numbers in protobuf's JSON. 'perceptronctl learn --help'
+describes the formats and --timeout.
+
+Examples:
+  perceptronctl predict iris iris.test --format svmlight --index-base 1
+  perceptronctl predict iris iris.test --format svmlight --index-base 1 -o json | jq '.labels[0]'
+  perceptronctl predict spam sms.tsv --skip-lines 1 --summary
+  echo 'Win a prize now' | perceptronctl predict spam - --format text)";
+
+// The lowest bits of a tag hold the row's label plus 2, or 0 for none.
+constexpr int kLabelBits = 15;
+constexpr int kMostLabels = (1 << kLabelBits) - 2;
+static_assert(kUnknownClass < kMostLabels);
+
+uint64_t TagWithLabel(uint64_t tag, int label) {
+  const int bits = label == Row::kNoLabel || label >= kMostLabels ? 0 : label + 2;
+  return tag << kLabelBits | static_cast<uint64_t>(bits);
+}
+int LabelOf(uint64_t tag) {
+  const auto bits = static_cast<int>(tag & ((1U << kLabelBits) - 1));
+  return bits == 0 ? Row::kNoLabel : bits - 2;
+}
+
+int PredictRun::Run() {
+  const Outcome opened = Open();
+  if (!opened.ok()) return opened.Report();
+  const StreamInterrupt interrupt(&connectivity_, [this] { stream_->Cancel(); });
+  Outcome outcome = Finish(PushAll());
+  WipeProgress();
+  row_errors_.PrintCounts();
+  Summarize(outcome);
+  if (outcome.ok() && row_errors_.validation_errors() > 0) outcome.code = kExitRowErrors;
+  return outcome.Report();
+}
+
+std::string PredictRun::ErrorPrefix() const { return absl::StrCat("predict ", options_.name); }
+
+PredictOptions PredictRun::StreamOptions() {
+  PredictOptions options;
+  options.rows_per_message = options_.batch;
+  options.min_revision = options_.min_revision;
+  options.all_scores = options_.all_scores;
+  options.retry = globals_.StreamRetry();
+  options.patience = globals_.StreamTimeout();
+  options.on_answer = [this](const PredictAnswer& answer) { OnAnswer(answer); };
+  options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
+  options.on_end = StopReading;
+  return options;
+}
+
+Outcome PredictRun::Open() {
+  const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
+  if (!model.ok()) return Failed(ErrorPrefix(), model.status());
+  multiclass_ = model->learner().has_classes();
+  ReadNames(*model);
+  absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
+  if (!input.ok()) {
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
+  }
+  input_ = *std::move(input);
+  CatchInterrupts();
+  stream_ = std::make_unique<PredictStream>(client_.connection(), options_.name, StreamOptions());
+  // The next Push() returns any error.
+  input_->OnWait([this] { stream_->Flush().IgnoreError(); });
+  started_ = absl::Now();
+  return {};
+}
+
+void PredictRun::ReadNames(const v1::Model& model) {
+  summary_.label_names.assign(model.label_names().begin(), model.label_names().end());
+  for (const std::string& name : model.label_names())
+    class_numbers_.emplace(name, static_cast<int>(class_numbers_.size()));
+}
+
+int PredictRun::ActualLabel(const Row& row) {
+  if (row.label_name.empty()) return row.label;
+  if (const auto known = class_numbers_.find(row.label_name); known != class_numbers_.end())
+    return known->second;
+  return kUnknownClass;
+}
+
+Outcome PredictRun::PushAll() {
+  Row row;
+  while (true) {
+    const absl::StatusOr<bool> more = input_->Next(&row);
+    if (more.ok() && !*more) break;
+    absl::Status status = more.status();
+    if (status.ok()) {
+      const uint64_t tag = TagWithLabel(input_->tag(), ActualLabel(row));
+      row.label = Row::kNoLabel;
+      row.label_name.clear();
+      status = stream_->Push(row, tag);
+      if (status.ok()) {
+        if (redraw_timer_.Due()) DrawProgress();
+        continue;
+      }
+      if (!absl::IsInvalidArgument(status)) return StreamFailed(status);
+      status = input_->AtLine(status);
+    }
+    if (Outcome outcome = row_errors_.AddBadLine(status); !outcome.ok()) return outcome;
+  }
+  if (Interrupted()) return {kExitInterrupted, absl::StrCat(ErrorPrefix(), ": interrupted")};
+  return {};
+}
+
+Outcome PredictRun::StreamFailed(const absl::Status& status) const {
+  if (!Interrupted() || !absl::IsCancelled(status)) return Failed(ErrorPrefix(), status);
+  return {kExitInterrupted,
+          absl::StrCat(ErrorPrefix(),
+                       ": interrupted while the connection was lost; some answers are missing")};
+}
+
+Outcome PredictRun::Finish(Outcome outcome) {
+  const absl::Status status = stream_->Finish();
+  return status.ok() ? outcome : StreamFailed(status);
+}
+
+void PredictRun::OnAnswer(const PredictAnswer& answer) {
+  connectivity_.OnAnswer();
+  const v1::PredictResponse& response = answer.response;
+  summary_.revision = std::max(summary_.revision, response.revision());
+  int next_error = 0;
+  for (int row = 0; row < static_cast<int>(answer.tags.size()); ++row) {
+    const bool has_error = next_error < response.errors_size() &&
+                           response.errors(next_error).row() == static_cast<uint32_t>(row);
+    OnRow(response, row, has_error ? &response.errors(next_error++) : nullptr,
+          answer.tags[static_cast<size_t>(row)]);
+  }
+  answered_ = summary_.examples;
+  // Interactive users and followed logs need each answer at once.
+  std::fflush(stdout);
+}
+
+void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::RowError* error,
+                       uint64_t tag) {
+  ++summary_.examples;
+  if (error != nullptr) {
+    row_errors_.AddValidationError(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
+  } else if (const int actual = LabelOf(tag); actual != Row::kNoLabel) {
+    if (multiclass_) {
+      summary_.classes.Add(actual, response.labels(row));
+    } else {
+      summary_.confusion.Add(actual, response.labels(row));
+      summary_.margin.Add(actual, row < response.distances_size()
+                                      ? std::optional<float>(response.distances(row))
+                                      : std::nullopt);
+    }
+  }
+  if (options_.summary_only) return;
+  // Rows with errors have a line too, so that output and input lines match.
+  const v1::PredictResponse own = AnswerToRow(response, row, error);
+  if (globals_.json()) {
+    Print(PredictionJsonLine(own));
+  } else {
+    Print(multiclass_ ? ClassPredictionLine(own, summary_.label_names)
+                      : PredictionLine(own, summary_.label_names));
+  }
+}
+
+void PredictRun::DrawProgress() {
+  // Predictions on the same terminal show the progress themselves.
+  if (!options_.summary_only && isatty(STDOUT_FILENO) == 1) return;
+  const std::optional<size_t> columns = ProgressColumns();
+  if (!columns.has_value()) return;
+  const uint64_t answered = answered_;
+  ShowProgress(ProgressLine(
+      {input_->fraction(),
+       "",
+       {absl::StrCat(Grouped(answered), " examples"), Rate(answered, absl::Now() - started_)}},
+      *columns));
+}
+
+void PredictRun::Summarize(const Outcome& outcome) {
+  summary_.row_errors = row_errors_.validation_errors();
+  summary_.bad_lines = row_errors_.skipped();
+  summary_.partial = !outcome.ok();
+  // Without any prediction the error message suffices.
+  if (summary_.partial && summary_.examples == 0) return;
+  std::fflush(stdout);
+  if (options_.summary_only && globals_.json()) {
+    Print(summary_.Json() + "\n");
+  } else {
+    Write(options_.summary_only ? stdout : stderr, summary_.Text());
+  }
+}
+
+}  // namespace
+
+void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
+  auto options = std::make_shared<PredictRunOptions>();
+  CLI::App* command = app->add_subcommand("predict", "Predict the labels of examples in files");
+  command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
+      ->required()
+      ->check(Utf8());
+  command->add_option("FILE", options->input.files, "Files of examples; - is standard input")
+      ->required();
+  AddInputOptions(command, &options->input);
+  command->add_flag("--summary", options->summary_only,
+                    "Print only the summary, on standard output");
+  command->add_flag(
+      "--all-scores", options->all_scores,
+      "Multiclass models with -o json: print the scores of all classes, as classScores");
+  command->add_option("--min-revision", options->min_revision,
+                      "Fail if the model is older than this revision");
+  command->add_option("--batch", options->batch, "Examples per message")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->footer(kFooter);
+  command->callback([=] { *action = [=] { return PredictRun(*globals, *options).Run(); }; });
+}
+
+}  // namespace perceptrond::client

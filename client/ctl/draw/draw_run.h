@@ -1,0 +1,83 @@
+// One run of `perceptronctl draw`: reads the data of a picture from the server and writes the SVG.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/ctl/command.h"
+#include "client/ctl/draw/examples.h"
+#include "client/ctl/draw/plane.h"
+#include "client/ctl/input.h"
+#include "client/ctl/output.h"
+#include "client/draw/boundary.h"
+#include "client/draw/weights.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond::client {
+
+struct DrawRunOptions {
+  std::string name;
+  InputOptions input;
+  // Empty or "-": standard output.
+  std::string file;
+  std::string what = "boundary";
+  PlaneFlags plane;
+  // Minimum and maximum, or empty.
+  std::vector<double> x_range;
+  std::vector<double> y_range;
+  bool logarithmic = false;
+  uint64_t limit = 2000;
+  std::string title;
+};
+
+// Threads: one.
+class DrawRun {
+ public:
+  // Both must outlive the run.
+  DrawRun(const Globals& globals, const DrawRunOptions& options)
+      : options_(options), client_(globals.Connect()), scorer_(client_, options.name) {}
+
+  // Returns the exit code.
+  int Run();
+
+ private:
+  std::string ErrorPrefix() const;
+  std::string Title(const std::string& what) const;
+  // "perceptron at revision 7, 40 examples, 2 wrong".
+  std::string Subtitle(const std::vector<RowScore>& scores) const;
+  Outcome InvalidInput(const absl::Status& status) const;
+
+  Outcome Load(v1::ModelView view);
+  // Reads the rows of the input; without files those that the model retains.
+  Outcome ReadRows();
+  Outcome ReadRetained();
+  Outcome ReadPlane();
+  // Checks that examples have the features of the plane.
+  Outcome CheckNames() const;
+
+  Outcome DrawLearningCurve();
+  Outcome DrawBoundary();
+  Outcome DrawWeights();
+  // Why the model has no picture of weights; empty if it has one.
+  std::string WeightsNotDrawable() const;
+  Window ChooseWindow(const std::vector<DrawnExample>& examples) const;
+  // Adds the margin lines, if they are defined.
+  void AddMargin(BoundaryPicture* picture) const;
+  // Reads the model's weights of the two features.
+  absl::StatusOr<Point> ReadWeights() const;
+  Outcome WritePicture(const std::string& svg, const std::string& summary) const;
+
+  const DrawRunOptions& options_;
+  const Client client_;
+  Scorer scorer_;
+  RowErrors row_errors_{options_.input.skip_bad_lines};
+  v1::Model model_;
+  std::vector<std::string> label_names_;
+  std::vector<Row> rows_;
+  std::vector<RowScore> scores_;
+  bool limited_ = false;
+  FeaturePlane plane_;
+};
+
+}  // namespace perceptrond::client

@@ -1,0 +1,216 @@
+#include "client/ctl/feature_space_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/ctl/command.h"
+#include "client/ctl/flags.h"
+#include "client/ctl/output.h"
+#include "client/names.h"
+
+namespace perceptrond::client {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+using Composition = v1::FeatureSpace::Composition;
+
+struct OutputName {
+  const char* name;
+  Composition::Output output;
+};
+constexpr OutputName kOutputs[] = {{"step", Composition::OUTPUT_STEP},
+                                   {"sign", Composition::OUTPUT_SIGN},
+                                   {"score", Composition::OUTPUT_SCORE}};
+
+// Parses "nand:score"; without a colon the output is the step.
+std::string AddInput(const std::string& text, Composition* composition) {
+  const size_t colon = text.rfind(':');
+  Composition::Input* input = composition->add_inputs();
+  input->set_model(ModelName(text.substr(0, colon)));
+  input->set_output(Composition::OUTPUT_STEP);
+  if (colon == std::string::npos) return "";
+  for (const OutputName& known : kOutputs) {
+    if (colon == 0 || text.substr(colon + 1) != known.name) continue;
+    input->set_output(known.output);
+    return "";
+  }
+  return absl::StrCat("--compose ", text,
+                      ": expected MODEL, MODEL:step, MODEL:sign or MODEL:score");
+}
+
+std::string DescribeComposition(const Composition& composition) {
+  std::string text = "the outputs of";
+  for (const Composition::Input& input : composition.inputs()) {
+    absl::StrAppend(&text, text.back() == 'f' ? " " : ", ",
+                    PrintableInLine(std::string(ModelId(input.model()))));
+    for (const OutputName& known : kOutputs) {
+      if (known.output == input.output()) absl::StrAppend(&text, " (", known.name, ")");
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void SpaceFlags::AddTo(CLI::App* command) {
+  auto* dimension = command->add_option("--dimension", dimension_,
+                                        "Examples are vectors of this dimension, 1 to 2^28");
+  auto* bits = command->add_option(
+      "--hash-bits", hash_bits_,
+      "Examples have named features, hashed into 2^B weights of 4 bytes, B from 1 to 28");
+  auto* named = command->add_flag("--named", named_,
+                                  "Examples have named features, with a weight for each name");
+  auto* compose = AddListFlag(command, "--compose", &components_,
+                              "Features are the outputs of other models, such as or,nand: 1 for +1 "
+                              "and 0 for -1; or:sign is +1 or -1, or:score the score")
+                      ->type_name("MODEL,...")
+                      ->check(Utf8());
+  dimension->excludes(bits)->excludes(named)->excludes(compose);
+  bits->excludes(named)->excludes(compose);
+  named->excludes(compose);
+  command
+      ->add_option("--max-features", max_features_,
+                   "With --named: most names the model may hold, 1 to 2^28 (default 1048576)")
+      ->needs(named);
+}
+
+std::string SpaceFlags::Apply(v1::FeatureSpace* space) const {
+  if (dimension_.has_value()) {
+    space->mutable_dense()->set_dimension(*dimension_);
+  } else if (hash_bits_.has_value()) {
+    space->mutable_hashed()->set_bits(*hash_bits_);
+  } else if (named_) {
+    space->mutable_named()->set_max_features(max_features_);
+  } else if (components_.empty()) {
+    return "give exactly one of --dimension D (vectors), --hash-bits B (names hashed into 2^B "
+           "weights), --named (a weight for each name) and --compose MODELS (outputs of other "
+           "models)";
+  }
+  for (const std::string& component : components_) {
+    if (const std::string wrong = AddInput(component, space->mutable_composition());
+        !wrong.empty()) {
+      return wrong;
+    }
+  }
+  return "";
+}
+
+std::string DescribeInput(const v1::FeatureSpace& space) {
+  if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
+  if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " weights");
+  if (space.has_composition()) return DescribeComposition(space.composition());
+  if (!space.has_named()) return "not set";
+  const uint32_t cap = space.named().max_features();
+  return absl::StrCat("named, at most ", cap == 0 ? 1'048'576u : cap, " features");
+}
+
+const v1::FeatureSpace& ExampleSpace(const v1::FeatureSpace& space) {
+  return space.has_composition() ? space.composition().example_space() : space;
+}
+
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// The flags use 0 for "not given".
+constexpr uint32_t kLeastDegree = 2;
+constexpr uint32_t kMostDegree = 4;
+constexpr uint32_t kMostFourier = 1 << 20;
+
+std::string DescribeProducts(const v1::FeatureMap::Products& products) {
+  std::string text = "products of groups";
+  for (const v1::FeatureMap::Products::Pair& pair : products.pairs())
+    absl::StrAppend(&text, " ", pair.first(), ":", pair.second());
+  return text;
+}
+
+// Parses "user:page". Group names that are empty or contain a colon or a comma are possible through
+// the API only; here they are more likely typing errors.
+std::string AddPair(const std::string& text, v1::FeatureMap::Products* products) {
+  const std::vector<std::string> groups = absl::StrSplit(text, ':');
+  if (groups.size() != 2 || groups[0].empty() || groups[1].empty()) {
+    return absl::StrCat("--products ", PrintableInLine(text),
+                        ": expected the names of two groups with one colon between them, as "
+                        "user:page; several pairs are separated by commas, as user:page,user:hour");
+  }
+  v1::FeatureMap::Products::Pair* pair = products->add_pairs();
+  pair->set_first(groups[0]);
+  pair->set_second(groups[1]);
+  return "";
+}
+
+}  // namespace
+
+void FeatureMapFlags::AddTo(CLI::App* command) {
+  auto* polynomial =
+      command
+          ->add_option("--polynomial", degree_,
+                       "Feature map: all products of up to N features, N from 2 to 4")
+          ->check(CLI::Range(kLeastDegree, kMostDegree));
+  auto* products =
+      AddListFlag(command, "--products", &products_,
+                  "Feature map: also the products of two groups of names, such as user:page, or of "
+                  "several pairs, such as user:page,user:hour. A feature's group is its name up to "
+                  "'^' (the VW namespace)")
+          ->check(Utf8());
+  auto* fourier =
+      command
+          ->add_option(
+              "--fourier", fourier_,
+              "Feature map: N random Fourier features of a Gaussian kernel, N from 1 to 1048576; "
+              "requires --gamma")
+          ->check(CLI::Range(1U, kMostFourier));
+  polynomial->excludes(products)->excludes(fourier);
+  products->excludes(fourier);
+  command->add_flag("--interactions-only", interactions_only_,
+                    "With --polynomial or --products: no products of a feature with itself");
+  command
+      ->add_option("--gamma", gamma_,
+                   "With --fourier: gamma of the kernel exp(-gamma |x - z|^2), > 0")
+      ->needs(fourier);
+  fourier->needs("--gamma");
+  command->add_option("--seed", seed_, "With --fourier: seed of the random features (default 0)")
+      ->needs(fourier);
+}
+
+std::string FeatureMapFlags::Apply(v1::FeatureSpace* space) const {
+  if (degree_ > 0) {
+    space->mutable_map()->mutable_polynomial()->set_degree(degree_);
+    space->mutable_map()->mutable_polynomial()->set_interactions_only(interactions_only_);
+  }
+  for (const std::string& groups : products_) {
+    v1::FeatureMap::Products& products = *space->mutable_map()->mutable_products();
+    products.set_interactions_only(interactions_only_);
+    if (const std::string wrong = AddPair(groups, &products); !wrong.empty()) return wrong;
+  }
+  if (fourier_ > 0) {
+    v1::FeatureMap::Fourier& fourier = *space->mutable_map()->mutable_fourier();
+    fourier.set_dimension(fourier_);
+    fourier.set_gamma(gamma_);
+    fourier.set_seed(seed_);
+  }
+  if (interactions_only_ && degree_ == 0 && products_.empty())
+    return "--interactions-only requires --polynomial or --products";
+  return "";
+}
+
+std::string DescribeMap(const v1::FeatureMap& map) {
+  switch (map.map_case()) {
+    case v1::FeatureMap::kPolynomial:
+      return absl::StrFormat("polynomial of degree %d%s", map.polynomial().degree(),
+                             map.polynomial().interactions_only() ? ", interactions only" : "");
+    case v1::FeatureMap::kProducts:
+      return DescribeProducts(map.products());
+    case v1::FeatureMap::kFourier:
+      return absl::StrFormat("%d random Fourier features, gamma %g, seed %d",
+                             map.fourier().dimension(), map.fourier().gamma(),
+                             map.fourier().seed());
+    case v1::FeatureMap::MAP_NOT_SET:
+      break;
+  }
+  return "";
+}
+
+}  // namespace perceptrond::client
