@@ -72,7 +72,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   if (with_report_) {
     // Now, and not when it is sent: by then it might tell of what is not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
-    ToProto((*model)->MakeReport(), *answer.report);
+    *answer.report = (*model)->MakeReport();
     answer.bytes += answer.report->ByteSizeLong();
   }
   ++messages_;

@@ -68,7 +68,7 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
   // Report and weights of one revision, also while the model learns.
   const Model::View view = (*model)->MakeView();
-  ToProto(view.report, *response.mutable_report());
+  *response.mutable_report() = view.report;
   if (!(*model)->settings().is_multiclass()) ToProto(view.weights, *response.mutable_weights());
   for (const WeightList& weights : view.weights_by_class)
     ToProto(weights, *response.add_weights_by_class());

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "client/ctl/progress.h"
-#include "core/words/analysis.h"
+#include "core/report/format.h"
 #include "perceptron/v1/analysis_service.pb.h"
 
 namespace perceptrond::client {

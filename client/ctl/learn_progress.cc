@@ -1,7 +1,7 @@
 #include "client/ctl/learn_progress.h"
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/convergence.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 namespace {
@@ -22,7 +22,7 @@ void SetFraction(const LearnPosition& position, Progress* progress) {
 }
 
 void AddState(const perceptron::v1::ConvergenceReport& report, Progress* progress) {
-  const std::string state = ConvergenceWord(report.state());
+  const std::string state = StateName(report.state());
   if (!state.empty()) progress->figures.push_back(state);
   if (report.has_updates_left())
     progress->figures.push_back(

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/analysis_words.h"
-#include "client/ctl/convergence.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
 #include "client/ctl/printable.h"
+#include "client/ctl/report.h"
 
 namespace perceptrond::client {
 namespace {
@@ -30,7 +30,7 @@ std::string LearnSummary::Text() const {
     absl::StrAppend(&text, ", ", totals.lost_answers, " more whose answers got lost");
   }
   absl::StrAppend(&text, "; revision ", totals.revision, "\n");
-  if (now.has_value()) absl::StrAppend(&text, DescribeReport(*now));
+  if (now.has_value()) absl::StrAppend(&text, DescribeReport(now->report()));
   if (now.has_value() && analysis.has_value())
     absl::StrAppend(&text, DescribeResult(*analysis, now->report().updates()));
   return text;

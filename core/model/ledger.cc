@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 
 namespace perceptrond {
 namespace {
@@ -18,8 +17,8 @@ std::shared_ptr<Producer> Restore(const storage::ProducerPosition& position) {
   auto producer = std::make_shared<Producer>(position.id());
   producer->next_offset = position.next_offset();
   producer->passes = position.passes();
-  producer->pass = FromStorage(position.pass());
-  if (position.has_last_pass()) producer->last_pass = FromProto(position.last_pass());
+  producer->pass = PassProgress(position.pass());
+  if (position.has_last_pass()) producer->last_pass = position.last_pass();
   return producer;
 }
 
@@ -71,27 +70,10 @@ void AppendRow(storage::UpdateRecord& record, const Ledger::Update& update) {
   record.set_squared_norm(update.squared_norm);
 }
 
-// The point of the curves that a report of the present state is.
-HistoryPoint PointOf(const Report& report) {
-  HistoryPoint point;
-  point.revision = report.counters.updates;
-  point.examples = report.counters.examples;
-  point.mistakes = report.counters.mistakes;
-  point.weight_norm = report.weight_norm.value_or(0);
-  point.margin_ceiling = report.margin_ceiling;
-  point.margin_floor = report.margin_floor;
-  // Of a handful of examples, since the model was loaded, a share says nothing.
-  constexpr uint64_t kLeastWindow = 100;
-  if (report.window_examples >= std::min(kLeastWindow, report.counters.examples))
-    point.window_error = report.window_error;
-  point.unix_micros = absl::ToUnixMicros(absl::Now());
-  return point;
-}
-
 }  // namespace
 
 Ledger::Ledger(const CommittedState& standing, const RetentionSettings& retention)
-    : retention_(retention), progress_(FromStorage(standing.counters)) {
+    : retention_(retention), progress_(standing.counters) {
   for (const storage::ProducerPosition& position : standing.positions) {
     Keep(Restore(position));
   }
@@ -137,15 +119,15 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
   progress_.AddRecovered(next_offset - producer.next_offset);
   retention_.Miss();
   // Their scores are not known, so that the pass they belong to cannot be certified.
-  producer.pass.changed = true;
+  producer.pass.SetChanged();
   Move(Tally(), producer, next_offset - producer.next_offset, 0);
 }
 
 void Ledger::Move(const Tally& tally, Producer& producer, int64_t rows, uint64_t revision) {
-  const uint64_t changes = progress_.counters().component_changes;
+  const uint64_t changes = progress_.counters().component_changes();
   progress_.Add(tally);
   // Those before are held as they were, not as the components would answer to them.
-  if (progress_.counters().component_changes > changes) retention_.Miss();
+  if (progress_.counters().component_changes() > changes) retention_.Miss();
   producer.pass.Add(tally, revision);
   producer.next_offset += rows;
   Touch(producer);
@@ -170,8 +152,9 @@ void Ledger::AddUpdate(const Tally& tally, Producer& producer, int64_t rows, con
   AppendRow(record, update);
   records_bytes_ += MemoryOf(update);
   if (!history_.Wants(update.revision)) return;
-  const HistoryPoint point = PointOf(progress_.MakeReport(update.squared_norm, update.theorem));
-  if (history_.Add(point)) *record.add_history() = ToProto(point);
+  const HistoryPoint point =
+      MakePoint(progress_.MakeReport(update.squared_norm, update.theorem), absl::Now());
+  if (history_.Add(point)) *record.add_history() = point;
 }
 
 void Ledger::AddWeightReplacement(const Update& update, float offset_weight) {
@@ -185,7 +168,7 @@ void Ledger::AddWeightReplacement(const Update& update, float offset_weight) {
   records_bytes_ += MemoryOf(update);
 }
 
-void Ledger::AddAnalysis(const AnalysisRecord& analysis) {
+void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
   MutexLock lock(&mutex_);
   progress_.AddAnalysis(analysis);
 }
@@ -212,12 +195,12 @@ LearningCurve Ledger::MakeLearningCurve(double squared_norm, TheoremContext cont
   MutexLock lock(&mutex_);
   AddSample(context);
   LearningCurve curves{history_.points(), progress_.MakeReport(squared_norm, context)};
-  const HistoryPoint present = PointOf(curves.report);
+  HistoryPoint present = MakePoint(curves.report, absl::Now());
   // What the update made stays: answers that were right since lie between it and the present.
-  if (!curves.points.empty() && curves.points.back().revision == present.revision &&
-      curves.points.back().examples == present.examples)
+  if (!curves.points.empty() && curves.points.back().revision() == present.revision() &&
+      curves.points.back().examples() == present.examples())
     curves.points.pop_back();
-  curves.points.push_back(present);
+  curves.points.push_back(std::move(present));
   return curves;
 }
 
@@ -234,20 +217,23 @@ void Ledger::ReplayHistory(const HistoryPoint& point) {
 PassSummary Ledger::EndPass(Producer& producer, int64_t number, uint64_t revision, double norm) {
   MutexLock lock(&mutex_);
   if (number <= producer.passes) {
-    if (producer.last_pass.has_value() && producer.last_pass->number == number)
+    if (producer.last_pass.has_value() && producer.last_pass->number() == number)
       return *producer.last_pass;
     PassSummary forgotten;
-    forgotten.number = number;
+    forgotten.set_number(number);
     return forgotten;
   }
   // Others were judged since, by other answers of components.
-  if (producer.pass.examples > 0 && producer.pass.components != progress_.counters().components)
-    producer.pass.changed = true;
+  const PassProgress::Stored& pass = producer.pass.stored();
+  const storage::Counters& counters = progress_.counters();
+  const bool same_components = pass.has_components() == counters.has_components() &&
+                               pass.components() == counters.components();
+  if (pass.examples() > 0 && !same_components) producer.pass.SetChanged();
   PassSummary summary = producer.pass.End(number, revision, norm);
+  progress_.AddPass(summary, pass.squared_radius());
   producer.passes = number;
   producer.pass = PassProgress();
   producer.last_pass = summary;
-  progress_.AddPass(summary);
   Move(Tally(), producer, 0, revision);
   return summary;
 }
@@ -257,7 +243,7 @@ JournalEntry Ledger::TakePending() {
   JournalEntry entry;
   entry.records = std::exchange(records_, {});
   records_bytes_ = 0;
-  entry.counters = ToStorage(progress_.counters());
+  entry.counters = progress_.counters();
   const RetentionStatistics standing = retention_.Standing();
   entry.counters.set_sampled(standing.sampled);
   entry.counters.set_sample_complete(standing.complete);
@@ -267,11 +253,8 @@ JournalEntry Ledger::TakePending() {
     position.set_id(producer->id);
     position.set_next_offset(producer->next_offset);
     position.set_passes(producer->passes);
-    if (producer->pass.examples > 0 || producer->pass.rejected > 0 || producer->pass.changed) {
-      *position.mutable_pass() = ToStorage(producer->pass);
-    }
-    if (producer->last_pass.has_value())
-      *position.mutable_last_pass() = ToProto(*producer->last_pass);
+    if (!producer->pass.IsEmpty()) *position.mutable_pass() = producer->pass.stored();
+    if (producer->last_pass.has_value()) *position.mutable_last_pass() = *producer->last_pass;
   }
   dirty_.clear();
   return entry;
@@ -279,19 +262,18 @@ JournalEntry Ledger::TakePending() {
 
 uint64_t Ledger::examples() {
   MutexLock lock(&mutex_);
-  return progress_.counters().examples;
+  return progress_.counters().report().examples();
 }
 
 std::optional<uint64_t> Ledger::adopted_revision() {
   MutexLock lock(&mutex_);
-  const Counters& counters = progress_.counters();
-  const bool known = counters.adoptions == 0 || counters.adopted_revision > 0;
-  return known ? std::optional(counters.adopted_revision) : std::nullopt;
+  return progress_.counters().replaced_at();
 }
 
 std::optional<uint64_t> Ledger::components() {
   MutexLock lock(&mutex_);
-  return progress_.counters().components;
+  const storage::Counters& counters = progress_.counters();
+  return counters.has_components() ? std::optional(counters.components()) : std::nullopt;
 }
 
 size_t Ledger::memory_bytes() {
@@ -300,7 +282,7 @@ size_t Ledger::memory_bytes() {
          progress_.memory_bytes() + history_.memory_bytes();
 }
 
-Report Ledger::MakeReport(double squared_norm, TheoremContext context) {
+ConvergenceReport Ledger::MakeReport(double squared_norm, TheoremContext context) {
   MutexLock lock(&mutex_);
   AddSample(context);
   return progress_.MakeReport(squared_norm, context);

@@ -49,12 +49,12 @@ struct ProducerPosition {
   std::optional<PassSummary> last_pass;
 };
 
-// A model's curves and its report, of one moment.
+// A model's learning curve and its report, at one moment.
 struct LearningCurve {
   // By ascending revisions. The last is the present state, which the report is too: where examples
   // were judged since the last update it is behind that one's own point, of the same revision.
   std::vector<HistoryPoint> points;
-  Report report;
+  ConvergenceReport report;
 };
 
 // Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's lock,
@@ -80,7 +80,7 @@ class Ledger {
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
   // The revision of the latest adoption, 0 if there was none; absent: it is not known.
   std::optional<uint64_t> adopted_revision() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a composition: see Counters::components.
+  // Of a composition: see storage.Counters.components.
   std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, updates that wait, the window: approximately. O(1).
   size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,7 +128,7 @@ class Ledger {
                  const Offers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes in weights that replaced those learned: update.row holds them.
   void AddWeightReplacement(const Update& update, float offset_weight) ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the producer's pass `number` and returns it. A number ended before gives its summary again
   // if it was the last, else one with nothing but its number.
   PassSummary EndPass(Producer& producer, int64_t number, uint64_t revision, double norm)
@@ -139,7 +139,8 @@ class Ledger {
   JournalEntry TakePending() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The context's sample is filled in.
-  Report MakeReport(double squared_norm, TheoremContext context) ABSL_LOCKS_EXCLUDED(mutex_);
+  ConvergenceReport MakeReport(double squared_norm, TheoremContext context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The curves: what is held, for a snapshot, and what is read, which ends with the present state,
   // and whose report is as above.

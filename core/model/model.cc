@@ -9,7 +9,6 @@
 #include "core/learner/catalogue.h"
 #include "core/learner/multiclass.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 #include "core/model/retention_codec.h"
 #include "core/model/snapshot_codec.h"
 
@@ -113,7 +112,7 @@ TheoremContext Model::MakeTheoremContext(std::optional<StateFingerprint> compone
           .components = components};
 }
 
-Report Model::MakeReport(bool load_components) const {
+ConvergenceReport Model::MakeReport(bool load_components) const {
   const std::optional<StateFingerprint> components = FingerprintComponents(load_components);
   ReaderMutexLock lock(&mutex_);
   return ledger_.MakeReport(learner_->augmented_squared_norm(), MakeTheoremContext(components));
@@ -251,7 +250,7 @@ storage::Snapshot Model::MakeSnapshot() const {
   for (uint32_t number = 1; number <= class_names_.size(); ++number)
     snapshot.add_class_names(class_names_.Name(number));
   const History history = ledger_.history();
-  if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
+  if (!history.points().empty()) *snapshot.mutable_history() = history.ToStorage();
   const RetainedExamples retained = ledger_.retention().Copy();
   if (!retained.updates.empty() || !retained.sample.empty())
     *snapshot.mutable_retained() = ToStorage(retained);

@@ -172,7 +172,7 @@ class Model {
   uint64_t revision() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a composition whose components are not all in memory and may not be loaded, what is claimed
   // only as long as they stand as they stood is absent.
-  Report MakeReport(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
+  ConvergenceReport MakeReport(bool load_components = true) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What Predict would answer from now. Nothing if a component cannot be asked.
   std::optional<StateFingerprint> Fingerprint(bool load_components) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -181,7 +181,7 @@ class Model {
     WeightList weights;
     // Of several classes: by number, and `weights` has nothing but the revision.
     std::vector<WeightList> weights_by_class;
-    Report report;
+    ConvergenceReport report;
   };
   View MakeView() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The present ones: classes may have come up since it was created.

@@ -15,7 +15,8 @@ struct ModelAnalysis {
   AnalysisInput input;
   // Rows of support and certificate are places in input.rows() and input.examples().
   Analysis analysis;
-  AnalysisRecord record;
+  // What the model's report says of it.
+  ::perceptron::v1::Analysis record;
   // The separator in the model's form, the least y s over the examples scaled to 1 but for
   // rounding; and a margin that exactly these float32 numbers attain. Absent if there is none.
   std::optional<NewWeights> separator;

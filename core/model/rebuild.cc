@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 #include "core/model/model.h"
 #include "core/model/retention_codec.h"
 #include "core/model/snapshot_codec.h"
@@ -30,12 +29,12 @@ absl::Status Model::Rebuild(Journal& journal, const storage::Counters& committed
                             return ReplayRecord(record);
                           };
   if (absl::Status status = journal.Replay(id_, revision_, replay); !status.ok()) return status;
-  if (revision_ != committed.updates()) {
+  if (revision_ != committed.report().updates()) {
     return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" ends at revision ",
                                             revision_, " but its counters stand at ",
-                                            committed.updates()));
+                                            committed.report().updates()));
   }
-  ledger_.retention().Settle(committed.examples() == 0 || committed.sample_complete(),
+  ledger_.retention().Settle(committed.report().examples() == 0 || committed.sample_complete(),
                              committed.sampled());
   MutexLock use_lock(&use_mutex_);
   use_ = use;
@@ -75,11 +74,13 @@ absl::Status Model::RestoreSnapshot(const storage::Snapshot& snapshot) {
   revision_ = snapshot.revision();
   if (absl::Status status = RestoreRetained(snapshot.retained()); !status.ok()) return status;
   if (!snapshot.has_history()) return absl::OkStatus();
-  absl::StatusOr<History> history = FromStorage(snapshot.history());
-  if (!history.ok()) return history.status();
-  if (!history->points().empty() && history->points().back().revision > revision_) {
+  std::optional<History> history = History::From(snapshot.history());
+  const bool sound = history.has_value() &&
+                     (history->points().empty() ||
+                      static_cast<uint64_t>(history->points().back().revision()) <= revision_);
+  if (!sound) {
     return absl::DataLossError(
-        absl::StrCat("the snapshot of \"", name_, "\" has curves beyond its revision"));
+        absl::StrCat("the snapshot of \"", name_, "\" has a learning curve that contradicts it"));
   }
   ledger_.RestoreHistory(*std::move(history));
   return absl::OkStatus();
@@ -139,11 +140,12 @@ absl::Status Model::ReplayRecord(const storage::UpdateRecord& record) {
 }
 
 absl::Status Model::ReplayHistory(const storage::UpdateRecord& record) {
-  for (const auto& stored : record.history()) {
-    const HistoryPoint point = FromProto(stored);
-    if (!IsSound(point) || point.revision < record.first_revision() || point.revision > revision_) {
+  for (const HistoryPoint& point : record.history()) {
+    const auto at = static_cast<uint64_t>(point.revision());
+    if (!IsSound(point) || at < record.first_revision() || at > revision_) {
       return absl::DataLossError(absl::StrCat("the journal of \"", name_, "\" at revision ",
-                                              revision_, ": a point of its curves is wrong"));
+                                              revision_,
+                                              ": a point of its learning curve is wrong"));
     }
     // One that a snapshot covers is there already, or went when the curves were thinned.
     ledger_.ReplayHistory(point);

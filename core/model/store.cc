@@ -8,7 +8,6 @@
 #include "core/learner/catalogue.h"
 #include "core/model/components.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 #include "core/model/snapshotter.h"
 
 namespace perceptrond {
@@ -280,7 +279,7 @@ absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
     snapshotter_->Await(header->id());
     absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header->id());
     if (!counters.ok()) return counters.status();
-    absl::Status status = journal_->DropAfter(header->id(), counters->updates());
+    absl::Status status = journal_->DropAfter(header->id(), counters->report().updates());
     if (!status.ok()) return status;
     MutexLock lock(&mutex_);
     doubtful_.erase(header->id());
@@ -405,9 +404,9 @@ absl::StatusOr<ModelSummary> Store::Summarize(const storage::ModelHeader& header
   } else {
     absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(header.id());
     if (!counters.ok()) return counters.status();
-    summary.report = Progress(FromStorage(*counters)).MakeStoredReport();
+    summary.report = Progress(*counters).MakeStoredReport();
   }
-  summary.revision = summary.report.counters.updates;
+  summary.revision = summary.report.updates();
   return summary;
 }
 

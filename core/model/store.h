@@ -28,7 +28,7 @@ class Snapshotter;
 struct ModelSummary {
   // Settings and state; report, revision and weights are not set.
   ::perceptron::v1::Model settings;
-  Report report;
+  ConvergenceReport report;
   uint64_t revision = 0;
   // Absent: not in memory, and so not known.
   std::optional<Model::JournalUse> journal;

@@ -118,8 +118,8 @@ TEST(ClassConfusion, CountsWhatWasTakenForWhat) {
     confusion.Add(actual, predicted);
   EXPECT_EQ(confusion.errors(), 2U);
   const std::string text = confusion.Text({"tea", "rum"});
-  EXPECT_THAT(text, HasSubstr("wrong: 2 of 5 (40.00%); always saying the most frequent class: "
-                              "40.00%\n"));
+  EXPECT_THAT(text, HasSubstr("wrong: 2 of 5 (40.00 %); always saying the most frequent class: "
+                              "40.00 %\n"));
   EXPECT_THAT(text, HasSubstr("  tea: 2 right, 1 taken for rum\n"));
   EXPECT_THAT(text, HasSubstr("  2: 0 right, 1 taken for tea\n"));
   JsonObject json;

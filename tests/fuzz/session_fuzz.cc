@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -142,21 +144,24 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
   const Model::View view = (*model)->MakeView();
   for (const float weight : view.weights.values) Check(std::isfinite(weight));
   Check(std::isfinite(view.weights.offset));
-  const perceptrond::Counters& counters = view.report.counters;
+  const perceptrond::ConvergenceReport& counters = view.report;
   Check(view.weights.revision == static_cast<uint64_t>(answers.revision));
-  Check(counters.updates == view.weights.revision);
-  Check(counters.mistakes <= counters.examples && counters.updates <= counters.examples);
-  Check(counters.streak <= counters.examples);
-  Check(counters.examples >= answers.examples);
+  Check(counters.updates() == view.weights.revision);
+  Check(counters.mistakes() <= counters.examples() && counters.updates() <= counters.examples());
+  Check(counters.streak() <= counters.examples());
+  Check(counters.examples() >= answers.examples);
   const auto header = journal.Find("models/m");
   Check(header.ok());
   const auto again = Model::Load(*header, journal, {});
   Check(again.ok());
   Check((*again)->MakeSnapshot().SerializeAsString() ==
         (*model)->MakeSnapshot().SerializeAsString());
-  const perceptrond::Counters reloaded = (*again)->MakeReport().counters;
-  Check(reloaded.examples == counters.examples && reloaded.mistakes == counters.mistakes);
-  Check(reloaded.duplicates == counters.duplicates && reloaded.rejected == counters.rejected);
+  const perceptrond::ConvergenceReport reloaded = (*again)->MakeReport();
+  Check(reloaded.examples() == counters.examples() && reloaded.mistakes() == counters.mistakes());
+  Check(reloaded.duplicates() == counters.duplicates());
+  using Counts = std::map<std::string, uint64_t>;
+  Check(Counts(reloaded.rejected().begin(), reloaded.rejected().end()) ==
+        Counts(counters.rejected().begin(), counters.rejected().end()));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST(SessionConcurrency, EightSessionsLoseNothingAndKeepToTheBoundWhileOthersPre
   EXPECT_EQ(model->report.counters.examples, examples);
   EXPECT_EQ(model->report.counters.updates, updates);
   EXPECT_LE(static_cast<double>(updates), kWidth / (kMargin * kMargin));
-  EXPECT_GE(model->report.margin_ceiling.value_or(0), kMargin);
+  EXPECT_GE(model->(report.has_margin_ceiling() ? report.margin_ceiling() : 0), kMargin);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Curves, drawn by Chart.js. Colours are the style sheet's, also when the reader changes the scheme; lines differ in their dashes,
-// too. A canvas says nothing to a screen reader: each has a label with what it shows, and the numbers stand beside it as text.
+// Charts, drawn by Chart.js. Colours come from the style sheet, also when the reader changes the scheme; lines differ in their
+// dashes too. A screen reader cannot read a canvas: each has a label that says what it shows, and the numbers are also a table.
 
 import {shortCount} from './page.js';
 
@@ -89,7 +89,7 @@ export const X_AXES = {
   time: 'time',
 };
 
-// The axis ends where the data end, which may be too close to the last round number for both to be read.
+// The axis ends where the data ends; a round number too close to the end is left out, so that both can be read.
 function roomyTicks(scale) {
   const at = scale.ticks.map((tick) => tick.value);
   if (at.length > 2 && at[at.length - 1] - at[at.length - 2] < 0.75 * (at[1] - at[0])) scale.ticks.pop();
@@ -117,7 +117,7 @@ function xAxis(kind, logarithmic) {
   return axis;
 }
 
-// Of the lines that are there, in their order, dashed as they are.
+// Legend entries of the lines that have points, in their order and with their dashes.
 function dashedLabels(chart) {
   const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
   const lines = chart.data.datasets;
@@ -131,7 +131,7 @@ export function curve(canvas, {lines, y}) {
   return start(canvas, {
     type: 'line',
     data: {
-      // Later ones lie above: where lines coincide the dashes of one show on the other.
+      // Later lines are drawn above: where two coincide, the dashes of one show on the other.
       datasets: lines.map((line, i) => ({
         label: line.name, colourName: line.colour, borderDash: line.dash ?? [], data: [], borderWidth: 2, borderJoinStyle: 'round',
         pointRadius: 0, pointHitRadius: 8, order: -i,
@@ -153,7 +153,7 @@ export function curve(canvas, {lines, y}) {
           generateLabels: dashedLabels,
         }},
         tooltip: {
-          // Of points that lie above each other the latest.
+          // Of points at one place only the latest.
           filter: (item, i, items) => !items.slice(i + 1).some((later) => later.datasetIndex === item.datasetIndex),
           callbacks: {
             title: (items) => (items.length === 0 ? '' : items[0].raw.words),
@@ -165,7 +165,7 @@ export function curve(canvas, {lines, y}) {
   });
 }
 
-// Gives a picture other points: for each line a list of {x, y, words}; and says in its label what it shows.
+// Replaces a chart's points, for each line a list of {x, y, words}, and its label.
 export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, label}) {
   const scales = chart.options.scales;
   if (chart.axisKey !== `${kind} ${logarithmic} ${logarithmicY}`) {
@@ -177,7 +177,7 @@ export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, 
   }
   const positive = (point) => !logarithmic || kind === 'time' || point.x > 0;
   series.forEach((points, i) => {
-    // One point is no line, nor are several in one place: it is shown as such.
+    // One point is no line, nor are several at one place: they are shown as a dot.
     const known = points.filter((point) => Number.isFinite(point.y) && positive(point));
     chart.data.datasets[i].data = points.filter(positive);
     chart.data.datasets[i].pointRadius = known.length > 0 && known.every((point) => point.x === known[0].x && point.y === known[0].y) ? 4 : 0;

@@ -1,4 +1,5 @@
-// The list of models: a page of it, kept as it is now. Curves come with the first answer; later ones bring the present alone.
+// One page of the list of models, kept up to date. Learning curves come with the first response; later ones bring only the
+// current point.
 
 import {ask, count, idOf, keepLooking, make, percent, setText, showBadges, showServer} from './page.js';
 import {drop, sparkline} from './curves.js';
@@ -33,11 +34,11 @@ function makeRow(id) {
     examples: cell('number', 'Examples'),
     mistakes: cell('number', 'Mistakes'),
     updates: cell('number', 'Updates'),
-    lifetime: cell('number', 'Error so far'),
-    latest: cell('number', 'Error, latest 1000'),
+    lifetime: cell('number', 'Error'),
+    latest: cell('number', 'Error, last 1,000'),
     canvas,
     points: [],
-    // It has the curve from its beginning, and is brought up to date by the present alone.
+    // Whether it has the whole learning curve, so that the current point is enough.
     whole: false,
   };
   const name = make('td', {role: 'cell'}, row.link, row.description);
@@ -51,7 +52,7 @@ function thin(points) {
   return points.length <= MOST_POINTS ? points : points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
 }
 
-// The curve's points, among them the one since which there has been no mistake.
+// The learning curve's points, with the one from which on there has been no mistake.
 function pointsOf({history, report}) {
   const points = history.filter((point) => point.windowError !== undefined).map((point) => ({x: Number(point.examples), y: point.windowError}));
   const since = faultlessSince(report);
@@ -65,7 +66,7 @@ function addPoints(row, model) {
   row.points = thin(row.points.concat(news));
   row.chart ??= sparkline(row.canvas);
   row.canvas.parentElement.classList.add('drawn');
-  // Of a handful of examples a share says little.
+  // The error over a handful of examples says little.
   const early = Math.min(100, row.points.at(-1).x / 10);
   const drawn = row.points.filter((point) => point.x >= early);
   row.chart.data.datasets[0].data = drawn;
@@ -86,8 +87,8 @@ function showRow(row, entry) {
   setText(row.latest, percent(report.windowError));
   addPoints(row, model);
   row.whole = entry.inMemory;
-  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: it is not in memory, or judged nothing'
-    : `error over the latest 1000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
+  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no learning curve: the model is not in memory, or has judged no example'
+    : `error over the last 1,000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
 }
 
 function forget(uid) {
@@ -133,15 +134,15 @@ function showPages(next) {
   document.getElementById('pages').hidden = pageToken === '' && next === '';
 }
 
-// Of those not in memory only what is stored is known.
+// Of models that are not in memory only stored figures are known.
 function unloaded(entries) {
   const absent = entries.filter((entry) => !entry.inMemory).length;
   if (absent === 0) return '';
   const who = absent === entries.length ? 'None of these is' : `${absent} of these ${absent === 1 ? 'is' : 'are'} not`;
-  return `${who} in memory: state and course show once a model is used, or its page is opened.`;
+  return `${who} in memory: state and learning curve appear once a model is used or its page is opened.`;
 }
 
-// A search may have to be gone on with: one answer looks at 10,000 models.
+// One response looks at 10,000 models at most: a search may need several.
 async function readPage(points) {
   const entries = [];
   let token = pageToken;
@@ -157,7 +158,7 @@ async function readPage(points) {
 
 keepLooking(async () => {
   let page = await readPage(known ? 1 : FIRST_POINTS);
-  // A model that has come up, or came into memory, brings its whole curve.
+  // A model that is new, or was loaded, brings its whole learning curve.
   if (known && page.entries.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) page = await readPage(FIRST_POINTS);
   known = true;
   const {entries, next, server} = page;

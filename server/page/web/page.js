@@ -1,5 +1,4 @@
-// What both pages share: asking the server, again and again; words for numbers and states; and putting text into the page,
-// always as text.
+// What both pages share: polling the server, formats of numbers and states, and putting text into the page, always as text.
 
 const grouped = new Intl.NumberFormat('en-GB');
 const compact = new Intl.NumberFormat('en-GB', {notation: 'compact', maximumFractionDigits: 1});
@@ -55,7 +54,7 @@ function badge(sign, text, tone, title) {
   return make('span', {className: `badge ${tone}`, title}, make('span', {'aria-hidden': 'true'}, sign + ' '), text);
 }
 
-// The state in words, each with a sign and a colour of its own.
+// The state's name, each with a sign and a colour of its own.
 export function showBadges(place, answer) {
   const state = answer.convergence;
   const key = [state, answer.inMemory, answer.model.state, answer.model.report.examples === '0'].join();
@@ -63,14 +62,14 @@ export function showBadges(place, answer) {
   place.dataset.key = key;
   const badges = [];
   if (!answer.inMemory) {
-    badges.push(badge('○', 'not in memory', 'mute', 'It is loaded when it is next used; then its state is known.'));
+    badges.push(badge('○', 'not in memory', 'mute', 'The model is loaded when it is next used; then its state is known.'));
   } else if (state === 'learning' && answer.model.report.examples === '0') {
-    badges.push(badge('○', 'no examples yet', 'mute', 'It has judged nothing so far.'));
+    badges.push(badge('○', 'no examples yet', 'mute', 'The model has judged no example so far.'));
   } else if (state in STATES) {
     badges.push(badge(STATES[state][0], state, STATES[state][1], ''));
   }
   if (answer.model.state === 'MODEL_STATE_FROZEN')
-    badges.push(badge('❙❙', 'frozen', 'mute', 'It predicts, and does not learn.'));
+    badges.push(badge('❙❙', 'frozen', 'mute', 'The model predicts and does not learn.'));
   place.replaceChildren(...badges);
 }
 

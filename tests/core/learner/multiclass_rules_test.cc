@@ -244,18 +244,18 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
       }
       LoneModel lone(Settings({v1::LEARNER_KIND_PERCEPTRON, nullptr}, classes, classes, false));
       int64_t pass = 1;
-      while (!lone.Learn(columns.batch(), pass).pass->converged) ASSERT_LT(++pass, 20000);
+      while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20000);
       EXPECT_LE(static_cast<double>(lone.model->revision()), 2 / (margin * margin));
       // And every example wins, by the margin that the pass reports.
       const Report report = lone.model->MakeReport();
-      ASSERT_TRUE(report.counters.last_pass->margin.has_value());
+      ASSERT_TRUE(report.counters.last_pass->has_margin());
       const PredictOutcome outcome = lone.Predict(columns.unlabelled());
       float least = 1;
       for (size_t i = 0; i < outcome.labels.size(); ++i) {
         EXPECT_EQ(outcome.labels[i], columns.batch().labels[i]);
         least = std::min(least, outcome.distances[i]);
       }
-      EXPECT_NEAR(least, *report.counters.last_pass->margin, 1e-6);
+      EXPECT_NEAR(least, report.counters.last_pass->margin(), 1e-6);
       EXPECT_EQ(report.state, ConvergenceState::kConverged);
     }
   }

@@ -127,7 +127,8 @@ TEST_P(Convergence, TakesTheMeasuredUpdatesAndPasses) {
   LoneModel lone(Settings(train));
   const Columns columns(train.examples);
   int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged && pass < 2 * GetParam().passes) ++pass;
+  while (!lone.Learn(columns.batch(), pass).pass->converged() && pass < 2 * GetParam().passes)
+    ++pass;
   EXPECT_EQ(pass, GetParam().passes);
   EXPECT_EQ(lone.model->revision(), GetParam().updates);
   const Report report = lone.model->MakeReport();

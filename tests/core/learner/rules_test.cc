@@ -149,7 +149,7 @@ Columns Separable(std::mt19937& random, size_t dimension, double margin, size_t 
 // Learns until a pass changes nothing; the revision then.
 uint64_t UpdatesToConverge(LoneModel& lone, const Columns& columns) {
   int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged) {
+  while (!lone.Learn(columns.batch(), pass).pass->converged()) {
     if (++pass > 20000) return UINT64_MAX;
   }
   return lone.model->revision();

@@ -140,13 +140,13 @@ TEST(KernelPerceptron, LearnsXorByAKernel) {
   for (const auto settings : {&SetGaussian, &SetCubic}) {
     LoneModel lone(KernelSettingsOf(settings, 2));
     int64_t pass = 1;
-    while (!lone.Learn(Xor().batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
+    while (!lone.Learn(Xor().batch(), pass).pass->converged()) ASSERT_LT(++pass, 100);
     EXPECT_EQ(lone.Predict(Xor().unlabelled()).labels, (std::vector<int32_t>{1, 1, -1, -1}));
   }
   // The linear kernel is the perceptron: it cannot.
   LoneModel lone(KernelSettingsOf(&SetLinear, 2));
   for (int64_t pass = 1; pass <= 20; ++pass)
-    EXPECT_FALSE(lone.Learn(Xor().batch(), pass).pass->converged);
+    EXPECT_FALSE(lone.Learn(Xor().batch(), pass).pass->converged());
 }
 
 TEST(KernelPerceptron, WithTheLinearKernelDecidesAsThePerceptronDoes) {
@@ -215,11 +215,11 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   }
   LoneModel lone(settings);
   int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged) ASSERT_LT(++pass, 1000);
+  while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 1000);
   ASSERT_GT(margin, 0);
   EXPECT_LE(static_cast<double>(lone.model->revision()), square / (margin * margin));
   // What rounding may add to a score in the kernel's space is not known: no margin is claimed.
-  EXPECT_FALSE(lone.model->MakeReport().counters.last_pass->margin.has_value());
+  EXPECT_FALSE(lone.model->MakeReport().counters.last_pass->has_margin());
   EXPECT_FALSE(lone.model->MakeReport().margin_floor.has_value());
 }
 
@@ -235,7 +235,7 @@ size_t Wrong(const LoneModel& lone, const Columns& columns) {
 // longer than the converged weights' is by then.
 size_t WrongOnceConverged(LoneModel& lone, const Columns& columns) {
   int64_t passes = 1;
-  while (!lone.Learn(columns.batch(), passes).pass->converged) ++passes;
+  while (!lone.Learn(columns.batch(), passes).pass->converged()) ++passes;
   for (int64_t more = 1; more <= passes; ++more) lone.Learn(columns.batch(), passes + more);
   return Wrong(lone, columns);
 }

@@ -56,12 +56,12 @@ TEST_P(WorkedExample, ConvergesAsWorkedOut) {
   for (int64_t pass = 1; pass <= worked.passes; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
     ASSERT_TRUE(outcome.pass.has_value());
-    EXPECT_EQ(outcome.pass->number, pass);
-    EXPECT_EQ(outcome.pass->examples, worked.data.size());
-    EXPECT_EQ(outcome.pass->updates, outcome.updated_rows.size());
-    EXPECT_EQ(outcome.pass->converged, pass == worked.passes) << "pass " << pass;
-    EXPECT_EQ(outcome.pass->updates == 0, pass == worked.passes) << "pass " << pass;
-    updates += outcome.pass->updates;
+    EXPECT_EQ(outcome.pass->number(), pass);
+    EXPECT_EQ(outcome.pass->examples(), worked.data.size());
+    EXPECT_EQ(outcome.pass->updates(), outcome.updated_rows.size());
+    EXPECT_EQ(outcome.pass->converged(), pass == worked.passes) << "pass " << pass;
+    EXPECT_EQ(outcome.pass->updates() == 0, pass == worked.passes) << "pass " << pass;
+    updates += outcome.pass->updates();
   }
   EXPECT_EQ(updates, worked.updates);
   EXPECT_EQ(lone.model->revision(), worked.updates);
@@ -150,8 +150,8 @@ TEST(WorkedExamples, OneDimensionThroughTheOriginNeverConverges) {
   const Columns columns = ToColumns(kLine);
   for (int64_t pass = 1; pass <= 200; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    ASSERT_FALSE(outcome.pass->converged);
-    ASSERT_GT(outcome.pass->updates, 0U);
+    ASSERT_FALSE(outcome.pass->converged());
+    ASSERT_GT(outcome.pass->updates(), 0U);
   }
 }
 
@@ -176,8 +176,8 @@ TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
   const Columns columns = ToColumns(kXor);
   for (int64_t pass = 1; pass <= 10; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    EXPECT_EQ(outcome.pass->updates, 4U);
-    EXPECT_FALSE(outcome.pass->converged);
+    EXPECT_EQ(outcome.pass->updates(), 4U);
+    EXPECT_FALSE(outcome.pass->converged());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{0, 0}));
     EXPECT_EQ(lone.Offset(), 0);
     // No separator exists, whatever its margin.

@@ -215,15 +215,15 @@ TEST(Classes, TheReportLeavesTheTheoremOut) {
   LoneModel lone(Settings(ClassKind::kFixed));
   const Columns rows = Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({-1, -1}, 2);
   int64_t pass = 1;
-  while (!lone.Learn(rows.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
-  const Report report = lone.model->MakeReport();
-  EXPECT_EQ(report.state, ConvergenceState::kConverged);
-  EXPECT_GT(report.counters.mistakes, 0U);
-  EXPECT_FALSE(report.margin_ceiling.has_value());
-  EXPECT_FALSE(report.bound_in_use.has_value());
-  EXPECT_FALSE(report.margin_floor.has_value());
-  EXPECT_FALSE(report.update_bound.has_value());
-  EXPECT_FALSE(report.not_separable.has_value());
+  while (!lone.Learn(rows.batch(), pass).pass->converged()) ASSERT_LT(++pass, 100);
+  const ConvergenceReport report = lone.model->MakeReport();
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
+  EXPECT_GT(report.mistakes(), 0U);
+  EXPECT_FALSE(report.has_margin_ceiling());
+  EXPECT_FALSE(report.has_bound_in_use());
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
+  EXPECT_FALSE(report.has_not_separable());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
-#include "core/words/convergence.h"
+#include "core/report/format.h"
 #include "google/rpc/status.pb.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/traffic.h"
@@ -280,8 +280,8 @@ TEST_F(StatusPageTest, AModelIsToldAsItStands) {
   EXPECT_EQ(detail.model().description(), "<script>alert(1)</script>");
   EXPECT_EQ(detail.model().report().examples(), 300U);
   EXPECT_EQ(detail.convergence(), "learning");
-  const std::vector<std::string> words = ReportInWords(detail.model());
-  EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), words);
+  const std::vector<std::string> lines = FormatReport(detail.model().report());
+  EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), lines);
   const LearningCurve curves = store_->GetIfLoaded("models/m")->MakeLearningCurve();
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
