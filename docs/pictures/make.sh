@@ -40,4 +40,4 @@ ctl draw and "$work/and.svm" --index-base 1 --what weights --title 'AND: the wei
 tail -n +2 "$root/deploy/data/sms_spam.tsv" > "$work/all.tsv"
 ctl create spam --named --labels ham,spam > /dev/null
 ctl learn spam "$work/all.tsv" --format text --until-converged > /dev/null
-ctl draw spam --what curves --log --title 'Learning to tell spam' -o "$out/curves.svg"
+ctl draw spam --what learning-curve --log --title 'Learning to tell spam' -o "$out/curves.svg"

@@ -29,7 +29,7 @@ TEST_F(CtlTest, ClassesByNumberAreTaughtAndPredicted) {
               HasSubstr("\"labels\":[0]"));
   const CommandResult bad = Ctl("learn three" + options, "3 1:1\n");
   EXPECT_EQ(bad.exit_code, 2) << bad.out;
-  EXPECT_THAT(bad.out, HasSubstr("none of the model's classes"));
+  EXPECT_THAT(bad.out, HasSubstr("is not a class of the model"));
 }
 
 TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawn) {

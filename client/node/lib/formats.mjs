@@ -22,7 +22,7 @@ function utf8(bytes) {
   try {
     return decoder.decode(Buffer.from(bytes, 'latin1'));
   } catch {
-    throw new BadLine('it is not UTF-8');
+    throw new BadLine('not valid UTF-8');
   }
 }
 
