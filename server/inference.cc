@@ -105,7 +105,7 @@ absl::Status PredictTensors(Store& store, const Model& model,
   InferenceBatch batch;
   absl::Status status = batch.Read(request, *examples.mutable_columns());
   if (!status.ok()) return status;
-  status = Predictor(store).Predict(model, examples, prediction);
+  status = BatchPredictor(store).Predict(model, examples, prediction);
   if (status.ok() && prediction.errors_size() > 0)
     status = FromProto(prediction.errors(0).status());
   if (status.ok()) return batch.CheckWidth(model.settings().example_space, examples.columns());

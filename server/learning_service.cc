@@ -66,7 +66,7 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
 // A unary call answers all rows or none.
 absl::Status PredictBatch(Store& store, const v1::PredictRequest& request,
                           v1::PredictResponse& response) {
-  absl::Status status = Predictor(store).Predict(request.model(), request, response);
+  absl::Status status = BatchPredictor(store).Predict(request.model(), request, response);
   if (!status.ok() || response.errors_size() == 0) return status;
   return FromProto(response.errors(0).status());
 }

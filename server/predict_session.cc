@@ -11,7 +11,7 @@
 
 namespace perceptrond {
 
-absl::Status Predictor::Predict(const std::string& model_name,
+absl::Status BatchPredictor::Predict(const std::string& model_name,
                                 const ::perceptron::v1::PredictRequest& request,
                                 ::perceptron::v1::PredictResponse& response) {
   if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
@@ -20,7 +20,7 @@ absl::Status Predictor::Predict(const std::string& model_name,
   return Predict(**model, request, response);
 }
 
-absl::Status Predictor::Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
+absl::Status BatchPredictor::Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                                 ::perceptron::v1::PredictResponse& response) {
   if (request.min_revision() < 0)
     return InvalidField("INVALID_FIELD", "min_revision", "is below 0");

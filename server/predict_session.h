@@ -18,9 +18,9 @@
 namespace perceptrond {
 
 // Predicts one message: shared by the unary call and the stream. Keeps its memory. Not thread-safe.
-class Predictor {
+class BatchPredictor {
  public:
-  explicit Predictor(Store& store) : store_(store) {}
+  explicit BatchPredictor(Store& store) : store_(store) {}
   // Rows that are refused are in the response; an error refuses the message.
   absl::Status Predict(const std::string& model_name,
                        const ::perceptron::v1::PredictRequest& request,
@@ -64,7 +64,7 @@ class PredictSession {
   };
 
   Store& store_;
-  Predictor predictor_;
+  BatchPredictor predictor_;
   const StreamLimits limits_;
   // Accept's.
   std::string model_name_;
