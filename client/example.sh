@@ -107,7 +107,7 @@ say "-- the same by perceptronctl, in one go"
 "$ctl" learn reference "$work/train.tsv" --format text --until-converged >/dev/null
 for model in spam reference; do
   # All weights, to the last digit; and what was judged on the way.
-  "$ctl" get "$model" --weights | sed -n '/^revision:/p; /examples seen/s/;.*//p; /^weights:/,$p' >"$work/$model"
+  "$ctl" get "$model" --weights | sed -n '/^revision:/p; /^  examples:/s/, current streak.*//p; /^weights:/,$p' >"$work/$model"
 done
 cmp -s "$work/spam" "$work/reference" || fail "the models differ"
 say "all $(($(wc -l <"$work/spam") - 3)) weights are the same: nothing was lost, nothing was learned twice"

@@ -111,7 +111,7 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
 }  // namespace
 
 std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
-  std::string text = absl::StrCat(DescribeAnalysis(result.analysis()), "\n");
+  std::string text = absl::StrCat("analysis: ", FormatFigures(result.analysis()), "\n");
   absl::StrAppendFormat(&text, "  %s after %.2f s; R = %g\n", PrintableInLine(result.end()),
                         result.seconds(), result.analysis().radius());
   Bound(result, updates, &text);

@@ -7,7 +7,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
-#include "core/words/analysis.h"
+#include "core/report/format.h"
 #include "perceptron/v1/analysis_service.pb.h"
 
 namespace CLI {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "core/words/figures.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 

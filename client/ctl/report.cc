@@ -2,11 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/convergence.h"
 #include "client/ctl/feature_space_flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 namespace {
@@ -68,7 +68,7 @@ std::string Known(bool known, double value) {
 
 void History(const v1::Model& model, std::string* out) {
   constexpr char kLine[] = "  %12s %12s %12s %12s %12s %12s %12s\n";
-  absl::StrAppendFormat(out, "history:\n");
+  absl::StrAppendFormat(out, "learning curve:\n");
   absl::StrAppendFormat(out, kLine, "REVISION", "EXAMPLES", "MISTAKES", "NORM", "CEILING", "FLOOR",
                         "ERROR");
   for (const v1::HistoryPoint& point : model.history()) {
@@ -82,12 +82,12 @@ void History(const v1::Model& model, std::string* out) {
 }
 
 std::string DescribeRetention(const v1::Retention& retention) {
-  std::string text = absl::StrFormat("%d of the latest %d updates' examples",
+  std::string text = absl::StrFormat("the examples of %d of the latest %d updates",
                                      retention.kept_updates(), retention.updates());
   if (retention.sample() > 0) {
-    absl::StrAppendFormat(&text, ", a sample of %d of at most %d different ones",
+    absl::StrAppendFormat(&text, ", a sample of %d of at most %d different examples",
                           retention.kept_sample(), retention.sample());
-    if (retention.complete()) absl::StrAppend(&text, ": all there ever were");
+    if (retention.complete()) absl::StrAppend(&text, " (all examples seen)");
   }
   return text;
 }
@@ -101,6 +101,13 @@ std::string DescribeSpace(const v1::FeatureSpace& space) {
 
 std::string DescribeState(v1::ModelState state) {
   return state == v1::MODEL_STATE_FROZEN ? "frozen (predicts, does not learn)" : "active";
+}
+
+std::string DescribeReport(const v1::ConvergenceReport& report) {
+  std::string text;
+  for (const std::string& line : FormatReport(report))
+    absl::StrAppend(&text, "  ", PrintableInLine(line), "\n");
+  return text;
 }
 
 std::string DescribeModel(const v1::Model& model) {
@@ -118,15 +125,15 @@ std::string DescribeModel(const v1::Model& model) {
                     PrintableInLine(model.label_names(1)), "\n");
   }
   if (model.margin_of_interest() > 0) {
-    absl::StrAppendFormat(&text, "margin:       of interest from %g\n", model.margin_of_interest());
+    absl::StrAppendFormat(&text, "margin:       of interest %g\n", model.margin_of_interest());
   }
   const v1::Retention& retention = model.retention();
   if (retention.updates() > 0 || retention.sample() > 0) {
-    absl::StrAppend(&text, "retains:      ", DescribeRetention(retention), "\n");
+    absl::StrAppend(&text, "stores:       ", DescribeRetention(retention), "\n");
   }
   absl::StrAppend(&text, "revision:     ", model.revision(), "\n");
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
-  absl::StrAppend(&text, "convergence:\n", DescribeReport(model));
+  absl::StrAppend(&text, "convergence:\n", DescribeReport(model.report()));
   if (model.has_weights()) Weights("weights:", model.weights(), &text);
   for (int i = 0; i < model.weights_by_class_size(); ++i) {
     const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());

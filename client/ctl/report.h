@@ -1,4 +1,4 @@
-// Models in words.
+// Models and their reports as text for the terminal.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@ namespace perceptrond::client {
 // "dense, 4 dimensions".
 std::string DescribeSpace(const perceptron::v1::FeatureSpace& space);
 std::string DescribeState(perceptron::v1::ModelState state);
-// Settings, state and report, several lines. Figures that the report leaves out because they do not
-// hold are left out.
+// FormatReport, each line indented by two and safe to print.
+std::string DescribeReport(const perceptron::v1::ConvergenceReport& report);
+// Settings, state and report, several lines.
 std::string DescribeModel(const perceptron::v1::Model& model);
 
 }  // namespace perceptrond::client

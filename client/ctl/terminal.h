@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/words/figures.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 

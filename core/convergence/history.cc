@@ -1,50 +1,91 @@
 #include "core/convergence/history.h"
 
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace perceptrond {
 namespace {
 
-// What the stored form, an int64, can say.
-constexpr uint64_t kMostRevisions = std::numeric_limits<int64_t>::max();
+namespace pb = ::google::protobuf;
 
-bool IsFigure(double value) { return std::isfinite(value) && value >= 0; }
-bool IsFigure(const std::optional<double>& value) { return !value.has_value() || IsFigure(*value); }
+// Copies each number that a report and a point both have under one name.
+void CopyFigures(const pb::Message& report, HistoryPoint& point) {
+  const pb::Descriptor& type = *HistoryPoint::descriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const pb::FieldDescriptor& to = *type.field(i);
+    const pb::FieldDescriptor* const from = report.GetDescriptor()->FindFieldByName(to.name());
+    if (from == nullptr || !report.GetReflection()->HasField(report, from)) continue;
+    if (to.cpp_type() == pb::FieldDescriptor::CPPTYPE_DOUBLE)
+      point.GetReflection()->SetDouble(&point, &to,
+                                       report.GetReflection()->GetDouble(report, from));
+    if (to.cpp_type() == pb::FieldDescriptor::CPPTYPE_UINT64)
+      point.GetReflection()->SetUInt64(&point, &to,
+                                       report.GetReflection()->GetUInt64(report, from));
+  }
+}
 
 }  // namespace
 
-bool IsSound(const HistoryPoint& point) {
-  return point.revision > 0 && point.revision <= kMostRevisions &&
-         point.mistakes <= point.examples && IsFigure(point.weight_norm) &&
-         IsFigure(point.margin_ceiling) && IsFigure(point.margin_floor) &&
-         IsFigure(point.window_error);
+HistoryPoint MakePoint(const ::perceptron::v1::ConvergenceReport& report, absl::Time time) {
+  HistoryPoint point;
+  CopyFigures(report, point);
+  point.set_revision(static_cast<int64_t>(report.updates()));
+  // Of a handful of examples, since the model was loaded, a share says nothing.
+  constexpr uint64_t kLeastWindow = 100;
+  if (report.window_examples() < std::min<uint64_t>(kLeastWindow, report.examples()))
+    point.clear_window_error();
+  const int64_t micros = absl::ToUnixMicros(time);
+  point.mutable_time()->set_seconds(micros / 1'000'000);
+  point.mutable_time()->set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
+  return point;
 }
 
-std::optional<History> History::From(uint64_t spacing, std::vector<HistoryPoint> points) {
-  if (!std::has_single_bit(spacing) || points.size() > kMaxPoints) return std::nullopt;
+bool IsSound(const HistoryPoint& point) {
+  const auto is_figure = [](double value) { return std::isfinite(value) && value >= 0; };
+  // An absent figure reads as 0, which is one.
+  return point.revision() > 0 && point.mistakes() <= point.examples() &&
+         is_figure(point.weight_norm()) && is_figure(point.margin_ceiling()) &&
+         is_figure(point.margin_floor()) && is_figure(point.window_error());
+}
+
+std::optional<History> History::From(const ::perceptron::storage::v1::History& stored) {
+  if (!std::has_single_bit(stored.spacing()) ||
+      static_cast<size_t>(stored.points_size()) > kMaxPoints)
+    return std::nullopt;
   History history;
-  history.spacing_ = spacing;
-  for (const HistoryPoint& point : points) {
-    if (!IsSound(point) || !history.Wants(point.revision)) return std::nullopt;
+  history.spacing_ = stored.spacing();
+  for (const HistoryPoint& point : stored.points()) {
+    if (!IsSound(point) || !history.Wants(static_cast<uint64_t>(point.revision())))
+      return std::nullopt;
     history.points_.push_back(point);
   }
   return history;
 }
 
-bool History::Wants(uint64_t revision) const {
-  return revision % spacing_ == 0 && (points_.empty() || revision > points_.back().revision);
+::perceptron::storage::v1::History History::ToStorage() const {
+  ::perceptron::storage::v1::History stored;
+  stored.set_spacing(spacing_);
+  stored.mutable_points()->Add(points_.begin(), points_.end());
+  return stored;
 }
 
-bool History::Add(const HistoryPoint& point) {
-  if (!Wants(point.revision) || !IsSound(point)) return false;
-  points_.push_back(point);
+bool History::Wants(uint64_t revision) const {
+  return revision % spacing_ == 0 &&
+         (points_.empty() || revision > static_cast<uint64_t>(points_.back().revision()));
+}
+
+bool History::Add(HistoryPoint point) {
+  if (!IsSound(point) || !Wants(static_cast<uint64_t>(point.revision()))) return false;
+  points_.push_back(std::move(point));
   if (points_.size() > kMaxPoints) {
     spacing_ *= 2;
-    std::erase_if(points_,
-                  [this](const HistoryPoint& held) { return held.revision % spacing_ != 0; });
+    std::erase_if(points_, [this](const HistoryPoint& held) {
+      return static_cast<uint64_t>(held.revision()) % spacing_ != 0;
+    });
   }
   return true;
 }

@@ -1,61 +1,62 @@
-// A model's curves: how it stood at revisions spread evenly over its life, in bounded memory.
+// A model's learning curve: points at revisions spread evenly over its life, in bounded memory.
 #pragma once
+
+#include <google/protobuf/timestamp.pb.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "perceptron/storage/v1/journal.pb.h"
+#include "perceptron/v1/report.pb.h"
+
 namespace perceptrond {
 
-// How a model stood right after the update that made `revision`. See perceptron.v1.HistoryPoint.
-struct HistoryPoint {
-  uint64_t revision = 0;
-  uint64_t examples = 0;
-  uint64_t mistakes = 0;
-  // ||theta||, augmented.
-  double weight_norm = 0;
-  // Absent is not known, or not applicable.
-  std::optional<double> margin_ceiling;
-  std::optional<double> margin_floor;
-  std::optional<double> window_error;
-  // When that was, in microseconds since 1970.
-  int64_t unix_micros = 0;
-};
+using ::perceptron::v1::HistoryPoint;
+
+// The point of the learning curve that a report is: each figure that both have, as far as it is
+// valid. The error over the window is left out while that is too short to mean much. O(figures).
+HistoryPoint MakePoint(const ::perceptron::v1::ConvergenceReport& report, absl::Time time);
+
+// Whether each figure is finite and not negative, and the counts fit together.
+bool IsSound(const HistoryPoint& point);
 
 // Holds a point at each multiple of its spacing, from the first that was added. The spacing is a
-// power of two, 1 at first: when more than kMaxPoints are held, every second one goes and it
-// doubles. So which revisions are held depends on how many there were, and on nothing else: not on
-// messages, commits or restarts.
+// power of two, 1 at first: when more than kMaxPoints are held, every second one is dropped and the
+// spacing doubles. Which revisions are held depends on how many there were, and on nothing else:
+// not on messages, commits or restarts.
 //
 // A plain value; not thread-safe: core/model/ledger.h guards it.
 class History {
  public:
-  // Enough for a picture of any size; at most kMaxPoints * sizeof(HistoryPoint) = 48 KiB a model.
+  // Enough for a picture of any size; at most about 75 KiB a model.
   static constexpr size_t kMaxPoints = 512;
 
   History() = default;
-  // Goes on from what was held. Nothing, if that is no history: spacing not a power of two,
-  // revisions that do not ascend or are no multiples of it, more points than kMaxPoints, figures
-  // that are not finite or below 0.
-  static std::optional<History> From(uint64_t spacing, std::vector<HistoryPoint> points);
+  // Continues from stored points. Absent if they are no history: the spacing is not a power of two,
+  // revisions do not ascend or are no multiples of it, there are more points than kMaxPoints, or
+  // figures are not finite or below 0.
+  static std::optional<History> From(const ::perceptron::storage::v1::History& stored);
+  ::perceptron::storage::v1::History ToStorage() const;
 
-  // Whether a point at this revision would be held: what is not needs not be made. O(1).
+  // Whether a point at this revision would be held, so that others need not be made. O(1).
   bool Wants(uint64_t revision) const;
   // Adds a point, if it is sound and wanted. False, and nothing changed, if not. O(1) amortized.
-  bool Add(const HistoryPoint& point);
+  bool Add(HistoryPoint point);
 
   uint64_t spacing() const { return spacing_; }
   // By ascending revisions.
   const std::vector<HistoryPoint>& points() const { return points_; }
-  size_t memory_bytes() const { return points_.capacity() * sizeof(HistoryPoint); }
+  size_t memory_bytes() const {
+    return points_.capacity() * sizeof(HistoryPoint) +
+           points_.size() * sizeof(google::protobuf::Timestamp);
+  }
 
  private:
   uint64_t spacing_ = 1;
   std::vector<HistoryPoint> points_;
 };
-
-// Whether each figure is finite and not negative, and its counts fit together.
-bool IsSound(const HistoryPoint& point);
 
 }  // namespace perceptrond

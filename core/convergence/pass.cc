@@ -4,45 +4,59 @@
 #include <cmath>
 
 namespace perceptrond {
+namespace {
+
+// Whether `components` is the one that the pass began with.
+bool SameComponents(const PassProgress::Stored& pass, std::optional<uint64_t> components) {
+  return pass.has_components() == components.has_value() &&
+         pass.components() == components.value_or(0);
+}
+
+}  // namespace
 
 void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
-  rejected += tally.rejected_total;
-  // Nobody can say that the weights get it right.
-  if (tally.unlearned) changed = true;
+  stored_.set_rejected(stored_.rejected() + tally.rejected_total);
+  // It is not known that the weights get that example right.
+  if (tally.unlearned) SetChanged();
   // The end of a batch is an update without an example.
-  updates += tally.updates;
+  stored_.set_updates(stored_.updates() + tally.updates);
   if (tally.examples == 0) return;
-  if (examples == 0) {
-    start_revision = judged_on;
-    components = tally.components;
+  if (stored_.examples() == 0) {
+    stored_.set_start_revision(judged_on);
+    if (tally.components.has_value()) stored_.set_components(*tally.components);
   }
-  if (judged_on != start_revision || tally.components != components || tally.updates > 0)
-    changed = true;
-  examples += tally.examples;
-  mistakes += tally.mistakes;
-  risk += tally.risk;
-  loss += tally.loss;
-  min_score = std::min(min_score, tally.min_score);
-  squared_radius = std::max(squared_radius, tally.squared_radius);
+  if (judged_on != stored_.start_revision() || !SameComponents(stored_, tally.components) ||
+      tally.updates > 0)
+    SetChanged();
+  stored_.set_examples(stored_.examples() + tally.examples);
+  stored_.set_mistakes(stored_.mistakes() + tally.mistakes);
+  stored_.set_risk(stored_.risk() + tally.risk);
+  stored_.set_loss(stored_.loss() + tally.loss);
+  stored_.set_min_score(stored_.has_min_score() ? std::min(stored_.min_score(), tally.min_score)
+                                                : tally.min_score);
+  stored_.set_squared_radius(std::max(stored_.squared_radius(), tally.squared_radius));
 }
 
 PassSummary PassProgress::End(int64_t number, uint64_t revision, double norm) const {
   PassSummary summary;
-  summary.number = number;
-  summary.examples = examples;
-  summary.mistakes = mistakes;
-  summary.updates = updates;
-  summary.rejected = rejected;
-  summary.risk = risk;
-  summary.loss = loss;
-  summary.squared_radius = squared_radius;
-  summary.converged = examples > 0 && !changed && revision == start_revision;
-  if (!summary.converged || !(norm > 0)) return summary;
+  summary.set_number(number);
+  summary.set_examples(stored_.examples());
+  summary.set_mistakes(stored_.mistakes());
+  summary.set_updates(stored_.updates());
+  summary.set_rejected(stored_.rejected());
+  summary.set_risk(stored_.risk());
+  summary.set_loss(stored_.loss());
+  if (stored_.examples() == 0) return summary;
+  summary.set_error(static_cast<double>(stored_.mistakes()) /
+                    static_cast<double>(stored_.examples()));
+  summary.set_converged(!stored_.changed() && revision == stored_.start_revision());
+  if (!summary.converged() || !(norm > 0)) return summary;
   // Scores are sums in float64: what they, or the difference of two, may be off by for examples of
   // up to 30,000 features.
   constexpr double kScoreError = 1e-12;
-  const double margin = min_score / norm - kScoreError * std::sqrt(squared_radius);
-  if (margin > 0 && std::isfinite(margin)) summary.margin = margin;
+  const double margin =
+      stored_.min_score() / norm - kScoreError * std::sqrt(stored_.squared_radius());
+  if (margin > 0 && std::isfinite(margin)) summary.set_margin(margin);
   return summary;
 }
 

@@ -1,53 +1,39 @@
-// Passes over a data set (seeds 000, 003, 004): a producer marks their ends, and a pass without a
-// change is convergence.
+// Passes over a data set (seeds 000, 003, 004): a producer marks their ends, and a pass without an update is convergence.
 #pragma once
 
 #include <cstdint>
-#include <limits>
-#include <optional>
 
 #include "core/convergence/tally.h"
+#include "perceptron/storage/v1/journal.pb.h"
+#include "perceptron/v1/report.pb.h"
 
 namespace perceptrond {
 
-// A finished pass. See perceptron.v1.PassSummary.
-struct PassSummary {
-  int64_t number = 0;
-  uint64_t examples = 0;
-  uint64_t mistakes = 0;
-  uint64_t updates = 0;
-  uint64_t rejected = 0;
-  double risk = 0;
-  double loss = 0;
-  bool converged = false;
-  // Margin of the weights over the pass; only if converged and the weights are not zero.
-  std::optional<double> margin;
-  // R^2 over the pass.
-  double squared_radius = 0;
-};
+using ::perceptron::v1::PassSummary;
 
-// A pass in progress. Not thread-safe.
-struct PassProgress {
-  uint64_t examples = 0;
-  uint64_t mistakes = 0;
-  uint64_t updates = 0;
-  uint64_t rejected = 0;
-  double risk = 0;
-  double loss = 0;
-  double min_score = std::numeric_limits<double>::infinity();
-  double squared_radius = 0;
-  // The revision its first example was judged on.
-  uint64_t start_revision = 0;
-  // Of a composition: what its components answered its first example from.
-  std::optional<uint64_t> components;
-  // An example was judged on another revision than that, or by other answers of components, or was
-  // wrong and could not be learned.
-  bool changed = false;
+// A pass in progress, kept in the form in which the journal stores it. Not thread-safe.
+class PassProgress {
+ public:
+  using Stored = ::perceptron::storage::v1::PassProgress;
 
-  // Takes in a stretch judged on `judged_on`.
+  PassProgress() = default;
+  explicit PassProgress(const Stored& stored) : stored_(stored) {}
+
+  // Adds a stretch of examples that was judged on revision `judged_on`.
   void Add(const Tally& tally, uint64_t judged_on);
-  // Ends the pass when the model stands at `revision` with an augmented norm of `norm`.
+  // The pass cannot converge any more.
+  void SetChanged() { stored_.set_changed(true); }
+  // Ends the pass when the model is at `revision` with an augmented norm of `norm`.
   PassSummary End(int64_t number, uint64_t revision, double norm) const;
+
+  const Stored& stored() const { return stored_; }
+  // Whether nothing was added yet.
+  bool IsEmpty() const {
+    return stored_.examples() == 0 && stored_.rejected() == 0 && !stored_.changed();
+  }
+
+ private:
+  Stored stored_;
 };
 
 }  // namespace perceptrond

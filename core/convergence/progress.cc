@@ -6,88 +6,105 @@
 namespace perceptrond {
 namespace {
 
+namespace v1 = ::perceptron::v1;
+
 // 2^24: every whole number up to it is a float32.
 constexpr double kExactInFloat32 = 16777216;
 
 // What the norm, a running sum in float64, may be off by, relatively.
 constexpr double kNormError = 1e-12;
 
+// The margin ceiling of the report is below `margin`.
+bool IsCeilingBelow(const ConvergenceReport& report, double margin) {
+  return report.has_margin_ceiling() && report.margin_ceiling() < margin;
+}
+
 }  // namespace
 
 void Progress::Add(const Tally& tally) {
   AddComponents(tally);
-  counters_.examples += tally.examples;
-  counters_.mistakes += tally.mistakes;
-  counters_.updates += tally.updates;
-  counters_.duplicates += tally.duplicates;
-  for (size_t i = 0; tally.rejected_total > 0 && i < kValidationCodes; ++i)
-    counters_.rejected[i] += tally.rejected[i];
-  counters_.squared_radius = std::max(counters_.squared_radius, tally.squared_radius);
-  counters_.weighted_examples += tally.weighted_examples;
-  counters_.weighted_updates += tally.weighted_updates;
-  counters_.loss += tally.loss;
-  counters_.streak = tally.updates > 0 ? 0 : counters_.streak + tally.examples;
+  AddCounts(tally);
   if (tally.unlearned) AddUnlearned();
   AddToDrift(tally);
   AddToTheorem(tally);
   if (tally.mistakes == 0) return;
   // A stretch ends with its mistake, so the mistake is the last example counted.
-  window_.push_back({counters_.examples, tally.risk});
-  while (window_.front().example + kWindow <= counters_.examples) window_.pop_front();
+  const uint64_t examples = counters_.report().examples();
+  window_.push_back({examples, tally.risk});
+  while (window_.front().example + kWindow <= examples) window_.pop_front();
 }
 
-// A pass before was over other features.
+void Progress::AddCounts(const Tally& tally) {
+  ConvergenceReport& report = *counters_.mutable_report();
+  report.set_examples(report.examples() + tally.examples);
+  report.set_mistakes(report.mistakes() + tally.mistakes);
+  report.set_updates(report.updates() + tally.updates);
+  report.set_duplicates(report.duplicates() + tally.duplicates);
+  report.set_streak(tally.updates > 0 ? 0 : report.streak() + tally.examples);
+  for (size_t i = 0; tally.rejected_total > 0 && i < kValidationCodes; ++i) {
+    if (tally.rejected[i] > 0)
+      (*report.mutable_rejected())[ReasonName(static_cast<ValidationCode>(i))] += tally.rejected[i];
+  }
+  counters_.set_loss(counters_.loss() + tally.loss);
+  counters_.set_squared_radius(std::max(counters_.squared_radius(), tally.squared_radius));
+  counters_.set_weighted_examples(counters_.weighted_examples() + tally.weighted_examples);
+  counters_.set_weighted_updates(counters_.weighted_updates() + tally.weighted_updates);
+}
+
+void Progress::AddRecovered(uint64_t examples) {
+  ConvergenceReport& report = *counters_.mutable_report();
+  report.set_examples(report.examples() + examples);
+}
+
+// A pass that ended before was over other features.
 void Progress::AddComponents(const Tally& tally) {
-  if (tally.examples == 0 || tally.components == counters_.components) return;
-  if (counters_.examples > 0) {
-    ++counters_.component_changes;
-    counters_.converged_at.reset();
+  const bool same = counters_.has_components() == tally.components.has_value() &&
+                    counters_.components() == tally.components.value_or(0);
+  if (tally.examples == 0 || same) return;
+  if (counters_.report().examples() > 0) {
+    counters_.set_component_changes(counters_.component_changes() + 1);
+    counters_.clear_converged_at();
   }
-  counters_.components = tally.components;
+  counters_.clear_components();
+  if (tally.components.has_value()) counters_.set_components(*tally.components);
 }
 
-// Wrong, or not right by enough, and nothing changed: no run of right answers goes through it, and
-// no pass does without a change.
+// An example was wrong, or not right by enough, and nothing changed: it ends the run of right
+// examples, and no pass with it converges.
 void Progress::AddUnlearned() {
-  counters_.streak = 0;
-  counters_.converged_at.reset();
-  counters_.unlearned_at = counters_.updates;
+  counters_.mutable_report()->set_streak(0);
+  counters_.clear_converged_at();
+  counters_.set_unlearned_at(updates());
 }
 
-void Progress::AddPass(const PassSummary& pass) {
-  counters_.last_pass = pass;
-  if (pass.converged) counters_.converged_at = counters_.updates;
-  // A pass that was right without a margin that could be measured says nothing of its data's, and
-  // what an earlier one attained is no longer the latest's.
-  if (pass.converged || pass.margin.has_value()) {
-    counters_.margin_floor = pass.margin.value_or(0);
-    counters_.floor_squared_radius = pass.squared_radius;
+void Progress::AddPass(const PassSummary& pass, double squared_radius) {
+  *counters_.mutable_report()->mutable_last_pass() = pass;
+  if (pass.converged()) counters_.set_converged_at(updates());
+  // A pass that was right without a measurable margin says nothing of its data's margin, and what an
+  // earlier pass attained is no longer the latest's.
+  if (pass.converged() || pass.has_margin()) {
+    counters_.set_margin_floor(pass.margin());
+    counters_.set_floor_squared_radius(squared_radius);
   }
 }
 
-void Progress::AddAnalysis(const AnalysisRecord& analysis) {
-  counters_.analysis = analysis;
-  counters_.analysis_ceiling = std::min(counters_.analysis_ceiling, analysis.margin_upper);
-  if (analysis.separability == Separability::kNotSeparable) counters_.analysis_not_separable = true;
+void Progress::AddAnalysis(const v1::Analysis& analysis) {
+  v1::Analysis& latest = *counters_.mutable_report()->mutable_analysis();
+  latest = analysis;
+  latest.clear_current();
+  if (analysis.separability() == v1::SEPARABILITY_NOT_SEPARABLE)
+    counters_.set_analysis_not_separable(true);
+  if (!analysis.has_margin_upper()) return;
+  const double upper = analysis.margin_upper();
+  counters_.set_analysis_ceiling(
+      counters_.has_analysis_ceiling() ? std::min(counters_.analysis_ceiling(), upper) : upper);
 }
 
 void Progress::AddWeightReplacement(uint64_t revision) {
-  ++counters_.updates;
-  ++counters_.adoptions;
-  counters_.adopted_revision = revision;
-  counters_.streak = 0;
-}
-
-Report Progress::MakeStoredReport() const {
-  Report report;
-  report.counters = counters_;
-  report.radius = std::sqrt(counters_.squared_radius);
-  if (counters_.examples > 0) {
-    report.progressive_error =
-        static_cast<double>(counters_.mistakes) / static_cast<double>(counters_.examples);
-    report.mean_loss = counters_.loss / static_cast<double>(counters_.examples);
-  }
-  return report;
+  counters_.mutable_report()->set_updates(updates() + 1);
+  counters_.mutable_report()->set_streak(0);
+  counters_.set_weight_replacements(counters_.weight_replacements() + 1);
+  counters_.set_replaced_at(revision);
 }
 
 void Progress::AddToDrift(const Tally& tally) {
@@ -95,46 +112,69 @@ void Progress::AddToDrift(const Tally& tally) {
   if (!adwin_.Add(tally.examples - tally.mistakes, tally.mistakes > 0, &cut)) return;
   // An error that falls is learning.
   if (cut.error_after <= cut.error_before) return;
-  DriftSummary& drift = counters_.drift;
-  ++drift.detected;
-  drift.last_example = counters_.examples;
-  drift.error_before = cut.error_before;
-  drift.error_after = cut.error_after;
+  v1::DriftReport& drift = *counters_.mutable_report()->mutable_drift();
+  drift.set_detections(drift.detections() + 1);
+  drift.set_last_example(counters_.report().examples());
+  drift.set_error_before(cut.error_before);
+  drift.set_error_after(cut.error_after);
 }
 
 void Progress::AddToTheorem(const Tally& tally) {
-  // Weights that were put in say nothing of the examples' sum.
-  if (tally.updates == 0 || counters_.adoptions > 0) return;
-  counters_.whole_steps += tally.whole_step;
-  if (counters_.whole_steps > kExactInFloat32) counters_.rounding += tally.rounding;
-  // Any unit separator with margin g has theta . it >= eta k g, but for what rounding took away.
-  const double ceiling = (tally.scaled_norm * (1 + kNormError) + counters_.rounding) /
-                         static_cast<double>(counters_.updates);
-  counters_.margin_ceiling = std::min(counters_.margin_ceiling.value_or(ceiling), ceiling);
+  // Replaced weights are no sum of the examples.
+  if (tally.updates == 0 || counters_.weight_replacements() > 0) return;
+  counters_.set_whole_steps(counters_.whole_steps() + tally.whole_step);
+  if (counters_.whole_steps() > kExactInFloat32)
+    counters_.set_rounding(counters_.rounding() + tally.rounding);
+  // Any unit separator with margin g has theta . it >= eta k g, except for what rounding took away.
+  const double ceiling = (tally.scaled_norm * (1 + kNormError) + counters_.rounding()) /
+                         static_cast<double>(updates());
+  counters_.set_margin_ceiling(
+      counters_.has_margin_ceiling() ? std::min(counters_.margin_ceiling(), ceiling) : ceiling);
   // Then a positive combination of the examples y (x, b) vanishes: by Gordan's theorem no strict
   // separator exists, and none will.
-  if (tally.at_zero && counters_.whole_steps <= kExactInFloat32) counters_.not_separable = true;
+  if (tally.at_zero && counters_.whole_steps() <= kExactInFloat32)
+    counters_.set_not_separable(true);
 }
 
-Report Progress::MakeReport(double squared_norm, const TheoremContext& context) const {
-  Report report = MakeStoredReport();
-  // A sum of changes that cancel may end a rounding error below zero.
-  squared_norm = std::max(0.0, squared_norm);
-  report.weight_norm = std::sqrt(squared_norm);
-  ReportWindow(report);
-  report.drift_window_examples = adwin_.size();
-  report.drift_window_error = adwin_.error();
-  ReportErrorCeiling(context, report);
-  if (TheoremApplies(context)) ReportTheorem(squared_norm, context, report);
-  ReportAnalysis(context, report);
-  report.state = State(context, report);
+bool Progress::ComponentsUnchanged(const TheoremContext& context) const {
+  if (!context.composed) return true;
+  if (!context.components.has_value()) return false;
+  const bool same = counters_.has_components() && counters_.components() == *context.components;
+  return same || counters_.report().examples() == 0;
+}
+
+ConvergenceReport Progress::MakeStoredReport() const {
+  ConvergenceReport report = counters_.report();
+  report.mutable_drift();
+  report.set_radius(std::sqrt(counters_.squared_radius()));
+  if (report.examples() > 0) {
+    const auto examples = static_cast<double>(report.examples());
+    report.set_progressive_error(static_cast<double>(report.mistakes()) / examples);
+    report.set_mean_loss(counters_.loss() / examples);
+  }
   return report;
 }
 
-void Progress::ReportWindow(Report& report) const {
-  report.window_examples = std::min(kWindow, counters_.examples - window_start_);
-  if (report.window_examples == 0) return;
-  const uint64_t begin = counters_.examples - report.window_examples;
+ConvergenceReport Progress::MakeReport(double squared_norm, const TheoremContext& context) const {
+  ConvergenceReport report = MakeStoredReport();
+  // A sum of changes that cancel may end a rounding error below zero.
+  squared_norm = std::max(0.0, squared_norm);
+  report.set_weight_norm(std::sqrt(squared_norm));
+  report.set_separate_prediction_weights(context.separate_prediction_weights);
+  ReportWindow(report);
+  ReportDrift(report);
+  ReportErrorCeiling(context, report);
+  if (TheoremApplies(context)) ReportTheorem(context, report);
+  ReportAnalysis(context, report);
+  report.set_state(State(context, report));
+  return report;
+}
+
+void Progress::ReportWindow(ConvergenceReport& report) const {
+  const uint64_t size = std::min(kWindow, report.examples() - window_start_);
+  report.set_window_examples(size);
+  if (size == 0) return;
+  const uint64_t begin = report.examples() - size;
   double mistakes = 0;
   double risk = 0;
   for (const WindowMistake& mistake : window_) {
@@ -142,116 +182,122 @@ void Progress::ReportWindow(Report& report) const {
     ++mistakes;
     risk += mistake.loss;
   }
-  report.window_error = mistakes / static_cast<double>(report.window_examples);
-  report.window_risk = risk / static_cast<double>(report.window_examples);
+  report.set_window_error(mistakes / static_cast<double>(size));
+  report.set_window_risk(risk / static_cast<double>(size));
 }
 
-// For examples drawn independently; a marked pass says that they come again. It is of the weights
-// that had the run, and of their first run: the longest of several is longer by luck.
-void Progress::ReportErrorCeiling(const TheoremContext& context, Report& report) const {
-  if (counters_.updates == 0 || counters_.streak == 0 || counters_.last_pass.has_value()) return;
-  if (context.separate_prediction_weights || !OneData(context) ||
-      counters_.unlearned_at == counters_.updates)
-    return;
-  const auto k = static_cast<double>(counters_.updates);
+void Progress::ReportDrift(ConvergenceReport& report) const {
+  v1::DriftReport& drift = *report.mutable_drift();
+  drift.set_window_examples(adwin_.size());
+  if (adwin_.size() > 0) drift.set_window_error(adwin_.error());
+}
+
+// The ceiling is for examples drawn independently; a marked pass says that they come again. It is a
+// statement about the weights that had the streak, and about their first streak: the longest of
+// several is longer by luck.
+void Progress::ReportErrorCeiling(const TheoremContext& context, ConvergenceReport& report) const {
+  if (report.updates() == 0 || report.streak() == 0 || report.has_last_pass()) return;
+  const bool unlearned =
+      counters_.has_unlearned_at() && counters_.unlearned_at() == report.updates();
+  if (context.separate_prediction_weights || !IsOneDataSet(context) || unlearned) return;
+  const auto k = static_cast<double>(report.updates());
   const double ceiling =
-      std::log(k * (k + 1) / kErrorCeilingDelta) / static_cast<double>(counters_.streak);
-  if (ceiling < 1) report.error_ceiling = ceiling;
+      std::log(k * (k + 1) / kErrorCeilingDelta) / static_cast<double>(report.streak());
+  if (ceiling < 1) report.set_error_ceiling(ceiling);
 }
 
-void Progress::ReportTheorem(double squared_norm, const TheoremContext& context,
-                             Report& report) const {
-  report.not_separable = counters_.not_separable;
-  const auto k = static_cast<double>(counters_.updates);
+void Progress::ReportTheorem(const TheoremContext& context, ConvergenceReport& report) const {
+  report.set_not_separable(counters_.not_separable());
+  const auto k = static_cast<double>(report.updates());
   if (k > 0) {
-    if (counters_.margin_ceiling.has_value() && std::isfinite(*counters_.margin_ceiling))
-      report.margin_ceiling = counters_.margin_ceiling;
-    const double scaled = *report.weight_norm / context.step_size;
+    if (counters_.has_margin_ceiling() && std::isfinite(counters_.margin_ceiling()))
+      report.set_margin_ceiling(counters_.margin_ceiling());
+    const double scaled = report.weight_norm() / context.step_size;
     const double in_use =
-        scaled * scaled / (k * context.squared_norm_ratio * counters_.squared_radius);
+        scaled * scaled / (k * context.squared_norm_ratio * counters_.squared_radius());
     // Beyond it float32 could not hold steps so small or so large.
-    if (in_use > 0 && in_use <= 1 + kNormError) report.bound_in_use = std::min(1.0, in_use);
+    if (in_use > 0 && in_use <= 1 + kNormError) report.set_bound_in_use(std::min(1.0, in_use));
   }
   // Data seen since may have no separator of that margin: then the floor is one of older data.
-  const bool contradicted =
-      counters_.not_separable ||
-      (report.margin_ceiling.has_value() && *report.margin_ceiling < counters_.margin_floor);
-  if (counters_.margin_floor > 0 && !contradicted)
-    ReportFloor(counters_.margin_floor, counters_.floor_squared_radius, context, report);
+  const double floor = counters_.margin_floor();
+  const bool contradicted = counters_.not_separable() || IsCeilingBelow(report, floor);
+  if (floor > 0 && !contradicted)
+    ReportFloor(floor, counters_.floor_squared_radius(), context, report);
   if (context.margin_of_interest > 0) {
-    report.margin_refuted =
-        counters_.not_separable ||
-        (report.margin_ceiling.has_value() && *report.margin_ceiling < context.margin_of_interest);
+    report.set_margin_refuted(counters_.not_separable() ||
+                              IsCeilingBelow(report, context.margin_of_interest));
   }
 }
 
 void Progress::ReportFloor(double floor, double squared_radius, const TheoremContext& context,
-                           Report& report) const {
-  report.margin_floor = floor;
-  report.update_bound.reset();
+                           ConvergenceReport& report) const {
+  report.set_margin_floor(floor);
+  report.clear_update_bound();
   if (BoundApplies(context))
-    report.update_bound = context.squared_norm_ratio * squared_radius / (floor * floor);
+    report.set_update_bound(context.squared_norm_ratio * squared_radius / (floor * floor));
 }
 
 // What an analysis proved of some of the data seen bounds what all of them admit; a floor is one of
 // exactly the data analysed.
-void Progress::ReportAnalysis(const TheoremContext& context, Report& report) const {
-  if (!counters_.analysis.has_value()) return;
-  const AnalysisRecord& analysis = *counters_.analysis;
-  if (!ComponentsKnown(context)) return;
-  report.analysis_current = OneData(context) && analysis.complete && context.sample_complete &&
-                            context.sampled == analysis.examples;
-  if (!OneData(context)) return;
-  const double ceiling = counters_.analysis_ceiling;
-  if (counters_.analysis_not_separable) {
-    report.not_separable = true;
-  } else if (std::isfinite(ceiling)) {
-    report.margin_ceiling = std::min(report.margin_ceiling.value_or(ceiling), ceiling);
+void Progress::ReportAnalysis(const TheoremContext& context, ConvergenceReport& report) const {
+  if (!report.has_analysis() || !ComponentsKnown(context)) return;
+  v1::Analysis& analysis = *report.mutable_analysis();
+  analysis.set_current(IsOneDataSet(context) && analysis.complete() && context.sample_complete &&
+                       context.sampled == analysis.examples());
+  if (!IsOneDataSet(context)) return;
+  if (counters_.analysis_not_separable()) {
+    report.set_not_separable(true);
+  } else if (counters_.has_analysis_ceiling()) {
+    const double ceiling = counters_.analysis_ceiling();
+    report.set_margin_ceiling(
+        report.has_margin_ceiling() ? std::min(report.margin_ceiling(), ceiling) : ceiling);
   }
   if (context.margin_of_interest > 0 &&
-      (counters_.analysis_not_separable || ceiling < context.margin_of_interest))
-    report.margin_refuted = true;
-  if (*report.analysis_current && analysis.margin_lower > report.margin_floor.value_or(0))
-    ReportFloor(analysis.margin_lower, counters_.squared_radius, context, report);
-  const bool contradicted =
-      report.not_separable.value_or(false) ||
-      (report.margin_ceiling.has_value() && *report.margin_ceiling < report.margin_floor);
+      (counters_.analysis_not_separable() ||
+       (counters_.has_analysis_ceiling() &&
+        counters_.analysis_ceiling() < context.margin_of_interest)))
+    report.set_margin_refuted(true);
+  // An absent floor or lower bound reads as 0.
+  if (analysis.current() && analysis.margin_lower() > report.margin_floor())
+    ReportFloor(analysis.margin_lower(), counters_.squared_radius(), context, report);
+  const bool contradicted = report.not_separable() || IsCeilingBelow(report, report.margin_floor());
   if (contradicted) {
-    report.margin_floor.reset();
-    report.update_bound.reset();
+    report.clear_margin_floor();
+    report.clear_update_bound();
   }
-  if (*report.analysis_current && !contradicted) ReportUpdatesLeft(context, report);
+  if (analysis.current() && !contradicted) ReportUpdatesLeft(context, report);
 }
 
 // (R / gamma)^2 - k, from the theorem with float32's rounding in it. An update may be off by
 // 2^-24 ||theta||, so that after k of them theta / eta lies within 2^-24 k^1.5 R of where it should
 // be, and ||theta||^2 / eta^2 is at most k R^2 (1 + 2^-23 k). With both,
 // k <= B (1 + 5 2^-24 k) where B = (R / gamma)^2; 2^-21 B instead leaves room for k above B.
-void Progress::ReportUpdatesLeft(const TheoremContext& context, Report& report) const {
+void Progress::ReportUpdatesLeft(const TheoremContext& context, ConvergenceReport& report) const {
   constexpr double kMostInflation = 0.1;
-  // Steps so small that float32 loses more than its relative precision.
+  // With smaller steps float32 loses more than its relative precision.
   constexpr double kLeastStep = 0x1p-100;
-  const double lower = counters_.analysis->margin_lower;
+  const double lower = report.analysis().margin_lower();
   if (!BoundApplies(context) || !(lower > 0) || context.step_size * lower < kLeastStep) return;
-  const double bound = context.squared_norm_ratio * counters_.squared_radius / (lower * lower);
+  const double bound = context.squared_norm_ratio * counters_.squared_radius() / (lower * lower);
   const double inflation = std::ldexp(bound, -21);
   if (!(inflation <= kMostInflation)) return;
   const auto most = static_cast<uint64_t>(std::floor(bound * (1 + inflation)));
-  if (most >= counters_.updates) report.updates_left = most - counters_.updates;
+  if (most >= report.updates()) report.set_updates_left(most - report.updates());
 }
 
-std::optional<ConvergenceState> Progress::State(const TheoremContext& context,
-                                                const Report& report) const {
-  if (report.not_separable.value_or(false)) return ConvergenceState::kNotSeparable;
-  if (report.margin_refuted.value_or(false)) return ConvergenceState::kRefuted;
-  const DriftSummary& drift = counters_.drift;
-  if (drift.detected > 0 && counters_.examples - drift.last_example < kWindow)
-    return ConvergenceState::kDrifting;
+v1::ConvergenceState Progress::State(const TheoremContext& context,
+                                     const ConvergenceReport& report) const {
+  if (report.not_separable()) return v1::CONVERGENCE_STATE_NOT_SEPARABLE;
+  if (report.margin_refuted()) return v1::CONVERGENCE_STATE_REFUTED;
+  const v1::DriftReport& drift = report.drift();
+  if (drift.detections() > 0 && report.examples() - drift.last_example() < kWindow)
+    return v1::CONVERGENCE_STATE_DRIFTING;
   // What was proven of the data is not known to be true any more either.
-  if (!ComponentsKnown(context)) return std::nullopt;
-  if (counters_.converged_at == counters_.updates && ComponentsStand(context))
-    return ConvergenceState::kConverged;
-  return ConvergenceState::kLearning;
+  if (!ComponentsKnown(context)) return v1::CONVERGENCE_STATE_UNSPECIFIED;
+  const bool converged =
+      counters_.has_converged_at() && counters_.converged_at() == report.updates();
+  if (converged && ComponentsUnchanged(context)) return v1::CONVERGENCE_STATE_CONVERGED;
+  return v1::CONVERGENCE_STATE_LEARNING;
 }
 
 }  // namespace perceptrond

@@ -1,36 +1,14 @@
 #include "core/model/ledger.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "core/model/ledger_codec.h"
 
 namespace perceptrond {
-namespace {
-
-// The point of the learning curve that a report is.
-HistoryPoint PointOf(const Report& report) {
-  HistoryPoint point;
-  point.revision = report.counters.updates;
-  point.examples = report.counters.examples;
-  point.mistakes = report.counters.mistakes;
-  point.weight_norm = report.weight_norm.value_or(0);
-  point.margin_ceiling = report.margin_ceiling;
-  point.margin_floor = report.margin_floor;
-  // The window begins anew when a model is loaded: an error rate over a few examples says nothing.
-  constexpr uint64_t kLeastWindow = 100;
-  if (report.window_examples >= std::min(kLeastWindow, report.counters.examples))
-    point.window_error = report.window_error;
-  point.unix_micros = absl::ToUnixMicros(absl::Now());
-  return point;
-}
-
-}  // namespace
 
 Ledger::Ledger(const CommittedState& committed, const RetentionSettings& retention,
                const TheoremContext& theorem)
-    : theorem_(theorem), stored_examples_(retention), progress_(FromStorage(committed.counters)) {
+    : theorem_(theorem), stored_examples_(retention), progress_(committed.counters) {
   for (const storage::ProducerPosition& position : committed.positions)
     producers_.Restore(position);
 }
@@ -54,7 +32,7 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
   const ProducerTable::Mutable moved = producers_.Move(producer);
   moved.position.next_offset = next_offset;
   // The scores of these examples are not known: the pass they belong to cannot be certified.
-  moved.pass.changed = true;
+  moved.pass.SetChanged();
 }
 
 Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const Dictionary& names) {
@@ -79,10 +57,10 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
 }
 
 void Ledger::AddTally(const Tally& tally, uint64_t revision, PassProgress& pass) {
-  const uint64_t changes = progress_.counters().component_changes;
+  const uint64_t changes = progress_.counters().component_changes();
   progress_.Add(tally);
   // Earlier examples are stored as the components' outputs were then, which they no longer are.
-  if (progress_.counters().component_changes > changes) stored_examples_.MarkIncomplete();
+  if (progress_.counters().component_changes() > changes) stored_examples_.MarkIncomplete();
   pass.Add(tally, revision);
 }
 
@@ -95,7 +73,8 @@ void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> componen
   if (!history_.Wants(update.revision)) return;
   TheoremContext context = theorem_;
   context.components = components;
-  const HistoryPoint point = PointOf(progress_.MakeReport(update.squared_norm, context));
+  const HistoryPoint point =
+      MakePoint(progress_.MakeReport(update.squared_norm, context), absl::Now());
   if (history_.Add(point)) pending_.AddHistory(point);
 }
 
@@ -103,21 +82,24 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   const ProducerTable::Mutable ending = producers_.Move(producer);
   if (segment.end_of_pass <= ending.position.passes) {
     if (ending.position.last_pass.has_value() &&
-        ending.position.last_pass->number == segment.end_of_pass)
+        ending.position.last_pass->number() == segment.end_of_pass)
       return *ending.position.last_pass;
     PassSummary unknown;
-    unknown.number = segment.end_of_pass;
+    unknown.set_number(segment.end_of_pass);
     return unknown;
   }
   // Other streams' examples were outputs of components in another state.
-  if (ending.pass.examples > 0 && ending.pass.components != progress_.counters().components)
-    ending.pass.changed = true;
+  const PassProgress::Stored& pass = ending.pass.stored();
+  const storage::Counters& counters = progress_.counters();
+  const bool same_components = pass.has_components() == counters.has_components() &&
+                               pass.components() == counters.components();
+  if (pass.examples() > 0 && !same_components) ending.pass.SetChanged();
   const PassSummary summary =
       ending.pass.End(segment.end_of_pass, segment.revision, segment.weight_norm);
+  progress_.AddPass(summary, pass.squared_radius());
   ending.position.passes = segment.end_of_pass;
   ending.position.last_pass = summary;
   ending.pass = PassProgress();
-  progress_.AddPass(summary);
   return summary;
 }
 
@@ -127,7 +109,7 @@ void Ledger::AddWeightReplacement(const UpdateRow& update, float bias_weight) {
   pending_.AddWeightReplacement(update, bias_weight);
 }
 
-void Ledger::AddAnalysis(const AnalysisRecord& analysis) {
+void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
   MutexLock lock(&mutex_);
   progress_.AddAnalysis(analysis);
 }
@@ -136,7 +118,7 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
   MutexLock lock(&mutex_);
   JournalEntry entry;
   entry.records = pending_.Take();
-  entry.counters = ToStorage(progress_.counters());
+  entry.counters = progress_.counters();
   if (stored_examples_.samples()) {
     const RetentionStatistics statistics = stored_examples_.statistics();
     entry.counters.set_sampled(statistics.sampled);
@@ -151,19 +133,18 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
 
 uint64_t Ledger::examples() {
   MutexLock lock(&mutex_);
-  return progress_.counters().examples;
+  return progress_.counters().report().examples();
 }
 
-std::optional<uint64_t> Ledger::replacement_revision() {
+uint64_t Ledger::replacement_revision() {
   MutexLock lock(&mutex_);
-  const Counters& counters = progress_.counters();
-  const bool known = counters.adoptions == 0 || counters.adopted_revision > 0;
-  return known ? std::optional(counters.adopted_revision) : std::nullopt;
+  return progress_.counters().replaced_at();
 }
 
 std::optional<uint64_t> Ledger::components() {
   MutexLock lock(&mutex_);
-  return progress_.counters().components;
+  const storage::Counters& counters = progress_.counters();
+  return counters.has_components() ? std::optional(counters.components()) : std::nullopt;
 }
 
 size_t Ledger::memory_bytes() {
@@ -172,7 +153,7 @@ size_t Ledger::memory_bytes() {
          history_.memory_bytes();
 }
 
-Report Ledger::MakeReport(const ReportContext& context) {
+ConvergenceReport Ledger::MakeReport(const ReportContext& context) {
   MutexLock lock(&mutex_);
   return progress_.MakeReport(context.squared_norm, MakeTheoremContext(context));
 }
@@ -181,12 +162,12 @@ LearningCurve Ledger::MakeLearningCurve(const ReportContext& context) {
   MutexLock lock(&mutex_);
   LearningCurve curve{history_.points(),
                       progress_.MakeReport(context.squared_norm, MakeTheoremContext(context))};
-  const HistoryPoint current = PointOf(curve.report);
+  HistoryPoint current = MakePoint(curve.report, absl::Now());
   // The last update's own point stays if examples were evaluated after it.
-  if (!curve.points.empty() && curve.points.back().revision == current.revision &&
-      curve.points.back().examples == current.examples)
+  if (!curve.points.empty() && curve.points.back().revision() == current.revision() &&
+      curve.points.back().examples() == current.examples())
     curve.points.pop_back();
-  curve.points.push_back(current);
+  curve.points.push_back(std::move(current));
   return curve;
 }
 

@@ -27,7 +27,7 @@ struct LearningCurve {
   // By ascending revision. The last point is the current state, as in the report. If examples were
   // evaluated since the last update, it follows that update's own point and has the same revision.
   std::vector<HistoryPoint> points;
-  Report report;
+  ConvergenceReport report;
 };
 
 // What a model's state adds to its report.
@@ -71,7 +71,7 @@ class Ledger {
   // Adds an update that replaced all weights by those of its row and `bias_weight`. The caller
   // holds the state's lock exclusively.
   void AddWeightReplacement(const UpdateRow& update, float bias_weight) ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddAnalysis(const AnalysisRecord& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes everything since the last call, for the journal: the pending updates, with counters and
   // positions of the same moment. Leaves model_id to the caller. Sets *has_grown if the model may
@@ -80,14 +80,14 @@ class Ledger {
 
   // Examples evaluated.
   uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The revision of the latest weight replacement, 0 if there was none; absent: not known.
-  std::optional<uint64_t> replacement_revision() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a composition: see Counters::components.
+  // The revision of the latest weight replacement, 0 if there was none.
+  uint64_t replacement_revision() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a composition: see storage.Counters.components.
   std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
   // Producers, pending updates, windows: approximate. O(1).
   size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Report MakeReport(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  ConvergenceReport MakeReport(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   LearningCurve MakeLearningCurve(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   // The points of the learning curve, for a snapshot.
   History history() ABSL_LOCKS_EXCLUDED(mutex_);

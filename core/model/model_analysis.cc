@@ -14,20 +14,39 @@
 namespace perceptrond {
 namespace {
 
+namespace v1 = ::perceptron::v1;
+
 absl::Status Cancelled() {
   return MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED",
                    "the analysis was cancelled; the model is as it was");
 }
 
-AnalysisRecord MakeRecord(const AnalysisInput& input, const Analysis& analysis) {
-  AnalysisRecord record;
-  record.revision = input.revision();
-  record.examples = input.rows().size();
-  record.complete = input.complete();
-  record.separability = analysis.separability;
-  record.margin_lower = analysis.margin_floor;
-  record.margin_upper = analysis.margin_ceiling;
-  record.radius = analysis.radius;
+v1::Separability ToProto(Separability separability) {
+  switch (separability) {
+    case Separability::kSeparable:
+      return v1::SEPARABILITY_SEPARABLE;
+    case Separability::kNotSeparable:
+      return v1::SEPARABILITY_NOT_SEPARABLE;
+    case Separability::kUndecided:
+      return v1::SEPARABILITY_UNDECIDED;
+  }
+  return v1::SEPARABILITY_UNSPECIFIED;
+}
+
+v1::Analysis MakeRecord(const AnalysisInput& input, const Analysis& analysis, absl::Time time) {
+  v1::Analysis record;
+  record.set_revision(static_cast<int64_t>(input.revision()));
+  record.set_examples(input.rows().size());
+  record.set_complete(input.complete());
+  record.set_separability(ToProto(analysis.separability));
+  if (analysis.margin_floor > 0) record.set_margin_lower(analysis.margin_floor);
+  if (std::isfinite(analysis.margin_ceiling) &&
+      analysis.separability != Separability::kNotSeparable)
+    record.set_margin_upper(analysis.margin_ceiling);
+  record.set_radius(analysis.radius);
+  const int64_t nanos = absl::ToUnixNanos(time);
+  record.mutable_time()->set_seconds(nanos / 1'000'000'000);
+  record.mutable_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
   return record;
 }
 
@@ -80,7 +99,7 @@ bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, Mode
 
 absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options,
                                            ModelAnalysisCallback keep_going) {
-  const int64_t now = absl::ToUnixNanos(absl::Now());
+  const absl::Time now = absl::Now();
   absl::StatusOr<AnalysisInput> input = AnalysisInput::Make(model);
   if (!input.ok()) return input.status();
   options.offset_value = model.settings().learner.bias_input;
@@ -97,8 +116,7 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
                              result.analysis.margin_floor, result.analysis.margin_ceiling};
     if (!Scale(options, cancellation, result)) return Cancelled();
   }
-  result.record = MakeRecord(result.input, result.analysis);
-  result.record.unix_nanos = now;
+  result.record = MakeRecord(result.input, result.analysis, now);
   model.ledger().AddAnalysis(result.record);
   return result;
 }

@@ -16,7 +16,8 @@ struct ModelAnalysis {
   AnalysisInput input;
   // Rows of support and certificate are positions in input.rows() and input.examples().
   Analysis analysis;
-  AnalysisRecord record;
+  // The entry in the model's report.
+  ::perceptron::v1::Analysis record;
   // The separator as weights of the model, scaled so that the least y s over the examples is 1 but
   // for rounding. Absent if there is none.
   std::optional<NewWeights> separator;

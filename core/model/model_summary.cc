@@ -1,7 +1,6 @@
 #include "core/model/model_summary.h"
 
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 #include "core/model/views.h"
 
 namespace perceptrond {
@@ -24,9 +23,9 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
   } else {
     absl::StatusOr<storage::Counters> counters = journal.LoadCounters(header.id());
     if (!counters.ok()) return JournalError(counters.status(), header.model().name());
-    summary.report = Progress(FromStorage(*counters)).MakeStoredReport();
+    summary.report = Progress(*counters).MakeStoredReport();
   }
-  summary.revision = summary.report.counters.updates;
+  summary.revision = summary.report.updates();
   return summary;
 }
 

@@ -18,7 +18,7 @@ namespace perceptrond {
 struct ModelSummary {
   // Settings and state. Report, revision and weights are not set.
   ::perceptron::v1::Model settings;
-  Report report;
+  ConvergenceReport report;
   uint64_t revision = 0;
   // Absent: not in memory, and so not known.
   std::optional<JournalUse> journal;

@@ -1,6 +1,5 @@
 #include "core/model/pending_records.h"
 
-#include "core/model/ledger_codec.h"
 
 namespace perceptrond {
 namespace {
@@ -62,7 +61,7 @@ void PendingRecords::AddWeightReplacement(const UpdateRow& update, float bias_we
 }
 
 void PendingRecords::AddHistory(const HistoryPoint& point) {
-  *records_.back().add_history() = ToProto(point);
+  *records_.back().add_history() = point;
 }
 
 std::vector<storage::UpdateRecord> PendingRecords::Take() {

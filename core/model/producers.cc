@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 
 namespace perceptrond {
 namespace {
@@ -44,8 +43,8 @@ void ProducerTable::Restore(const ::perceptron::storage::v1::ProducerPosition& s
   auto producer = std::make_shared<Producer>(stored.id());
   producer->position_.next_offset = stored.next_offset();
   producer->position_.passes = stored.passes();
-  producer->pass_ = FromStorage(stored.pass());
-  if (stored.has_last_pass()) producer->position_.last_pass = FromProto(stored.last_pass());
+  producer->pass_ = PassProgress(stored.pass());
+  if (stored.has_last_pass()) producer->position_.last_pass = stored.last_pass();
   Add(std::move(producer));
 }
 
@@ -75,11 +74,9 @@ std::vector<::perceptron::storage::v1::ProducerPosition> ProducerTable::TakeMove
     stored.set_id(producer->id);
     stored.set_next_offset(producer->position_.next_offset);
     stored.set_passes(producer->position_.passes);
-    const PassProgress& pass = producer->pass_;
-    if (pass.examples > 0 || pass.rejected > 0 || pass.changed)
-      *stored.mutable_pass() = ToStorage(pass);
+    if (!producer->pass_.IsEmpty()) *stored.mutable_pass() = producer->pass_.stored();
     if (producer->position_.last_pass.has_value())
-      *stored.mutable_last_pass() = ToProto(*producer->position_.last_pass);
+      *stored.mutable_last_pass() = *producer->position_.last_pass;
   }
   moved_.clear();
   return positions;

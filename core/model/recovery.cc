@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/learner/score_vectors.h"
-#include "core/model/ledger_codec.h"
 #include "core/model/snapshot_codec.h"
 #include "core/model/stored_examples_codec.h"
 #include "core/vector/kernels.h"
@@ -105,9 +104,10 @@ absl::Status Recovery::RestoreSnapshot(const storage::Snapshot& snapshot) {
   state_.revision = snapshot.revision();
   if (absl::Status status = RestoreStoredExamples(snapshot.retained()); !status.ok()) return status;
   if (!snapshot.has_history()) return absl::OkStatus();
-  absl::StatusOr<History> history = FromStorage(snapshot.history());
-  if (!history.ok()) return history.status();
-  if (!history->points().empty() && history->points().back().revision > state_.revision)
+  std::optional<History> history = History::From(snapshot.history());
+  if (!history.has_value()) return Inconsistent("the snapshot's learning curve is wrong");
+  if (!history->points().empty() &&
+      static_cast<uint64_t>(history->points().back().revision()) > state_.revision)
     return Inconsistent("the snapshot's learning curve goes beyond its revision");
   core_.ledger.RestoreHistory(*std::move(history));
   return absl::OkStatus();
@@ -264,10 +264,9 @@ absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& reco
 }
 
 absl::Status Recovery::ReplayHistory(const storage::UpdateRecord& record) {
-  for (const auto& stored : record.history()) {
-    const HistoryPoint point = FromProto(stored);
-    if (!IsSound(point) || point.revision < record.first_revision() ||
-        point.revision > state_.revision)
+  for (const HistoryPoint& point : record.history()) {
+    const auto revision = static_cast<uint64_t>(point.revision());
+    if (!IsSound(point) || revision < record.first_revision() || revision > state_.revision)
       return Inconsistent("a point of the learning curve is wrong");
     // Not added if a snapshot covers it: it is there, or was dropped when the curve was thinned.
     core_.ledger.ReplayHistory(point);
@@ -294,13 +293,13 @@ absl::Status Recover(Journal& journal, const storage::Counters& committed, Model
   };
   if (absl::Status status = journal.Replay(core.id, state->revision, replay); !status.ok())
     return status;
-  if (state->revision != committed.updates()) {
+  if (state->revision != committed.report().updates()) {
     return absl::DataLossError(absl::StrCat("the journal of \"", core.name, "\" ends at revision ",
                                             state->revision, ", but its counters at ",
-                                            committed.updates()));
+                                            committed.report().updates()));
   }
   core.ledger.stored_examples().FinishRecovery(
-      committed.examples() == 0 || committed.sample_complete(), committed.sampled());
+      committed.report().examples() == 0 || committed.sample_complete(), committed.sampled());
   *Guarded<JournalUse>::Writer(core.journal_use) = use;
   return absl::OkStatus();
 }

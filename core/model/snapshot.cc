@@ -1,6 +1,5 @@
 #include "core/model/snapshot.h"
 
-#include "core/model/ledger_codec.h"
 #include "core/model/snapshot_codec.h"
 #include "core/model/stored_examples_codec.h"
 
@@ -15,7 +14,7 @@ storage::Snapshot MakeSnapshot(const ModelReader& reader) {
   for (uint32_t number = 1; number <= state.class_names.size(); ++number)
     snapshot.add_class_names(state.class_names.Name(number));
   const History history = reader.ledger().history();
-  if (!history.points().empty()) *snapshot.mutable_history() = ToStorage(history);
+  if (!history.points().empty()) *snapshot.mutable_history() = history.ToStorage();
   const StoredExamplesCopy stored = reader.ledger().stored_examples().Copy();
   if (!stored.updates.empty() || !stored.sample.empty())
     *snapshot.mutable_retained() = ToStorage(stored);

@@ -127,7 +127,7 @@ absl::Status Store::DropLeftovers(uint64_t model_id) {
   snapshotter_->Await(model_id);
   absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(model_id);
   if (!counters.ok()) return counters.status();
-  absl::Status status = journal_->DropAfter(model_id, counters->updates());
+  absl::Status status = journal_->DropAfter(model_id, counters->report().updates());
   if (!status.ok()) return status;
   MutexLock lock(&mutex_);
   failed_.erase(model_id);

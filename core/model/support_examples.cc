@@ -86,8 +86,8 @@ double OfStart(const LearnerSettings& settings, const Products& products) {
 
 // Adds the contribution of the origin.
 void AddOrigin(const SupportContext& context, const Products& products, Explanation& explanation) {
-  explanation.origin_revision = *context.replaced;
-  if (*context.replaced == 0) {
+  explanation.origin_revision = context.replaced;
+  if (context.replaced == 0) {
     if (!context.settings.start.all_zero())
       explanation.origin = OfStart(context.settings, products);
     return;
@@ -108,7 +108,7 @@ void AddKernelSupport(const SupportContext& context, const Row& row, Explanation
 }
 
 void AddLinearSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
-  const uint64_t origin = *context.replaced;
+  const uint64_t origin = context.replaced;
   const std::span<const StoredUpdate> updates = Since(context, origin);
   const Products products(row, context.settings.bias_input);
   for (const StoredUpdate& update : updates) {
@@ -134,8 +134,6 @@ std::string WhyAbsent(const SupportContext& context) {
   if (!rule.no_dual.empty()) return std::string(rule.no_dual);
   if (rule.form == Form::kKernel) return "";
   if (!context.stores_updates) return "the model stores no updates (retention.updates is 0)";
-  if (!context.replaced.has_value())
-    return "its weights were replaced, and an older server did not record at which revision";
   return "";
 }
 

@@ -23,8 +23,8 @@ struct SupportContext {
   // Examples evaluated.
   uint64_t age = 0;
   uint64_t revision = 0;
-  // The revision of the latest weight replacement, 0 for none; absent: not known.
-  std::optional<uint64_t> replaced;
+  // The revision of the latest weight replacement, 0 for none.
+  uint64_t replaced = 0;
   // Whether the model stores updates at all.
   bool stores_updates = false;
   // The stored updates, by ascending revision.

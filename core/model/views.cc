@@ -32,7 +32,7 @@ WeightList ToList(const ModelReader& reader, const Hypothesis& hypothesis) {
 
 }  // namespace
 
-Report MakeReport(const ModelReader& reader) {
+ConvergenceReport MakeReport(const ModelReader& reader) {
   return reader.ledger().MakeReport(ContextOf(reader));
 }
 

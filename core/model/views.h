@@ -15,7 +15,7 @@
 
 namespace perceptrond {
 
-Report MakeReport(const ModelReader& reader);
+ConvergenceReport MakeReport(const ModelReader& reader);
 LearningCurve MakeLearningCurve(const ModelReader& reader);
 
 // Weights that are not 0.

@@ -1,5 +1,5 @@
-// perceptrond_model_*: how each model's learning goes. A new metric of a model is one entry in
-// model_families.cc.
+// perceptrond_model_*: the metrics of each model. A figure of the report is defined in
+// proto/perceptron/v1/report.proto; any other metric of a model is an entry in model_families.cc.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ namespace perceptrond {
 struct ModelMetrics {
   // Without "models/".
   std::string id;
-  Report report;
+  ConvergenceReport report;
   uint64_t revision = 0;
   // Size of the journal since the last snapshot. Absent if the model is not loaded.
   std::optional<uint64_t> journal_bytes;

@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/model/views.h"
-#include "core/words/convergence.h"
+#include "core/report/format.h"
 #include "server/config/build_info.h"
 #include "server/rpc/request_fields.h"
 #include "server/sessions/convert.h"
@@ -56,8 +56,16 @@ void DropUpTo(uint64_t revision, LearningCurve& curves) {
   std::vector<HistoryPoint>& all = curves.points;
   const auto last = std::prev(all.end());
   all.erase(all.begin(), std::find_if(all.begin(), last, [revision](const HistoryPoint& point) {
-              return point.revision > revision;
+              return static_cast<uint64_t>(point.revision()) > revision;
             }));
+}
+
+void ToProto(const FigureView& figure, page::ModelDetail::Figure& proto) {
+  proto.set_name(figure.name);
+  proto.set_title(figure.title);
+  proto.set_help(figure.help);
+  proto.set_value(figure.value);
+  proto.set_headline(figure.headline);
 }
 
 }  // namespace
@@ -90,7 +98,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     page::ModelList::Entry& entry = *answer.add_models();
     *entry.mutable_model() = ToProto(summary);
     entry.set_in_memory(summary.in_memory);
-    entry.set_convergence(ConvergenceWord(entry.model().report().state()));
+    entry.set_convergence(StateName(entry.model().report().state()));
     const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
     if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
     LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
@@ -136,8 +144,10 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
                       *answer.mutable_top_features());
     }
   }
-  answer.set_convergence(ConvergenceWord(proto.report().state()));
-  for (const std::string& line : ReportInWords(proto)) answer.add_report(line);
+  answer.set_convergence(StateName(proto.report().state()));
+  for (const std::string& line : FormatReport(proto.report())) answer.add_report(line);
+  for (const FigureView& figure : ViewFigures(proto.report()))
+    ToProto(figure, *answer.add_figures());
   Describe(*answer.mutable_server());
   return answer;
 }

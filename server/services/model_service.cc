@@ -70,7 +70,7 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
   // Report and weights have the same revision, also while the model learns.
   const ModelReader reader(**model);
-  ToProto(MakeReport(reader), *response.mutable_report());
+  *response.mutable_report() = MakeReport(reader);
   if (!(*model)->settings().is_multiclass())
     ToProto(ListWeights(reader), *response.mutable_weights());
   for (const WeightList& weights : ListClassWeights(reader))

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 #include "core/model/views.h"
 
 namespace perceptrond {
@@ -156,10 +155,10 @@ void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
 }
 
 void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
-  *proto.mutable_analysis() = ToProto(from.record);
+  *proto.mutable_analysis() = from.record;
   proto.set_end(EndInWords(from.analysis.end));
-  if (from.record.margin_lower > 0) {
-    const double ratio = from.record.radius / from.record.margin_lower;
+  if (from.record.margin_lower() > 0) {
+    const double ratio = from.record.radius() / from.record.margin_lower();
     proto.set_update_bound(ratio * ratio);
   }
   if (from.separator.has_value()) SetSeparator(model, from, proto);

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
-#include "core/model/ledger_codec.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/message.h"
@@ -62,53 +61,10 @@ absl::Status CheckModelView(int view) {
   return CheckEnum(v1::ModelView_IsValid(view), view, "view");
 }
 
-void ToProto(const Report& report, v1::ConvergenceReport& proto) {
-  const Counters& counters = report.counters;
-  proto.set_examples(counters.examples);
-  proto.set_mistakes(counters.mistakes);
-  proto.set_updates(counters.updates);
-  proto.set_duplicates(counters.duplicates);
-  proto.set_streak(counters.streak);
-  for (size_t i = 0; i < kValidationCodes; ++i) {
-    if (counters.rejected[i] > 0)
-      (*proto.mutable_rejected())[ReasonName(static_cast<ValidationCode>(i))] =
-          counters.rejected[i];
-  }
-  if (report.progressive_error.has_value()) proto.set_progressive_error(*report.progressive_error);
-  if (report.mean_loss.has_value()) proto.set_mean_loss(*report.mean_loss);
-  if (report.window_error.has_value()) proto.set_window_error(*report.window_error);
-  proto.set_window_examples(report.window_examples);
-  if (report.window_risk.has_value()) proto.set_window_risk(*report.window_risk);
-  if (report.weight_norm.has_value()) proto.set_weight_norm(*report.weight_norm);
-  proto.set_radius(report.radius);
-  if (report.margin_ceiling.has_value()) proto.set_margin_ceiling(*report.margin_ceiling);
-  if (report.bound_in_use.has_value()) proto.set_bound_in_use(*report.bound_in_use);
-  if (report.margin_floor.has_value()) proto.set_margin_floor(*report.margin_floor);
-  if (report.update_bound.has_value()) proto.set_update_bound(*report.update_bound);
-  if (report.margin_refuted.has_value()) proto.set_margin_refuted(*report.margin_refuted);
-  if (report.not_separable.has_value()) proto.set_not_separable(*report.not_separable);
-  if (report.error_ceiling.has_value()) proto.set_error_ceiling(*report.error_ceiling);
-  v1::DriftReport& drift = *proto.mutable_drift();
-  drift.set_detected(counters.drift.detected);
-  drift.set_last_example(counters.drift.last_example);
-  drift.set_error_before(counters.drift.error_before);
-  drift.set_error_after(counters.drift.error_after);
-  drift.set_window_examples(report.drift_window_examples);
-  drift.set_window_error(report.drift_window_error);
-  if (report.state.has_value())
-    proto.set_state(static_cast<v1::ConvergenceState>(static_cast<int>(*report.state) + 1));
-  if (counters.last_pass.has_value()) *proto.mutable_last_pass() = ToProto(*counters.last_pass);
-  if (report.updates_left.has_value()) proto.set_updates_left(*report.updates_left);
-  if (!counters.analysis.has_value()) return;
-  *proto.mutable_analysis() = ToProto(*counters.analysis);
-  if (report.analysis_current.has_value())
-    proto.mutable_analysis()->set_current(*report.analysis_current);
-}
-
 v1::Model ToProto(const ModelSummary& summary) {
   v1::Model model = summary.settings;
   model.set_revision(static_cast<int64_t>(summary.revision));
-  ToProto(summary.report, *model.mutable_report());
+  *model.mutable_report() = summary.report;
   if (!summary.retained.has_value()) return model;
   v1::Retention& retention = *model.mutable_retention();
   retention.set_kept_updates(static_cast<uint32_t>(summary.retained->updates));
@@ -126,9 +82,9 @@ void ToProto(const WeightList& weights, v1::Weights& proto) {
 }
 
 void ToProto(const LearningCurve& curves, v1::Model& proto) {
-  ToProto(curves.report, *proto.mutable_report());
-  proto.set_revision(static_cast<int64_t>(curves.report.counters.updates));
-  for (const HistoryPoint& point : curves.points) *proto.add_history() = ToProto(point);
+  *proto.mutable_report() = curves.report;
+  proto.set_revision(static_cast<int64_t>(curves.report.updates()));
+  proto.mutable_history()->Add(curves.points.begin(), curves.points.end());
 }
 
 void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
@@ -192,7 +148,7 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
   Append(outcome.updated_rows, *proto.mutable_updated_rows());
   Append(outcome.update_revisions, *proto.mutable_update_revisions());
   AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
-  if (outcome.pass.has_value()) *proto.mutable_pass() = ToProto(*outcome.pass);
+  if (outcome.pass.has_value()) *proto.mutable_pass() = *outcome.pass;
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 

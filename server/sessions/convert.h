@@ -18,8 +18,6 @@ class ExampleBatch;
 absl::Status CheckAnswerDetail(int detail);
 absl::Status CheckModelView(int view);
 
-// The report, with last_pass.
-void ToProto(const Report& report, ::perceptron::v1::ConvergenceReport& proto);
 // Settings, revision and report.
 ::perceptron::v1::Model ToProto(const ModelSummary& summary);
 void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);

@@ -74,7 +74,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   if (with_report_) {
     // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
-    ToProto(MakeReport(**model), *answer.report);
+    *answer.report = MakeReport(**model);
     answer.bytes += answer.report->ByteSizeLong();
   }
   ++messages_;

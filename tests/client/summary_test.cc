@@ -7,7 +7,6 @@
 #include "client/ctl/command.h"
 #include "client/ctl/commands/learn_summary.h"
 #include "client/ctl/commands/predict_summary.h"
-#include "client/ctl/convergence.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
@@ -60,9 +59,9 @@ v1::Model WithRefusals() {
 }
 
 TEST(Report, ListsReasonsByName) {
-  EXPECT_THAT(DescribeReport(WithRefusals()),
-              HasSubstr("  refused: 1 BAD_LABEL\n  refused: 1 FEATURE_CAP\n"
-                        "  refused: 1 NOT_FINITE\n  refused: 1 TOO_LONG\n  refused: 1 ZERO\n"));
+  EXPECT_THAT(
+      DescribeReport(WithRefusals().report()),
+      HasSubstr("  rejected: 1 BAD_LABEL, 1 FEATURE_CAP, 1 NOT_FINITE, 1 TOO_LONG, 1 ZERO\n"));
 }
 
 TEST(Report, ListsReasonsByNameInJsonToo) {
@@ -105,101 +104,6 @@ TEST(PredictSummary, TheMarginOfDataIsTheLeastOfItsExamplesMargins) {
   // As of an answer from weights that are zero.
   add(1, std::nullopt);
   EXPECT_THAT(text_and_json(), Not(HasSubstr("margin")));
-}
-
-TEST(Report, BeginsWithTheState) {
-  v1::Model model;
-  const auto first = [&model](v1::ConvergenceState state) {
-    model.mutable_report()->set_state(state);
-    const std::string text = DescribeReport(model);
-    return text.substr(0, text.find('\n'));
-  };
-  EXPECT_EQ(first(v1::CONVERGENCE_STATE_LEARNING), "  learning");
-  EXPECT_EQ(first(v1::CONVERGENCE_STATE_CONVERGED),
-            "  converged: a whole pass changed nothing, and no update came since");
-  EXPECT_EQ(first(v1::CONVERGENCE_STATE_REFUTED),
-            "  refuted: no separator has the margin of interest");
-  EXPECT_EQ(first(v1::CONVERGENCE_STATE_NOT_SEPARABLE),
-            "  not separable, proven: no separator exists, whatever its margin");
-  EXPECT_EQ(first(v1::CONVERGENCE_STATE_DRIFTING),
-            "  drifting: the error has risen within the last 1000 examples");
-  // A server that does not say.
-  EXPECT_THAT(first(v1::CONVERGENCE_STATE_UNSPECIFIED), HasSubstr("examples seen"));
-}
-
-TEST(Report, SaysTheRiskOfTheWindowAndOfThePass) {
-  v1::Model model;
-  EXPECT_THAT(DescribeReport(model), Not(HasSubstr("risk")));
-  model.mutable_report()->set_window_examples(200);
-  model.mutable_report()->set_window_risk(0.25);
-  v1::PassSummary& pass = *model.mutable_report()->mutable_last_pass();
-  pass.set_number(2);
-  pass.set_examples(150);
-  pass.set_mistakes(3);
-  pass.set_updates(3);
-  pass.set_risk(1.5);
-  const std::string text = DescribeReport(model);
-  EXPECT_THAT(text, HasSubstr("  perceptron risk over the last 200 examples 0.25 an example\n"));
-  EXPECT_THAT(text, HasSubstr("  pass 2: 150 examples, 3 mistakes (2.00%), 3 updates, risk 0.01 an "
-                              "example\n"));
-}
-
-// The averaged perceptron's, the pocket's and the voted perceptron's answers may err on what the
-// weights they learn with have right.
-TEST(Report, OfARuleThatAnswersWithOtherWeightsSaysWhoseHaveConverged) {
-  for (int kind = v1::LearnerKind_MIN; kind <= v1::LearnerKind_MAX; ++kind) {
-    v1::Model model;
-    model.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(kind));
-    model.mutable_report()->set_state(v1::CONVERGENCE_STATE_CONVERGED);
-    v1::PassSummary& pass = *model.mutable_report()->mutable_last_pass();
-    pass.set_examples(4);
-    pass.set_converged(true);
-    pass.set_margin(0.5);
-    const std::string text = DescribeReport(model);
-    const bool otherwise = kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON ||
-                           kind == v1::LEARNER_KIND_POCKET ||
-                           kind == v1::LEARNER_KIND_VOTED_PERCEPTRON;
-    if (otherwise) {
-      EXPECT_THAT(text, HasSubstr("no update came since; it answers with other weights than it "
-                                  "learns with, which may still err\n"));
-      EXPECT_THAT(text, HasSubstr("converged: the weights it learns with have every example right "
-                                  "with margin 0.5; its answers may still err\n"));
-    } else {
-      EXPECT_THAT(text, Not(HasSubstr("may still err")));
-      EXPECT_THAT(text, HasSubstr("converged: every example is right with margin 0.5\n"));
-    }
-  }
-}
-
-TEST(Report, ThatAPassConvergedIsNotSaidAsIfItWereStillSo) {
-  v1::Model model;
-  model.mutable_report()->mutable_last_pass()->set_examples(4);
-  model.mutable_report()->mutable_last_pass()->set_converged(true);
-  model.mutable_report()->set_state(v1::CONVERGENCE_STATE_CONVERGED);
-  EXPECT_THAT(DescribeReport(model), HasSubstr("converged: every example is right\n"));
-  model.mutable_report()->set_state(v1::CONVERGENCE_STATE_LEARNING);
-  EXPECT_THAT(DescribeReport(model),
-              HasSubstr("converged: every example is right; it is learning again\n"));
-}
-
-TEST(Report, SaysTheErrorCeilingTheLossAndDriftOnlyWhereThereAreSome) {
-  v1::Model model;
-  model.mutable_report()->mutable_drift()->set_window_examples(9);
-  EXPECT_THAT(DescribeReport(model), Not(HasSubstr("drift")));
-  EXPECT_THAT(DescribeReport(model), Not(HasSubstr("confidence")));
-  EXPECT_THAT(DescribeReport(model), Not(HasSubstr("loss")));
-  model.mutable_report()->set_error_ceiling(0.023);
-  model.mutable_report()->set_mean_loss(0.5);
-  auto* drift = model.mutable_report()->mutable_drift();
-  drift->set_detected(2);
-  drift->set_last_example(4000);
-  drift->set_error_before(0.1);
-  drift->set_error_after(0.4);
-  EXPECT_THAT(
-      DescribeReport(model),
-      HasSubstr("  mean loss 0.5 an example\n  with 95 % confidence errs on at most 2.30% of "
-                "examples like the latest\n  drift found 2 times, last at example 4000: the "
-                "error rose from 10.00% to 40.00%\n"));
 }
 
 TEST(PredictionLine, HasTheProbabilityWhereThereIsOne) {

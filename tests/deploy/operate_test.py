@@ -22,7 +22,7 @@ METRICS = (ROOT / "docs/metrics.md").read_text()
 OPERATE = (ROOT / "docs/operate.md").read_text()
 BACKUP = (ROOT / "docs/backup.md").read_text()
 PAGES = "".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
-# A family has its full name in the lists of the server's sources.
+# Families have their full name in the lists of the server's sources; those of figures are defined by the report's options.
 SOURCES = sorted((ROOT / "server/metrics").glob("*_families.cc"))
 FAMILY = r"(?:perceptrond|grpc_server|process)_\w+"
 # Separable rows.
@@ -33,8 +33,33 @@ def documented():
     return re.findall(r"^`(\w+)` \|", METRICS, re.MULTILINE)
 
 
+def of_figures():
+    """The metrics that the options of the report's figures define."""
+    with tempfile.TemporaryDirectory() as directory:
+        protos = [str(path) for path in (ROOT / "proto/perceptron/v1").glob("*.proto") if path.stem in ("figure", "report")]
+        subprocess.run(["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={directory}", *protos], check=True)
+        sys.path.insert(0, directory)
+        from perceptron.v1 import figure_pb2, report_pb2
+        sys.path.pop(0)
+
+    def below(message, prefix):
+        for field in message.fields:
+            figure = field.GetOptions().Extensions[figure_pb2.figure]
+            timestamp = field.message_type is not None and field.message_type.full_name == "google.protobuf.Timestamp"
+            if field.message_type is not None and field.label != field.LABEL_REPEATED and not timestamp:
+                yield from below(field.message_type, prefix + figure.metric)
+            elif figure.metric:
+                yield prefix + figure.metric
+
+    return set(below(report_pb2.ConvergenceReport.DESCRIPTOR, "perceptrond_model_"))
+
+
+FIGURES = of_figures()
+
+
 def in_sources():
-    return {name for path in SOURCES for name in re.findall(rf'"({FAMILY})"', path.read_text())}
+    written = {name for path in SOURCES for name in re.findall(rf'"({FAMILY})"', path.read_text()) if not name.endswith("_")}
+    return written | FIGURES
 
 
 class OperateTest(unittest.TestCase):

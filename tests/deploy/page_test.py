@@ -254,12 +254,14 @@ class PageTest:
 
     def the_models_page_says_what_the_command_line_says(self):
         self.browser.driver.find_element(By.LINK_TEXT, "curve").send_keys(Keys.ENTER)
-        self.browser.until("the model's page is there", lambda: self.browser.text("h1") == "curve" and self.browser.texts("#words li"))
+        self.browser.until("the model's page is there", lambda: self.browser.text("h1") == "curve" and self.browser.texts("#status li"))
         told = self.load.call("get", "curve").split("convergence:\n")[1]
-        assert self.browser.texts("#words li") == [line.strip() for line in told.splitlines()], "the report's words"
+        assert self.browser.texts("#status li") == [line.strip() for line in told.splitlines()], "the report's words"
         assert self.browser.text("#badges").endswith("converged")
-        bound = re.search(r"needs more than (\d+) updates", told)[1]
-        assert f"of at most {int(bound):,}" in self.browser.text("#bound"), self.browser.text("#bound")
+        bound = re.search(r"updates: at most ([\d,]+) on this data", told)[1]
+        assert f"of at most {bound} " in self.browser.text("#bound"), self.browser.text("#bound")
+        figures = self.browser.script("return [...document.querySelectorAll('#figures tr')].map((row) => row.cells[0].textContent)")
+        assert {"Examples", "Margin floor", "Last pass: mistakes"} <= set(figures), figures
         weights = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]
         top = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
         assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in top]
@@ -317,7 +319,7 @@ class PageTest:
         # A mistake ends the run: what lay before it stays as it was.
         self.load.learn("few", "-1 0:1\n")
         self.browser.open(f"{self.origin}/models/few")
-        self.browser.until("the mistake is drawn", lambda: "norm" in self.lines() and self.number("Right in a row") == 0)
+        self.browser.until("the mistake is drawn", lambda: "norm" in self.lines() and self.number("Streak") == 0)
         told = json.loads(self.load.call("get", "few", "--history", "-o", "json"))
         last, before = int(told["report"]["examples"]), told["history"][-2]
         lines = self.lines()

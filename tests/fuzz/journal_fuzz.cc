@@ -31,7 +31,7 @@ class GivenJournal final : public perceptrond::testing::JournalDecorator {
 
   absl::StatusOr<CommittedState> LoadCommittedState(uint64_t /*model_id*/) override {
     CommittedState standing;
-    standing.counters.set_updates(revision());
+    standing.counters.mutable_report()->set_updates(revision());
     return standing;
   }
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t /*model_id*/) override {

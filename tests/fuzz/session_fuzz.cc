@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -143,21 +145,24 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
   const perceptrond::WeightList list = perceptrond::ListWeights(reader);
   for (const float weight : list.values) Check(std::isfinite(weight));
   Check(std::isfinite(list.offset));
-  const perceptrond::Counters counters = perceptrond::MakeReport(reader).counters;
+  const perceptrond::ConvergenceReport counters = perceptrond::MakeReport(reader);
   Check(list.revision == static_cast<uint64_t>(answers.revision));
-  Check(counters.updates == list.revision);
-  Check(counters.mistakes <= counters.examples && counters.updates <= counters.examples);
-  Check(counters.streak <= counters.examples);
-  Check(counters.examples >= answers.examples);
+  Check(counters.updates() == list.revision);
+  Check(counters.mistakes() <= counters.examples() && counters.updates() <= counters.examples());
+  Check(counters.streak() <= counters.examples());
+  Check(counters.examples() >= answers.examples);
   const auto header = journal.Find("models/m");
   Check(header.ok());
   const auto again = Model::Load(*header, journal, {});
   Check(again.ok());
   Check(MakeSnapshot(**again).SerializeAsString() ==
         MakeSnapshot(**model).SerializeAsString());
-  const perceptrond::Counters reloaded = MakeReport(**again).counters;
-  Check(reloaded.examples == counters.examples && reloaded.mistakes == counters.mistakes);
-  Check(reloaded.duplicates == counters.duplicates && reloaded.rejected == counters.rejected);
+  const perceptrond::ConvergenceReport reloaded = MakeReport(**again);
+  Check(reloaded.examples() == counters.examples() && reloaded.mistakes() == counters.mistakes());
+  Check(reloaded.duplicates() == counters.duplicates());
+  using Counts = std::map<std::string, uint64_t>;
+  Check(Counts(reloaded.rejected().begin(), reloaded.rejected().end()) ==
+        Counts(counters.rejected().begin(), counters.rejected().end()));
 }
 
 }  // namespace

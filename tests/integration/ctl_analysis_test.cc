@@ -17,7 +17,7 @@ TEST_F(CtlTest, AnalyzeAdoptsTheBestSeparator) {
   Ctl("learn and - --format svmlight --index-base 1", and_);
   const CommandResult analyzed = Ctl("analyze and");
   EXPECT_EQ(analyzed.exit_code, 0) << analyzed.out;
-  EXPECT_THAT(analyzed.out, HasSubstr("separable, best margin at least 0.2425"));
+  EXPECT_THAT(analyzed.out, HasSubstr("SEPARABLE, margin at least 0.2425"));
   EXPECT_THAT(analyzed.out, HasSubstr("(R/margin)^2 = 51.0000"));
   const auto result = Json<v1::AnalysisResult>("analyze and --replace-weights");
   EXPECT_EQ(result.adopted_revision(), Json<v1::Model>("get and").revision());

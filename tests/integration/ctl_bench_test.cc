@@ -144,7 +144,7 @@ TEST_F(CtlBenchTest, TheShareOfMistakesIsMeasured) {
             Number(report, "mistakes") / Number(report, "examples"));
   const CommandResult far =
       Ctl("bench --mistakes 1 --size 20 --features 10 --rate 2000 --seconds 0.5 --warmup 0");
-  EXPECT_THAT(far.out, ::testing::HasSubstr("(requested: 100.00%)"));
+  EXPECT_THAT(far.out, ::testing::HasSubstr("(requested: 100.00 %)"));
   EXPECT_THAT(far.out, ::testing::HasSubstr("the share of mistakes differs from --mistakes"));
 }
 

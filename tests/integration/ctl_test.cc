@@ -126,8 +126,8 @@ TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
   EXPECT_THAT(text.out, ::testing::StartsWith("no\t-4\t-"));
   EXPECT_THAT(text.out, ::testing::HasSubstr("\nyes\t1\t0.27"));
   EXPECT_THAT(text.out, ::testing::HasSubstr("4 predicted at revision 18"));
-  EXPECT_THAT(text.out, ::testing::HasSubstr("errors: 0 of 4 (0.00%); always predicting "
-                                             "the more frequent label: 25.00%"));
+  EXPECT_THAT(text.out, ::testing::HasSubstr("errors: 0 of 4 (0.00 %); always predicting "
+                                             "the more frequent label: 25.00 %"));
   EXPECT_EQ(Ctl("predict and -" + options, "1:1\n9:1\n").exit_code, 3);
 }
 

@@ -31,12 +31,12 @@ BEGIN {
   allowed["vector"] = "sync"
   allowed["features"] = "sync vector"
   allowed["learner"] = "sync vector features"
-  allowed["convergence"] = "sync vector learner"
+  allowed["convergence"] = "sync vector learner records messages"
   allowed["journal"] = "sync records"
   allowed["model"] = "sync vector features learner convergence journal records messages"
-  allowed["words"] = "messages"
-  allowed["server"] = allowed["model"] " model words page services inference standard"
-  allowed["client"] = "vector words messages services"
+  allowed["report"] = "messages"
+  allowed["server"] = allowed["model"] " model report page services inference standard"
+  allowed["client"] = "vector report messages services"
   allowed["manual"] = "server client"
 
   # Where a library may be seen.

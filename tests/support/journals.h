@@ -39,8 +39,8 @@ inline JournalEntry MakeEntry(uint64_t model_id, std::vector<storage::UpdateReco
   entry.model_id = model_id;
   entry.records = std::move(records);
   const uint64_t revision = entry.records.empty() ? 0 : LastRevision(entry.records.back());
-  entry.counters.set_updates(revision);
-  entry.counters.set_examples(10 * revision);
+  entry.counters.mutable_report()->set_updates(revision);
+  entry.counters.mutable_report()->set_examples(10 * revision);
   entry.positions.emplace_back().set_id("p");
   entry.positions.back().set_next_offset(static_cast<int64_t>(10 * revision));
   return entry;

@@ -27,8 +27,8 @@ class RecordingJournal final : public JournalDecorator {
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override {
     // A snapshot ahead of its counters would be a model that no crash leaves loadable.
     const absl::StatusOr<storage::Counters> counters = LoadCounters(model_id);
-    if (counters.ok() && counters->updates() > 0) {  // 0: deleted meanwhile
-      EXPECT_LE(snapshot.revision(), counters->updates());
+    if (counters.ok() && counters->report().updates() > 0) {  // 0: deleted meanwhile
+      EXPECT_LE(snapshot.revision(), counters->report().updates());
     }
     const absl::Status status = JournalDecorator::SaveSnapshot(model_id, snapshot);
     MutexLock lock(&mutex_);

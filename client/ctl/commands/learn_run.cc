@@ -6,10 +6,10 @@
 #include "absl/time/clock.h"
 #include "client/ctl/analysis.h"
 #include "client/ctl/commands/learn_summary.h"
-#include "client/ctl/convergence.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/terminal.h"
 #include "client/names.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 namespace {
@@ -66,7 +66,6 @@ Outcome LearnRun::Open() {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
   }
   input_ = *std::move(input);
-  kind_ = model->learner().kind();
   if (options_.producer.empty() && !options_.unnumbered) lease_ = std::make_unique<ProducerLease>();
   CatchInterrupts();
   absl::StatusOr<std::unique_ptr<LearnStream>> stream =
@@ -135,7 +134,7 @@ Outcome LearnRun::MarkPass(int64_t pass) {
   if (lease_ != nullptr) summary->set_number(pass);
   summary_.passes.push_back(*std::move(summary));
   if (!globals_.json()) {
-    Print(DescribePass(summary_.passes.back(), kind_) + "\n");
+    Print(FormatFigures(summary_.passes.back()) + "\n");
     std::fflush(stdout);
   }
   return {};

@@ -70,7 +70,6 @@ class LearnRun {
   const LearnRunOptions& options_;
   const Client client_;
   std::unique_ptr<Input> input_;
-  v1::LearnerKind kind_ = v1::LEARNER_KIND_UNSPECIFIED;
   std::unique_ptr<ProducerLease> lease_;
   LearnSummary summary_;
   RowErrors row_errors_{options_.input.skip_bad_lines};

@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/analysis.h"
-#include "client/ctl/convergence.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
+#include "client/ctl/report.h"
 
 namespace perceptrond::client {
 namespace {
@@ -29,7 +29,7 @@ std::string LearnSummary::Text() const {
     absl::StrAppend(&text, ", ", totals.lost_answers, " examples whose answers were lost");
   }
   absl::StrAppend(&text, "; revision ", totals.revision, "\n");
-  if (now.has_value()) absl::StrAppend(&text, DescribeReport(*now));
+  if (now.has_value()) absl::StrAppend(&text, DescribeReport(now->report()));
   if (now.has_value() && analysis.has_value())
     absl::StrAppend(&text, DescribeResult(*analysis, now->report().updates()));
   return text;
@@ -77,7 +77,7 @@ void SetFraction(const LearnPosition& position, Progress* progress) {
 }
 
 void AddState(const perceptron::v1::ConvergenceReport& report, Progress* progress) {
-  const std::string state = ConvergenceWord(report.state());
+  const std::string state = StateName(report.state());
   if (!state.empty()) progress->figures.push_back(state);
   if (report.has_updates_left())
     progress->figures.push_back(

@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/command.h"
-#include "client/ctl/convergence.h"
 #include "client/ctl/flags.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
+#include "core/report/format.h"
 
 namespace perceptrond::client {
 namespace {
@@ -25,7 +25,7 @@ struct WatchOptions {
 
 std::string OneLine(const v1::Model& model) {
   const v1::ConvergenceReport& report = model.report();
-  std::string line = ConvergenceWord(report.state());
+  std::string line = StateName(report.state());
   if (!line.empty()) absl::StrAppend(&line, "  ");
   absl::StrAppendFormat(&line, "revision %d  examples %d  mistakes %d  streak %d", model.revision(),
                         report.examples(), report.mistakes(), report.streak());

@@ -33,8 +33,8 @@ function makeRow(id) {
     examples: cell('number', 'Examples'),
     mistakes: cell('number', 'Mistakes'),
     updates: cell('number', 'Updates'),
-    lifetime: cell('number', 'Error so far'),
-    latest: cell('number', 'Error, latest 1000'),
+    lifetime: cell('number', 'Error'),
+    latest: cell('number', 'Error, last 1,000'),
     canvas,
     points: [],
     // The curve is received once, and continued with the current state of each response.
@@ -86,8 +86,8 @@ function showRow(row, entry) {
   setText(row.latest, percent(report.windowError));
   addPoints(row, model);
   row.whole = entry.inMemory;
-  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no curve: the model is not in memory, or has no examples'
-    : `error over the latest 1000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
+  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no learning curve: the model is not in memory, or has judged no example'
+    : `error over the last 1,000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
 }
 
 function forget(uid) {
@@ -138,7 +138,7 @@ function unloaded(entries) {
   const absent = entries.filter((entry) => !entry.inMemory).length;
   if (absent === 0) return '';
   const who = absent === entries.length ? 'None of these is' : `${absent} of these ${absent === 1 ? 'is' : 'are'} not`;
-  return `${who} in memory: state and error curve appear once a model is used or its page is opened.`;
+  return `${who} in memory: state and learning curve appear once a model is used or its page is opened.`;
 }
 
 // A search may need several requests: each searches at most 10,000 models.

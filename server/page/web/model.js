@@ -1,10 +1,11 @@
 // A model's page. The first response has the whole learning curve, later ones the new points.
 
-import {ApiError, NoAnswer, ask, bytes, count, figure, idOf, keepLooking, make, moment, percent, setText, shortCount, showBadges,
+import {ApiError, NoAnswer, ask, count, figure, idOf, keepLooking, make, moment, percent, setText, shortCount, showBadges,
         showServer} from './page.js';
 import {X_AXES, curve, redraw} from './curves.js';
 import {MAX_FEATURES, showFeatures} from './features.js';
-import {beginning, exactly, printable} from './names.js';
+import {exactly, printable} from './names.js';
+import {showSettings} from './settings.js';
 import {withStreaks} from './streak.js';
 
 const INTERVAL = 1000;
@@ -72,7 +73,7 @@ function forgetPoints() {
   featuresAt = 0;
 }
 
-// ---- Curves ----
+// ---- Learning curve ----
 
 // With few examples the error is noise, and would squeeze the rest of the curve.
 const isEarly = (point) => point.examples < Math.min(100, points.at(-1).examples / 10);
@@ -80,22 +81,22 @@ const isEarly = (point) => point.examples < Math.min(100, points.at(-1).examples
 const PICTURES = [
   {
     title: 'Mistakes and updates',
-    y: {title: 'count, since the beginning', tick: shortCount, value: count},
+    y: {title: 'count over the model’s life', tick: shortCount, value: count},
     lines: [
       {name: 'updates', colour: 'first', of: (p) => p.revision},
       {name: 'mistakes', colour: 'second', dash: [7, 3], of: (p) => p.mistakes},
-      {name: 'certified bound', colour: 'third', dash: [2, 3], of: () => undefined},
+      {name: 'bound', colour: 'third', dash: [2, 3], of: () => undefined},
     ],
     says: (p) => `now ${count(p.revision)} updates, ${count(p.mistakes)} mistakes`,
   },
   {
-    title: 'Error over the latest 1000 examples',
+    title: 'Error over the last 1,000 examples',
     y: {title: 'mistakes, % of examples', tick: (v) => `${Number(v.toPrecision(3))} %`, value: (v) => `${v.toFixed(2)} %`},
     lines: [{name: 'error', colour: 'first', of: (p) => (p.error === undefined || isEarly(p) ? undefined : 100 * p.error)}],
     says: (p) => (p.error === undefined ? 'unknown: the window restarts when the model is loaded' : `now ${percent(p.error)}`),
   },
   {
-    title: 'Margin: ceiling and floor',
+    title: 'Bounds on the margin',
     y: {title: 'margin, features’ unit', tick: figure, value: figure},
     lines: [
       {name: 'ceiling', colour: 'first', of: (p) => p.ceiling},
@@ -103,12 +104,12 @@ const PICTURES = [
     ],
     // Ceilings fall by orders of magnitude.
     logarithmicWhenWide: true,
-    says: (p) => (p.ceiling === undefined && p.floor === undefined ? 'not known, or the theorem does not apply'
-      : [p.ceiling === undefined ? '' : `no separator has more than ${figure(p.ceiling)}`, p.floor === undefined ? '' : `some weights have ${figure(p.floor)}`]
+    says: (p) => (p.ceiling === undefined && p.floor === undefined ? 'not known, or not applicable'
+      : [p.ceiling === undefined ? '' : `at most ${figure(p.ceiling)}`, p.floor === undefined ? '' : `at least ${figure(p.floor)}`]
             .filter(Boolean).join(', ')),
   },
   {
-    title: 'Norm of the weights, including the bias',
+    title: 'Weight norm',
     y: {title: '‖θ‖, features’ unit', tick: figure, value: figure},
     lines: [{name: 'norm', colour: 'first', of: (p) => p.norm}],
     says: (p) => (p.norm === undefined ? 'not known' : `now ${figure(p.norm)}`),
@@ -151,12 +152,12 @@ function drawCurves() {
   if (points.length === 0 || lastAnswer === null) return;
   const {kind, logarithmic} = axis();
   const {report} = lastAnswer.model;
-  // On the axis of updates a streak has no width, and its beginning is unknown.
+  // Over updates a streak has no width, and over time its beginning is not known.
   const all = kind === 'examples' ? withStreaks(points, report) : points;
   for (const picture of PICTURES) {
     picture.chart ??= curve(picture.canvas, picture);
     const series = picture.lines.map((line) => {
-      const values = line.name === 'certified bound' ? boundSeries(report.updateBound) : pointsOf(line, all);
+      const values = line.name === 'bound' ? boundSeries(report.updateBound) : pointsOf(line, all);
       return values.map(({p, y}) => ({x: p[kind], y: y ?? NaN, words: words(p)}));
     });
     const said = picture.says(points.at(-1));
@@ -172,7 +173,7 @@ function drawCurves() {
 }
 
 function showNumbers() {
-  const head = ['Updates', 'Examples', 'Mistakes', 'Error, latest 1000', 'Norm', 'Ceiling', 'Floor', 'Time'];
+  const head = ['Updates', 'Examples', 'Mistakes', 'Error, last 1,000', 'Norm', 'Ceiling', 'Floor', 'Time'];
   const row = (p) => make('tr', {}, ...[count(p.revision), count(p.examples), count(p.mistakes), percent(p.error), figure(p.norm),
                                         figure(p.ceiling), figure(p.floor), moment(new Date(p.time))]
                                         .map((text) => make('td', {className: 'number'}, text)));
@@ -187,19 +188,20 @@ part('axis').addEventListener('change', drawCurves);
 part('axis').addEventListener('submit', (event) => event.preventDefault());
 part('numbers').addEventListener('toggle', drawCurves);
 
-// ---- Figures, report and settings ----
+// ---- Figures and the report's text ----
 
+// A list of [heading, value, explanation].
 function showPairs(list, pairs) {
   const key = pairs.map(([name]) => name).join('\n');
   if (list.dataset.key !== key) {
     list.dataset.key = key;
-    list.replaceChildren(...pairs.map(([name, , title]) => make('div', {title: title ?? ''}, make('dt', {}, name), make('dd'))));
+    list.replaceChildren(...pairs.map(([name, , title]) => make('div', {title}, make('dt', {}, name), make('dd'))));
   }
   pairs.forEach(([, value], i) => setText(list.children[i].lastChild, value));
 }
 
-// Examples per second, between two responses some seconds apart.
-function showRate(answer) {
+// Examples per second, between two answers some seconds apart.
+function rateText(answer) {
   const now = {time: Date.parse(answer.server.time), examples: Number(answer.model.report.examples)};
   if (rate === null || now.examples < rate.examples) rate = {...now, text: '–'};
   if (now.time - rate.time >= 2000)
@@ -207,22 +209,22 @@ function showRate(answer) {
   return rate.text;
 }
 
-function showTiles(answer) {
-  const {report} = answer.model;
-  showPairs(part('tiles'), [
-    ['Examples', count(report.examples), 'Learned examples'],
-    ['Examples / s', showRate(answer), 'Over the latest seconds'],
-    ['Mistakes', count(report.mistakes), 'Examples that the model predicted wrong before it learned them'],
-    ['Updates', count(report.updates), 'Changes to the weights'],
-    ['Right in a row', count(report.streak), 'Since the latest update'],
-    ['Error so far', percent(report.progressiveError), 'Mistakes per example, since the model was created'],
-    [`Error, latest ${report.windowExamples === '0' ? '1,000' : count(report.windowExamples)}`, percent(report.windowError),
-     'Mistakes per example, over the latest 1000 at most; the window restarts when the model is loaded'],
-  ]);
+// The figures come with title, value and explanation from the server, which has them from their definitions.
+function showFigures(answer) {
+  const headlines = answer.figures.filter((figure) => figure.headline).map(({title, value, help}) => [title, value, help]);
+  showPairs(part('tiles'), [...headlines, ['Examples / s', rateText(answer), 'Examples judged per second, over the last seconds.']]);
+  const list = part('figures');
+  const key = answer.figures.map(({name}) => name).join();
+  if (list.dataset.key !== key) {
+    list.dataset.key = key;
+    list.replaceChildren(...answer.figures.map(({title, help}) =>
+      make('tr', {}, make('th', {scope: 'row'}, title), make('td', {className: 'number'}), make('td', {className: 'soft'}, help))));
+  }
+  answer.figures.forEach(({value}, i) => setText(list.rows[i].cells[1], value));
 }
 
-function showWords(lines) {
-  const list = part('words');
+function showReport(lines) {
+  const list = part('status');
   const key = lines.join('\n');
   if (list.dataset.key === key) return;
   list.dataset.key = key;
@@ -231,61 +233,17 @@ function showWords(lines) {
 
 function showBound(report) {
   const meter = part('bound-meter');
-  const {updateBound: bound, boundInUse} = report;
+  const bound = report.updateBound;
   const updates = Number(report.updates);
   meter.hidden = bound === undefined;
-  let text = 'No bound is certified. A bound needs a pass without an update or an analysis (perceptronctl analyze), and a learner to ' +
-             'which the convergence theorem applies.';
-  if (bound !== undefined) {
-    meter.value = Math.min(1, updates / bound);
-    text = `${count(updates)} of at most ${count(Math.round(bound))} (${percent(updates / bound)})` +
-           (updates > bound ? ': more, so the data has changed since the bound was certified.' : '.');
+  if (bound === undefined) {
+    setText(part('bound'), 'No bound is known. A bound needs a learner with the convergence theorem, and a whole pass without an update ' +
+                           'or an analysis (perceptronctl analyze).');
+    return;
   }
-  if (boundInUse !== undefined) text += ` At the current norm of the weights, ${percent(boundInUse)} of the theorem’s bound is used.`;
-  setText(part('bound'), text);
-}
-
-function spaceInWords(space) {
-  const map = space.map === undefined ? '' : `, through a feature map (${Object.keys(space.map)[0] ?? ''})`;
-  if (space.dense) return `vectors of ${count(space.dense.dimension)} dimensions${map}`;
-  if (space.hashed) return `names hashed into ${count(2 ** space.hashed.bits)} slots${map}`;
-  if (space.named) return `named, at most ${count(space.named.maxFeatures)}${map}`;
-  if (space.composition) return `the answers of ${space.composition.inputs.map((input) => input.model.replace(/^models\//, '')).join(', ')}${map}`;
-  return '–';
-}
-
-function labelsInWords(model) {
-  const names = model.labelNames.map(beginning);
-  const classes = model.learner.classes;
-  if (classes === undefined) return names.length === 2 ? `−1 ${names[0]}, +1 ${names[1]}` : '−1 and +1';
-  const shown = names.slice(0, 12).join(', ') + (names.length > 12 ? `, and ${names.length - 12} more` : '');
-  return `${names.length === 0 ? 'numbers' : shown}; at most ${count(classes.maxClasses)} classes`;
-}
-
-function retainedInWords(model) {
-  const kept = model.retention;
-  if (kept === undefined) return 'nothing';
-  return `${count(kept.keptUpdates)} examples of updates, ${count(kept.keptSample)} sampled` +
-         (kept.complete ? ': complete' : '') + `; ${bytes(kept.memoryBytes)}`;
-}
-
-function showSettings(model) {
-  const kind = model.learner.kind.replace(/^LEARNER_KIND_/, '').toLowerCase().replaceAll('_', ' ');
-  const pairs = [
-    ['Learner', kind + (model.learner.stepSize === undefined ? '' : `, step size ${figure(model.learner.stepSize)}`)],
-    ['Features', spaceInWords(model.featureSpace)],
-    ['Labels', labelsInWords(model)],
-    ['Retained', retainedInWords(model)],
-    ['Revision', count(model.revision)],
-    ['Created', moment(new Date(model.createTime))],
-    ['Changed', moment(new Date(model.updateTime))],
-  ];
-  if (model.marginOfInterest > 0) pairs.push(['Margin of interest', figure(model.marginOfInterest)]);
-  const list = part('settings');
-  const flat = pairs.flat();
-  if (list.children.length !== flat.length)
-    list.replaceChildren(...pairs.flatMap(([name]) => [make('dt', {}, name), make('dd')]));
-  flat.forEach((text, i) => setText(list.children[i], text));
+  meter.value = Math.min(1, updates / bound);
+  setText(part('bound'), `${count(updates)} updates of at most ${count(Math.floor(bound))} (${percent(updates / bound)}).` +
+                         (updates > bound ? ' The data has changed since the bound was computed.' : ''));
 }
 
 // ---- Updating the page ----
@@ -303,12 +261,12 @@ function show(answer) {
   document.title = `${idOf(model)}${word} · perceptrond`;
   setText(part('description'), printable(model.description));
   part('description').hidden = model.description === '';
-  showTrouble(answer.inMemory ? '' : 'The model was evicted from memory. This page shows what is stored, and ' +
-                                     'what was last seen; open the page again to load it.');
-  showTiles(answer);
-  showWords(answer.report);
+  showTrouble(answer.inMemory ? '' : 'The model was evicted from memory because it was unused for longest. This page shows what is stored ' +
+                                     'and what was last seen; reload it to load the model.');
+  showFigures(answer);
+  showReport(answer.report);
   showBound(model.report);
-  showSettings(model);
+  showSettings(part('settings'), model);
   showFeatures(answer);
   part('content').hidden = false;
   // A model without examples has no curves.

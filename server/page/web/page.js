@@ -69,7 +69,7 @@ export function showBadges(place, answer) {
     badges.push(badge(STATES[state][0], state, STATES[state][1], ''));
   }
   if (answer.model.state === 'MODEL_STATE_FROZEN')
-    badges.push(badge('❙❙', 'frozen', 'mute', 'It predicts, and does not learn.'));
+    badges.push(badge('❙❙', 'frozen', 'mute', 'The model predicts and does not learn.'));
   place.replaceChildren(...badges);
 }
 

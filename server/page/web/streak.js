@@ -10,8 +10,8 @@ export function faultlessSince(report) {
   return streak < WINDOW ? undefined : Number(report.examples) - streak + WINDOW;
 }
 
-// The state after more right examples than at `point`; figures that must be measured are unknown.
-const standing = (point, examples, error) => ({...point, examples, error, ceiling: undefined, floor: undefined, time: NaN});
+// The point of a model that saw more examples without a mistake: what would have to be measured is not known.
+const unchanged = (point, examples, error) => ({...point, examples, error, ceiling: undefined, floor: undefined, time: NaN});
 
 // The points between two points, if the second one's is the only update and mistake between them.
 function between(point, next) {
@@ -19,8 +19,8 @@ function between(point, next) {
   if (updates > 1 || next.mistakes - point.mistakes > updates) return [];
   const end = next.examples - updates;
   const fill = [];
-  if (point.examples + WINDOW < end) fill.push(standing(point, point.examples + WINDOW, 0));
-  if (point.examples < end && end < next.examples) fill.push(standing(point, end, fill.length > 0 ? 0 : undefined));
+  if (point.examples + WINDOW < end) fill.push(unchanged(point, point.examples + WINDOW, 0));
+  if (point.examples < end && end < next.examples) fill.push(unchanged(point, end, fill.length > 0 ? 0 : undefined));
   return fill;
 }
 
@@ -31,6 +31,6 @@ export function withStreaks(points, report) {
   // The last update, if its own point is not stored.
   const since = present.examples - Number(report.streak);
   const first = points.findIndex((point) => point.revision === present.revision);
-  if (since < points[first].examples) known.splice(first, 0, standing(present, since, undefined));
+  if (since < points[first].examples) known.splice(first, 0, unchanged(present, since, undefined));
   return known.flatMap((point, i) => (i + 1 < known.length ? [point, ...between(point, known[i + 1])] : [point]));
 }

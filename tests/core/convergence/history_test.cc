@@ -1,4 +1,4 @@
-// Curves against what their definition says of any number of revisions.
+// Learning curves against what their definition says of any number of revisions.
 #include "core/convergence/history.h"
 
 #include <bit>
@@ -12,11 +12,19 @@ namespace {
 
 HistoryPoint At(uint64_t revision) {
   HistoryPoint point;
-  point.revision = revision;
-  point.examples = 2 * revision;
-  point.mistakes = revision;
-  point.weight_norm = 1;
+  point.set_revision(static_cast<int64_t>(revision));
+  point.set_examples(2 * revision);
+  point.set_mistakes(revision);
+  point.set_weight_norm(1);
   return point;
+}
+
+// The history that was stored with these points.
+std::optional<History> Stored(uint64_t spacing, const std::vector<HistoryPoint>& points) {
+  ::perceptron::storage::v1::History stored;
+  stored.set_spacing(spacing);
+  stored.mutable_points()->Add(points.begin(), points.end());
+  return History::From(stored);
 }
 
 // The least power of two of which there are at most kMaxPoints multiples up to `revisions`.
@@ -29,7 +37,8 @@ void ExpectEveryMultiple(const History& history, uint64_t revisions) {
   ASSERT_EQ(history.spacing(), spacing) << revisions;
   ASSERT_EQ(history.points().size(), revisions / spacing) << revisions;
   for (size_t i = 0; i < history.points().size(); ++i)
-    ASSERT_EQ(history.points()[i].revision, (i + 1) * spacing) << revisions;
+    ASSERT_EQ(static_cast<uint64_t>(history.points()[i].revision()), (i + 1) * spacing)
+        << revisions;
 }
 
 TEST(History, HoldsEveryMultipleOfTheLeastSpacingThatFits) {
@@ -50,7 +59,7 @@ TEST(History, GoesOnAfterItWasAwayAsIfItHadNeverBeen) {
   for (uint64_t revision = 1; revision <= 5'000; ++revision) {
     EXPECT_EQ(away.Wants(revision), stayed.Wants(revision));
     EXPECT_EQ(away.Add(At(revision)), stayed.Add(At(revision)));
-    if (random() % 50 == 0) away = History::From(away.spacing(), away.points()).value();
+    if (random() % 50 == 0) away = History::From(away.ToStorage()).value();
   }
   ExpectEveryMultiple(away, 5'000);
 }
@@ -71,47 +80,47 @@ TEST(History, MayBeginLate) {
   for (uint64_t revision = 1'000'001; revision <= 1'003'000; ++revision) history.Add(At(revision));
   EXPECT_EQ(history.spacing(), 8U);
   EXPECT_EQ(history.points().size(), 375U);
-  EXPECT_EQ(history.points().front().revision, 1'000'008U);
-  EXPECT_EQ(history.points().back().revision, 1'003'000U);
+  EXPECT_EQ(history.points().front().revision(), 1'000'008);
+  EXPECT_EQ(history.points().back().revision(), 1'003'000);
 }
 
 TEST(History, WhatIsNoHistoryIsNotTaken) {
-  EXPECT_TRUE(History::From(1, {}).has_value());
-  EXPECT_TRUE(History::From(4, {At(4), At(12)}).has_value());
-  EXPECT_FALSE(History::From(0, {}).has_value());
-  EXPECT_FALSE(History::From(3, {At(3)}).has_value());
-  EXPECT_FALSE(History::From(4, {At(4), At(6)}).has_value());
-  EXPECT_FALSE(History::From(1, {At(2), At(2)}).has_value());
-  EXPECT_FALSE(History::From(1, {At(2), At(1)}).has_value());
-  EXPECT_FALSE(History::From(1, {At(0)}).has_value());
+  EXPECT_TRUE(Stored(1, {}).has_value());
+  EXPECT_TRUE(Stored(4, {At(4), At(12)}).has_value());
+  EXPECT_FALSE(Stored(0, {}).has_value());
+  EXPECT_FALSE(Stored(3, {At(3)}).has_value());
+  EXPECT_FALSE(Stored(4, {At(4), At(6)}).has_value());
+  EXPECT_FALSE(Stored(1, {At(2), At(2)}).has_value());
+  EXPECT_FALSE(Stored(1, {At(2), At(1)}).has_value());
+  EXPECT_FALSE(Stored(1, {At(0)}).has_value());
   std::vector<HistoryPoint> many;
   for (uint64_t revision = 1; revision <= History::kMaxPoints + 1; ++revision)
     many.push_back(At(revision));
-  EXPECT_FALSE(History::From(1, many).has_value());
+  EXPECT_FALSE(Stored(1, many).has_value());
   many.pop_back();
-  EXPECT_TRUE(History::From(1, many).has_value());
+  EXPECT_TRUE(Stored(1, many).has_value());
 }
 
 TEST(History, FiguresThatAreNoneAreNotTaken) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {nan, -1.0, std::numeric_limits<double>::infinity()}) {
     HistoryPoint norm = At(1);
-    norm.weight_norm = bad;
+    norm.set_weight_norm(bad);
     HistoryPoint ceiling = At(1);
-    ceiling.margin_ceiling = bad;
+    ceiling.set_margin_ceiling(bad);
     HistoryPoint floor = At(1);
-    floor.margin_floor = bad;
+    floor.set_margin_floor(bad);
     HistoryPoint error = At(1);
-    error.window_error = bad;
+    error.set_window_error(bad);
     for (const HistoryPoint& point : {norm, ceiling, floor, error}) {
       EXPECT_FALSE(IsSound(point));
       History history;
       EXPECT_FALSE(history.Add(point));
-      EXPECT_FALSE(History::From(1, {point}).has_value());
+      EXPECT_FALSE(Stored(1, {point}).has_value());
     }
   }
   HistoryPoint counts = At(1);
-  counts.mistakes = counts.examples + 1;
+  counts.set_mistakes(counts.examples() + 1);
   EXPECT_FALSE(IsSound(counts));
 }
 

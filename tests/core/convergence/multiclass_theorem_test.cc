@@ -124,38 +124,38 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
           const bool last = at + 24 == 240;
           const LearnOutcome outcome =
               lone.Learn(Columns(data.examples, at, at + 24).batch(), last ? pass : 0);
-          const Report report = MakeReport(*lone.model);
-          const auto k = static_cast<double>(report.counters.updates);
+          const ConvergenceReport report = MakeReport(*lone.model);
+          const auto k = static_cast<double>(report.updates());
           ASSERT_LE(k, bound);
-          ASSERT_TRUE(report.margin_ceiling.has_value());
-          ASSERT_GE(*report.margin_ceiling, data.margin * (1 - kSlack));
-          ASSERT_LE(*report.margin_ceiling, *report.weight_norm / k * (1 + kSlack));
-          ASSERT_TRUE(report.bound_in_use.has_value());
+          ASSERT_TRUE(report.has_margin_ceiling());
+          ASSERT_GE(report.margin_ceiling(), data.margin * (1 - kSlack));
+          ASSERT_LE(report.margin_ceiling(), report.weight_norm() / k * (1 + kSlack));
+          ASSERT_TRUE(report.has_bound_in_use());
           ASSERT_NEAR(
-              *report.bound_in_use,
-              *report.weight_norm * *report.weight_norm / (k * 2 * report.radius * report.radius),
+              report.bound_in_use(),
+              report.weight_norm() * report.weight_norm() / (k * 2 * report.radius() * report.radius()),
               1e-9);
-          ASSERT_LE(*report.bound_in_use, 1);
-          if (last) converged = outcome.pass->converged;
+          ASSERT_LE(report.bound_in_use(), 1);
+          if (last) converged = outcome.pass->converged();
         }
       }
-      const Report report = MakeReport(*lone.model);
-      EXPECT_NEAR(report.radius * report.radius, data.squared_radius, 1e-9 * data.squared_radius);
-      ASSERT_TRUE(report.margin_floor.has_value());
-      EXPECT_LE(*report.margin_floor, *report.margin_ceiling * (1 + kSlack));
-      ASSERT_TRUE(report.update_bound.has_value());
-      EXPECT_NEAR(*report.update_bound,
-                  2 * data.squared_radius / (*report.margin_floor * *report.margin_floor),
-                  1e-9 * *report.update_bound);
-      EXPECT_GE(*report.update_bound, static_cast<double>(report.counters.updates));
+      const ConvergenceReport report = MakeReport(*lone.model);
+      EXPECT_NEAR(report.radius() * report.radius(), data.squared_radius, 1e-9 * data.squared_radius);
+      ASSERT_TRUE(report.has_margin_floor());
+      EXPECT_LE(report.margin_floor(), report.margin_ceiling() * (1 + kSlack));
+      ASSERT_TRUE(report.has_update_bound());
+      EXPECT_NEAR(report.update_bound(),
+                  2 * data.squared_radius / (report.margin_floor() * report.margin_floor()),
+                  1e-9 * report.update_bound());
+      EXPECT_GE(report.update_bound(), static_cast<double>(report.updates()));
       if (kind != v1::LEARNER_KIND_PERCEPTRON) continue;
       const Matrix weights = WeightsOf(lone, b);
       double margin = std::numeric_limits<double>::infinity();
       for (const SvmExample& example : data.examples)
         margin = std::min(margin, Margin(weights, example, b));
       const double norm = std::sqrt(SquaredNorm(weights));
-      EXPECT_NEAR(*report.weight_norm, norm, 1e-6 * norm);
-      EXPECT_NEAR(*report.margin_floor, margin / norm, 1e-6);
+      EXPECT_NEAR(report.weight_norm(), norm, 1e-6 * norm);
+      EXPECT_NEAR(report.margin_floor(), margin / norm, 1e-6);
     }
   }
 }
@@ -171,13 +171,13 @@ TEST(MulticlassTheoremLimits, ExactUpdatesThatComeBackToZeroProveThatNothingSepa
   const Columns columns =
       Columns().AddDense({-1, -1}, 1).AddDense({1, 1}, 1).AddDense({-1, 1}, 0).AddDense({1, -1}, 0);
   lone.Learn(columns.batch(), 1);
-  const Report report = MakeReport(*lone.model);
-  EXPECT_EQ(report.counters.updates, 4U);
-  EXPECT_EQ(report.weight_norm, 0);
-  EXPECT_EQ(report.not_separable, true);
-  EXPECT_EQ(report.margin_refuted, true);
-  EXPECT_EQ(report.state, ConvergenceState::kNotSeparable);
-  EXPECT_FALSE(report.margin_floor.has_value());
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_EQ(report.updates(), 4U);
+  EXPECT_EQ(report.weight_norm(), 0);
+  EXPECT_EQ(report.not_separable(), true);
+  EXPECT_EQ(report.margin_refuted(), true);
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+  EXPECT_FALSE(report.has_margin_floor());
 }
 
 TEST(MulticlassTheoremLimits, IsNotClaimedWhereClassesAppearMidStreamOrCountUnequally) {
@@ -191,11 +191,11 @@ TEST(MulticlassTheoremLimits, IsNotClaimedWhereClassesAppearMidStreamOrCountUneq
   for (const v1::Model& settings : {appearing, weighted, other}) {
     LoneModel lone(settings);
     for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(Columns(data.examples).batch(), pass);
-    const Report report = MakeReport(*lone.model);
-    EXPECT_FALSE(report.margin_ceiling.has_value());
-    EXPECT_FALSE(report.bound_in_use.has_value());
-    EXPECT_FALSE(report.update_bound.has_value());
-    EXPECT_FALSE(report.not_separable.has_value());
+    const ConvergenceReport report = MakeReport(*lone.model);
+    EXPECT_FALSE(report.has_margin_ceiling());
+    EXPECT_FALSE(report.has_bound_in_use());
+    EXPECT_FALSE(report.has_update_bound());
+    EXPECT_FALSE(report.has_not_separable());
   }
 }
 

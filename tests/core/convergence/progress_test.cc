@@ -73,15 +73,15 @@ TEST(Progress, AgreesWithAReferenceThatRemembersEverything) {
     for (int i = 0; i < 300 && all.size() < 20000; ++i) {
       progress.Add(Stretch(random, all, longest));
       if (all.size() == 0) continue;
-      const Report report = progress.MakeReport(0, TheoremContext());
-      ASSERT_EQ(report.counters.examples, all.size());
-      ASSERT_EQ(report.counters.mistakes, all.Mistakes());
-      ASSERT_EQ(report.counters.updates, all.Mistakes());
-      ASSERT_EQ(report.counters.streak, all.Streak());
-      ASSERT_EQ(report.window_examples, all.size() - all.WindowBegin());
-      ASSERT_NEAR(*report.window_error, all.WindowError(), 1e-12) << all.size();
-      ASSERT_NEAR(*report.window_risk, all.WindowRisk(), 1e-9) << all.size();
-      ASSERT_NEAR(*report.progressive_error,
+      const ConvergenceReport report = progress.MakeReport(0, TheoremContext());
+      ASSERT_EQ(report.examples(), all.size());
+      ASSERT_EQ(report.mistakes(), all.Mistakes());
+      ASSERT_EQ(report.updates(), all.Mistakes());
+      ASSERT_EQ(report.streak(), all.Streak());
+      ASSERT_EQ(report.window_examples(), all.size() - all.WindowBegin());
+      ASSERT_NEAR(report.window_error(), all.WindowError(), 1e-12) << all.size();
+      ASSERT_NEAR(report.window_risk(), all.WindowRisk(), 1e-9) << all.size();
+      ASSERT_NEAR(report.progressive_error(),
                   static_cast<double>(all.Mistakes()) / static_cast<double>(all.size()), 1e-12);
     }
   }
@@ -93,20 +93,20 @@ TEST(Progress, AfterARestartCountsOnAndBeginsTheWindowAnew) {
   BruteForce all;
   for (int i = 0; i < 100; ++i) before.Add(Stretch(random, all, 5));
   Progress after(before.counters());
-  EXPECT_EQ(after.MakeReport(0, TheoremContext()).window_examples, 0U);
-  EXPECT_FALSE(after.MakeReport(0, TheoremContext()).window_error.has_value());
+  EXPECT_EQ(after.MakeReport(0, TheoremContext()).window_examples(), 0U);
+  EXPECT_FALSE(after.MakeReport(0, TheoremContext()).has_window_error());
   BruteForce since;
   for (int i = 0; i < 20; ++i) {
     const Tally tally = Stretch(random, since, 5);
     before.Add(tally);
     after.Add(tally);
   }
-  const Report report = after.MakeReport(0, TheoremContext());
-  EXPECT_EQ(report.window_examples, since.size());
-  EXPECT_NEAR(*report.window_error, since.WindowError(), 1e-12);
-  EXPECT_EQ(report.counters.examples, before.counters().examples);
-  EXPECT_EQ(report.counters.mistakes, before.counters().mistakes);
-  EXPECT_EQ(report.counters.streak, before.counters().streak);
+  const ConvergenceReport report = after.MakeReport(0, TheoremContext());
+  EXPECT_EQ(report.window_examples(), since.size());
+  EXPECT_NEAR(report.window_error(), since.WindowError(), 1e-12);
+  EXPECT_EQ(report.examples(), before.counters().report().examples());
+  EXPECT_EQ(report.mistakes(), before.counters().report().mistakes());
+  EXPECT_EQ(report.streak(), before.counters().report().streak());
 }
 
 TEST(Progress, CountsRefusalsAndReplaysApart) {
@@ -117,48 +117,45 @@ TEST(Progress, CountsRefusalsAndReplaysApart) {
   tally.Rejected(ValidationCode::kUnknownLabel);
   tally.duplicates = 5;
   progress.Add(tally);
-  const Counters& counters = progress.counters();
-  EXPECT_EQ(counters.examples, 0U);
-  EXPECT_EQ(counters.streak, 0U);
-  EXPECT_EQ(counters.duplicates, 5U);
-  EXPECT_EQ(counters.rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)], 2U);
-  EXPECT_EQ(counters.rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)], 1U);
+  const ConvergenceReport& counters = progress.counters().report();
+  EXPECT_EQ(counters.examples(), 0U);
+  EXPECT_EQ(counters.streak(), 0U);
+  EXPECT_EQ(counters.duplicates(), 5U);
+  EXPECT_EQ(counters.rejected().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
+  EXPECT_EQ(counters.rejected().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
 }
 
 TEST(Progress, KeepsTheLatestFloor) {
   Progress progress;
   PassSummary pass;
-  pass.margin = 0.5;
-  pass.squared_radius = 4;
-  progress.AddPass(pass);
-  pass.margin = 0.25;
-  pass.squared_radius = 9;
-  progress.AddPass(pass);
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
+  pass.set_margin(0.25);
+  progress.AddPass(pass, 9);
   TheoremContext context;
   context.applies = true;
-  const Report report = progress.MakeReport(1, context);
-  EXPECT_EQ(report.margin_floor, 0.25);
-  EXPECT_EQ(report.update_bound, 144.0);
+  const ConvergenceReport report = progress.MakeReport(1, context);
+  EXPECT_EQ(report.margin_floor(), 0.25);
+  EXPECT_EQ(report.update_bound(), 144.0);
 }
 
 TEST(Progress, APassThatIsRightWithoutAMarginLeavesNoFloor) {
   Progress progress;
   PassSummary pass;
-  pass.converged = true;
-  pass.margin = 0.5;
-  pass.squared_radius = 4;
-  progress.AddPass(pass);
+  pass.set_converged(true);
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
   TheoremContext context;
   context.applies = true;
-  EXPECT_EQ(progress.MakeReport(1, context).margin_floor, 0.5);
+  EXPECT_EQ(progress.MakeReport(1, context).margin_floor(), 0.5);
   PassSummary changed;
-  progress.AddPass(changed);
-  EXPECT_EQ(progress.MakeReport(1, context).margin_floor, 0.5);
-  pass.margin.reset();
-  progress.AddPass(pass);
-  const Report report = progress.MakeReport(1, context);
-  EXPECT_FALSE(report.margin_floor.has_value());
-  EXPECT_FALSE(report.update_bound.has_value());
+  progress.AddPass(changed, 0);
+  EXPECT_EQ(progress.MakeReport(1, context).margin_floor(), 0.5);
+  pass.clear_margin();
+  progress.AddPass(pass, 0);
+  const ConvergenceReport report = progress.MakeReport(1, context);
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
 }
 
 // An update after which ||theta|| / eta is `norm`.
@@ -182,38 +179,38 @@ TEST(Progress, AProofOnceGivenStands) {
   Progress progress;
   // Ceilings 2, 0.1, then one that is looser again.
   for (const double norm : {2.0, 0.2, 2.7}) progress.Add(UpdateTo(norm));
-  const Report report = progress.MakeReport(2.7 * 2.7, Applies(0.5));
-  EXPECT_NEAR(*report.margin_ceiling, 0.1, 1e-9);
-  EXPECT_EQ(report.margin_refuted, true);
-  EXPECT_EQ(report.state, ConvergenceState::kRefuted);
+  const ConvergenceReport report = progress.MakeReport(2.7 * 2.7, Applies(0.5));
+  EXPECT_NEAR(report.margin_ceiling(), 0.1, 1e-9);
+  EXPECT_EQ(report.margin_refuted(), true);
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_REFUTED);
 }
 
 TEST(Progress, AFloorThatTheCeilingContradictedStaysAway) {
   Progress progress;
   PassSummary pass;
-  pass.margin = 0.5;
-  pass.squared_radius = 4;
-  progress.AddPass(pass);
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
   progress.Add(UpdateTo(1));
-  EXPECT_TRUE(progress.MakeReport(1, Applies()).margin_floor.has_value());
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_margin_floor());
   progress.Add(UpdateTo(0.5));
-  EXPECT_FALSE(progress.MakeReport(0.25, Applies()).margin_floor.has_value());
+  EXPECT_FALSE(progress.MakeReport(0.25, Applies()).has_margin_floor());
   progress.Add(UpdateTo(3));
-  const Report report = progress.MakeReport(9, Applies());
-  EXPECT_FALSE(report.margin_floor.has_value());
-  EXPECT_FALSE(report.update_bound.has_value());
+  const ConvergenceReport report = progress.MakeReport(9, Applies());
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
 }
 
 TEST(Progress, ComingBackToZeroProvesThatNothingSeparatesForGood) {
   Progress progress;
   progress.Add(UpdateTo(1));
-  EXPECT_EQ(progress.MakeReport(1, Applies()).not_separable, false);
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_not_separable());
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).not_separable());
   progress.Add(UpdateTo(0));
   progress.Add(UpdateTo(1));
-  const Report report = progress.MakeReport(1, Applies());
-  EXPECT_EQ(report.not_separable, true);
-  EXPECT_EQ(report.state, ConvergenceState::kNotSeparable);
-  EXPECT_FALSE(progress.MakeReport(1, TheoremContext()).not_separable.has_value());
+  const ConvergenceReport report = progress.MakeReport(1, Applies());
+  EXPECT_EQ(report.not_separable(), true);
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+  EXPECT_FALSE(progress.MakeReport(1, TheoremContext()).has_not_separable());
 }
 
 TEST(Progress, ZeroProvesNothingWhereArithmeticMayHaveRounded) {
@@ -226,10 +223,11 @@ TEST(Progress, ZeroProvesNothingWhereArithmeticMayHaveRounded) {
     update = UpdateTo(0);
     update.rounding = 1e-3;
     progress.Add(update);
-    const Report report = progress.MakeReport(0, Applies());
-    EXPECT_EQ(report.not_separable, false);
+    const ConvergenceReport report = progress.MakeReport(0, Applies());
+    EXPECT_TRUE(report.has_not_separable());
+    EXPECT_FALSE(report.not_separable());
     // What rounding may have taken away is added again.
-    EXPECT_GT(*report.margin_ceiling, 0);
+    EXPECT_GT(report.margin_ceiling(), 0);
   }
 }
 
@@ -239,13 +237,13 @@ TEST(Progress, TheErrorCeilingNeedsAStreakLongEnoughAndExamplesThatComeOnce) {
   Tally right;
   right.examples = 3;
   progress.Add(right);
-  EXPECT_FALSE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).has_error_ceiling());
   right.examples = 997;
   progress.Add(right);
   // k = 1, m = 1000.
-  EXPECT_NEAR(*progress.MakeReport(1, Applies()).error_ceiling, std::log(2 / 0.05) / 1000, 1e-12);
-  progress.AddPass(PassSummary());
-  EXPECT_FALSE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
+  EXPECT_NEAR(progress.MakeReport(1, Applies()).error_ceiling(), std::log(2 / 0.05) / 1000, 1e-12);
+  progress.AddPass(PassSummary(), 0);
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).has_error_ceiling());
 }
 
 // A hundred thousand right answers of one kind, with mistakes among them that the model has no room
@@ -261,19 +259,19 @@ TEST(Progress, AMistakeThatCouldNotBeLearnedEndsTheStreakAndIsNotForgotten) {
   for (int i = 0; i < 1000; ++i) {
     progress.Add(right);
     progress.Add(unlearned);
-    EXPECT_EQ(progress.MakeReport(1, Applies()).counters.streak, 0U);
+    EXPECT_EQ(progress.MakeReport(1, Applies()).streak(), 0U);
   }
   right.examples = 10'000;
   progress.Add(right);
   const Progress restored(progress.counters());
   for (const Progress* one : {&std::as_const(progress), &restored}) {
-    EXPECT_EQ(one->counters().streak, 10'000U);
-    EXPECT_FALSE(one->MakeReport(1, Applies()).error_ceiling.has_value());
+    EXPECT_EQ(one->counters().report().streak(), 10'000U);
+    EXPECT_FALSE(one->MakeReport(1, Applies()).has_error_ceiling());
   }
   // Other weights, and their first run.
   progress.Add(UpdateTo(2));
   progress.Add(right);
-  EXPECT_TRUE(progress.MakeReport(4, Applies()).error_ceiling.has_value());
+  EXPECT_TRUE(progress.MakeReport(4, Applies()).has_error_ceiling());
 }
 
 TEST(Progress, TheErrorCeilingIsOfTheWeightsThatHadTheStreak) {
@@ -284,39 +282,44 @@ TEST(Progress, TheErrorCeilingIsOfTheWeightsThatHadTheStreak) {
   progress.Add(right);
   TheoremContext others = Applies();
   others.separate_prediction_weights = true;
-  EXPECT_TRUE(progress.MakeReport(1, Applies()).error_ceiling.has_value());
-  EXPECT_FALSE(progress.MakeReport(1, others).error_ceiling.has_value());
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_error_ceiling());
+  EXPECT_FALSE(progress.MakeReport(1, others).has_error_ceiling());
 }
 
 TEST(Progress, HasConvergedUntilAMistakeThatCouldNotBeLearned) {
   Progress progress;
   progress.Add(UpdateTo(1));
   PassSummary pass;
-  pass.converged = true;
-  progress.AddPass(pass);
+  pass.set_converged(true);
+  progress.AddPass(pass, 0);
   Tally unlearned;
   unlearned.Rejected(ValidationCode::kWeightOverflow);
   unlearned.unlearned = true;
   progress.Add(unlearned);
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kLearning);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
+            ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
   // What is malformed says nothing of the weights.
-  progress.AddPass(pass);
+  progress.AddPass(pass, 0);
   Tally malformed;
   malformed.Rejected(ValidationCode::kNonFiniteValue);
   progress.Add(malformed);
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kConverged);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
+            ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }
 
 TEST(Progress, HasConvergedUntilTheNextUpdate) {
   Progress progress;
   progress.Add(UpdateTo(1));
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kLearning);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
+            ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
   PassSummary pass;
-  pass.converged = true;
-  progress.AddPass(pass);
-  EXPECT_EQ(progress.MakeReport(1, Applies()).state, ConvergenceState::kConverged);
+  pass.set_converged(true);
+  progress.AddPass(pass, 0);
+  EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
+            ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
   progress.Add(UpdateTo(2));
-  EXPECT_EQ(progress.MakeReport(4, Applies()).state, ConvergenceState::kLearning);
+  EXPECT_EQ(progress.MakeReport(4, Applies()).state(),
+            ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
 }
 
 TEST(Progress, DriftsWhileARiseOfTheErrorIsRecent) {
@@ -333,14 +336,14 @@ TEST(Progress, DriftsWhileARiseOfTheErrorIsRecent) {
   };
   // Falls as it does while a model learns, and stands.
   feed(500, 0.5);
-  EXPECT_EQ(feed(4000, 0.05).counters.drift.detected, 0U);
-  const Report drifting = feed(400, 0.5);
-  EXPECT_EQ(drifting.state, ConvergenceState::kDrifting);
-  EXPECT_GE(drifting.counters.drift.detected, 1U);
-  EXPECT_LT(drifting.counters.drift.error_before, drifting.counters.drift.error_after);
-  const Report later = feed(3000, 0.5);
-  EXPECT_EQ(later.state, ConvergenceState::kLearning);
-  EXPECT_NEAR(later.drift_window_error, 0.5, 0.05);
+  EXPECT_EQ(feed(4000, 0.05).drift().detections(), 0U);
+  const ConvergenceReport drifting = feed(400, 0.5);
+  EXPECT_EQ(drifting.state(), ::perceptron::v1::CONVERGENCE_STATE_DRIFTING);
+  EXPECT_GE(drifting.drift().detections(), 1U);
+  EXPECT_LT(drifting.drift().error_before(), drifting.drift().error_after());
+  const ConvergenceReport later = feed(3000, 0.5);
+  EXPECT_EQ(later.state(), ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
+  EXPECT_NEAR(later.drift().window_error(), 0.5, 0.05);
 }
 
 TEST(PassProgress, SumsUpItsStretches) {
@@ -356,13 +359,13 @@ TEST(PassProgress, SumsUpItsStretches) {
     risk += tally.risk;
   }
   const PassSummary summary = pass.End(3, revision, 2);
-  EXPECT_EQ(summary.number, 3);
-  EXPECT_EQ(summary.examples, all.size());
-  EXPECT_EQ(summary.mistakes, all.Mistakes());
-  EXPECT_EQ(summary.updates, all.Mistakes());
-  EXPECT_NEAR(summary.risk, risk, 1e-9);
-  EXPECT_FALSE(summary.converged);
-  EXPECT_FALSE(summary.margin.has_value());
+  EXPECT_EQ(summary.number(), 3);
+  EXPECT_EQ(summary.examples(), all.size());
+  EXPECT_EQ(summary.mistakes(), all.Mistakes());
+  EXPECT_EQ(summary.updates(), all.Mistakes());
+  EXPECT_NEAR(summary.risk(), risk, 1e-9);
+  EXPECT_FALSE(summary.converged());
+  EXPECT_FALSE(summary.has_margin());
 }
 
 TEST(PassProgress, ConvergesOnOneRevisionWithTheSmallestMargin) {
@@ -372,10 +375,10 @@ TEST(PassProgress, ConvergesOnOneRevisionWithTheSmallestMargin) {
   Evaluate(tally, 1.5);
   pass.Add(tally, 4);
   const PassSummary summary = pass.End(1, 4, 3);
-  EXPECT_TRUE(summary.converged);
+  EXPECT_TRUE(summary.converged());
   // 2 is the largest squared norm.
-  EXPECT_NEAR(*summary.margin, 0.5, 1e-11);
-  EXPECT_LE(*summary.margin, 0.5);
+  EXPECT_NEAR(summary.margin(), 0.5, 1e-11);
+  EXPECT_LE(summary.margin(), 0.5);
 }
 
 TEST(PassProgress, DoesNotConvergeIfAnotherChangedTheModelBeforeTheMark) {
@@ -383,7 +386,7 @@ TEST(PassProgress, DoesNotConvergeIfAnotherChangedTheModelBeforeTheMark) {
   Tally tally;
   Evaluate(tally, 3);
   pass.Add(tally, 4);
-  EXPECT_FALSE(pass.End(1, 5, 3).converged);
+  EXPECT_FALSE(pass.End(1, 5, 3).converged());
 }
 
 TEST(PassProgress, DoesNotConvergeIfItsStretchesSawTwoRevisions) {
@@ -392,7 +395,7 @@ TEST(PassProgress, DoesNotConvergeIfItsStretchesSawTwoRevisions) {
   Evaluate(tally, 3);
   pass.Add(tally, 4);
   pass.Add(tally, 5);
-  EXPECT_FALSE(pass.End(1, 5, 3).converged);
+  EXPECT_FALSE(pass.End(1, 5, 3).converged());
 }
 
 TEST(PassProgress, OfNoExampleHasNotConverged) {
@@ -401,8 +404,8 @@ TEST(PassProgress, OfNoExampleHasNotConverged) {
   PassProgress pass;
   pass.Add(row_errors, 4);
   const PassSummary summary = pass.End(1, 4, 3);
-  EXPECT_FALSE(summary.converged);
-  EXPECT_EQ(summary.rejected, 1U);
+  EXPECT_FALSE(summary.converged());
+  EXPECT_EQ(summary.rejected(), 1U);
 }
 
 }  // namespace

@@ -58,26 +58,26 @@ TEST_P(Theorem, HoldsAtEveryMomentOfTheRun) {
         const bool last = at + 30 == 300;
         const LearnOutcome outcome =
             lone.Learn(Columns(data.examples, at, at + 30).batch(), last ? pass : 0);
-        const Report report = MakeReport(*lone.model);
-        ASSERT_LE(report.counters.updates, bound);
-        ASSERT_TRUE(report.margin_ceiling.has_value());
-        ASSERT_GE(*report.margin_ceiling, data.margin * (1 - kSlack));
-        ASSERT_TRUE(report.bound_in_use.has_value());
-        ASSERT_GT(*report.bound_in_use, 0);
-        ASSERT_LE(*report.bound_in_use, 1 + kSlack);
-        if (last) converged = outcome.pass->converged;
+        const ConvergenceReport report = MakeReport(*lone.model);
+        ASSERT_LE(report.updates(), bound);
+        ASSERT_TRUE(report.has_margin_ceiling());
+        ASSERT_GE(report.margin_ceiling(), data.margin * (1 - kSlack));
+        ASSERT_TRUE(report.has_bound_in_use());
+        ASSERT_GT(report.bound_in_use(), 0);
+        ASSERT_LE(report.bound_in_use(), 1 + kSlack);
+        if (last) converged = outcome.pass->converged();
       }
     }
-    const Report report = MakeReport(*lone.model);
-    EXPECT_DOUBLE_EQ(report.radius * report.radius, data.squared_radius);
-    ASSERT_TRUE(report.margin_floor.has_value());
-    EXPECT_GT(*report.margin_floor, 0);
-    EXPECT_LE(*report.margin_floor, *report.margin_ceiling * (1 + kSlack));
-    ASSERT_TRUE(report.update_bound.has_value());
-    EXPECT_GE(*report.update_bound, report.counters.updates);
-    EXPECT_NEAR(*report.update_bound,
-                data.squared_radius / (*report.margin_floor * *report.margin_floor),
-                1e-9 * *report.update_bound);
+    const ConvergenceReport report = MakeReport(*lone.model);
+    EXPECT_DOUBLE_EQ(report.radius() * report.radius(), data.squared_radius);
+    ASSERT_TRUE(report.has_margin_floor());
+    EXPECT_GT(report.margin_floor(), 0);
+    EXPECT_LE(report.margin_floor(), report.margin_ceiling() * (1 + kSlack));
+    ASSERT_TRUE(report.has_update_bound());
+    EXPECT_GE(report.update_bound(), report.updates());
+    EXPECT_NEAR(report.update_bound(),
+                data.squared_radius / (report.margin_floor() * report.margin_floor()),
+                1e-9 * report.update_bound());
   }
 }
 
@@ -91,13 +91,13 @@ TEST(TheoremLimits, StepsThatVanishInFloat32RefuteNothing) {
     LoneModel lone(settings);
     const Columns columns = Columns().AddDense({1}, 1).AddDense({-1}, -1);
     for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
-    const Report report = MakeReport(*lone.model);
-    EXPECT_NE(report.margin_refuted, true) << step;
-    EXPECT_GE(report.margin_ceiling.value_or(1), 1) << step;
-    EXPECT_FALSE(report.not_separable.value_or(false)) << step;
-    if (report.bound_in_use.has_value()) {
-      EXPECT_GT(*report.bound_in_use, 0);
-      EXPECT_LE(*report.bound_in_use, 1);
+    const ConvergenceReport report = MakeReport(*lone.model);
+    EXPECT_NE(report.margin_refuted(), true) << step;
+    EXPECT_GE((report.has_margin_ceiling() ? report.margin_ceiling() : 1), 1) << step;
+    EXPECT_FALSE(report.not_separable()) << step;
+    if (report.has_bound_in_use()) {
+      EXPECT_GT(report.bound_in_use(), 0);
+      EXPECT_LE(report.bound_in_use(), 1);
     }
   }
 }
@@ -118,10 +118,10 @@ TEST(TheoremLimits, XorIsProvenNotSeparableAndStaysSo) {
                      .AddDense({columns.batch().values[2 * i], columns.batch().values[2 * i + 1]},
                                columns.batch().labels[i])
                      .batch());
-      const Report report = MakeReport(*lone.model);
-      EXPECT_TRUE(!proven || *report.not_separable);
-      EXPECT_TRUE(!proven || *report.margin_refuted);
-      proven = *report.not_separable;
+      const ConvergenceReport report = MakeReport(*lone.model);
+      EXPECT_TRUE(!proven || report.not_separable());
+      EXPECT_TRUE(!proven || report.margin_refuted());
+      proven = report.not_separable();
     }
     EXPECT_TRUE(proven);
   }
@@ -132,7 +132,7 @@ TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
   LoneModel lone(Settings());
   const Columns columns(data.examples);
   int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged) ++pass;
+  while (!lone.Learn(columns.batch(), pass).pass->converged()) ++pass;
   const std::vector<float> weights = lone.Weights(data.dimension);
   const double b = GetParam().offset_value;
   const double bias = b == 0 ? 0 : lone.Offset() / b;
@@ -145,9 +145,9 @@ TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
       score += static_cast<double>(weights[i]) * example.values[i];
     smallest = std::min(smallest, example.label * score);
   }
-  const Report report = MakeReport(*lone.model);
-  EXPECT_NEAR(*report.margin_floor, smallest / std::sqrt(squared), 1e-9);
-  EXPECT_NEAR(*report.weight_norm, std::sqrt(squared), 1e-9 * std::sqrt(squared));
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_NEAR(report.margin_floor(), smallest / std::sqrt(squared), 1e-9);
+  EXPECT_NEAR(report.weight_norm(), std::sqrt(squared), 1e-9 * std::sqrt(squared));
 }
 
 TEST_P(Theorem, RefutesOnlyMarginsThatNoSeparatorHas) {
@@ -158,13 +158,13 @@ TEST_P(Theorem, RefutesOnlyMarginsThatNoSeparatorHas) {
     LoneModel lone(settings);
     for (int64_t pass = 1; pass <= 5; ++pass) {
       lone.Learn(Columns(data.examples).batch(), pass);
-      const Report report = MakeReport(*lone.model);
-      ASSERT_TRUE(report.margin_refuted.has_value());
+      const ConvergenceReport report = MakeReport(*lone.model);
+      ASSERT_TRUE(report.has_margin_refuted());
       // The set has at least data.margin.
       if (factor <= 1) {
-        ASSERT_FALSE(*report.margin_refuted);
+        ASSERT_FALSE(report.margin_refuted());
       }
-      ASSERT_EQ(*report.margin_refuted, *report.margin_ceiling < data.margin * factor);
+      ASSERT_EQ(report.margin_refuted(), report.margin_ceiling() < data.margin * factor);
     }
   }
 }
@@ -186,7 +186,7 @@ TEST(Refutation, ComesAtTheLatestWhenTheBoundIsExceeded) {
                               .AddDense({1, -1}, -1);
   const double bound = 3 / (0.5 * 0.5);
   while (lone.model->revision() <= bound) lone.Learn(columns.batch());
-  EXPECT_TRUE(MakeReport(*lone.model).margin_refuted.value());
+  EXPECT_TRUE(MakeReport(*lone.model).margin_refuted());
 }
 
 TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
@@ -198,26 +198,26 @@ TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
   LoneModel lone(settings);
   const Columns columns = Columns().AddDense({1, 0.5}, 1).AddDense({-1, 0.25}, 1);
   for (int64_t pass = 1; pass <= 20; ++pass) lone.Learn(columns.batch(), pass);
-  const Report report = MakeReport(*lone.model);
-  EXPECT_GT(report.counters.updates, 0U);
-  EXPECT_TRUE(report.counters.last_pass->converged);
-  EXPECT_FALSE(report.margin_ceiling.has_value());
-  EXPECT_FALSE(report.bound_in_use.has_value());
-  EXPECT_FALSE(report.margin_floor.has_value());
-  EXPECT_FALSE(report.update_bound.has_value());
-  EXPECT_FALSE(report.margin_refuted.has_value());
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_GT(report.updates(), 0U);
+  EXPECT_TRUE(report.last_pass().converged());
+  EXPECT_FALSE(report.has_margin_ceiling());
+  EXPECT_FALSE(report.has_bound_in_use());
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
+  EXPECT_FALSE(report.has_margin_refuted());
 }
 
 TEST(Report, OfAFreshModelClaimsNothing) {
   const LoneModel lone(DenseSettings("fresh", 2));
-  const Report report = MakeReport(*lone.model);
-  EXPECT_FALSE(report.progressive_error.has_value());
-  EXPECT_FALSE(report.window_error.has_value());
-  EXPECT_FALSE(report.margin_ceiling.has_value());
-  EXPECT_FALSE(report.bound_in_use.has_value());
-  EXPECT_FALSE(report.margin_floor.has_value());
-  EXPECT_FALSE(report.margin_refuted.has_value());
-  EXPECT_EQ(report.weight_norm, 0);
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_FALSE(report.has_progressive_error());
+  EXPECT_FALSE(report.has_window_error());
+  EXPECT_FALSE(report.has_margin_ceiling());
+  EXPECT_FALSE(report.has_bound_in_use());
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_margin_refuted());
+  EXPECT_EQ(report.weight_norm(), 0);
 }
 
 }  // namespace

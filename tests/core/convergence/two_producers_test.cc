@@ -35,21 +35,21 @@ TEST_F(TwoProducers, EachCountsItsOwnExamples) {
   Learn(other_, right_);
   Learn(other_, right_);
   Learn(one_, right_);
-  EXPECT_EQ(Learn(one_, {}, 1).pass->examples, 2U);
+  EXPECT_EQ(Learn(one_, {}, 1).pass->examples(), 2U);
   const LearnOutcome outcome = Learn(other_, {}, 1);
-  EXPECT_EQ(outcome.pass->examples, 2U);
-  EXPECT_EQ(outcome.pass->updates, 0U);
-  EXPECT_TRUE(outcome.pass->converged);
+  EXPECT_EQ(outcome.pass->examples(), 2U);
+  EXPECT_EQ(outcome.pass->updates(), 0U);
+  EXPECT_TRUE(outcome.pass->converged());
 }
 
 TEST_F(TwoProducers, AChangeByTheOtherInTheMiddleDeniesConvergence) {
   Learn(one_, right_);
-  ASSERT_EQ(Learn(one_, {}, 1).pass->updates, 1U);
+  ASSERT_EQ(Learn(one_, {}, 1).pass->updates(), 1U);
   Learn(one_, right_);
   Learn(other_, wrong_);  // an update, although none of this producer's
   const LearnOutcome outcome = Learn(one_, right_, 2);
-  EXPECT_EQ(model_->revision(), outcome.pass->updates + 2);
-  EXPECT_FALSE(outcome.pass->converged);
+  EXPECT_EQ(model_->revision(), outcome.pass->updates() + 2);
+  EXPECT_FALSE(outcome.pass->converged());
 }
 
 TEST_F(TwoProducers, AChangeByTheOtherJustBeforeTheMarkDeniesConvergence) {
@@ -57,9 +57,9 @@ TEST_F(TwoProducers, AChangeByTheOtherJustBeforeTheMarkDeniesConvergence) {
   EXPECT_EQ(Learn(one_, right_).mistakes, 0U);
   Learn(other_, wrong_);
   const LearnOutcome outcome = Learn(one_, {}, 2);
-  EXPECT_EQ(outcome.pass->mistakes, 0U);
-  EXPECT_FALSE(outcome.pass->converged);
-  EXPECT_FALSE(outcome.pass->margin.has_value());
+  EXPECT_EQ(outcome.pass->mistakes(), 0U);
+  EXPECT_FALSE(outcome.pass->converged());
+  EXPECT_FALSE(outcome.pass->has_margin());
 }
 
 TEST_F(TwoProducers, AChangeByTheOtherBeforeTheFirstExampleIsNoMatter) {
@@ -70,15 +70,15 @@ TEST_F(TwoProducers, AChangeByTheOtherBeforeTheFirstExampleIsNoMatter) {
   while (Learn(other_, right_).mistakes > 0) {
   }
   EXPECT_EQ(Learn(one_, right_).mistakes, 0U);
-  EXPECT_TRUE(Learn(one_, right_, 2).pass->converged);
+  EXPECT_TRUE(Learn(one_, right_, 2).pass->converged());
 }
 
 TEST_F(TwoProducers, CorrectAnswersOfTheOtherAreNoMatter) {
   Learn(one_, right_, 1);
   Learn(one_, right_);
   EXPECT_EQ(Learn(other_, right_).mistakes, 0U);
-  EXPECT_TRUE(Learn(one_, right_, 2).pass->converged);
-  EXPECT_EQ(MakeReport(*model_).counters.last_pass->number, 2);
+  EXPECT_TRUE(Learn(one_, right_, 2).pass->converged());
+  EXPECT_EQ(MakeReport(*model_).last_pass().number(), 2);
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_P(JournalConformance, DeletingTakesEverythingOfTheModelAndNothingOfOthers) 
   EXPECT_TRUE(absl::IsNotFound(journal_->Find("one").status()));
   EXPECT_TRUE(absl::IsNotFound(journal_->Delete("one")));
   EXPECT_THAT(Revisions(one), IsEmpty());
-  EXPECT_EQ(journal_->LoadCounters(one)->updates(), 0U);
+  EXPECT_EQ(journal_->LoadCounters(one)->report().updates(), 0U);
   EXPECT_THAT(journal_->LoadCommittedState(one)->positions, IsEmpty());
   EXPECT_FALSE(journal_->LoadSnapshot(one)->has_value());
   EXPECT_THAT(Revisions(other), ElementsAre(3));
@@ -233,7 +233,7 @@ TEST_P(JournalConformance, ASnapshotDropsWhatItCoversAndOnlyThat) {
   EXPECT_EQ(Bytes(**journal_->LoadSnapshot(id)), Bytes(snapshot));
   EXPECT_THAT(Revisions(id), ElementsAre(6, 7));  // that of 4 to 6 is covered in part only
   EXPECT_THAT(Revisions(other), ElementsAre(3, 6, 7));
-  EXPECT_EQ(journal_->LoadCounters(id)->updates(), 7U);
+  EXPECT_EQ(journal_->LoadCounters(id)->report().updates(), 7U);
   EXPECT_FALSE(journal_->LoadSnapshot(other)->has_value());
 }
 

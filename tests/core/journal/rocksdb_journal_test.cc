@@ -66,7 +66,7 @@ absl::StatusOr<uint64_t> ReadAll(const std::string& directory) {
     EXPECT_EQ(record.SerializeAsString(), MakeRecord(next, kRows).SerializeAsString());
     next += kRows;
   }
-  EXPECT_EQ(standing->counters.updates(), next - 1);
+  EXPECT_EQ(standing->counters.report().updates(), next - 1);
   return records->size();
 }
 

@@ -77,7 +77,7 @@ TEST_F(OnDisk, ALargeSnapshotIsOnTheDiskWhenItIsSavedAndInNoLog) {
   ASSERT_OK(found.status());
   EXPECT_EQ((*found)->LoadSnapshot(id).value()->SerializeAsString(), snapshot.SerializeAsString());
   EXPECT_THAT(LastRevisions(ReadRecords(**found, id).value()), ElementsAre(3 * kRows));
-  EXPECT_EQ((*found)->LoadCommittedState(id)->counters.updates(), 3 * kRows);
+  EXPECT_EQ((*found)->LoadCommittedState(id)->counters.report().updates(), 3 * kRows);
 }
 
 RocksDbJournal::Options SmallParts(const std::string& directory) {
@@ -213,7 +213,7 @@ TEST_F(OnDisk, SnapshotsGiveTheDiskBack) {
     written += entry.records[0].ByteSizeLong();
     ASSERT_OK(CommitOne(**journal, entry, false));
     if (i % 500 != 0) continue;
-    snapshot.set_revision(entry.counters.updates());
+    snapshot.set_revision(entry.counters.report().updates());
     ASSERT_OK((*journal)->SaveSnapshot(id, snapshot));
   }
   journal->reset();

@@ -47,10 +47,10 @@ TEST_P(WorkedBatches, ConvergesAsWorkedOut) {
   uint64_t updates = 0;
   for (int64_t pass = 1; pass <= worked.passes; ++pass) {
     const PassSummary summary = *lone.Learn(worked.data.batch(), pass).pass;
-    EXPECT_EQ(summary.converged, pass == worked.passes) << "pass " << pass;
-    EXPECT_EQ(summary.mistakes == 0, pass == worked.passes) << "pass " << pass;
-    mistakes += summary.mistakes;
-    updates += summary.updates;
+    EXPECT_EQ(summary.converged(), pass == worked.passes) << "pass " << pass;
+    EXPECT_EQ(summary.mistakes() == 0, pass == worked.passes) << "pass " << pass;
+    mistakes += summary.mistakes();
+    updates += summary.updates();
   }
   EXPECT_EQ(mistakes, worked.mistakes);
   EXPECT_EQ(updates, worked.mistakes + worked.steps);
@@ -134,9 +134,9 @@ TEST(BatchPerceptron, MakesAtMostTheMistakesThatItsBannerProves) {
       settings.mutable_learner()->set_offset_value(0);
       LoneModel lone(settings);
       int64_t pass = 1;
-      while (!lone.Learn(columns.batch(), pass).pass->converged) ASSERT_LT(++pass, 20'000);
+      while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20'000);
       const auto most = static_cast<double>(mini_batch == 0 ? kExamples : mini_batch);
-      EXPECT_LE(static_cast<double>(MakeReport(*lone.model).counters.mistakes),
+      EXPECT_LE(static_cast<double>(MakeReport(*lone.model).mistakes()),
                 most / (margin * margin) * (1 + 1e-6));
     }
   }

@@ -58,8 +58,8 @@ TEST_P(OffsetEquivalence, AnOffsetIsAConstantColumn) {
   std::vector<float> weights = offset.Weights(kDimension);
   weights.push_back(static_cast<float>(offset.Offset() / b));
   EXPECT_EQ(weights, column.Weights(kDimension + 1));
-  const Report a = MakeReport(*offset.model);
-  const Report c = MakeReport(*column.model);
+  const ConvergenceReport a = MakeReport(*offset.model);
+  const ConvergenceReport c = MakeReport(*column.model);
   EXPECT_EQ(a.radius, c.radius);
   EXPECT_EQ(a.weight_norm, c.weight_norm);
   EXPECT_EQ(a.margin_ceiling, c.margin_ceiling);

@@ -90,10 +90,10 @@ TEST_P(RuleTest, DoesAsItsPaperSays) {
     lone.Learn(Columns(data.examples, at, at + 97).batch());
   paper->EndPass();
   lone.Learn(Batch(), 1);
-  const Report report = MakeReport(*lone.model);
+  const ConvergenceReport report = MakeReport(*lone.model);
   // A margin that float32 and float64 round to different sides may make another update.
-  EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.counters.updates), static_cast<double>(paper->updates()),
+  EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()),
               2);
   const testing::Vector answer = paper->Answer();
   double largest = 0;
@@ -123,7 +123,7 @@ TEST(AveragedPerceptron, IsTheTextbooksAverageOnAnd) {
   Columns columns;
   columns.AddDense({0, 0}, -1).AddDense({0, 1}, -1).AddDense({1, 0}, -1).AddDense({1, 1}, 1);
   for (int64_t pass = 1; pass <= 9; ++pass) lone.Learn(columns.batch(), pass);
-  EXPECT_EQ(MakeReport(*lone.model).counters.examples, 36U);
+  EXPECT_EQ(MakeReport(*lone.model).examples(), 36U);
   EXPECT_NEAR(lone.Weights(2)[0], 25.0 / 12, 1e-6);
   EXPECT_NEAR(lone.Weights(2)[1], 4.0 / 3, 1e-6);
   EXPECT_NEAR(lone.Offset(), -23.0 / 9, 1e-6);
@@ -149,7 +149,7 @@ Columns Separable(std::mt19937& random, size_t dimension, double margin, size_t 
 // Learns until a pass changes nothing; the revision then.
 uint64_t UpdatesToConverge(LoneModel& lone, const Columns& columns) {
   int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged) {
+  while (!lone.Learn(columns.batch(), pass).pass->converged()) {
     if (++pass > 20000) return UINT64_MAX;
   }
   return lone.model->revision();
@@ -255,7 +255,7 @@ TEST(ClassWeights, ScaleTheStepsOfTheirClass) {
   lone.Learn(Columns().AddDense({1}, 1).batch());
   EXPECT_EQ(lone.Weights(1)[0], 5);
   // No theorem speaks of weighted examples.
-  EXPECT_FALSE(MakeReport(*lone.model).margin_ceiling.has_value());
+  EXPECT_FALSE(MakeReport(*lone.model).has_margin_ceiling());
 }
 
 TEST(ExampleWeights, ScaleTheStepAndEndTheTheorem) {
@@ -266,7 +266,7 @@ TEST(ExampleWeights, ScaleTheStepAndEndTheTheorem) {
   batch.weights = weights;
   lone.Learn(batch);
   EXPECT_EQ(lone.Weights(1)[0], 1 - 2.5F * 3);
-  EXPECT_FALSE(MakeReport(*lone.model).margin_ceiling.has_value());
+  EXPECT_FALSE(MakeReport(*lone.model).has_margin_ceiling());
 }
 
 }  // namespace

@@ -140,13 +140,13 @@ TEST(KernelPerceptron, LearnsXorByAKernel) {
   for (const auto settings : {&SetGaussian, &SetCubic}) {
     LoneModel lone(KernelSettingsOf(settings, 2));
     int64_t pass = 1;
-    while (!lone.Learn(Xor().batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
+    while (!lone.Learn(Xor().batch(), pass).pass->converged()) ASSERT_LT(++pass, 100);
     EXPECT_EQ(lone.Predict(Xor().unlabelled()).labels, (std::vector<int32_t>{1, 1, -1, -1}));
   }
   // The linear kernel is the perceptron: it cannot.
   LoneModel lone(KernelSettingsOf(&SetLinear, 2));
   for (int64_t pass = 1; pass <= 20; ++pass)
-    EXPECT_FALSE(lone.Learn(Xor().batch(), pass).pass->converged);
+    EXPECT_FALSE(lone.Learn(Xor().batch(), pass).pass->converged());
 }
 
 TEST(KernelPerceptron, WithTheLinearKernelDecidesAsThePerceptronDoes) {
@@ -162,8 +162,8 @@ TEST(KernelPerceptron, WithTheLinearKernelDecidesAsThePerceptronDoes) {
   }
   EXPECT_GT(plain.model->revision(), 10U);
   EXPECT_EQ(kernel.model->revision(), plain.model->revision());
-  EXPECT_NEAR(*MakeReport(*kernel.model).weight_norm, *MakeReport(*plain.model).weight_norm,
-              1e-9 * *MakeReport(*plain.model).weight_norm);
+  EXPECT_NEAR(MakeReport(*kernel.model).weight_norm(), MakeReport(*plain.model).weight_norm(),
+              1e-9 * MakeReport(*plain.model).weight_norm());
 }
 
 TEST(KernelPerceptron, ItsNormIsThatOfItsFunction) {
@@ -178,7 +178,7 @@ TEST(KernelPerceptron, ItsNormIsThatOfItsFunction) {
     const int label = random() % 2 == 0 ? 1 : -1;
     lone.Learn(Columns().AddDense(x, label).batch());
     paper.Learn({x[0], x[1], x[2], 1}, label);
-    ASSERT_NEAR(std::pow(*MakeReport(*lone.model).weight_norm, 2), paper.SquaredNorm(),
+    ASSERT_NEAR(std::pow(MakeReport(*lone.model).weight_norm(), 2), paper.SquaredNorm(),
                 1e-9 * (1 + paper.SquaredNorm()));
   }
   ASSERT_GT(lone.model->revision(), 100U);
@@ -215,12 +215,12 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   }
   LoneModel lone(settings);
   int64_t pass = 1;
-  while (!lone.Learn(columns.batch(), pass).pass->converged) ASSERT_LT(++pass, 1000);
+  while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 1000);
   ASSERT_GT(margin, 0);
   EXPECT_LE(static_cast<double>(lone.model->revision()), square / (margin * margin));
   // What rounding may add to a score in the kernel's space is not known: no margin is claimed.
-  EXPECT_FALSE(MakeReport(*lone.model).counters.last_pass->margin.has_value());
-  EXPECT_FALSE(MakeReport(*lone.model).margin_floor.has_value());
+  EXPECT_FALSE(MakeReport(*lone.model).last_pass().has_margin());
+  EXPECT_FALSE(MakeReport(*lone.model).has_margin_floor());
 }
 
 size_t Wrong(const LoneModel& lone, const Columns& columns) {
@@ -235,7 +235,7 @@ size_t Wrong(const LoneModel& lone, const Columns& columns) {
 // longer than the converged weights' is by then.
 size_t WrongOnceConverged(LoneModel& lone, const Columns& columns) {
   int64_t passes = 1;
-  while (!lone.Learn(columns.batch(), passes).pass->converged) ++passes;
+  while (!lone.Learn(columns.batch(), passes).pass->converged()) ++passes;
   for (int64_t more = 1; more <= passes; ++more) lone.Learn(columns.batch(), passes + more);
   return Wrong(lone, columns);
 }
@@ -286,10 +286,10 @@ TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
       for (int n = 0; n < 60; ++n)
         columns.AddDense({normal(random), normal(random)}, random() % 2 == 0 ? 1 : -1);
       lone.Learn(columns.batch());
-      const Report report = MakeReport(*lone.model);
-      ASSERT_GT(report.counters.updates, 0U);
-      EXPECT_LE(*report.weight_norm,
-                std::sqrt(static_cast<double>(report.counters.updates)) * report.radius * 1.000001)
+      const ConvergenceReport report = MakeReport(*lone.model);
+      ASSERT_GT(report.updates(), 0U);
+      EXPECT_LE(report.weight_norm(),
+                std::sqrt(static_cast<double>(report.updates())) * report.radius() * 1.000001)
           << settings.learner().kernel().ShortDebugString() << " seed " << seed;
     }
   }
@@ -346,7 +346,7 @@ TEST(VotedPerceptron, LearnsAsThePerceptronAndKeepsItsProofs) {
   LoneModel voted(settings);
   LoneModel plain(DenseSettings("plain", 2));
   EXPECT_EQ(voted.Learn(Xor().batch(), 1).scores, plain.Learn(Xor().batch(), 1).scores);
-  EXPECT_EQ(MakeReport(*voted.model).not_separable, true);
+  EXPECT_EQ(MakeReport(*voted.model).not_separable(), true);
 }
 
 }  // namespace

@@ -72,11 +72,11 @@ TEST_P(SyntheticRows, ARuleScoresAsItsPaperDoes) {
   paper->EndPass();
   const Columns columns(data.examples);
   lone.Learn(columns.batch(), 1);
-  const Report report = lone.model->MakeReport();
+  const ConvergenceReport report = MakeReport(*lone.model);
   ASSERT_GT(mistakes, 10U) << "rows that teach nothing";
   // A margin that float32 and float64 round to different sides may make another update.
-  EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.counters.updates), static_cast<double>(paper->updates()),
+  EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()),
               2);
   const std::vector<float> scores = lone.Predict(columns.unlabelled()).scores;
   const auto answers = paper->Answers();

@@ -56,12 +56,12 @@ TEST_P(WorkedExample, ConvergesAsWorkedOut) {
   for (int64_t pass = 1; pass <= worked.passes; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
     ASSERT_TRUE(outcome.pass.has_value());
-    EXPECT_EQ(outcome.pass->number, pass);
-    EXPECT_EQ(outcome.pass->examples, worked.data.size());
-    EXPECT_EQ(outcome.pass->updates, outcome.updated_rows.size());
-    EXPECT_EQ(outcome.pass->converged, pass == worked.passes) << "pass " << pass;
-    EXPECT_EQ(outcome.pass->updates == 0, pass == worked.passes) << "pass " << pass;
-    updates += outcome.pass->updates;
+    EXPECT_EQ(outcome.pass->number(), pass);
+    EXPECT_EQ(outcome.pass->examples(), worked.data.size());
+    EXPECT_EQ(outcome.pass->updates(), outcome.updated_rows.size());
+    EXPECT_EQ(outcome.pass->converged(), pass == worked.passes) << "pass " << pass;
+    EXPECT_EQ(outcome.pass->updates() == 0, pass == worked.passes) << "pass " << pass;
+    updates += outcome.pass->updates();
   }
   EXPECT_EQ(updates, worked.updates);
   EXPECT_EQ(lone.model->revision(), worked.updates);
@@ -150,8 +150,8 @@ TEST(WorkedExamples, OneDimensionThroughTheOriginNeverConverges) {
   const Columns columns = ToColumns(kLine);
   for (int64_t pass = 1; pass <= 200; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    ASSERT_FALSE(outcome.pass->converged);
-    ASSERT_GT(outcome.pass->updates, 0U);
+    ASSERT_FALSE(outcome.pass->converged());
+    ASSERT_GT(outcome.pass->updates(), 0U);
   }
 }
 
@@ -159,16 +159,16 @@ TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
   LoneModel lone(Settings(2, false, v1::TIE_RULE_MISTAKE));
   const Columns columns = ToColumns({{{1, 1}, 1}, {{2, 1}, 1}, {{3, 1}, -1}, {{4, 1}, -1}});
   for (int64_t pass = 1; pass <= 11; ++pass) lone.Learn(columns.batch(), pass);
-  const Report report = MakeReport(*lone.model);
-  EXPECT_DOUBLE_EQ(report.radius, std::sqrt(17.0));
-  EXPECT_LE(static_cast<double>(report.counters.updates),
-            std::pow(report.radius / 0.18569, 2));  // 493
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_DOUBLE_EQ(report.radius(), std::sqrt(17.0));
+  EXPECT_LE(static_cast<double>(report.updates()),
+            std::pow(report.radius() / 0.18569, 2));  // 493
   // theta = (-3, 7): the floor is its margin, attained at x = 2 (7 - 6 = 1); gamma* lies above it.
-  EXPECT_NEAR(*report.margin_floor, 1 / std::sqrt(58.0), 1e-11);
-  EXPECT_LE(*report.margin_floor, 1 / std::sqrt(58.0));
-  EXPECT_LE(*report.margin_floor, 0.18569 + 1e-5);
-  EXPECT_LE(*report.margin_ceiling, std::sqrt(58.0) / 25 * (1 + 1e-9));
-  EXPECT_GE(*report.margin_ceiling, 0.18569);
+  EXPECT_NEAR(report.margin_floor(), 1 / std::sqrt(58.0), 1e-11);
+  EXPECT_LE(report.margin_floor(), 1 / std::sqrt(58.0));
+  EXPECT_LE(report.margin_floor(), 0.18569 + 1e-5);
+  EXPECT_LE(report.margin_ceiling(), std::sqrt(58.0) / 25 * (1 + 1e-9));
+  EXPECT_GE(report.margin_ceiling(), 0.18569);
 }
 
 TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
@@ -176,14 +176,14 @@ TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
   const Columns columns = ToColumns(kXor);
   for (int64_t pass = 1; pass <= 10; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
-    EXPECT_EQ(outcome.pass->updates, 4U);
-    EXPECT_FALSE(outcome.pass->converged);
+    EXPECT_EQ(outcome.pass->updates(), 4U);
+    EXPECT_FALSE(outcome.pass->converged());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{0, 0}));
     EXPECT_EQ(lone.Offset(), 0);
     // No separator exists, whatever its margin.
-    EXPECT_EQ(MakeReport(*lone.model).margin_ceiling, 0.0);
-    EXPECT_EQ(MakeReport(*lone.model).not_separable, true);
-    EXPECT_EQ(MakeReport(*lone.model).state, ConvergenceState::kNotSeparable);
+    EXPECT_EQ(MakeReport(*lone.model).margin_ceiling(), 0.0);
+    EXPECT_EQ(MakeReport(*lone.model).not_separable(), true);
+    EXPECT_EQ(MakeReport(*lone.model).state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
   }
 }
 

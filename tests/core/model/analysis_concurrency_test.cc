@@ -71,8 +71,9 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
   });
   std::thread reader([&] {
     while (!done) {
-      const Report report = MakeReport(*model_);
-      EXPECT_GE(report.margin_ceiling.value_or(data_.margin), data_.margin * (1 - 1e-5));
+      const ConvergenceReport report = MakeReport(*model_);
+      EXPECT_GE((report.has_margin_ceiling() ? report.margin_ceiling() : data_.margin),
+                data_.margin * (1 - 1e-5));
       EXPECT_LE(CopyStoredExamples(*model_).examples.sample.size(), kExamples);
     }
   });
@@ -86,8 +87,8 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
   ASSERT_OK(last.status());
   EXPECT_EQ(last->record.examples, kExamples);
   EXPECT_GE(last->record.margin_lower, data_.margin * (1 - 1e-5));
-  EXPECT_EQ(MakeReport(*model_).analysis_current, true);
-  EXPECT_EQ(MakeReport(*model_).counters.examples, 4 * kExamples);
+  EXPECT_EQ(MakeReport(*model_).analysis().current(), true);
+  EXPECT_EQ(MakeReport(*model_).examples(), 4 * kExamples);
 }
 
 }  // namespace

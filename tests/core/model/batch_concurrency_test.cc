@@ -40,11 +40,11 @@ TEST(BatchConcurrency, WhatStreamsDidAtOnceIsReplayedAsItWas) {
     for (std::thread& thread : threads) thread.join();
     state = testing::StateBytes(*model);
     revision = model->revision();
-    const Counters counters = MakeReport(*model).counters;
-    EXPECT_EQ(counters.updates, revision);
+    const ConvergenceReport counters = MakeReport(*model);
+    EXPECT_EQ(counters.updates(), revision);
     // Steps there were, and not one for each mistake.
-    EXPECT_GT(counters.updates, counters.mistakes);
-    EXPECT_LT(counters.updates, 2 * counters.mistakes);
+    EXPECT_GT(counters.updates(), counters.mistakes());
+    EXPECT_LT(counters.updates(), 2 * counters.mistakes());
   }
   const uint64_t loads = store.stats().loads;
   // Once this is committed, the committer holds the model no more.

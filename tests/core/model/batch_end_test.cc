@@ -63,18 +63,18 @@ TEST(BatchEnd, IsARevisionOfNoRow) {
   EXPECT_EQ(outcome.update_revisions, (std::vector<uint64_t>{1, 2, 3}));
   EXPECT_EQ(outcome.revision, 4U);
   EXPECT_EQ(lone.Weights(1)[0], 3);
-  EXPECT_EQ(MakeReport(*lone.model).counters.updates, 4U);
+  EXPECT_EQ(MakeReport(*lone.model).updates(), 4U);
 }
 
 TEST(BatchEnd, APassWithoutAMistakeChangesNothingAndConverges) {
   LoneModel lone(Settings(1, 0));
-  EXPECT_FALSE(lone.Learn(Ones(2).batch(), 1).pass->converged);
+  EXPECT_FALSE(lone.Learn(Ones(2).batch(), 1).pass->converged());
   EXPECT_EQ(lone.model->revision(), 3U);
   const PassSummary second = *lone.Learn(Ones(2).batch(), 2).pass;
   EXPECT_TRUE(second.converged);
   EXPECT_EQ(second.updates, 0U);
   EXPECT_EQ(lone.model->revision(), 3U);
-  EXPECT_EQ(MakeReport(*lone.model).state, ConvergenceState::kConverged);
+  EXPECT_EQ(MakeReport(*lone.model).state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }
 
 // What waits of another producer's goes along with the first mark, and that pass has not converged.
@@ -85,8 +85,8 @@ TEST(BatchEnd, AMarkTakesInWhatWaitsOfAllProducers) {
   Send(*store, "models/m", "a", Ones(2).batch(), 0, 1);
   Send(*store, "models/m", "b", Columns().AddDense({-1}, 1).batch(), 0);
   const Sent marked = Send(*store, "models/m", "a", Ones(1).batch(), 2, 2);
-  EXPECT_EQ(marked.outcome.pass->mistakes, 0U);
-  EXPECT_FALSE(marked.outcome.pass->converged);
+  EXPECT_EQ(marked.outcome.pass->mistakes(), 0U);
+  EXPECT_FALSE(marked.outcome.pass->converged());
   EXPECT_EQ(marked.outcome.revision, 5U);
 }
 
@@ -107,7 +107,7 @@ TEST(BatchEnd, AMarkSentAgainEndsNoBatch) {
     const Sent again = Send(*store, "models/m", "a", Ones(2).batch(), 0, 1);
     ASSERT_OK(again.status);
     EXPECT_EQ(again.outcome.duplicates, 2U);
-    EXPECT_EQ(again.outcome.pass->updates, first.outcome.pass->updates);
+    EXPECT_EQ(again.outcome.pass->updates(), first.outcome.pass->updates());
     EXPECT_EQ(again.outcome.revision, 4U);
   }
 }
@@ -181,7 +181,7 @@ struct Reloaded {
 TEST(BatchEnd, ThatACrashCutOffComesBeforeTheNextExample) {
   Reloaded reloaded(Settings(1, 2), [](JournalEntry& entry) {
     entry.records.pop_back();
-    entry.counters.set_updates(2);
+    entry.counters.mutable_report()->set_updates(2);
   });
   ASSERT_OK(reloaded.model.status());
   LearnCall call;

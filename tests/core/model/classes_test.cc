@@ -215,17 +215,17 @@ TEST(Classes, TheReportHasTheTheoremOfKeslersConstruction) {
   LoneModel lone(Settings(ClassKind::kFixed));
   const Columns rows = Columns().AddDense({1, 0}, 0).AddDense({0, 1}, 1).AddDense({-1, -1}, 2);
   int64_t pass = 1;
-  while (!lone.Learn(rows.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
-  const Report report = MakeReport(*lone.model);
-  EXPECT_EQ(report.state, ConvergenceState::kConverged);
-  EXPECT_GT(report.counters.mistakes, 0U);
-  ASSERT_TRUE(report.margin_ceiling.has_value());
-  ASSERT_TRUE(report.bound_in_use.has_value());
-  ASSERT_TRUE(report.margin_floor.has_value());
-  EXPECT_LE(*report.margin_floor, *report.margin_ceiling);
-  ASSERT_TRUE(report.update_bound.has_value());
-  EXPECT_GE(*report.update_bound, static_cast<double>(report.counters.updates));
-  EXPECT_EQ(report.not_separable, false);
+  while (!lone.Learn(rows.batch(), pass).pass->converged()) ASSERT_LT(++pass, 100);
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
+  EXPECT_GT(report.mistakes(), 0U);
+  ASSERT_TRUE(report.has_margin_ceiling());
+  ASSERT_TRUE(report.has_bound_in_use());
+  ASSERT_TRUE(report.has_margin_floor());
+  EXPECT_LE(report.margin_floor(), report.margin_ceiling());
+  ASSERT_TRUE(report.has_update_bound());
+  EXPECT_GE(report.update_bound(), static_cast<double>(report.updates()));
+  EXPECT_EQ(report.not_separable(), false);
 }
 
 }  // namespace

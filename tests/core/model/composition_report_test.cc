@@ -54,7 +54,7 @@ class CompositionReport : public ::testing::TestWithParam<v1::LearnerKind> {
     store_ = std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_),
                                      Store::Options());
   }
-  Report Now() { return store_->Get(kName).value().report; }
+  ConvergenceReport Now() { return store_->Get(kName).value().report; }
   std::shared_ptr<Model> Both() { return store_->Acquire(kName).value(); }
 
   SvmExample Draw() {
@@ -88,11 +88,11 @@ class CompositionReport : public ::testing::TestWithParam<v1::LearnerKind> {
   LearnOutcome Pass() {
     testing::Sent sent = Send(*store_, kName, "p", Columns(seen_).batch(), std::nullopt, ++passes_);
     EXPECT_OK(sent.status);
-    if (sent.outcome.pass->converged) passed_ = seen_.size();
+    if (sent.outcome.pass->converged()) passed_ = seen_.size();
     return std::move(sent.outcome);
   }
   void UntilConverged() {
-    for (int i = 0; !Pass().pass->converged; ++i) ASSERT_LT(i, 3000);
+    for (int i = 0; !Pass().pass->converged(); ++i) ASSERT_LT(i, 3000);
   }
   void AnalyzeBoth() {
     const std::shared_ptr<Model> model = Both();
@@ -129,29 +129,30 @@ class CompositionReport : public ::testing::TestWithParam<v1::LearnerKind> {
   }
   // A floor is of what the latest pass without a change was over, and that was everything by then.
   void CheckClaims() {
-    const Report report = Now();
+    const ConvergenceReport report = Now();
     const Analysis truth = Truth(seen_.size());
     const bool separable = truth.separability == Separability::kSeparable;
-    EXPECT_TRUE(report.state != ConvergenceState::kConverged || Wrong() == 0);
-    EXPECT_FALSE(report.state == ConvergenceState::kNotSeparable && separable);
-    EXPECT_FALSE(report.not_separable.value_or(false) && separable);
-    EXPECT_FALSE(report.margin_refuted.value_or(false) && truth.margin_floor > kMarginOfInterest);
-    EXPECT_GE(report.margin_ceiling.value_or(INFINITY), truth.margin_floor * (1 - 1e-9));
-    EXPECT_LE(report.margin_floor.value_or(0), Truth(passed_).margin_ceiling * (1 + 1e-9));
-    EXPECT_TRUE(!report.updates_left.has_value() || separable);
+    EXPECT_TRUE(report.state() != ::perceptron::v1::CONVERGENCE_STATE_CONVERGED || Wrong() == 0);
+    EXPECT_FALSE(report.state() == ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE && separable);
+    EXPECT_FALSE(report.not_separable() && separable);
+    EXPECT_FALSE(report.margin_refuted() && truth.margin_floor > kMarginOfInterest);
+    EXPECT_GE((report.has_margin_ceiling() ? report.margin_ceiling() : INFINITY),
+              truth.margin_floor * (1 - 1e-9));
+    EXPECT_LE(report.margin_floor(), Truth(passed_).margin_ceiling * (1 + 1e-9));
+    EXPECT_TRUE(!report.has_updates_left() || separable);
   }
   void ExpectNoClaim() {
-    const Report report = Now();
-    EXPECT_EQ(report.state, ConvergenceState::kLearning);
-    EXPECT_FALSE(report.margin_ceiling.has_value());
-    EXPECT_FALSE(report.margin_floor.has_value());
-    EXPECT_FALSE(report.bound_in_use.has_value());
-    EXPECT_FALSE(report.update_bound.has_value());
-    EXPECT_FALSE(report.updates_left.has_value());
-    EXPECT_FALSE(report.margin_refuted.has_value());
-    EXPECT_FALSE(report.not_separable.has_value());
-    EXPECT_FALSE(report.error_ceiling.has_value());
-    EXPECT_FALSE(report.analysis_current.value_or(false));
+    const ConvergenceReport report = Now();
+    EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
+    EXPECT_FALSE(report.has_margin_ceiling());
+    EXPECT_FALSE(report.has_margin_floor());
+    EXPECT_FALSE(report.has_bound_in_use());
+    EXPECT_FALSE(report.has_update_bound());
+    EXPECT_FALSE(report.has_updates_left());
+    EXPECT_FALSE(report.has_margin_refuted());
+    EXPECT_FALSE(report.has_not_separable());
+    EXPECT_FALSE(report.has_error_ceiling());
+    EXPECT_FALSE(report.analysis().current());
   }
   void Seed(uint32_t seed) { random_.seed(seed); }
 
@@ -171,12 +172,13 @@ TEST_P(CompositionReport, ClaimsHoldWhileTheComponentsStandAndNoLonger) {
   LearnNew(50);
   UntilConverged();
   AnalyzeBoth();
-  const Report report = Now();
-  EXPECT_EQ(report.state, ConvergenceState::kConverged);
-  EXPECT_EQ(report.analysis_current, true);
-  EXPECT_TRUE(report.updates_left.has_value());
-  EXPECT_TRUE(report.margin_ceiling.has_value());
-  EXPECT_EQ(report.margin_refuted, false);
+  const ConvergenceReport report = Now();
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
+  EXPECT_EQ(report.analysis().current(), true);
+  EXPECT_TRUE(report.has_updates_left());
+  EXPECT_TRUE(report.has_margin_ceiling());
+  EXPECT_TRUE(report.has_margin_refuted());
+  EXPECT_FALSE(report.margin_refuted());
 
   // One of them learns something else, and the composition nothing: that is enough.
   const uint64_t before = store_->Get("y").value().revision;
@@ -189,17 +191,17 @@ TEST_P(CompositionReport, ClaimsHoldWhileTheComponentsStandAndNoLonger) {
   EXPECT_FALSE(CopyStoredExamples(*Both()).examples.complete);
   AnalyzeBoth();
   ExpectNoClaim();
-  EXPECT_FALSE(Now().counters.analysis->complete);
+  EXPECT_FALSE(Now().analysis().complete());
 
   // What it converges on from here on are other answers, but its updates were also of those before.
   UntilConverged();
-  EXPECT_EQ(Now().state, ConvergenceState::kConverged);
+  EXPECT_EQ(Now().state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
   EXPECT_EQ(Wrong(), 0U);
-  EXPECT_FALSE(Now().margin_ceiling.has_value());
-  EXPECT_FALSE(Now().updates_left.has_value());
+  EXPECT_FALSE(Now().has_margin_ceiling());
+  EXPECT_FALSE(Now().has_updates_left());
   EXPECT_FALSE(CopyStoredExamples(*Both()).examples.complete);
   Open();
-  EXPECT_EQ(Now().state, ConvergenceState::kConverged);
+  EXPECT_EQ(Now().state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }
 
 TEST_P(CompositionReport, APassOverWhichAComponentLearnedDoesNotConverge) {
@@ -214,12 +216,12 @@ TEST_P(CompositionReport, APassOverWhichAComponentLearnedDoesNotConverge) {
   ASSERT_OK(Send(*store_, kName, "p", first.batch()).status);
   Teach("x", 300);
   EXPECT_FALSE(
-      Send(*store_, kName, "p", second.batch(), std::nullopt, ++passes_).outcome.pass->converged);
+      Send(*store_, kName, "p", second.batch(), std::nullopt, ++passes_).outcome.pass->converged());
   UntilConverged();
   ASSERT_OK(Send(*store_, kName, "p", Columns(seen_).batch()).status);
   Teach("x", 300);
   Send(*store_, kName, "p", Columns().batch(), std::nullopt, ++passes_);
-  EXPECT_EQ(Now().state, ConvergenceState::kLearning);
+  EXPECT_EQ(Now().state(), ::perceptron::v1::CONVERGENCE_STATE_LEARNING);
 }
 
 // Learns, passes, analyses and restarts of the composition and lessons for its components, in
@@ -249,8 +251,8 @@ TEST_P(CompositionReport, WhateverHappensEachClaimIsTrueOfTheAnswersOfNow) {
       }
       if (seen_.empty()) continue;
       CheckClaims();
-      converged += Now().state == ConvergenceState::kConverged ? 1 : 0;
-      bounded += Now().updates_left.has_value() ? 1 : 0;
+      converged += Now().state() == ::perceptron::v1::CONVERGENCE_STATE_CONVERGED ? 1 : 0;
+      bounded += Now().has_updates_left() ? 1 : 0;
     }
     // A new composition, of the components as they are by now.
     ASSERT_OK(store_->Delete(kName, "", false));
@@ -269,15 +271,16 @@ TEST_P(CompositionReport, AListDoesNotLoadComponentsAndClaimsNothingThatTheyCoul
   Teach("y", 200);
   LearnNew(30);
   UntilConverged();
-  EXPECT_EQ(store_->List("", 10).value().at(0).report.state, ConvergenceState::kConverged);
+  EXPECT_EQ(store_->List("", 10).value().at(0).report.state(),
+            ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
   Open();
   const std::shared_ptr<Model> held = Both();
   const uint64_t loads = store_->stats().loads;
-  const Report unknown = store_->List("", 10).value().at(0).report;
+  const ConvergenceReport unknown = store_->List("", 10).value().at(0).report;
   EXPECT_EQ(store_->stats().loads, loads);
-  EXPECT_FALSE(unknown.state.has_value());
-  EXPECT_FALSE(unknown.margin_ceiling.has_value());
-  EXPECT_EQ(Now().state, ConvergenceState::kConverged);
+  EXPECT_EQ(unknown.state(), ::perceptron::v1::CONVERGENCE_STATE_UNSPECIFIED);
+  EXPECT_FALSE(unknown.has_margin_ceiling());
+  EXPECT_EQ(Now().state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }
 
 INSTANTIATE_TEST_SUITE_P(Components, CompositionReport,

@@ -77,7 +77,7 @@ class CompositionTest : public ::testing::Test {
     for (int64_t pass = 1; pass < 100; ++pass) {
       const testing::Sent sent = Send(*store_, name, "p", table.batch(), std::nullopt, pass);
       ASSERT_OK(sent.status);
-      if (sent.outcome.pass->converged) return;
+      if (sent.outcome.pass->converged()) return;
     }
     FAIL() << name << " did not converge";
   }

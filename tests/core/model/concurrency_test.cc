@@ -100,14 +100,14 @@ class Concurrency : public ::testing::Test {
   // Counters and weights of one moment: they must fit together.
   void ReportOnce(uint64_t& examples) {
     const ModelReader reader(*model_);
-    const Report report = MakeReport(reader);
-    EXPECT_EQ(report.counters.updates, ListWeights(reader).revision);
-    EXPECT_EQ(report.counters.mistakes, report.counters.updates);
-    EXPECT_GE(report.counters.examples, examples);
-    examples = report.counters.examples;
-    if (!report.margin_ceiling.has_value()) return;
-    EXPECT_GE(*report.margin_ceiling, data_.margin * (1 - 1e-5));
-    EXPECT_LE(*report.bound_in_use, 1 + 1e-5);
+    const ConvergenceReport report = MakeReport(reader);
+    EXPECT_EQ(report.updates(), ListWeights(reader).revision);
+    EXPECT_EQ(report.mistakes(), report.updates());
+    EXPECT_GE(report.examples(), examples);
+    examples = report.examples();
+    if (!report.has_margin_ceiling()) return;
+    EXPECT_GE(report.margin_ceiling(), data_.margin * (1 - 1e-5));
+    EXPECT_LE(report.bound_in_use(), 1 + 1e-5);
   }
 
   const SeparableData data_ = testing::MakeSeparable(5, kExamples, kDimension, 0.05, 1);
@@ -143,10 +143,10 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   for (std::thread& thread : watchers) thread.join();
   journal_->AwaitSnapshots(1);
 
-  const Report report = MakeReport(*model_);
-  EXPECT_EQ(report.counters.examples, kExamples * kPasses);
-  EXPECT_EQ(report.counters.duplicates, 0U);
-  EXPECT_EQ(report.counters.updates, updates);
+  const ConvergenceReport report = MakeReport(*model_);
+  EXPECT_EQ(report.examples(), kExamples * kPasses);
+  EXPECT_EQ(report.duplicates(), 0U);
+  EXPECT_EQ(report.updates(), updates);
   EXPECT_EQ(model_->revision(), updates);
   EXPECT_GT(updates, 50U);
   EXPECT_LE(static_cast<double>(updates), data_.squared_radius / (data_.margin * data_.margin));
@@ -173,7 +173,7 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
                                    Store::Options());
   const std::shared_ptr<Model> again = store_->Acquire("shared").value();
   EXPECT_EQ(StateBytes(*again), state);
-  EXPECT_EQ(MakeReport(*again).counters.examples, kExamples * kPasses);
+  EXPECT_EQ(MakeReport(*again).examples(), kExamples * kPasses);
 }
 
 // Names get weights while others look them up.

@@ -1,7 +1,6 @@
 // A producer numbers its examples: none is learned twice, none is missed unnoticed.
 #include <limits>
 
-#include "core/model/ledger_codec.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "tests/support/traffic.h"
@@ -28,7 +27,7 @@ class ExactlyOnce : public ::testing::Test {
     return model_->Learn(call, outcome_);
   }
   int64_t Position() { return model_->ledger().Position(*producer_).next_offset; }
-  Counters ReportedCounters() { return MakeReport(*model_).counters; }
+  ConvergenceReport Report() { return MakeReport(*model_); }
 
   MemoryJournal journal_;
   const std::shared_ptr<Model> model_ =
@@ -52,8 +51,8 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedAndNotLearned) {
   EXPECT_EQ(outcome_.predicted, (std::vector<int32_t>{0, 0, 0}));
   EXPECT_TRUE(std::isnan(outcome_.scores[0]));
   EXPECT_EQ(StateBytes(*model_), state);
-  EXPECT_EQ(ReportedCounters().examples, 3U);
-  EXPECT_EQ(ReportedCounters().duplicates, 3U);
+  EXPECT_EQ(Report().examples(), 3U);
+  EXPECT_EQ(Report().duplicates(), 3U);
 }
 
 TEST_F(ExactlyOnce, AnOverlapIsLearnedFromWhereItIsNew) {
@@ -92,8 +91,8 @@ TEST_F(ExactlyOnce, AGapIsOutOfRangeAndChangesNothing) {
     EXPECT_EQ(info.metadata().at("expected_offset"), "3");
   }
   EXPECT_EQ(Position(), 3);
-  EXPECT_EQ(ReportedCounters().examples, 3U);
-  EXPECT_EQ(ReportedCounters().duplicates, 0U);
+  EXPECT_EQ(Report().examples(), 3U);
+  EXPECT_EQ(Report().duplicates(), 0U);
   EXPECT_EQ(StateBytes(*model_), state);
 }
 
@@ -118,8 +117,8 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   EXPECT_EQ(outcome_.predicted[0], 0);
   ASSERT_OK(Learn(columns, 0));
   EXPECT_EQ(outcome_.duplicates, 5U);
-  EXPECT_EQ(ReportedCounters().rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)], 2U);
-  EXPECT_EQ(ReportedCounters().rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)], 1U);
+  EXPECT_EQ(Report().rejected().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
+  EXPECT_EQ(Report().rejected().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
 }
 
 TEST_F(ExactlyOnce, RowsFoundBadBeforehandAreRefusedInTheirPlace) {
@@ -177,15 +176,15 @@ TEST_F(ExactlyOnce, TheEndOfAPassIsMarkedOnce) {
   EXPECT_EQ(first.number, 1);
   EXPECT_EQ(first.examples, 3U);
   ASSERT_OK(Learn(three_, 0, 1));  // the answer was lost, the message comes again
-  EXPECT_EQ(ToProto(*outcome_.pass).SerializeAsString(), ToProto(first).SerializeAsString());
+  EXPECT_EQ(outcome_.pass->SerializeAsString(), first.SerializeAsString());
   ASSERT_OK(Learn(three_, 3, 2));
-  EXPECT_EQ(outcome_.pass->number, 2);
-  EXPECT_EQ(outcome_.pass->examples, 3U);
+  EXPECT_EQ(outcome_.pass->number(), 2);
+  EXPECT_EQ(outcome_.pass->examples(), 3U);
   ASSERT_OK(Learn(Columns(), 0, 1));  // long forgotten
-  EXPECT_EQ(outcome_.pass->number, 1);
-  EXPECT_EQ(outcome_.pass->examples, 0U);
-  EXPECT_FALSE(outcome_.pass->converged);
-  EXPECT_EQ(ReportedCounters().last_pass->number, 2);
+  EXPECT_EQ(outcome_.pass->number(), 1);
+  EXPECT_EQ(outcome_.pass->examples(), 0U);
+  EXPECT_FALSE(outcome_.pass->converged());
+  EXPECT_EQ(Report().last_pass().number(), 2);
 }
 
 TEST_F(ExactlyOnce, AGapInPassesIsOutOfRange) {
@@ -205,20 +204,20 @@ TEST_F(ExactlyOnce, ProducersHavePositionsOfTheirOwn) {
   ASSERT_OK(model_->Learn(call, outcome_));
   EXPECT_EQ(outcome_.duplicates, 0U);
   EXPECT_EQ(outcome_.next_offset, 3);
-  EXPECT_EQ(ReportedCounters().examples, 6U);
+  EXPECT_EQ(Report().examples(), 6U);
 }
 
 TEST_F(ExactlyOnce, AResumeRaisesThePositionButNeverLowersIt) {
   ASSERT_OK(Learn(three_, 0));
   model_->ledger().Resume(*producer_, 10);
   EXPECT_EQ(Position(), 10);
-  EXPECT_EQ(ReportedCounters().examples, 10U);
-  EXPECT_EQ(ReportedCounters().mistakes, 3U);
+  EXPECT_EQ(Report().examples(), 10U);
+  EXPECT_EQ(Report().mistakes(), 3U);
   model_->ledger().Resume(*producer_, 5);
   EXPECT_EQ(Position(), 10);
-  EXPECT_EQ(ReportedCounters().examples, 10U);
+  EXPECT_EQ(Report().examples(), 10U);
   ASSERT_OK(Learn(Columns(), 10, 1));
-  EXPECT_FALSE(outcome_.pass->converged);
+  EXPECT_FALSE(outcome_.pass->converged());
 }
 
 TEST_F(ExactlyOnce, APassWithExamplesThatWereResumedOverIsNotCertified) {
@@ -228,8 +227,8 @@ TEST_F(ExactlyOnce, APassWithExamplesThatWereResumedOverIsNotCertified) {
   ASSERT_OK(Learn(three_, std::nullopt));
   model_->ledger().Resume(*producer_, Position() + 1);
   ASSERT_OK(Learn(three_, std::nullopt, 2));
-  EXPECT_EQ(outcome_.pass->mistakes, 0U);
-  EXPECT_FALSE(outcome_.pass->converged);
+  EXPECT_EQ(outcome_.pass->mistakes(), 0U);
+  EXPECT_FALSE(outcome_.pass->converged());
 }
 
 TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
@@ -239,7 +238,7 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
   ASSERT_OK(Learn(three_, 0, 1));
   EXPECT_EQ(outcome_.duplicates, 3U);
   EXPECT_EQ(outcome_.next_offset, 3);
-  EXPECT_EQ(outcome_.pass->number, 1);
+  EXPECT_EQ(outcome_.pass->number(), 1);
   ASSERT_OK(Learn(three_, 0, 0, /*all_or_nothing=*/true));
   EXPECT_EQ(outcome_.duplicates, 3U);
   EXPECT_EQ(ReasonOf(Learn(three_, 1)), "MODEL_FROZEN");
@@ -248,8 +247,8 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
   EXPECT_EQ(ReasonOf(Learn(Columns(), std::nullopt, 2)), "MODEL_FROZEN");
   EXPECT_EQ(Position(), 3);
   EXPECT_EQ(StateBytes(*model_), state);
-  EXPECT_EQ(ReportedCounters().examples, 3U);
-  EXPECT_EQ(ReportedCounters().last_pass->number, 1);
+  EXPECT_EQ(Report().examples(), 3U);
+  EXPECT_EQ(Report().last_pass().number(), 1);
 }
 
 TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
@@ -301,13 +300,13 @@ TEST_F(ExactlyOnce, CallersOfANewNameMeetOneProducer) {
 TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {
   ASSERT_OK(Learn(three_, 0, 1));
   const JournalEntry first = model_->ledger().TakePending();
-  EXPECT_EQ(first.counters.updates(), LastRevision(first.records.back()));
+  EXPECT_EQ(first.counters.report().updates(), LastRevision(first.records.back()));
   EXPECT_EQ(first.positions.at(0).next_offset(), 3);
   EXPECT_EQ(first.positions.at(0).passes(), 1);
   const JournalEntry idle = model_->ledger().TakePending();
   EXPECT_TRUE(idle.records.empty());
   EXPECT_TRUE(idle.positions.empty());
-  EXPECT_EQ(idle.counters.updates(), first.counters.updates());
+  EXPECT_EQ(idle.counters.report().updates(), first.counters.report().updates());
   ASSERT_OK(Learn(three_, 3));
   const JournalEntry second = model_->ledger().TakePending();
   EXPECT_EQ(second.positions.at(0).next_offset(), 6);

@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "core/journal/rocksdb_journal.h"
-#include "core/model/ledger_codec.h"
 #include "gtest/gtest.h"
 #include "tests/support/recording_journal.h"
 #include "tests/support/temp_dir.h"
@@ -38,8 +37,8 @@ std::string Bytes(const Model& model) { return MakeSnapshot(model).history().Ser
 std::vector<std::string> Figures(const std::vector<HistoryPoint>& points) {
   std::vector<std::string> figures;
   for (HistoryPoint point : points) {
-    point.unix_micros = 0;
-    figures.push_back(ToProto(point).ShortDebugString());
+    point.clear_time();
+    figures.push_back(point.ShortDebugString());
   }
   return figures;
 }
@@ -51,16 +50,14 @@ TEST(LearningCurve, APointIsTheReportRightAfterItsUpdate) {
     if (lone.Learn(Columns().Add(example.indices, example.values, example.label).batch())
             .updated_rows.empty())
       continue;
-    const Report report = MakeReport(*lone.model);
-    HistoryPoint point;
-    point.revision = report.counters.updates;
-    point.examples = report.counters.examples;
-    point.mistakes = report.counters.mistakes;
-    point.weight_norm = report.weight_norm.value();
-    point.margin_ceiling = report.margin_ceiling.value();
-    point.margin_floor = report.margin_floor;
-    point.window_error = report.window_error.value();
-    expected.push_back(ToProto(point).ShortDebugString());
+    const ConvergenceReport report = MakeReport(*lone.model);
+    HistoryPoint point = MakePoint(report, absl::UnixEpoch());
+    EXPECT_EQ(point.weight_norm(), report.weight_norm());
+    EXPECT_EQ(point.margin_ceiling(), report.margin_ceiling());
+    EXPECT_EQ(point.has_margin_floor(), report.has_margin_floor());
+    EXPECT_EQ(point.window_error(), report.window_error());
+    point.clear_time();
+    expected.push_back(point.ShortDebugString());
   }
   ASSERT_GT(expected.size(), 100U);
   ASSERT_LE(expected.size(), History::kMaxPoints);
@@ -86,19 +83,19 @@ TEST(LearningCurve, EndWithThePresentState) {
   LoneModel lone(testing::DenseSettings("m", 2));
   LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_EQ(curves.points.size(), 1U);
-  EXPECT_EQ(curves.points[0].revision, 0U);
-  EXPECT_EQ(curves.points[0].margin_ceiling, std::nullopt);
+  EXPECT_EQ(curves.points[0].revision(), 0);
+  EXPECT_FALSE(curves.points[0].has_margin_ceiling());
   const Columns columns = Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).AddDense({-2, 0}, -1);
   for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(columns.batch(), pass);
   curves = MakeLearningCurve(*lone.model);
-  const Report report = MakeReport(*lone.model);
+  const ConvergenceReport report = MakeReport(*lone.model);
   // The floor came with a pass that changed nothing, after the last update.
-  ASSERT_TRUE(report.margin_floor.has_value());
+  ASSERT_TRUE(report.has_margin_floor());
   EXPECT_EQ(curves.points.size(), lone.model->revision() + 1);
-  EXPECT_EQ(curves.points.back().revision, lone.model->revision());
-  EXPECT_EQ(curves.points.back().examples, 9U);
-  EXPECT_EQ(curves.points.back().margin_floor, report.margin_floor);
-  EXPECT_EQ(curves.report.counters.examples, 9U);
+  EXPECT_EQ(curves.points.back().revision(), static_cast<int64_t>(lone.model->revision()));
+  EXPECT_EQ(curves.points.back().examples(), 9U);
+  EXPECT_EQ(curves.points.back().margin_floor(), report.margin_floor());
+  EXPECT_EQ(curves.report.examples(), 9U);
 }
 
 // Else a curve would climb to where it has long been.
@@ -116,14 +113,14 @@ TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   ASSERT_EQ(curves.points.size(), revision + 1);
   const HistoryPoint& own = curves.points[revision - 1];
   const HistoryPoint& present = curves.points[revision];
-  EXPECT_EQ(own.revision, present.revision);
-  EXPECT_EQ(own.examples, present.examples - curves.report.counters.streak);
-  EXPECT_EQ(own.mistakes, present.mistakes);
-  EXPECT_EQ(own.weight_norm, present.weight_norm);
-  EXPECT_EQ(own.weight_norm, updated.weight_norm);
-  EXPECT_GT(own.window_error, 0);
-  EXPECT_EQ(present.window_error, 0);
-  EXPECT_EQ(present.examples, 2002U);
+  EXPECT_EQ(own.revision(), present.revision());
+  EXPECT_EQ(own.examples(), present.examples() - curves.report.streak());
+  EXPECT_EQ(own.mistakes(), present.mistakes());
+  EXPECT_EQ(own.weight_norm(), present.weight_norm());
+  EXPECT_EQ(own.weight_norm(), updated.weight_norm());
+  EXPECT_GT(own.window_error(), 0);
+  EXPECT_EQ(present.window_error(), 0);
+  EXPECT_EQ(present.examples(), 2002U);
 }
 
 TEST(LearningCurve, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
@@ -131,8 +128,8 @@ TEST(LearningCurve, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
   lone.Learn(Columns().AddDense({1, 0}, 1).batch());
   const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_EQ(curves.points.size(), 1U);
-  EXPECT_EQ(curves.points[0].revision, 1U);
-  EXPECT_EQ(curves.points[0].examples, 1U);
+  EXPECT_EQ(curves.points[0].revision(), 1);
+  EXPECT_EQ(curves.points[0].examples(), 1U);
 }
 
 TEST(LearningCurve, FiguresThatDoNotApplyAreAbsentAndNotZero) {
@@ -143,9 +140,9 @@ TEST(LearningCurve, FiguresThatDoNotApplyAreAbsentAndNotZero) {
   const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_GT(curves.points.size(), 10U);
   for (const HistoryPoint& point : curves.points) {
-    EXPECT_FALSE(point.margin_ceiling.has_value());
-    EXPECT_FALSE(point.margin_floor.has_value());
-    EXPECT_GT(point.weight_norm, 0);
+    EXPECT_FALSE(point.has_margin_ceiling());
+    EXPECT_FALSE(point.has_margin_floor());
+    EXPECT_GT(point.weight_norm(), 0);
   }
 }
 
@@ -178,12 +175,12 @@ TEST_P(CurvesOnDisk, OfAWindowBegunAnewAHandfulOfExamplesIsNoError) {
   learn(500, 1);
   Open();
   learn(1, -1);
-  EXPECT_EQ(latest().examples, 501U);
-  EXPECT_FALSE(latest().window_error.has_value());
+  EXPECT_EQ(latest().examples(), 501U);
+  EXPECT_FALSE(latest().has_window_error());
   learn(98, 1);
   learn(1, -1);
-  EXPECT_EQ(latest().examples, 600U);
-  EXPECT_TRUE(latest().window_error.has_value());
+  EXPECT_EQ(latest().examples(), 600U);
+  EXPECT_TRUE(latest().has_window_error());
 }
 
 // The last bit of it, times and window errors too, which no replay could find again.
@@ -203,7 +200,7 @@ TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
     ASSERT_EQ(Bytes(**store_->Acquire("models/m")), before);
   }
   const LearningCurve curves = MakeLearningCurve(**store_->Acquire("models/m"));
-  EXPECT_GT(curves.points.back().revision, 3000U);
+  EXPECT_GT(curves.points.back().revision(), 3000);
   EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
 }
 

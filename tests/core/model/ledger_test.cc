@@ -51,8 +51,8 @@ Segment TwoUpdates() {
 TEST_F(LedgerTest, ASegmentMovesCountersPositionAndUpdatesTogether) {
   EXPECT_EQ(ledger_.Apply(*producer_, TwoUpdates(), names_).next_offset, 7);
   const JournalEntry entry = ledger_.TakePending();
-  EXPECT_EQ(entry.counters.examples(), 7U);
-  EXPECT_EQ(entry.counters.mistakes(), 2U);
+  EXPECT_EQ(entry.counters.report().examples(), 7U);
+  EXPECT_EQ(entry.counters.report().mistakes(), 2U);
   ASSERT_EQ(entry.positions.size(), 1U);
   EXPECT_EQ(entry.positions[0].next_offset(), 7);
   ASSERT_EQ(entry.records.size(), 1U);
@@ -70,9 +70,9 @@ TEST_F(LedgerTest, RightRowsCountBeforeTheUpdateThatReplacedTheirRevision) {
   more.rows = 4;
   more.unchanged.push_back({2, RightRows(4)});
   ledger_.Apply(*producer_, more, names_);
-  const Report report = ledger_.MakeReport({});
-  EXPECT_EQ(report.counters.streak, 4U);
-  EXPECT_EQ(report.counters.examples, 11U);
+  const ConvergenceReport report = ledger_.MakeReport({});
+  EXPECT_EQ(report.streak(), 4U);
+  EXPECT_EQ(report.examples(), 11U);
 }
 
 TEST_F(LedgerTest, APassOfRightRowsAtOneRevisionConverges) {
@@ -85,8 +85,8 @@ TEST_F(LedgerTest, APassOfRightRowsAtOneRevisionConverges) {
   segment.weight_norm = 2;
   const Ledger::Applied applied = ledger_.Apply(*producer_, segment, names_);
   ASSERT_TRUE(applied.pass.has_value());
-  EXPECT_TRUE(applied.pass->converged);
-  EXPECT_EQ(applied.pass->examples, 3U);
+  EXPECT_TRUE(applied.pass->converged());
+  EXPECT_EQ(applied.pass->examples(), 3U);
   EXPECT_EQ(ledger_.Position(*producer_).passes, 1);
 }
 
@@ -98,7 +98,7 @@ TEST_F(LedgerTest, APassOverTwoRevisionsDoesNotConverge) {
   segment.unchanged.push_back({6, RightRows(1)});
   segment.end_of_pass = 1;
   segment.revision = 6;
-  EXPECT_FALSE(ledger_.Apply(*producer_, segment, names_).pass->converged);
+  EXPECT_FALSE(ledger_.Apply(*producer_, segment, names_).pass->converged());
 }
 
 TEST_F(LedgerTest, ABatchEndIsAnUpdateWithoutAnExample) {
@@ -110,8 +110,8 @@ TEST_F(LedgerTest, ABatchEndIsAnUpdateWithoutAnExample) {
   segment.updates.push_back(end);
   EXPECT_EQ(ledger_.Apply(*producer_, segment, names_).next_offset, 0);
   const JournalEntry entry = ledger_.TakePending();
-  EXPECT_EQ(entry.counters.examples(), 0U);
-  EXPECT_EQ(entry.counters.updates(), 1U);
+  EXPECT_EQ(entry.counters.report().examples(), 0U);
+  EXPECT_EQ(entry.counters.report().updates(), 1U);
   ASSERT_EQ(entry.records.size(), 1U);
   EXPECT_EQ(entry.records[0].batch_ends_size(), 1);
 }

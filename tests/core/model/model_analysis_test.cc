@@ -113,22 +113,22 @@ TEST_P(AnalysedRun, EveryFigureIsValidOrAbsent) {
             data.examples.begin(), data.examples.begin() + static_cast<std::ptrdiff_t>(seen));
         const Analysis truth = Solve(so_far, GetParam().offset_value);
         ASSERT_EQ(truth.separability, Separability::kSeparable);
-        const Report report = MakeReport(*lone.model);
-        ASSERT_TRUE(report.margin_ceiling.has_value());
-        EXPECT_GE(*report.margin_ceiling, truth.margin_floor);
-        EXPECT_FALSE(report.not_separable.value_or(false));
+        const ConvergenceReport report = MakeReport(*lone.model);
+        ASSERT_TRUE(report.has_margin_ceiling());
+        EXPECT_GE(report.margin_ceiling(), truth.margin_floor);
+        EXPECT_FALSE(report.not_separable());
         const bool all = seen == analysed && GetParam().sample >= seen;
-        EXPECT_EQ(report.analysis_current, all);
-        EXPECT_EQ(report.margin_floor.has_value(), all);
-        EXPECT_EQ(report.updates_left.has_value(), all);
+        EXPECT_EQ(report.analysis().current(), all);
+        EXPECT_EQ(report.has_margin_floor(), all);
+        EXPECT_EQ(report.has_updates_left(), all);
         if (!all) continue;
-        EXPECT_LE(*report.margin_floor, truth.margin_ceiling);
-        EXPECT_NEAR(*report.margin_floor, truth.margin_floor, 2e-6 * truth.margin_floor);
-        EXPECT_GE(*report.update_bound, static_cast<double>(report.counters.updates));
+        EXPECT_LE(report.margin_floor(), truth.margin_ceiling);
+        EXPECT_NEAR(report.margin_floor(), truth.margin_floor, 2e-6 * truth.margin_floor);
+        EXPECT_GE(report.update_bound(), static_cast<double>(report.updates()));
         LoneModel on(Settings());
         on.Learn(Columns(so_far).batch());
         ASSERT_EQ(on.model->revision(), lone.model->revision());
-        EXPECT_LE(UpdatesToConverge(on, so_far), *report.updates_left);
+        EXPECT_LE(UpdatesToConverge(on, so_far), report.updates_left());
       }
     }
   }
@@ -142,19 +142,19 @@ TEST_P(AnalysedRun, RepetitionsLeaveTheAnalysisCurrent) {
   LoneModel lone(Settings());
   lone.Learn(Columns(data.examples).batch());
   ASSERT_OK(Analyzed(*lone.model).status());
-  const uint64_t most = lone.model->revision() + MakeReport(*lone.model).updates_left.value();
+  const uint64_t most = lone.model->revision() + MakeReport(*lone.model).updates_left();
   UpdatesToConverge(lone, data.examples);
-  const Report report = MakeReport(*lone.model);
-  EXPECT_EQ(report.analysis_current, true);
-  EXPECT_EQ(lone.model->revision() + report.updates_left.value(), most);
-  const Report again = MakeReport(*Reload(lone));
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_EQ(report.analysis().current(), true);
+  EXPECT_EQ(lone.model->revision() + report.updates_left(), most);
+  const ConvergenceReport again = MakeReport(*Reload(lone));
   // Right answers were never in a snapshot: the claim ends with the process, the ceiling does not.
-  EXPECT_EQ(again.margin_ceiling, report.margin_ceiling);
-  EXPECT_EQ(again.counters.analysis->margin_lower, report.counters.analysis->margin_lower);
+  EXPECT_EQ(again.margin_ceiling(), report.margin_ceiling());
+  EXPECT_EQ(again.analysis().margin_lower(), report.analysis().margin_lower());
   ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), MakeSnapshot(*lone.model)));
-  const Report saved = MakeReport(*Reload(lone));
-  EXPECT_EQ(saved.analysis_current, true);
-  EXPECT_EQ(saved.updates_left, report.updates_left);
+  const ConvergenceReport saved = MakeReport(*Reload(lone));
+  EXPECT_EQ(saved.analysis().current(), true);
+  EXPECT_EQ(saved.updates_left(), report.updates_left());
 }
 
 // An example that counts less takes more updates than the bound; that it was right so far says
@@ -169,8 +169,8 @@ TEST_P(AnalysedRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
     const uint64_t updates = UpdatesToConverge(lone, data.examples);
     ASSERT_OK(Analyzed(*lone.model).status());
     lone.Learn(columns.batch(), 1);
-    ASSERT_TRUE(MakeReport(*lone.model).updates_left.has_value());
-    ASSERT_TRUE(MakeReport(*lone.model).update_bound.has_value());
+    ASSERT_TRUE(MakeReport(*lone.model).has_updates_left());
+    ASSERT_TRUE(MakeReport(*lone.model).has_update_bound());
     // All are right by now, so that none causes an update.
     std::vector<float> weights(kExamples, 1);
     weights[seed * 7] = 0.001F;
@@ -180,14 +180,13 @@ TEST_P(AnalysedRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
     lone.Learn(columns.batch(), 3);
     ASSERT_EQ(lone.model->revision(), updates);
     for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
-      const Report report = MakeReport(*model);
-      EXPECT_EQ(report.counters.weighted_examples, 1U);
-      EXPECT_FALSE(report.updates_left.has_value());
-      EXPECT_FALSE(report.update_bound.has_value());
+      const ConvergenceReport report = MakeReport(*model);
+      EXPECT_FALSE(report.has_updates_left());
+      EXPECT_FALSE(report.has_update_bound());
       // What they say of the data, or of the updates made, is as true as before.
-      EXPECT_TRUE(report.margin_ceiling.has_value());
-      EXPECT_TRUE(report.margin_floor.has_value());
-      EXPECT_TRUE(report.bound_in_use.has_value());
+      EXPECT_TRUE(report.has_margin_ceiling());
+      EXPECT_TRUE(report.has_margin_floor());
+      EXPECT_TRUE(report.has_bound_in_use());
     }
   }
 }
@@ -220,12 +219,12 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
     // More data do not undo it, nor does a restart.
     lone.Learn(Columns().AddDense({3, 1}, 1).batch());
     for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
-      const Report report = MakeReport(*model);
-      EXPECT_EQ(report.not_separable, true);
-      EXPECT_EQ(report.margin_refuted, true);
-      EXPECT_EQ(report.state, ConvergenceState::kNotSeparable);
-      EXPECT_FALSE(report.margin_floor.has_value());
-      EXPECT_FALSE(report.updates_left.has_value());
+      const ConvergenceReport report = MakeReport(*model);
+      EXPECT_EQ(report.not_separable(), true);
+      EXPECT_EQ(report.margin_refuted(), true);
+      EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+      EXPECT_FALSE(report.has_margin_floor());
+      EXPECT_FALSE(report.has_updates_left());
     }
   }
 }
@@ -244,18 +243,18 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
     ASSERT_OK((lone.Learn(columns.batch(), 1), Analyzed(*lone.model).status()));
     for (int64_t pass = 2; pass <= 20; ++pass) {
       lone.Learn(columns.batch(), pass);
-      const Report report = MakeReport(*lone.model);
-      ASSERT_TRUE(report.margin_floor.has_value()) << entry.name;
-      ASSERT_EQ(report.update_bound.has_value(), entry.convergence_theorem) << entry.name;
-      ASSERT_EQ(report.updates_left.has_value(), entry.convergence_theorem) << entry.name;
-      ASSERT_LE(static_cast<double>(report.counters.updates),
-                report.update_bound.value_or(INFINITY));
+      const ConvergenceReport report = MakeReport(*lone.model);
+      ASSERT_TRUE(report.has_margin_floor()) << entry.name;
+      ASSERT_EQ(report.has_update_bound(), entry.convergence_theorem) << entry.name;
+      ASSERT_EQ(report.has_updates_left(), entry.convergence_theorem) << entry.name;
+      ASSERT_LE(static_cast<double>(report.updates()),
+                (report.has_update_bound() ? report.update_bound() : INFINITY));
     }
-    if (!MakeReport(*lone.model).update_bound.has_value()) continue;
+    if (!MakeReport(*lone.model).has_update_bound()) continue;
     // Weights from elsewhere end it.
     const ModelAnalysis analysis = Analyzed(*lone.model).value();
     if (!lone.model->ReplaceWeights(*analysis.separator, std::nullopt).ok()) continue;
-    EXPECT_FALSE(MakeReport(*lone.model).update_bound.has_value()) << entry.name;
+    EXPECT_FALSE(MakeReport(*lone.model).has_update_bound()) << entry.name;
   }
 }
 
@@ -269,22 +268,22 @@ TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
   const Columns xor_ =
       Columns().AddDense({0, 0}, -1).AddDense({0, 1}, 1).AddDense({1, 0}, 1).AddDense({1, 1}, -1);
   int64_t pass = 1;
-  while (!lone.Learn(xor_.batch(), pass).pass->converged) ASSERT_LT(++pass, 100);
+  while (!lone.Learn(xor_.batch(), pass).pass->converged()) ASSERT_LT(++pass, 100);
   const absl::Status row_errors = Analyzed(*lone.model).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(row_errors)) << row_errors;
   EXPECT_EQ(testing::ReasonOf(row_errors), "KERNEL_SPACE");
   for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
-    const Report report = MakeReport(*model);
-    EXPECT_EQ(report.state, ConvergenceState::kConverged);
-    EXPECT_FALSE(report.counters.analysis.has_value());
-    EXPECT_FALSE(report.margin_ceiling.has_value());
-    EXPECT_FALSE(report.margin_floor.has_value());
-    EXPECT_FALSE(report.update_bound.has_value());
-    EXPECT_FALSE(report.updates_left.has_value());
-    EXPECT_FALSE(report.margin_refuted.has_value());
-    EXPECT_FALSE(report.not_separable.has_value());
+    const ConvergenceReport report = MakeReport(*model);
+    EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
+    EXPECT_FALSE(report.has_analysis());
+    EXPECT_FALSE(report.has_margin_ceiling());
+    EXPECT_FALSE(report.has_margin_floor());
+    EXPECT_FALSE(report.has_update_bound());
+    EXPECT_FALSE(report.has_updates_left());
+    EXPECT_FALSE(report.has_margin_refuted());
+    EXPECT_FALSE(report.has_not_separable());
     // (1, 1) with itself: (1 + 2)^2, and 1 for the offset.
-    EXPECT_DOUBLE_EQ(report.radius, std::sqrt(10));
+    EXPECT_DOUBLE_EQ(report.radius(), std::sqrt(10));
   }
 }
 
@@ -300,7 +299,7 @@ TEST(ModelAnalysis, CancellingReportsNothing) {
   const auto status =
       AnalyzeModel(*lone.model, {}, [](const ModelAnalysisProgress&) { return false; }).status();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_FALSE(MakeReport(*lone.model).counters.analysis.has_value());
+  EXPECT_FALSE(MakeReport(*lone.model).has_analysis());
 }
 
 class WeightReplacement : public ::testing::TestWithParam<const CatalogueEntry*> {
@@ -324,7 +323,7 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   const uint64_t before = lone.model->revision();
   ASSERT_EQ(lone.model->ReplaceWeights(*analysis.separator, before).value(), before + 1);
   EXPECT_EQ(lone.model->revision(), before + 1);
-  EXPECT_EQ(MakeReport(*lone.model).counters.updates, before + 1);
+  EXPECT_EQ(MakeReport(*lone.model).updates(), before + 1);
   const PredictOutcome answers = lone.Predict(Columns(data_.examples).batch());
   double least = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < data_.examples.size(); ++i)
@@ -334,10 +333,10 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   if (GetParam()->rule != RuleKind::kMarginPerceptron) {
     EXPECT_NEAR(least, 1, 1e-5);
   }
-  const Report report = MakeReport(*lone.model);
-  EXPECT_FALSE(report.bound_in_use.has_value());
-  EXPECT_FALSE(report.update_bound.has_value());
-  EXPECT_FALSE(report.updates_left.has_value());
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_FALSE(report.has_bound_in_use());
+  EXPECT_FALSE(report.has_update_bound());
+  EXPECT_FALSE(report.has_updates_left());
 
   // From the journal, from a snapshot, and whatever comes after.
   const std::shared_ptr<Model> replayed = Reload(lone);

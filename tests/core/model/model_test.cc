@@ -137,9 +137,9 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kWeightOverflow);
   EXPECT_EQ(outcome.next_offset, 3);
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
-  const Report report = MakeReport(*lone.model);
-  EXPECT_EQ(report.counters.rejected[static_cast<size_t>(ValidationCode::kWeightOverflow)], 1U);
-  EXPECT_TRUE(std::isfinite(*report.weight_norm));
+  const ConvergenceReport report = MakeReport(*lone.model);
+  EXPECT_EQ(report.rejected().at(ReasonName(ValidationCode::kWeightOverflow)), 1U);
+  EXPECT_TRUE(std::isfinite(report.weight_norm()));
 }
 
 TEST(Learn, RefusesNamesThatShareASlotAndAddUpToInfinity) {
@@ -261,11 +261,11 @@ TEST(FeatureCap, APassWhoseMistakeCouldNotBeLearnedHasNotConverged) {
   for (int64_t pass = 1; pass <= 3; ++pass) {
     const LearnOutcome outcome = lone.Learn(columns.batch(), pass);
     EXPECT_EQ(outcome.row_errors.size(), 1U);
-    EXPECT_FALSE(outcome.pass->converged) << pass;
-    EXPECT_FALSE(outcome.pass->margin.has_value()) << pass;
+    EXPECT_FALSE(outcome.pass->converged()) << pass;
+    EXPECT_FALSE(outcome.pass->has_margin()) << pass;
   }
   const NamedColumns known({{{{"x", 1}}, 1}, {{{"y", 1}}, -1}});
-  EXPECT_TRUE(lone.Learn(known.batch(), 4).pass->converged);
+  EXPECT_TRUE(lone.Learn(known.batch(), 4).pass->converged());
 }
 
 TEST(Frozen, IsWhatTheLatestSettingsSayWhateverTheirOrder) {

@@ -192,7 +192,7 @@ TEST(FeatureMaps, XorIsLearnedInFourUpdatesWithTheProductOfItsInputs) {
                                        .AddDense({-1, 1}, -1)
                                        .AddDense({1, -1}, -1);
   EXPECT_EQ(lone.Learn(columns.batch(), 1).updated_rows.size(), 4U);
-  EXPECT_TRUE(lone.Learn(columns.batch(), 2).pass->converged);
+  EXPECT_TRUE(lone.Learn(columns.batch(), 2).pass->converged());
   EXPECT_EQ(lone.Weights(3), (std::vector<float>{0, 0, 4}));
   EXPECT_EQ(lone.Offset(), 0);
 }

@@ -93,7 +93,7 @@ TEST_F(SearchTest, LookingAndPeekingLoadNothing) {
   const absl::StatusOr<ModelSummary> stored = store_->GetSummary(Name(1));
   ASSERT_OK(stored.status());
   EXPECT_FALSE(stored->in_memory);
-  EXPECT_EQ(stored->report.counters.examples, 1U);
+  EXPECT_EQ(stored->report.examples(), 1U);
   EXPECT_EQ(store_->GetIfLoaded(Name(1)), nullptr);
   EXPECT_EQ(store_->GetIfLoaded("models/none"), nullptr);
   EXPECT_TRUE(absl::IsNotFound(store_->GetSummary("models/none").status()));

@@ -276,7 +276,7 @@ TEST_F(StoreTest, ServesMoreModelsThanFitFromSeveralThreads) {
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     EXPECT_EQ(weights, twins[m].textbook.weights) << m;
     EXPECT_EQ(list.offset, twins[m].textbook.bias);
-    examples += MakeReport(*model).counters.examples;
+    examples += MakeReport(*model).examples();
   }
   EXPECT_EQ(examples, static_cast<uint64_t>(kThreads * kMessages));
 }

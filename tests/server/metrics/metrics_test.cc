@@ -68,35 +68,37 @@ ModelMetrics FullModel() {
   model.snapshot_time = absl::FromUnixMillis(1700000000500);
   model.memory_bytes = 1 << 20;
   model.in_memory = true;
-  Counters& counters = model.report.counters;
-  counters.examples = 100;
-  counters.mistakes = 13;
-  counters.updates = 12;
-  counters.duplicates = 3;
-  counters.rejected[static_cast<size_t>(ValidationCode::kNonFiniteValue)] = 2;
-  counters.rejected[static_cast<size_t>(ValidationCode::kUnknownLabel)] = 1;
-  counters.streak = 7;
-  counters.squared_radius = 9;
-  counters.last_pass.emplace();
-  counters.last_pass->mistakes = 4;
-  counters.last_pass->risk = 1.5;
-  counters.last_pass->converged = true;
-  model.report.progressive_error = 0.13;
-  model.report.window_error = 0.25;
-  model.report.window_examples = 80;
-  model.report.window_risk = 0.5;
-  model.report.weight_norm = 2.5;
-  model.report.state = ConvergenceState::kConverged;
-  model.report.margin_ceiling = 0.75;
-  model.report.bound_in_use = 0.125;
-  model.report.margin_floor = 0.0625;
-  model.report.update_bound = 2304;
-  model.report.margin_refuted = false;
-  model.report.updates_left = 165;
-  AnalysisRecord& analysis = counters.analysis.emplace();
-  analysis.margin_lower = 0.0625;
-  analysis.margin_upper = 0.09375;
-  analysis.unix_nanos = 1'700'000'000'500'000'000;
+  ConvergenceReport& report = model.report;
+  report.set_examples(100);
+  report.set_mistakes(13);
+  report.set_updates(12);
+  report.set_duplicates(3);
+  (*report.mutable_rejected())["NON_FINITE_VALUE"] = 2;
+  (*report.mutable_rejected())["UNKNOWN_LABEL"] = 1;
+  report.set_streak(7);
+  report.set_radius(3);
+  report.mutable_last_pass()->set_mistakes(4);
+  report.mutable_last_pass()->set_risk(1.5);
+  report.mutable_last_pass()->set_converged(true);
+  report.set_progressive_error(0.13);
+  report.set_window_error(0.25);
+  report.set_window_examples(80);
+  report.set_window_risk(0.5);
+  report.set_weight_norm(2.5);
+  report.set_state(::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+  report.set_margin_ceiling(0.75);
+  report.set_bound_in_use(0.125);
+  report.set_margin_floor(0.0625);
+  report.set_update_bound(2304);
+  report.set_margin_refuted(false);
+  report.set_updates_left(165);
+  report.mutable_drift()->set_detections(2);
+  ::perceptron::v1::Analysis& analysis = *report.mutable_analysis();
+  analysis.set_separability(::perceptron::v1::SEPARABILITY_SEPARABLE);
+  analysis.set_margin_lower(0.0625);
+  analysis.set_margin_upper(0.09375);
+  analysis.mutable_time()->set_seconds(1'700'000'000);
+  analysis.mutable_time()->set_nanos(500'000'000);
   model.retained = {.updates = 9, .sampled = 30, .complete = true};
   return model;
 }
@@ -178,13 +180,17 @@ TEST_F(MetricsTest, AModelsReportIsExported) {
            "perceptrond_model_duplicates_total{model_name=\"spam\"} 3",
            "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"NON_FINITE_VALUE\"} 2",
            "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"UNKNOWN_LABEL\"} 1",
-           "perceptrond_model_progressive_error_ratio{model_name=\"spam\",scope=\"lifetime\"} 0.13",
+           "perceptrond_model_progressive_error_ratio{model_name=\"spam\"} 0.13",
            "perceptrond_model_updates_left{model_name=\"spam\"} 165",
            "perceptrond_model_analysis_margin_lower{model_name=\"spam\"} 0.0625",
            "perceptrond_model_analysis_margin_upper{model_name=\"spam\"} 0.09375",
            "perceptrond_model_retained_examples{model_name=\"spam\"} 39",
            "perceptrond_model_sample_complete{model_name=\"spam\"} 1",
-           "perceptrond_model_progressive_error_ratio{model_name=\"spam\",scope=\"window\"} 0.25",
+           "perceptrond_model_window_error_ratio{model_name=\"spam\"} 0.25",
+           "perceptrond_model_drift_detections_total{model_name=\"spam\"} 2",
+           "perceptrond_model_analysis_separability{model_name=\"spam\",separability=\"separable\"}"
+           " 1",
+           "perceptrond_model_analysis_timestamp_seconds{model_name=\"spam\"} 1700000000.5",
            "perceptrond_model_window_examples{model_name=\"spam\"} 80",
            "perceptrond_model_window_risk{model_name=\"spam\"} 0.5",
            "perceptrond_model_streak_examples{model_name=\"spam\"} 7",
@@ -203,7 +209,7 @@ TEST_F(MetricsTest, AModelsReportIsExported) {
            "perceptrond_model_snapshot_timestamp_seconds{model_name=\"spam\"} 1700000000.5",
            "perceptrond_model_memory_bytes{model_name=\"spam\"} 1048576",
            "perceptrond_model_in_memory{model_name=\"spam\"} 1",
-           "perceptrond_model_state{model_name=\"spam\",state=\"converged\"} 1",
+           "perceptrond_model_state{model_name=\"spam\",state=\"not_separable\"} 1",
            "perceptrond_model_state{model_name=\"spam\",state=\"learning\"} 0",
            "# TYPE perceptrond_model_updates_total counter",
            "# TYPE perceptrond_model_revision gauge",
@@ -221,9 +227,10 @@ TEST_F(MetricsTest, WhatIsNotKnownHasNoSeries) {
   EXPECT_THAT(text, HasSubstr("perceptrond_model_examples_total{model_name=\"bare\"} 0"));
   EXPECT_THAT(text, HasSubstr("perceptrond_model_in_memory{model_name=\"bare\"} 0"));
   for (const char* family :
-       {"rejected_total", "progressive_error_ratio", "window_risk", "margin_", "bound_in_use_ratio",
-        "update_bound", "last_pass_", "snapshot_timestamp_seconds", "weight_norm", "journal_bytes",
-        "window_examples", "drift_window_examples", "state"}) {
+       {"rejected_total", "progressive_error_ratio", "window_error_ratio", "window_risk", "margin_",
+        "bound_in_use_ratio", "update_bound", "last_pass_", "analysis_",
+        "snapshot_timestamp_seconds", "weight_norm", "journal_bytes", "window_examples",
+        "drift_window_examples", "state"}) {
     EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("perceptrond_model_", family)))) << family;
   }
 }

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/model/views.h"
-#include "core/words/convergence.h"
+#include "core/report/format.h"
 #include "google/rpc/status.pb.h"
 #include "tests/server/page/status_page_fixture.h"
 #include "tests/support/traffic.h"
@@ -79,13 +79,13 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   EXPECT_EQ(detail.model().description(), "<script>alert(1)</script>");
   EXPECT_EQ(detail.model().report().examples(), 300U);
   EXPECT_EQ(detail.convergence(), "learning");
-  const std::vector<std::string> words = ReportInWords(detail.model());
-  EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), words);
+  const std::vector<std::string> lines = FormatReport(detail.model().report());
+  EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), lines);
   const LearningCurve curves = MakeLearningCurve(*store_->GetIfLoaded("models/m"));
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),
-              static_cast<int64_t>(curves.points[i].revision));
+              curves.points[i].revision());
   }
   EXPECT_FALSE(detail.has_top_features());
   EXPECT_EQ(detail.server().models(), 1U);

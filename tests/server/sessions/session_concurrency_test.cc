@@ -132,10 +132,10 @@ TEST(SessionConcurrency, EightSessionsLoseNothingAndKeepToTheBoundWhileOthersPre
   const absl::StatusOr<ModelSummary> model = store.Get("models/m");
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(examples, kSessions * kMessages * kRows);
-  EXPECT_EQ(model->report.counters.examples, examples);
-  EXPECT_EQ(model->report.counters.updates, updates);
+  EXPECT_EQ(model->report.examples(), examples);
+  EXPECT_EQ(model->report.updates(), updates);
   EXPECT_LE(static_cast<double>(updates), kWidth / (kMargin * kMargin));
-  EXPECT_GE(model->report.margin_ceiling.value_or(0), kMargin);
+  EXPECT_GE(model->report.margin_ceiling(), kMargin);
 }
 
 }  // namespace

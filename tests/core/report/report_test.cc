@@ -1,0 +1,228 @@
+// A figure is defined by the options of its field alone: metrics, text and page follow.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/report/figures.h"
+#include "core/report/format.h"
+#include "perceptron/v1/report.pb.h"
+#include "server/metrics/report_families.h"
+#include "tests/core/report/test_report.pb.h"
+
+namespace perceptrond {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+namespace pb = ::google::protobuf;
+namespace test = ::perceptron::test::v1;
+namespace v1 = ::perceptron::v1;
+
+test::TestReport FullTestReport() {
+  test::TestReport report;
+  report.set_mood(test::MOOD_GOOD);
+  report.set_apples(54'000);
+  report.set_pears(1);
+  (*report.mutable_sorts())["russet"] = 2;
+  (*report.mutable_sorts())["cox"] = 1200;
+  report.set_ripe(true);
+  report.set_weight(12.3456);
+  report.mutable_time()->set_seconds(1'700'000'000);
+  report.mutable_part()->set_number(3);
+  report.mutable_part()->set_share(0.25);
+  report.set_bound(6072708.9);
+  return report;
+}
+
+// "name{label=value,...} value" of each sample.
+std::vector<std::string> Samples(const pb::Message& report) {
+  MetricFamilies families;
+  AppendReportFamilies({{"m", report}}, families);
+  std::vector<std::string> samples;
+  for (const MetricFamily& family : families) {
+    EXPECT_EQ(family.kind == MetricKind::kCounter, absl::EndsWith(family.name, "_total"));
+    for (const MetricSample& sample : family.samples) {
+      std::string text = family.name;
+      for (const auto& [label, value] : sample.labels)
+        absl::StrAppend(&text, " ", label, "=", value);
+      samples.push_back(absl::StrCat(text, " ", sample.value));
+    }
+  }
+  return samples;
+}
+
+std::vector<std::string> Values(const pb::Message& report) {
+  std::vector<std::string> values;
+  for (const FigureView& figure : ViewFigures(report))
+    values.push_back(absl::StrCat(figure.name, " (", figure.title, "): ", figure.value));
+  return values;
+}
+
+TEST(Figures, AFieldWithOptionsIsAMetric) {
+  EXPECT_THAT(Samples(FullTestReport()),
+              ElementsAre("perceptrond_model_mood model_name=m mood=very_good 1",
+                          "perceptrond_model_mood model_name=m mood=bad 0",
+                          "perceptrond_model_apples_total model_name=m 54000",
+                          "perceptrond_model_pears model_name=m 1",
+                          "perceptrond_model_sorts_total model_name=m sort=cox 1200",
+                          "perceptrond_model_sorts_total model_name=m sort=russet 2",
+                          "perceptrond_model_ripe model_name=m 1",
+                          "perceptrond_model_weight model_name=m 12.3456",
+                          "perceptrond_model_timestamp_seconds model_name=m 1.7e+09",
+                          "perceptrond_model_part_number model_name=m 3",
+                          "perceptrond_model_part_share_ratio model_name=m 0.25",
+                          "perceptrond_model_bound model_name=m 6.07271e+06"));
+}
+
+TEST(Figures, AFieldWithOptionsIsALineOfText) {
+  EXPECT_THAT(FormatReport(FullTestReport()),
+              ElementsAre("mood: VERY GOOD (all is well)",
+                          "fruit: 54,000 apples, 1 pear of 54,000 apples (0.008892), ripe",
+                          "sorts: 1,200 cox, 2 russet", "weight: 12.3, at most 6,072,708",
+                          "time: 2023-11-14T22:13:20Z", "part 3: 25.00 %"));
+  EXPECT_EQ(FormatFigures(FullTestReport().part()), "part 3: 25.00 %");
+}
+
+TEST(Figures, AFieldWithOptionsIsOnThePage) {
+  EXPECT_THAT(Values(FullTestReport()),
+              ElementsAre("mood (Mood): VERY GOOD (all is well)", "apples (Apples): 54,000",
+                          "pears (Pears): 1", "sorts (Sorts): 1,200 cox, 2 russet",
+                          "ripe (Ripe): yes", "weight (Weight): 12.3",
+                          "time (Time): 2023-11-14T22:13:20Z", "part.number (Part: number): 3",
+                          "part.share (Part: share): 25.00 %", "bound (Bound): 6,072,708"));
+}
+
+TEST(Figures, WhatIsNotValidIsAbsentEverywhere) {
+  const test::TestReport report;
+  EXPECT_THAT(Samples(report), ElementsAre("perceptrond_model_apples_total model_name=m 0",
+                                           "perceptrond_model_bound model_name=m 0"));
+  EXPECT_THAT(FormatReport(report), ElementsAre("fruit: 0 apples", "weight: no bound"));
+  EXPECT_THAT(Values(report), ElementsAre("apples (Apples): 0", "bound (Bound): 0"));
+}
+
+TEST(Figures, AFalseThatIsKnownIsAMetricOfZero) {
+  test::TestReport report;
+  report.set_ripe(false);
+  EXPECT_THAT(Samples(report), ::testing::Contains("perceptrond_model_ripe model_name=m 0"));
+  EXPECT_THAT(FormatReport(report), Not(::testing::Contains(HasSubstr("ripe"))));
+}
+
+// ---- The definitions of the convergence report ----
+
+bool IsMentioned(const Figure& figure) {
+  const std::string name = figure.field().name();
+  const pb::Descriptor& type = *figure.field().containing_type();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const std::string& text = type.field(i)->options().GetExtension(v1::figure).text();
+    if (absl::StrContains(text, absl::StrCat("{", name, "}"))) return true;
+  }
+  return false;
+}
+
+TEST(ConvergenceReport, EveryFigureHasAMetricOrAReasonAndATextAndATitle) {
+  std::set<std::string> metrics;
+  for (const Figure& figure : ListFigures(*v1::ConvergenceReport::descriptor())) {
+    const std::string& name = figure.field().full_name();
+    EXPECT_NE(figure.options->metric().empty(), figure.options->no_metric().empty()) << name;
+    if (!figure.options->metric().empty())
+      EXPECT_TRUE(metrics.insert(figure.metric).second) << name << " shares " << figure.metric;
+    EXPECT_TRUE(!figure.options->text().empty() || IsMentioned(figure)) << name;
+    EXPECT_FALSE(figure.title.empty()) << name;
+    EXPECT_TRUE(absl::EndsWith(figure.options->help(), ".")) << name;
+    const bool labelled =
+        figure.field().is_map() || figure.field().cpp_type() == pb::FieldDescriptor::CPPTYPE_ENUM;
+    EXPECT_EQ(labelled, !figure.options->metric_label().empty()) << name;
+    // A text for a bool is said if it is true: what is said of false has to be defined.
+    if (figure.field().cpp_type() == pb::FieldDescriptor::CPPTYPE_BOOL)
+      EXPECT_TRUE(figure.options->has_zero_text()) << name;
+  }
+}
+
+TEST(ConvergenceReport, EveryFieldIsAFigure) {
+  for (const pb::Descriptor* type :
+       {v1::ConvergenceReport::descriptor(), v1::PassSummary::descriptor(),
+        v1::DriftReport::descriptor(), v1::Analysis::descriptor()}) {
+    for (int i = 0; i < type->field_count(); ++i)
+      EXPECT_TRUE(type->field(i)->options().HasExtension(v1::figure))
+          << type->field(i)->full_name();
+  }
+}
+
+TEST(ConvergenceReport, EveryStateHasAName) {
+  const pb::EnumDescriptor& states = *v1::ConvergenceState_descriptor();
+  for (int i = 0; i < states.value_count(); ++i) {
+    const auto state = static_cast<v1::ConvergenceState>(states.value(i)->number());
+    EXPECT_EQ(StateName(state).empty(), state == v1::CONVERGENCE_STATE_UNSPECIFIED);
+  }
+}
+
+TEST(ConvergenceReport, OfAConvergedModelReadsAtOnce) {
+  v1::ConvergenceReport report;
+  report.set_state(v1::CONVERGENCE_STATE_CONVERGED);
+  report.set_separate_prediction_weights(false);
+  report.set_examples(35'672);
+  report.set_mistakes(366);
+  report.set_updates(366);
+  report.set_streak(7457);
+  report.set_progressive_error(0.01026);
+  report.set_window_error(0);
+  report.set_window_examples(1000);
+  report.set_mean_loss(0.0362);
+  report.set_window_risk(0);
+  report.set_weight_norm(27.5);
+  report.set_radius(30.2);
+  report.set_margin_floor(0.0123);
+  report.set_margin_ceiling(0.221);
+  report.set_not_separable(false);
+  report.set_update_bound(6072708.4);
+  report.set_bound_in_use(0.0193);
+  report.mutable_drift()->set_window_examples(7456);
+  report.mutable_drift()->set_window_error(0);
+  v1::PassSummary& pass = *report.mutable_last_pass();
+  pass.set_number(8);
+  pass.set_examples(4459);
+  pass.set_error(0);
+  pass.set_converged(true);
+  pass.set_margin(0.0123);
+  EXPECT_THAT(
+      FormatReport(report),
+      ElementsAre("state: CONVERGED (a whole pass made no update, and no update came since)",
+                  "examples: 35,672 seen, 366 mistakes, 366 updates, current streak 7,457",
+                  "error: 1.03 % overall, 0.00 % over the last 1,000 examples",
+                  "mean loss: 0.0362 per example",
+                  "perceptron risk: 0 per example over the last 1,000 examples",
+                  "norms: weights 27.5, largest example 30.2 (R)",
+                  "margin: at least 0.0123 (attained), at most 0.221 (proven)",
+                  "updates: at most 6,072,708 on this data (bound (R / margin)^2), squared weight "
+                  "norm at 1.93 % of its bound k R^2",
+                  "drift: none detected, error steady at 0.00 % over the last 7,456 examples",
+                  "pass 8: 4,459 examples, 0 mistakes (0.00 %), 0 updates, converged at its "
+                  "end, margin 0.0123"));
+}
+
+TEST(ConvergenceReport, OfAnEmptyOneSaysOnlyWhatIsKnown) {
+  EXPECT_THAT(FormatReport(v1::ConvergenceReport()),
+              ElementsAre("examples: 0 seen, 0 mistakes, 0 updates, current streak 0"));
+}
+
+TEST(ConvergenceReport, SaysThatPredictionsAreMadeWithOtherWeights) {
+  v1::ConvergenceReport report;
+  report.set_separate_prediction_weights(true);
+  EXPECT_THAT(FormatReport(report),
+              ::testing::Contains("predictions: made with other weights than those of this report, "
+                                  "and may be wrong where these are right"));
+}
+
+TEST(Percent, KeepsTheFirstDigitsOfASmallRatio) {
+  EXPECT_EQ(Percent(0), "0.00 %");
+  EXPECT_EQ(Percent(0.12345), "12.35 %");
+  EXPECT_EQ(Percent(1.2e-6), "0.00012 %");
+}
+
+}  // namespace
+}  // namespace perceptrond
