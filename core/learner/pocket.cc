@@ -74,8 +74,11 @@ std::unique_ptr<LinearPredictor> Pocket::Read(StateReader& state, const ScoreVec
   restored->best_run_ = state.Count();
   restored->run_start_ = state.Count();
   restored->kept_ = state.Rows(ratchet_, read.size());
-  if (state.HasMoreScalars()) restored->pocket_end_ = state.Count();
-  if (restored->pocket_end_ > 0 && restored->best_run_ == 0) return nullptr;
+  if (state.HasMoreScalars()) {
+    restored->pocket_end_ = state.Count();
+    // Zero is left out, and without a run nothing was superseded.
+    if (restored->pocket_end_ == 0 || restored->best_run_ == 0) return nullptr;
+  }
   for (size_t i = 0; i < restored->kept_.size(); ++i) {
     const double label = restored->kept_.coefficient(i);
     if (!(label >= -1 && label < static_cast<double>(read.max_count()) + 1) ||

@@ -115,6 +115,8 @@ TEST_F(ConcurrencyTest, EightStreamsTogetherKeepToTheBoundAndLoseNoCount) {
   // The theorem, for the whole fleet of streams.
   EXPECT_LE(static_cast<double>(updates), SquaredRadius(sets) / (kMargin * kMargin));
   EXPECT_GE(model.report().margin_ceiling(), kMargin);
+  // Not 0 where a sanitizer has reported anything of the server.
+  EXPECT_EQ(server_.Terminate(), 0);
 }
 
 }  // namespace

@@ -35,18 +35,15 @@ class ErrorDetailsTest : public ServerTest {
   const v1::Example wide_ = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
 };
 
-TEST_F(ErrorDetailsTest, AnExampleOfTooManyFeaturesIsInvalidAndOthersOfItsMessageAreLearned) {
+TEST_F(ErrorDetailsTest, ACallWithAnExampleOfTooManyFeaturesIsInvalidAndLearnsNothing) {
   CreateDense("m", 10);
-  v1::LearnRequest request = Request("m", wide_);
-  *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}});
-  v1::LearnResult result;
-  ASSERT_TRUE(Learn(request, &result).ok());
-  ASSERT_EQ(result.errors_size(), 1);
-  EXPECT_EQ(result.errors(0).row(), 0);
-  EXPECT_EQ(result.errors(0).status().code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(Reason(result.errors(0).status()), "TOO_MANY_FEATURES");
-  EXPECT_NE(BadField(result.errors(0).status()), "");
-  EXPECT_EQ(result.updates(), 1);
+  v1::LearnRequest request = Request("m", SparseExample(1, {{0, 1}, {1, 1}, {2, 1}}));
+  *request.add_examples() = wide_;
+  const grpc::Status status = Learn(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "TOO_MANY_FEATURES");
+  EXPECT_THAT(BadField(status), ::testing::HasSubstr("examples[1]"));
+  EXPECT_EQ(Get("m").revision(), 0);
 }
 
 TEST_F(ErrorDetailsTest, APredictionOfTooManyFeaturesIsInvalid) {

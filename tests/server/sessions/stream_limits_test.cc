@@ -16,7 +16,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr int kRows = 10'000;
+constexpr int kBigRows = 10'000;
 
 class StreamLimitsTest : public ::testing::Test {
  protected:
@@ -29,8 +29,8 @@ class StreamLimitsTest : public ::testing::Test {
   // Rows without features: a byte or two each, answered by a dozen.
   static v1::ExampleColumns EmptyRows() {
     v1::ExampleColumns columns;
-    columns.mutable_row_ends()->Resize(kRows, 0);
-    columns.mutable_labels()->Resize(kRows, -1);
+    columns.mutable_row_ends()->Resize(kBigRows, 0);
+    columns.mutable_labels()->Resize(kBigRows, -1);
     return columns;
   }
 
@@ -40,7 +40,7 @@ class StreamLimitsTest : public ::testing::Test {
 TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
   StreamLimits limits;
   limits.messages = 1000;
-  limits.bytes = 10 * 8 * kRows;
+  limits.bytes = 10 * 8 * kBigRows;
   PredictSession session(store_, limits);
   v1::PredictRequest request;
   request.set_model("models/m");
@@ -59,7 +59,7 @@ TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
 TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize) {
   StreamLimits limits;
   limits.messages = 1000;
-  limits.bytes = 10 * 8 * kRows;
+  limits.bytes = 10 * 8 * kBigRows;
   const auto session = std::make_shared<LearnSession>(store_, limits);
   session->OnReady([] {});
   v1::LearnStreamRequest request;
