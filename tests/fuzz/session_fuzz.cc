@@ -155,8 +155,7 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
   Check(header.ok());
   const auto again = Model::Load(*header, journal, {});
   Check(again.ok());
-  Check(MakeSnapshot(**again).SerializeAsString() ==
-        MakeSnapshot(**model).SerializeAsString());
+  Check(MakeSnapshot(**again).SerializeAsString() == MakeSnapshot(**model).SerializeAsString());
   const perceptrond::ConvergenceReport reloaded = MakeReport(**again);
   Check(reloaded.examples() == counters.examples() && reloaded.mistakes() == counters.mistakes());
   Check(reloaded.duplicates() == counters.duplicates());
