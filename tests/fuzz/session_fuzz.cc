@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "core/journal/memory_journal.h"
+#include "core/model/snapshot.h"
 #include "core/model/store.h"
+#include "core/model/views.h"
 #include "server/learn_session.h"
 #include "server/predict_session.h"
 
