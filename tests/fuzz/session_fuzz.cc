@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "core/journal/memory_journal.h"
+#include "core/model/snapshot.h"
 #include "core/model/store.h"
+#include "core/model/views.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 
