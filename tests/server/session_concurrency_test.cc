@@ -132,8 +132,8 @@ TEST(SessionConcurrency, EightSessionsLoseNothingAndKeepToTheBoundWhileOthersPre
   const absl::StatusOr<ModelSummary> model = store.Get("models/m");
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(examples, kSessions * kMessages * kRows);
-  EXPECT_EQ(model->report.counters.examples, examples);
-  EXPECT_EQ(model->report.counters.updates, updates);
+  EXPECT_EQ(model->report.examples(), examples);
+  EXPECT_EQ(model->report.updates(), updates);
   EXPECT_LE(static_cast<double>(updates), kWidth / (kMargin * kMargin));
   EXPECT_GE(model->(report.has_margin_ceiling() ? report.margin_ceiling() : 0), kMargin);
 }

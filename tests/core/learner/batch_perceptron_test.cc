@@ -136,7 +136,7 @@ TEST(BatchPerceptron, MakesAtMostTheMistakesThatItsBannerProves) {
       int64_t pass = 1;
       while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20'000);
       const auto most = static_cast<double>(mini_batch == 0 ? kExamples : mini_batch);
-      EXPECT_LE(static_cast<double>(lone.model->MakeReport().counters.mistakes),
+      EXPECT_LE(static_cast<double>(lone.model->MakeReport().mistakes()),
                 most / (margin * margin) * (1 + 1e-6));
     }
   }

@@ -58,12 +58,12 @@ TEST_P(OffsetEquivalence, AnOffsetIsAConstantColumn) {
   std::vector<float> weights = offset.Weights(kDimension);
   weights.push_back(static_cast<float>(offset.Offset() / b));
   EXPECT_EQ(weights, column.Weights(kDimension + 1));
-  const Report a = offset.model->MakeReport();
-  const Report c = column.model->MakeReport();
-  EXPECT_EQ(a.radius, c.radius);
-  EXPECT_EQ(a.weight_norm, c.weight_norm);
-  EXPECT_EQ(a.margin_ceiling, c.margin_ceiling);
-  EXPECT_EQ(a.bound_in_use, c.bound_in_use);
+  const ConvergenceReport a = offset.model->MakeReport();
+  const ConvergenceReport c = column.model->MakeReport();
+  EXPECT_EQ(a.radius(), c.radius());
+  EXPECT_EQ(a.weight_norm(), c.weight_norm());
+  EXPECT_EQ(a.margin_ceiling(), c.margin_ceiling());
+  EXPECT_EQ(a.bound_in_use(), c.bound_in_use());
 }
 
 INSTANTIATE_TEST_SUITE_P(Values, OffsetEquivalence, ::testing::Values(1.0, 0.25, 2.0, 3.0, 10.0));

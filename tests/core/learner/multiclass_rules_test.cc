@@ -103,11 +103,10 @@ void ExpectAsThePaper(const Rule& rule, const std::vector<SvmExample>& examples,
     mistakes += paper->Learn(Augmented(example, dimension, offset), example.label) ? 1 : 0;
   for (size_t at = 0; at < examples.size(); at += 97)
     lone.Learn(Columns(examples, at, at + 97).batch());
-  const Report report = lone.model->MakeReport();
+  const ConvergenceReport report = lone.model->MakeReport();
   // A margin that float32 and float64 round to different sides may make another update.
-  EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.counters.updates), static_cast<double>(paper->updates()),
-              2);
+  EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()), 2);
   const std::vector<Vector> answer = paper->Answer();
   const std::vector<Vector> weights = AllWeights(lone, dimension);
   ASSERT_EQ(weights.size(), answer.size());
@@ -247,16 +246,16 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
       while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20000);
       EXPECT_LE(static_cast<double>(lone.model->revision()), 2 / (margin * margin));
       // And every example wins, by the margin that the pass reports.
-      const Report report = lone.model->MakeReport();
-      ASSERT_TRUE(report.counters.last_pass->has_margin());
+      const ConvergenceReport report = lone.model->MakeReport();
+      ASSERT_TRUE(report.last_pass().has_margin());
       const PredictOutcome outcome = lone.Predict(columns.unlabelled());
       float least = 1;
       for (size_t i = 0; i < outcome.labels.size(); ++i) {
         EXPECT_EQ(outcome.labels[i], columns.batch().labels[i]);
         least = std::min(least, outcome.distances[i]);
       }
-      EXPECT_NEAR(least, report.counters.last_pass->margin(), 1e-6);
-      EXPECT_EQ(report.state, ConvergenceState::kConverged);
+      EXPECT_NEAR(least, report.last_pass().margin(), 1e-6);
+      EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
     }
   }
 }

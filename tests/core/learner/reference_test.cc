@@ -73,11 +73,11 @@ TEST_P(Reference, OnePassGivesTheTextbooksWeightsAndMistakes) {
       if (mistake) ++mistakes;
     }
   }
-  const Report report = lone.model->MakeReport();
-  EXPECT_EQ(report.counters.examples, train.examples.size());
-  EXPECT_EQ(report.counters.mistakes, mistakes);
-  EXPECT_EQ(report.counters.updates, mistakes);
-  EXPECT_NEAR(100 * *report.progressive_error, GetParam().progressive, 0.005);
+  const ConvergenceReport report = lone.model->MakeReport();
+  EXPECT_EQ(report.examples(), train.examples.size());
+  EXPECT_EQ(report.mistakes(), mistakes);
+  EXPECT_EQ(report.updates(), mistakes);
+  EXPECT_NEAR(100 * report.progressive_error(), GetParam().progressive, 0.005);
   const std::vector<float> weights = lone.Weights(train.dimension);
   double largest = 1;
   for (const double weight : textbook.weights) largest = std::max(largest, std::abs(weight));
@@ -131,12 +131,12 @@ TEST_P(Convergence, TakesTheMeasuredUpdatesAndPasses) {
     ++pass;
   EXPECT_EQ(pass, GetParam().passes);
   EXPECT_EQ(lone.model->revision(), GetParam().updates);
-  const Report report = lone.model->MakeReport();
+  const ConvergenceReport report = lone.model->MakeReport();
   // gamma* = R / sqrt(bound) lies between floor and ceiling.
-  const double best = report.radius / std::sqrt(GetParam().bound);
-  EXPECT_LE(*report.margin_floor, best * 1.01);
-  EXPECT_GE(*report.margin_ceiling, best * 0.99);
-  EXPECT_LE(*report.bound_in_use, 1);
+  const double best = report.radius() / std::sqrt(GetParam().bound);
+  EXPECT_LE(report.margin_floor(), best * 1.01);
+  EXPECT_GE(report.margin_ceiling(), best * 0.99);
+  EXPECT_LE(report.bound_in_use(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, Convergence,

@@ -90,11 +90,10 @@ TEST_P(RuleTest, DoesAsItsPaperSays) {
     lone.Learn(Columns(data.examples, at, at + 97).batch());
   paper->EndPass();
   lone.Learn(Batch(), 1);
-  const Report report = lone.model->MakeReport();
+  const ConvergenceReport report = lone.model->MakeReport();
   // A margin that float32 and float64 round to different sides may make another update.
-  EXPECT_NEAR(static_cast<double>(report.counters.mistakes), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.counters.updates), static_cast<double>(paper->updates()),
-              2);
+  EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()), 2);
   const testing::Vector answer = paper->Answer();
   double largest = 0;
   for (const double weight : answer) largest = std::max(largest, std::abs(weight));
@@ -123,7 +122,7 @@ TEST(AveragedPerceptron, IsTheTextbooksAverageOnAnd) {
   Columns columns;
   columns.AddDense({0, 0}, -1).AddDense({0, 1}, -1).AddDense({1, 0}, -1).AddDense({1, 1}, 1);
   for (int64_t pass = 1; pass <= 9; ++pass) lone.Learn(columns.batch(), pass);
-  EXPECT_EQ(lone.model->MakeReport().counters.examples, 36U);
+  EXPECT_EQ(lone.model->MakeReport().examples(), 36U);
   EXPECT_NEAR(lone.Weights(2)[0], 25.0 / 12, 1e-6);
   EXPECT_NEAR(lone.Weights(2)[1], 4.0 / 3, 1e-6);
   EXPECT_NEAR(lone.Offset(), -23.0 / 9, 1e-6);
@@ -255,7 +254,7 @@ TEST(ClassWeights, ScaleTheStepsOfTheirClass) {
   lone.Learn(Columns().AddDense({1}, 1).batch());
   EXPECT_EQ(lone.Weights(1)[0], 5);
   // No theorem speaks of weighted examples.
-  EXPECT_FALSE(lone.model->MakeReport().margin_ceiling.has_value());
+  EXPECT_FALSE(lone.model->MakeReport().has_margin_ceiling());
 }
 
 TEST(ExampleWeights, ScaleTheStepAndEndTheTheorem) {
@@ -266,7 +265,7 @@ TEST(ExampleWeights, ScaleTheStepAndEndTheTheorem) {
   batch.weights = weights;
   lone.Learn(batch);
   EXPECT_EQ(lone.Weights(1)[0], 1 - 2.5F * 3);
-  EXPECT_FALSE(lone.model->MakeReport().margin_ceiling.has_value());
+  EXPECT_FALSE(lone.model->MakeReport().has_margin_ceiling());
 }
 
 }  // namespace

@@ -162,8 +162,8 @@ TEST(KernelPerceptron, WithTheLinearKernelDecidesAsThePerceptronDoes) {
   }
   EXPECT_GT(plain.model->revision(), 10U);
   EXPECT_EQ(kernel.model->revision(), plain.model->revision());
-  EXPECT_NEAR(*kernel.model->MakeReport().weight_norm, *plain.model->MakeReport().weight_norm,
-              1e-9 * *plain.model->MakeReport().weight_norm);
+  EXPECT_NEAR(kernel.model->MakeReport().weight_norm(), plain.model->MakeReport().weight_norm(),
+              1e-9 * plain.model->MakeReport().weight_norm());
 }
 
 TEST(KernelPerceptron, ItsNormIsThatOfItsFunction) {
@@ -178,7 +178,7 @@ TEST(KernelPerceptron, ItsNormIsThatOfItsFunction) {
     const int label = random() % 2 == 0 ? 1 : -1;
     lone.Learn(Columns().AddDense(x, label).batch());
     paper.Learn({x[0], x[1], x[2], 1}, label);
-    ASSERT_NEAR(std::pow(*lone.model->MakeReport().weight_norm, 2), paper.SquaredNorm(),
+    ASSERT_NEAR(std::pow(lone.model->MakeReport().weight_norm(), 2), paper.SquaredNorm(),
                 1e-9 * (1 + paper.SquaredNorm()));
   }
   ASSERT_GT(lone.model->revision(), 100U);
@@ -219,8 +219,8 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   ASSERT_GT(margin, 0);
   EXPECT_LE(static_cast<double>(lone.model->revision()), square / (margin * margin));
   // What rounding may add to a score in the kernel's space is not known: no margin is claimed.
-  EXPECT_FALSE(lone.model->MakeReport().counters.last_pass->has_margin());
-  EXPECT_FALSE(lone.model->MakeReport().margin_floor.has_value());
+  EXPECT_FALSE(lone.model->MakeReport().last_pass().has_margin());
+  EXPECT_FALSE(lone.model->MakeReport().has_margin_floor());
 }
 
 size_t Wrong(const LoneModel& lone, const Columns& columns) {
@@ -286,10 +286,10 @@ TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
       for (int n = 0; n < 60; ++n)
         columns.AddDense({normal(random), normal(random)}, random() % 2 == 0 ? 1 : -1);
       lone.Learn(columns.batch());
-      const Report report = lone.model->MakeReport();
-      ASSERT_GT(report.counters.updates, 0U);
-      EXPECT_LE(*report.weight_norm,
-                std::sqrt(static_cast<double>(report.counters.updates)) * report.radius * 1.000001)
+      const ConvergenceReport report = lone.model->MakeReport();
+      ASSERT_GT(report.updates(), 0U);
+      EXPECT_LE(report.weight_norm(),
+                std::sqrt(static_cast<double>(report.updates())) * report.radius() * 1.000001)
           << settings.learner().kernel().ShortDebugString() << " seed " << seed;
     }
   }
@@ -346,7 +346,7 @@ TEST(VotedPerceptron, LearnsAsThePerceptronAndKeepsItsProofs) {
   LoneModel voted(settings);
   LoneModel plain(DenseSettings("plain", 2));
   EXPECT_EQ(voted.Learn(Xor().batch(), 1).scores, plain.Learn(Xor().batch(), 1).scores);
-  EXPECT_EQ(voted.model->MakeReport().not_separable, true);
+  EXPECT_EQ(voted.model->MakeReport().not_separable(), true);
 }
 
 }  // namespace

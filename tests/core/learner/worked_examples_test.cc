@@ -159,16 +159,16 @@ TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
   LoneModel lone(Settings(2, false, v1::TIE_RULE_MISTAKE));
   const Columns columns = ToColumns({{{1, 1}, 1}, {{2, 1}, 1}, {{3, 1}, -1}, {{4, 1}, -1}});
   for (int64_t pass = 1; pass <= 11; ++pass) lone.Learn(columns.batch(), pass);
-  const Report report = lone.model->MakeReport();
-  EXPECT_DOUBLE_EQ(report.radius, std::sqrt(17.0));
+  const ConvergenceReport report = lone.model->MakeReport();
+  EXPECT_DOUBLE_EQ(report.radius(), std::sqrt(17.0));
   EXPECT_NEAR(17 / (0.18569 * 0.18569), 493.0, 0.1);
-  EXPECT_LE(report.counters.updates, 493U);
+  EXPECT_LE(report.updates(), 493U);
   // theta = (-3, 7): the floor is its margin, attained at x = 2 (7 - 6 = 1); gamma* lies above it.
-  EXPECT_NEAR(*report.margin_floor, 1 / std::sqrt(58.0), 1e-11);
-  EXPECT_LE(*report.margin_floor, 1 / std::sqrt(58.0));
-  EXPECT_LE(*report.margin_floor, 0.18569 + 1e-5);
-  EXPECT_LE(*report.margin_ceiling, std::sqrt(58.0) / 25 * (1 + 1e-9));
-  EXPECT_GE(*report.margin_ceiling, 0.18569);
+  EXPECT_NEAR(report.margin_floor(), 1 / std::sqrt(58.0), 1e-11);
+  EXPECT_LE(report.margin_floor(), 1 / std::sqrt(58.0));
+  EXPECT_LE(report.margin_floor(), 0.18569 + 1e-5);
+  EXPECT_LE(report.margin_ceiling(), std::sqrt(58.0) / 25 * (1 + 1e-9));
+  EXPECT_GE(report.margin_ceiling(), 0.18569);
 }
 
 TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
@@ -181,9 +181,9 @@ TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{0, 0}));
     EXPECT_EQ(lone.Offset(), 0);
     // No separator exists, whatever its margin.
-    EXPECT_EQ(lone.model->MakeReport().margin_ceiling, 0.0);
-    EXPECT_EQ(lone.model->MakeReport().not_separable, true);
-    EXPECT_EQ(lone.model->MakeReport().state, ConvergenceState::kNotSeparable);
+    EXPECT_EQ(lone.model->MakeReport().margin_ceiling(), 0.0);
+    EXPECT_EQ(lone.model->MakeReport().not_separable(), true);
+    EXPECT_EQ(lone.model->MakeReport().state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
   }
 }
 

@@ -138,7 +138,7 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   EXPECT_EQ(outcome.next_offset, 3);
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
   const ConvergenceReport report = lone.model->MakeReport();
-  EXPECT_EQ(report.counters.rejected().at(ReasonName(ValidationCode::kWeightOverflow)), 1U);
+  EXPECT_EQ(report.rejected().at(ReasonName(ValidationCode::kWeightOverflow)), 1U);
   EXPECT_TRUE(std::isfinite(report.weight_norm()));
 }
 
