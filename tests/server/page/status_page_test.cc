@@ -286,7 +286,7 @@ TEST_F(StatusPageTest, AModelIsToldAsItStands) {
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),
-              static_cast<int64_t>(curves.points[i].revision));
+              static_cast<int64_t>(curves.points[i].revision()));
   }
   EXPECT_FALSE(detail.has_heaviest_features());
   EXPECT_EQ(detail.server().models(), 1U);
