@@ -39,7 +39,7 @@ async function main() {
     return 0;
   }
   console.log(`${examples} predicted at revision ${revision}`);
-  if (labelled > 0) console.log(`errors: ${wrong} of ${labelled} (${(100 * wrong / labelled).toFixed(2)}%)`);
+  if (labelled > 0) console.log(`errors: ${wrong} of ${labelled} (${(100 * wrong / labelled).toFixed(2)} %)`);
   return 0;
 }
 

@@ -40,7 +40,7 @@ class Summary:
         if not self.examples:
             return "nothing to predict: there are no examples in the file"
         text = f"{self.examples} predicted at revision {self.revision}"
-        return f"{text}\nerrors: {self.wrong} of {self.labelled} ({self.wrong / self.labelled:.2%})" if self.labelled else text
+        return f"{text}\nerrors: {self.wrong} of {self.labelled} ({100 * self.wrong / self.labelled:.2f} %)" if self.labelled else text
 
 
 def main() -> int:

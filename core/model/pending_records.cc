@@ -1,6 +1,5 @@
 #include "core/model/pending_records.h"
 
-
 namespace perceptrond {
 namespace {
 

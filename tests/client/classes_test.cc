@@ -117,8 +117,9 @@ TEST(ClassConfusion, CountsWhatWasTakenForWhat) {
     confusion.Add(actual, predicted);
   EXPECT_EQ(confusion.errors(), 2U);
   const std::string text = confusion.Text({"tea", "rum"});
-  EXPECT_THAT(text, HasSubstr("errors: 2 of 5 (40.00 %); always predicting the most frequent class: "
-                              "40.00 %\n"));
+  EXPECT_THAT(text,
+              HasSubstr("errors: 2 of 5 (40.00 %); always predicting the most frequent class: "
+                        "40.00 %\n"));
   EXPECT_THAT(text, HasSubstr("  tea: 2 correct, 1 predicted as rum\n"));
   EXPECT_THAT(text, HasSubstr("  2: 0 correct, 1 predicted as tea\n"));
   JsonObject json;

@@ -12,6 +12,8 @@
 #include "core/journal/memory_journal.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
+#include "core/model/snapshot.h"
+#include "core/model/views.h"
 #include "tests/support/journal_decorator.h"
 
 namespace {

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "core/journal/memory_journal.h"
+#include "core/model/snapshot.h"
 #include "core/model/store.h"
+#include "core/model/views.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 
@@ -155,8 +157,7 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
   Check(header.ok());
   const auto again = Model::Load(*header, journal, {});
   Check(again.ok());
-  Check(MakeSnapshot(**again).SerializeAsString() ==
-        MakeSnapshot(**model).SerializeAsString());
+  Check(MakeSnapshot(**again).SerializeAsString() == MakeSnapshot(**model).SerializeAsString());
   const perceptrond::ConvergenceReport reloaded = MakeReport(**again);
   Check(reloaded.examples() == counters.examples() && reloaded.mistakes() == counters.mistakes());
   Check(reloaded.duplicates() == counters.duplicates());

@@ -16,6 +16,7 @@
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/model.h"
 #include "core/model/snapshot_codec.h"
+#include "core/model/views.h"
 #include "tests/integration/fixture.h"
 
 namespace perceptrond::testing {
@@ -279,13 +280,13 @@ class CrashTest : private ChangingConfig,
     }
     const auto model = Model::Load(*header, **journal, {});
     ASSERT_TRUE(model.ok()) << model.status();
-    const Model::View view = (*model)->MakeView();
-    EXPECT_EQ(view.weights.revision, serial_.revision);
+    const WeightList list = ListWeights(**model);
+    EXPECT_EQ(list.revision, serial_.revision);
     std::vector<float> loaded(kDimension);
-    for (size_t i = 0; i < view.weights.indices.size(); ++i)
-      loaded[view.weights.indices[i]] = view.weights.values[i];
+    for (size_t i = 0; i < list.indices.size(); ++i)
+      loaded[list.indices[i]] = list.values[i];
     EXPECT_EQ(0, std::memcmp(loaded.data(), serial_.weights.data(), kDimension * sizeof(float)));
-    EXPECT_EQ(view.weights.offset, serial_.offset);
+    EXPECT_EQ(list.offset, serial_.offset);
   }
 
   History history_;

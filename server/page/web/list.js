@@ -86,7 +86,7 @@ function showRow(row, entry) {
   setText(row.latest, percent(report.windowError));
   addPoints(row, model);
   row.whole = entry.inMemory;
-  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no learning curve: the model is not in memory, or has judged no example'
+  row.canvas.setAttribute('aria-label', row.points.length === 0 ? 'no learning curve: the model is not in memory, or has evaluated no example'
     : `error over the last 1,000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
 }
 

@@ -212,7 +212,7 @@ function rateText(answer) {
 // The figures come with title, value and explanation from the server, which has them from their definitions.
 function showFigures(answer) {
   const headlines = answer.figures.filter((figure) => figure.headline).map(({title, value, help}) => [title, value, help]);
-  showPairs(part('tiles'), [...headlines, ['Examples / s', rateText(answer), 'Examples judged per second, over the last seconds.']]);
+  showPairs(part('tiles'), [...headlines, ['Examples / s', rateText(answer), 'Examples evaluated per second, over the last seconds.']]);
   const list = part('figures');
   const key = answer.figures.map(({name}) => name).join();
   if (list.dataset.key !== key) {

@@ -182,14 +182,14 @@ class ExamplesTest(unittest.TestCase):
         # The last two are called what they are not, and what the model does not know.
         test = self.file("more.tsv", [*rows, b"2\tsky\n", b"green\tsky\n", b"pink\tgrass\n", b"no label\n"])
         wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 3, "--labels", "red,green,blue")
-        self.assertEqual(wrong, "errors: 1 of 6 (16.67%)")
+        self.assertEqual(wrong, "errors: 1 of 6 (16.67 %)")
 
     def test_classes_that_come_up_by_name_are_learned_and_predicted_by_them(self):
         rows = [b"red\trose\n", b"green\tgrass\n", b"blue\tsky\n"]
         train = self.file("colours.tsv", rows * 3)
         test = self.file("more.tsv", [*rows, b"pink\trose\n", b"red\tsky\n", b"rose\n"])
         wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 9, "--new-classes", "named")
-        self.assertEqual(wrong, "errors: 2 of 5 (40.00%)")
+        self.assertEqual(wrong, "errors: 2 of 5 (40.00 %)")
 
     def test_numbered_classes_are_learned_and_predicted_by_their_numbers(self):
         rows = [b"0 1:1\n", b"1 2:1\n", b"2 3:1\n", b"2 1:0.1 3:0.5\n"]
@@ -197,7 +197,7 @@ class ExamplesTest(unittest.TestCase):
         test = self.file("more.svm", [*rows, b"1 3:1\n", b"0 3:1\n", b"3:1\n", b"7 1:1\n"])
         for name, more in (("all", []), ("new", ["--new-classes", "numbered"])):
             wrong = self.assert_learns_and_predicts_as_perceptronctl(name, train, test, "svmlight", "--dimension", 3, "--classes", 3, *more)
-            self.assertEqual(wrong, "errors: 2 of 6 (33.33%)")
+            self.assertEqual(wrong, "errors: 2 of 6 (33.33 %)")
 
     def test_files_without_labels_are_predicted_and_nothing_is_called_wrong(self):
         rows = [b"+1 1:1\n", b"-1 2:1\n"]

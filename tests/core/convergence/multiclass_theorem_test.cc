@@ -131,16 +131,17 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
           ASSERT_GE(report.margin_ceiling(), data.margin * (1 - kSlack));
           ASSERT_LE(report.margin_ceiling(), report.weight_norm() / k * (1 + kSlack));
           ASSERT_TRUE(report.has_bound_in_use());
-          ASSERT_NEAR(
-              report.bound_in_use(),
-              report.weight_norm() * report.weight_norm() / (k * 2 * report.radius() * report.radius()),
-              1e-9);
+          ASSERT_NEAR(report.bound_in_use(),
+                      report.weight_norm() * report.weight_norm() /
+                          (k * 2 * report.radius() * report.radius()),
+                      1e-9);
           ASSERT_LE(report.bound_in_use(), 1);
           if (last) converged = outcome.pass->converged();
         }
       }
       const ConvergenceReport report = MakeReport(*lone.model);
-      EXPECT_NEAR(report.radius() * report.radius(), data.squared_radius, 1e-9 * data.squared_radius);
+      EXPECT_NEAR(report.radius() * report.radius(), data.squared_radius,
+                  1e-9 * data.squared_radius);
       ASSERT_TRUE(report.has_margin_floor());
       EXPECT_LE(report.margin_floor(), report.margin_ceiling() * (1 + kSlack));
       ASSERT_TRUE(report.has_update_bound());

@@ -255,8 +255,7 @@ TEST(Polynomial, MakesXorSeparable) {
                               .AddDense({1, 1}, 1)
                               .AddDense({-1, 1}, -1)
                               .AddDense({1, -1}, -1);
-  const std::unique_ptr<Learner> learner =
-      MakeLearner(LearnerSettings(), space.initial_weights());
+  const std::unique_ptr<Learner> learner = MakeLearner(LearnerSettings(), space.initial_weights());
   Mapper mapper(space);
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   std::vector<int> updates(2);

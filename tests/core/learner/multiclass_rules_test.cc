@@ -119,8 +119,7 @@ void ExpectAsThePaper(const Rule& rule, const std::vector<SvmExample>& examples,
   const ConvergenceReport report = MakeReport(*lone.model);
   // A margin that float32 and float64 round to different sides may make another update.
   EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()),
-              2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()), 2);
   const std::vector<Vector> answer = paper->Answer();
   const std::vector<Vector> weights = AllWeights(lone, dimension);
   ASSERT_EQ(weights.size(), answer.size());

@@ -93,8 +93,7 @@ TEST_P(RuleTest, DoesAsItsPaperSays) {
   const ConvergenceReport report = MakeReport(*lone.model);
   // A margin that float32 and float64 round to different sides may make another update.
   EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()),
-              2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()), 2);
   const testing::Vector answer = paper->Answer();
   double largest = 0;
   for (const double weight : answer) largest = std::max(largest, std::abs(weight));

@@ -312,7 +312,7 @@ TEST(KernelPerceptron, HasNoWeightsToShow) {
   LoneModel lone(KernelSettingsOf(&SetGaussian, 2));
   lone.Learn(Xor().batch());
   EXPECT_TRUE(ListWeights(*lone.model).values.empty());
-  EXPECT_GT(lone.model->memory_bytes(), sizeof(Model));
+  EXPECT_GT(MeasureMemory(lone.model->core()).total, sizeof(Model));
 }
 
 TEST(VotedPerceptron, AnswersWithTheVotesOfItsWeightsOnAnd) {

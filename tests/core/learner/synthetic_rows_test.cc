@@ -76,8 +76,7 @@ TEST_P(SyntheticRows, ARuleScoresAsItsPaperDoes) {
   ASSERT_GT(mistakes, 10U) << "rows that teach nothing";
   // A margin that float32 and float64 round to different sides may make another update.
   EXPECT_NEAR(static_cast<double>(report.mistakes()), static_cast<double>(mistakes), 2);
-  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()),
-              2);
+  EXPECT_NEAR(static_cast<double>(report.updates()), static_cast<double>(paper->updates()), 2);
   const std::vector<float> scores = lone.Predict(columns.unlabelled()).scores;
   const auto answers = paper->Answers();
   double largest = 0;

@@ -161,8 +161,7 @@ TEST(WorkedExamples, TheAugmentedRunKeepsToItsBound) {
   for (int64_t pass = 1; pass <= 11; ++pass) lone.Learn(columns.batch(), pass);
   const ConvergenceReport report = MakeReport(*lone.model);
   EXPECT_DOUBLE_EQ(report.radius(), std::sqrt(17.0));
-  EXPECT_LE(static_cast<double>(report.updates()),
-            std::pow(report.radius() / 0.18569, 2));  // 493
+  EXPECT_LE(static_cast<double>(report.updates()), std::pow(report.radius() / 0.18569, 2));  // 493
   // theta = (-3, 7): the floor is its margin, attained at x = 2 (7 - 6 = 1); gamma* lies above it.
   EXPECT_NEAR(report.margin_floor(), 1 / std::sqrt(58.0), 1e-11);
   EXPECT_LE(report.margin_floor(), 1 / std::sqrt(58.0));

@@ -71,8 +71,8 @@ TEST(BatchEnd, APassWithoutAMistakeChangesNothingAndConverges) {
   EXPECT_FALSE(lone.Learn(Ones(2).batch(), 1).pass->converged());
   EXPECT_EQ(lone.model->revision(), 3U);
   const PassSummary second = *lone.Learn(Ones(2).batch(), 2).pass;
-  EXPECT_TRUE(second.converged);
-  EXPECT_EQ(second.updates, 0U);
+  EXPECT_TRUE(second.converged());
+  EXPECT_EQ(second.updates(), 0U);
   EXPECT_EQ(lone.model->revision(), 3U);
   EXPECT_EQ(MakeReport(*lone.model).state(), ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
 }

@@ -173,8 +173,8 @@ TEST_F(ExactlyOnce, ARowThatWasRefusedIsAReplayToAllOrNothingToo) {
 TEST_F(ExactlyOnce, TheEndOfAPassIsMarkedOnce) {
   ASSERT_OK(Learn(three_, 0, 1));
   const PassSummary first = *outcome_.pass;
-  EXPECT_EQ(first.number, 1);
-  EXPECT_EQ(first.examples, 3U);
+  EXPECT_EQ(first.number(), 1);
+  EXPECT_EQ(first.examples(), 3U);
   ASSERT_OK(Learn(three_, 0, 1));  // the answer was lost, the message comes again
   EXPECT_EQ(outcome_.pass->SerializeAsString(), first.SerializeAsString());
   ASSERT_OK(Learn(three_, 3, 2));

@@ -143,7 +143,15 @@ TEST_P(Recovery, AReportWithoutLoadingIsThatOfTheLastCommit) {
   ASSERT_EQ(page.size(), 1U);
   EXPECT_FALSE(page[0].in_memory);
   EXPECT_EQ(page[0].revision, report.updates());
-  EXPECT_TRUE(MessageDifferencer::Equals(WithoutWindows(page[0].report), WithoutWindows(report)));
+  // What is stored is as it was; what takes the weights is absent.
+  ConvergenceReport stored = report;
+  for (const char* figure :
+       {"weight_norm", "separate_prediction_weights", "state", "margin_ceiling", "margin_floor",
+        "bound_in_use", "update_bound", "not_separable", "error_ceiling"})
+    stored.GetReflection()->ClearField(&stored, stored.GetDescriptor()->FindFieldByName(figure));
+  EXPECT_TRUE(MessageDifferencer::Equals(WithoutWindows(page[0].report), WithoutWindows(stored)))
+      << page[0].report.ShortDebugString() << "\n"
+      << stored.ShortDebugString();
   EXPECT_EQ(store_->stats().loads, 0U);
 }
 

@@ -198,8 +198,8 @@ TEST(ConvergenceReport, OfAConvergedModelReadsAtOnce) {
                   "perceptron risk: 0 per example over the last 1,000 examples",
                   "norms: weights 27.5, largest example 30.2 (R)",
                   "margin: at least 0.0123 (attained), at most 0.221 (proven)",
-                  "updates: at most 6,072,708 on this data (bound (R / margin)^2), squared weight "
-                  "norm at 1.93 % of its bound k R^2",
+                  "updates: at most 6,072,708 on this data (by the convergence theorem), squared "
+                  "weight norm at 1.93 % of its bound",
                   "drift: none detected, error steady at 0.00 % over the last 7,456 examples",
                   "pass 8: 4,459 examples, 0 mistakes (0.00 %), 0 updates, converged at its "
                   "end, margin 0.0123"));

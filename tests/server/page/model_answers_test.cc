@@ -84,8 +84,7 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   const LearningCurve curves = MakeLearningCurve(*store_->GetIfLoaded("models/m"));
   ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
-    EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(),
-              curves.points[i].revision());
+    EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(), curves.points[i].revision());
   }
   EXPECT_FALSE(detail.has_top_features());
   EXPECT_EQ(detail.server().models(), 1U);
