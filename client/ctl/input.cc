@@ -267,7 +267,7 @@ void Input::Rewind() {
 
 namespace {
 
-constexpr uint64_t kShown = 5;
+constexpr uint64_t kShownErrors = 5;
 
 }  // namespace
 
@@ -277,19 +277,19 @@ Outcome RowErrors::AddBadLine(const absl::Status& status) {
   if (!skip_bad_lines_) {
     return UsageError(absl::StrCat(message, "; --skip-bad-lines skips such lines"));
   }
-  if (++skipped_ <= kShown) PrintStderr(absl::StrCat("skipped ", message));
+  if (++skipped_ <= kShownErrors) PrintStderr(absl::StrCat("skipped ", message));
   return {};
 }
 
 void RowErrors::AddValidationError(const Input& input, uint64_t tag, const absl::Status& status) {
-  if (++validation_errors_ > kShown) return;
+  if (++validation_errors_ > kShownErrors) return;
   PrintStderr(absl::StrCat("validation error: ", input.Where(tag), ": ",
                            PrintableInLine(std::string(status.message())), " (",
                            ErrorReason(status), ")"));
 }
 
 void RowErrors::PrintCounts() const {
-  if (validation_errors_ > kShown) {
+  if (validation_errors_ > kShownErrors) {
     PrintStderr(absl::StrCat(validation_errors_.load(), " examples had validation errors"));
   }
   if (skipped_ > 0) PrintStderr(absl::StrCat(skipped_.load(), " malformed lines skipped"));

@@ -17,10 +17,6 @@ namespace v1 = ::perceptron::v1;
 // Of all classes together: as many as a model of two labels may have.
 constexpr uint64_t kMostWeights = FeatureSpace::kMaxFeatures;
 
-absl::Status Invalid(absl::string_view field, absl::string_view description) {
-  return InvalidField("INVALID_FIELD", field, description);
-}
-
 std::string LearnersWithClasses() {
   std::string names;
   for (const CatalogueEntry& entry : Catalogue()) {
@@ -34,10 +30,10 @@ absl::Status CheckNames(const std::vector<std::string>& names) {
   absl::flat_hash_set<absl::string_view> distinct;
   for (const std::string& name : names) {
     if (name.empty() || name.size() > LabelReader::kMaxNameBytes)
-      return Invalid(kField, absl::StrCat("a name has 1 to ", LabelReader::kMaxNameBytes,
-                                          " bytes, one has ", name.size()));
+      return InvalidSetting(kField, absl::StrCat("a name has 1 to ", LabelReader::kMaxNameBytes,
+                                                 " bytes, one has ", name.size()));
     if (!distinct.insert(name).second)
-      return Invalid(kField, absl::StrCat("\"", name, "\" is given twice"));
+      return InvalidSetting(kField, absl::StrCat("\"", name, "\" is given twice"));
   }
   return absl::OkStatus();
 }
@@ -48,16 +44,17 @@ absl::Status CheckNumberOfNames(NewClasses new_classes, size_t names, uint32_t m
   switch (new_classes) {
     case NewClasses::kNone:
       if (names == 0 || names == max) break;
-      return Invalid(kField, absl::StrCat("names ", names, " of ", max,
-                                          " classes; name all of them, in the order of their "
-                                          "numbers, or none, or let new ones be added by name"));
+      return InvalidSetting(kField,
+                            absl::StrCat("names ", names, " of ", max,
+                                         " classes; name all of them, in the order of their "
+                                         "numbers, or none, or let new ones be added by name"));
     case NewClasses::kNumbered:
       if (names == 0) break;
-      return Invalid(kField, "classes that are added by number have no names");
+      return InvalidSetting(kField, "classes that are added by number have no names");
     case NewClasses::kNamed:
       if (names <= max) break;
-      return Invalid(kField,
-                     absl::StrCat(names, " names are more than max_classes, which is ", max));
+      return InvalidSetting(
+          kField, absl::StrCat(names, " names are more than max_classes, which is ", max));
   }
   return absl::OkStatus();
 }
@@ -81,28 +78,30 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
   constexpr absl::string_view kField = "model.learner.classes";
   const CatalogueEntry& entry = FindLearner(settings);
   if (!entry.has_classes())
-    return Invalid(kField,
-                   absl::StrCat("the learner ", entry.name, " has two: ", entry.two_labels_only,
-                                "; these have several: ", LearnersWithClasses()));
+    return InvalidSetting(
+        kField, absl::StrCat("the learner ", entry.name, " has two: ", entry.two_labels_only,
+                             "; these have several: ", LearnersWithClasses()));
   const uint32_t max = learner.classes().max_classes();
   if (max < 2 || max > ClassSettings::kMost)
-    return Invalid(absl::StrCat(kField, ".max_classes"),
-                   absl::StrCat(max, " is not between 2 and ", ClassSettings::kMost));
+    return InvalidSetting(absl::StrCat(kField, ".max_classes"),
+                          absl::StrCat(max, " is not between 2 and ", ClassSettings::kMost));
   if (uint64_t{max} * space.size > kMostWeights)
-    return Invalid(absl::StrCat(kField, ".max_classes"),
-                   absl::StrCat(max, " classes of ", space.size, " weights each are more than ",
-                                kMostWeights, " weights in all; use fewer classes or features"));
+    return InvalidSetting(
+        absl::StrCat(kField, ".max_classes"),
+        absl::StrCat(max, " classes of ", space.size, " weights each are more than ", kMostWeights,
+                     " weights in all; use fewer classes or features"));
   if (learner.has_starting_weights() && learner.starting_weights().ByteSizeLong() > 0)
-    return Invalid("model.learner.starting_weights",
-                   "a model of several classes starts from zero weights");
+    return InvalidSetting("model.learner.starting_weights",
+                          "a model of several classes starts from zero weights");
   settings.classes.max = max;
   return absl::OkStatus();
 }
 
 absl::Status ReadWeightsOfClasses(const v1::Learner& learner, ClassSettings& classes) {
   if (static_cast<uint32_t>(learner.class_weights_size()) != classes.max)
-    return Invalid("model.learner.class_weights",
-                   absl::StrCat("give one for each of the ", classes.max, " classes; or none"));
+    return InvalidSetting(
+        "model.learner.class_weights",
+        absl::StrCat("give one for each of the ", classes.max, " classes; or none"));
   classes.weights.assign(learner.class_weights().begin(), learner.class_weights().end());
   return absl::OkStatus();
 }
@@ -120,9 +119,9 @@ absl::Status ReadClassNames(const v1::Model& model, ModelSettings& settings) {
       settings.new_classes = NewClasses::kNamed;
       break;
     default:
-      return Invalid("model.learner.classes.new_classes",
-                     absl::StrCat("this server knows no value numbered ",
-                                  model.learner().classes().new_classes()));
+      return InvalidSetting("model.learner.classes.new_classes",
+                            absl::StrCat("this server knows no value numbered ",
+                                         model.learner().classes().new_classes()));
   }
   const size_t names = settings.label_names.size();
   if (absl::Status status = CheckNumberOfNames(settings.new_classes, names, classes.max);

@@ -29,6 +29,10 @@ absl::Status InvalidField(absl::string_view reason, absl::string_view field,
   return status;
 }
 
+absl::Status InvalidSetting(absl::string_view field, absl::string_view description) {
+  return InvalidField("INVALID_FIELD", field, description);
+}
+
 absl::Status WithRetry(absl::Status status, absl::Duration delay) {
   google::rpc::RetryInfo retry;
   retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(delay));

@@ -26,6 +26,9 @@ absl::Status MakeError(
 absl::Status InvalidField(absl::string_view reason, absl::string_view field,
                           absl::string_view description);
 
+// The same for a field of a model's settings: INVALID_FIELD.
+absl::Status InvalidSetting(absl::string_view field, absl::string_view description);
+
 // Adds google.rpc.RetryInfo.
 absl::Status WithRetry(absl::Status status, absl::Duration delay);
 

@@ -21,10 +21,6 @@ constexpr double kMaxBiasInput = 1e18;
 constexpr uint32_t kMaxDegree = 16;
 constexpr double kMaxGamma = 1e12;
 
-absl::Status Invalid(absl::string_view field, absl::string_view description) {
-  return InvalidField("INVALID_FIELD", field, description);
-}
-
 absl::Status InvalidKernel(absl::string_view field, double value, absl::string_view range) {
   return InvalidField("INVALID_FIELD", absl::StrCat("model.learner.kernel.", field),
                       absl::StrCat(value, " is not ", range));
@@ -125,7 +121,7 @@ const RuleOption<uint32_t> kRuleCounts[] = {
 };
 
 absl::Status NoSuchSetting(const CatalogueEntry& entry, absl::string_view field) {
-  return Invalid(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+  return InvalidSetting(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
 }
 
 template <typename T>
@@ -148,7 +144,7 @@ absl::Status ReadOptions(std::span<const RuleOption<T>> options, const v1::Learn
     }
     const T value = (learner.*option.get)();
     if (!option.in_range(value))
-      return Invalid(field, absl::StrCat(value, " is not ", option.range));
+      return InvalidSetting(field, absl::StrCat(value, " is not ", option.range));
     settings.*option.setting = value;
   }
   return absl::OkStatus();
@@ -168,15 +164,15 @@ absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& setti
   if (learner.class_weights().empty()) return absl::OkStatus();
   constexpr absl::string_view kField = "model.learner.class_weights";
   if (!FindLearner(settings).takes_weights)
-    return Invalid(kField, absl::StrCat("the learner ", FindLearner(settings).name,
-                                        " has no weights of examples"));
+    return InvalidSetting(kField, absl::StrCat("the learner ", FindLearner(settings).name,
+                                               " has no weights of examples"));
   for (const double weight : learner.class_weights()) {
     if (!IsPositive(weight))
-      return Invalid(kField, absl::StrCat(weight, " is not above 0 and finite"));
+      return InvalidSetting(kField, absl::StrCat(weight, " is not above 0 and finite"));
   }
   if (settings.classes.max > 0) return ReadWeightsOfClasses(learner, settings.classes);
   if (learner.class_weights_size() != 2)
-    return Invalid(kField, "give two: that of -1 and that of +1; or none");
+    return InvalidSetting(kField, "give two: that of -1 and that of +1; or none");
   for (int i = 0; i < 2; ++i) settings.class_weights[i] = learner.class_weights(i);
   return absl::OkStatus();
 }
@@ -193,8 +189,9 @@ absl::Status ReadTieRule(const v1::Learner& learner, LearnerSettings& settings) 
       settings.tie_rule = TieRule::kCorrect;
       break;
     default:
-      return Invalid("model.learner.tie_rule",
-                     absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
+      return InvalidSetting(
+          "model.learner.tie_rule",
+          absl::StrCat("this server knows no tie rule number ", learner.tie_rule()));
   }
   return absl::OkStatus();
 }
@@ -219,8 +216,8 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   LearnerSettings settings;
   const int kind = learner.kind() - 1;
   if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) {
-    return Invalid("model.learner.kind",
-                   absl::StrCat("this server knows no learner number ", learner.kind()));
+    return InvalidSetting("model.learner.kind",
+                          absl::StrCat("this server knows no learner number ", learner.kind()));
   }
   const CatalogueEntry& entry = FindLearner(static_cast<LearnerKind>(kind));
   settings.rule = entry.rule;
@@ -235,14 +232,15 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
   settings.bias_input = learner.offset_value();
   if (!(settings.bias_input >= 0 && settings.bias_input <= kMaxBiasInput)) {
-    return Invalid("model.learner.offset_value",
-                   absl::StrCat(settings.bias_input, " is not between 0 and ", kMaxBiasInput));
+    return InvalidSetting(
+        "model.learner.offset_value",
+        absl::StrCat(settings.bias_input, " is not between 0 and ", kMaxBiasInput));
   }
   absl::StatusOr<StartingWeights> start = ReadStart(learner, space);
   if (!start.ok()) return start.status();
   settings.start = *std::move(start);
   if (FindLearner(settings).form == Form::kKernel && learner.has_starting_weights())
-    return Invalid(
+    return InvalidSetting(
         "model.learner.starting_weights",
         absl::StrCat("the learner ", FindLearner(settings).name, " has no weights to start from"));
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {

@@ -20,15 +20,11 @@ namespace v1 = ::perceptron::v1;
 // Of each label.
 constexpr size_t kMaxLabelBytes = 256;
 
-absl::Status Invalid(absl::string_view field, absl::string_view description) {
-  return InvalidField("INVALID_FIELD", field, description);
-}
-
 absl::StatusOr<RetentionSettings> ReadRetention(const v1::Retention& retention) {
   const auto in_range = [](absl::string_view field, uint32_t value) {
     if (value <= RetentionSettings::kMost) return absl::OkStatus();
-    return Invalid(absl::StrCat("model.retention.", field),
-                   absl::StrCat(value, " is above ", RetentionSettings::kMost));
+    return InvalidSetting(absl::StrCat("model.retention.", field),
+                          absl::StrCat(value, " is above ", RetentionSettings::kMost));
   };
   if (absl::Status status = in_range("updates", retention.updates()); !status.ok()) return status;
   if (absl::Status status = in_range("sample", retention.sample()); !status.ok()) return status;
@@ -42,9 +38,9 @@ absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
   if (!labels.empty() &&
       (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||
        labels[0].size() > kMaxLabelBytes || labels[1].size() > kMaxLabelBytes)) {
-    return Invalid("model.label_names",
-                   absl::StrCat("give two different names of at most ", kMaxLabelBytes,
-                                " bytes, that of -1 first: [\"ham\", \"spam\"]; or none"));
+    return InvalidSetting("model.label_names",
+                          absl::StrCat("give two different names of at most ", kMaxLabelBytes,
+                                       " bytes, that of -1 first: [\"ham\", \"spam\"]; or none"));
   }
   return absl::OkStatus();
 }
@@ -95,16 +91,17 @@ absl::Status CheckNew(const ModelSettings& settings) {
   constexpr double kMost = std::numeric_limits<float>::max();
   const double step_size = settings.learner.step_size;
   if (step_size >= kLeast && step_size <= kMost) return absl::OkStatus();
-  return Invalid("model.learner.step_size",
-                 absl::StrCat(step_size, " is beyond the range of the weights, which are float32: ",
-                              "from ", kLeast, " to ", kMost, "; 1 is the default"));
+  return InvalidSetting(
+      "model.learner.step_size",
+      absl::StrCat(step_size, " is beyond the range of the weights, which are float32: ", "from ",
+                   kLeast, " to ", kMost, "; 1 is the default"));
 }
 
 absl::Status CheckMutableFields(const v1::Model& model) {
   if (model.description().size() > 1024)
-    return Invalid("model.description", "has more than 1024 bytes");
+    return InvalidSetting("model.description", "has more than 1024 bytes");
   if (!(model.margin_of_interest() >= 0) || !std::isfinite(model.margin_of_interest())) {
-    return Invalid("model.margin_of_interest", "must be above 0 and finite, or 0 for none");
+    return InvalidSetting("model.margin_of_interest", "must be above 0 and finite, or 0 for none");
   }
   return absl::OkStatus();
 }

@@ -14,22 +14,18 @@ namespace v1 = ::perceptron::v1;
 
 constexpr int kMaxComponents = 1024;
 
-absl::Status Invalid(absl::string_view field, absl::string_view description) {
-  return InvalidField("INVALID_FIELD", field, description);
-}
-
 absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
   switch (space.space_case()) {
     case v1::FeatureSpace::kDense:
       if (space.dense().dimension() < 1 || space.dense().dimension() > FeatureSpace::kMaxFeatures) {
-        return Invalid("model.feature_space.dense.dimension",
-                       absl::StrCat(space.dense().dimension(), " is not between 1 and ",
-                                    FeatureSpace::kMaxFeatures));
+        return InvalidSetting("model.feature_space.dense.dimension",
+                              absl::StrCat(space.dense().dimension(), " is not between 1 and ",
+                                           FeatureSpace::kMaxFeatures));
       }
       return FeatureSpace{FeatureSpace::Kind::kDense, space.dense().dimension()};
     case v1::FeatureSpace::kHashed:
       if (space.hashed().bits() < 1 || space.hashed().bits() > FeatureSpace::kMaxBits) {
-        return Invalid(
+        return InvalidSetting(
             "model.feature_space.hashed.bits",
             absl::StrCat(space.hashed().bits(), " is not between 1 and ", FeatureSpace::kMaxBits));
       }
@@ -37,26 +33,27 @@ absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
     case v1::FeatureSpace::kNamed:
       if (space.named().max_features() < 1 ||
           space.named().max_features() > FeatureSpace::kMaxFeatures) {
-        return Invalid("model.feature_space.named.max_features",
-                       absl::StrCat(space.named().max_features(), " is not between 1 and ",
-                                    FeatureSpace::kMaxFeatures));
+        return InvalidSetting("model.feature_space.named.max_features",
+                              absl::StrCat(space.named().max_features(), " is not between 1 and ",
+                                           FeatureSpace::kMaxFeatures));
       }
       return FeatureSpace{FeatureSpace::Kind::kNamed, space.named().max_features()};
     case v1::FeatureSpace::kComposition:
       if (space.composition().inputs_size() < 1 ||
           space.composition().inputs_size() > kMaxComponents) {
-        return Invalid("model.feature_space.composition.inputs",
-                       absl::StrCat(space.composition().inputs_size(), " is not between 1 and ",
-                                    kMaxComponents, " models"));
+        return InvalidSetting("model.feature_space.composition.inputs",
+                              absl::StrCat(space.composition().inputs_size(),
+                                           " is not between 1 and ", kMaxComponents, " models"));
       }
       return FeatureSpace{FeatureSpace::Kind::kDense,
                           static_cast<uint32_t>(space.composition().inputs_size())};
     case v1::FeatureSpace::SPACE_NOT_SET:
       break;
   }
-  return Invalid("model.feature_space",
-                 "say where examples live: dense of a dimension, hashed of some bits, named, or a "
-                 "composition of other models");
+  return InvalidSetting(
+      "model.feature_space",
+      "say where examples live: dense of a dimension, hashed of some bits, named, or a "
+      "composition of other models");
 }
 
 FeatureMap ReadMap(const v1::FeatureMap& map) {
@@ -116,9 +113,9 @@ absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& stored) {
   if (!space.ok()) return space;
   space->map = ReadMap(stored.map());
   if (const std::optional<MapProblem> problem = CheckFeatureMap(*space)) {
-    return Invalid(absl::StrCat("model.feature_space.map.", MapName(space->map),
-                                problem->field.empty() ? "" : ".", problem->field),
-                   problem->description);
+    return InvalidSetting(absl::StrCat("model.feature_space.map.", MapName(space->map),
+                                       problem->field.empty() ? "" : ".", problem->field),
+                          problem->description);
   }
   return space;
 }
@@ -138,7 +135,7 @@ absl::StatusOr<std::vector<Component>> ReadComponents(const v1::FeatureSpace& sp
         components.push_back({input.model(), Component::Output::kScore});
         break;
       default:
-        return Invalid(
+        return InvalidSetting(
             absl::StrCat("model.feature_space.composition.inputs[", components.size(), "].output"),
             absl::StrCat("this server knows no output number ", input.output()));
     }

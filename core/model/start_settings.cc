@@ -16,38 +16,35 @@ namespace v1 = ::perceptron::v1;
 
 constexpr absl::string_view kField = "model.learner.starting_weights";
 
-absl::Status Invalid(absl::string_view field, absl::string_view description) {
-  return InvalidField("INVALID_FIELD", field, description);
-}
-
 absl::Status CheckPositions(const v1::Weights& weights, const FeatureSpace& space) {
   const bool named = space.kind == FeatureSpace::Kind::kNamed;
   const int positions = named ? weights.names_size() : weights.indices_size();
   if ((named ? weights.indices_size() : weights.names_size()) > 0 ||
       positions != weights.values_size()) {
-    return Invalid(kField, named ? "a named space takes as many names as values, and no indices"
-                                 : "takes as many indices as values, and no names");
+    return InvalidSetting(kField,
+                          named ? "a named space takes as many names as values, and no indices"
+                                : "takes as many indices as values, and no names");
   }
   if (named) {
     const absl::flat_hash_set<absl::string_view> distinct(weights.names().begin(),
                                                           weights.names().end());
     if (static_cast<int>(distinct.size()) != positions)
-      return Invalid(kField, "a name is given twice");
+      return InvalidSetting(kField, "a name is given twice");
     for (const std::string& name : weights.names()) {
       if (name.empty() || name.size() > FeatureSpace::kMaxNameBytes)
-        return Invalid(kField, absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes,
-                                            " bytes, one has ", name.size()));
+        return InvalidSetting(kField, absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes,
+                                                   " bytes, one has ", name.size()));
     }
     if (static_cast<uint32_t>(positions) > space.size)
-      return Invalid(kField, "more names than max_features");
+      return InvalidSetting(kField, "more names than max_features");
     return absl::OkStatus();
   }
   for (int i = 0; i < positions; ++i) {
     if (weights.indices(i) >= space.size)
-      return Invalid(kField,
-                     absl::StrCat("index ", weights.indices(i), " is not below ", space.size));
+      return InvalidSetting(
+          kField, absl::StrCat("index ", weights.indices(i), " is not below ", space.size));
     if (i > 0 && weights.indices(i - 1) >= weights.indices(i))
-      return Invalid(kField, "indices must strictly ascend");
+      return InvalidSetting(kField, "indices must strictly ascend");
   }
   return absl::OkStatus();
 }
@@ -60,16 +57,16 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
   if (!std::isfinite(weights.offset()) ||
       !std::all_of(weights.values().begin(), weights.values().end(),
                    [](float v) { return std::isfinite(v); })) {
-    return Invalid(kField, "weights must be finite");
+    return InvalidSetting(kField, "weights must be finite");
   }
   if (weights.offset() != 0 && learner.offset_value() == 0) {
-    return Invalid(absl::StrCat(kField, ".offset"),
-                   "a boundary through the origin (offset_value 0) has no offset");
+    return InvalidSetting(absl::StrCat(kField, ".offset"),
+                          "a boundary through the origin (offset_value 0) has no offset");
   }
   if (weights.offset() != 0 &&
       !(std::abs(weights.offset() / learner.offset_value()) <= std::numeric_limits<float>::max())) {
-    return Invalid(absl::StrCat(kField, ".offset"),
-                   "divided by offset_value it is out of float32's range");
+    return InvalidSetting(absl::StrCat(kField, ".offset"),
+                          "divided by offset_value it is out of float32's range");
   }
   StartingWeights start;
   start.indices.assign(weights.indices().begin(), weights.indices().end());

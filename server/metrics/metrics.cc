@@ -111,7 +111,7 @@ absl::Status CheckAddress(const std::string& address) {
 // waits for 10 s by default. An idle thread costs the first pages of its stack and a buffer for the
 // largest request. The time-out also limits the time to send a response: it cannot be much shorter.
 constexpr const char* kThreads = "40";
-constexpr const char* kMaxRequestBytes = "8192";
+constexpr const char* kMaxHttpRequestBytes = "8192";
 constexpr const char* kRequestTimeoutMs = "2000";
 
 // Answers HEAD, which prometheus-cpp does not support, for the health checks of load balancers.
@@ -210,10 +210,10 @@ class Metrics::Endpoint {
            std::shared_ptr<Collector> collector, std::unique_ptr<const HttpHandler> page)
       : page_(std::move(page)),
         collector_(std::move(collector)),
-        exposer_(
-            {"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
-             kRequestTimeoutMs, "max_request_size", kMaxRequestBytes, "enable_keep_alive", "no"},
-            &callbacks) {
+        exposer_({"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
+                  kRequestTimeoutMs, "max_request_size", kMaxHttpRequestBytes, "enable_keep_alive",
+                  "no"},
+                 &callbacks) {
     exposer_.RegisterCollectable(collector_);
   }
 

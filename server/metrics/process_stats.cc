@@ -15,7 +15,7 @@
 namespace perceptrond {
 namespace {
 
-std::string ReadFile(const std::string& path) {
+std::string ReadProcFile(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
@@ -64,7 +64,7 @@ std::optional<uint64_t> CountEntries(const std::string& directory) {
 
 ProcessStats ReadProcessStats(const std::string& proc) {
   const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
-  const std::vector<std::string> fields = StatFields(ReadFile(proc + "/self/stat"));
+  const std::vector<std::string> fields = StatFields(ReadProcFile(proc + "/self/stat"));
   ProcessStats stats;
   const auto user = Number(fields, kUserTicks);
   const auto system = Number(fields, kSystemTicks);
@@ -74,13 +74,13 @@ ProcessStats ReadProcessStats(const std::string& proc) {
     stats.resident_bytes = *pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   }
   const auto started = Number(fields, kStartTicks);
-  const auto booted = Number(LineAfter(ReadFile(proc + "/stat"), "btime "), 0);
+  const auto booted = Number(LineAfter(ReadProcFile(proc + "/stat"), "btime "), 0);
   if (started && booted) {
     stats.start_time_seconds =
         static_cast<double>(*booted) + static_cast<double>(*started) / ticks_per_second;
   }
   stats.open_fds = CountEntries(proc + "/self/fd");
-  stats.max_fds = Number(LineAfter(ReadFile(proc + "/self/limits"), "Max open files"), 0);
+  stats.max_fds = Number(LineAfter(ReadProcFile(proc + "/self/limits"), "Max open files"), 0);
   return stats;
 }
 

@@ -21,7 +21,7 @@ namespace {
 namespace v1 = ::perceptron::v1;
 namespace page = ::perceptron::page::v1;
 
-constexpr uint64_t kMaxPageSize = 100;
+constexpr uint64_t kMaxModelPageSize = 100;
 constexpr uint64_t kMaxPoints = 64;
 constexpr uint64_t kMaxFeatures = 100;
 // Each is a header on disk, read in a few µs.
@@ -60,7 +60,7 @@ void DropUpTo(uint64_t revision, LearningCurve& curves) {
             }));
 }
 
-void ToProto(const FigureView& figure, page::ModelDetail::Figure& proto) {
+void FigureToProto(const FigureView& figure, page::ModelDetail::Figure& proto) {
   proto.set_name(figure.name);
   proto.set_title(figure.title);
   proto.set_help(figure.help);
@@ -90,8 +90,8 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
   const absl::StatusOr<std::string> after = ReadPageToken(list, query.page_token);
   if (!after.ok()) return after.status();
   absl::StatusOr<Store::Found> found =
-      store_.Search(*after, std::clamp<uint64_t>(query.page_size, 1, kMaxPageSize), kMaxSearched,
-                    Matches(query.search));
+      store_.Search(*after, std::clamp<uint64_t>(query.page_size, 1, kMaxModelPageSize),
+                    kMaxSearched, Matches(query.search));
   if (!found.ok()) return found.status();
   page::ModelList answer;
   for (const ModelSummary& summary : found->models) {
@@ -147,7 +147,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   answer.set_convergence(StateName(proto.report().state()));
   for (const std::string& line : FormatReport(proto.report())) answer.add_report(line);
   for (const FigureView& figure : ViewFigures(proto.report()))
-    ToProto(figure, *answer.add_figures());
+    FigureToProto(figure, *answer.add_figures());
   Describe(*answer.mutable_server());
   return answer;
 }

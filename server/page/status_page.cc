@@ -72,7 +72,7 @@ int HttpStatus(absl::StatusCode code) {
   }
 }
 
-HttpAnswer Error(const HttpRequest& request, const absl::Status& status) {
+HttpAnswer ErrorAnswer(const HttpRequest& request, const absl::Status& status) {
   google::rpc::Status proto;
   ToProto(status, proto);
   return MakeAnswer(request, HttpStatus(status.code()), kJsonType, ToJson(proto));
@@ -80,7 +80,7 @@ HttpAnswer Error(const HttpRequest& request, const absl::Status& status) {
 
 template <typename Message>
 HttpAnswer Json(const HttpRequest& request, const absl::StatusOr<Message>& message) {
-  if (!message.ok()) return Error(request, message.status());
+  if (!message.ok()) return ErrorAnswer(request, message.status());
   return MakeAnswer(request, 200, kJsonType, ToJson(*message));
 }
 

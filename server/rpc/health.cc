@@ -16,14 +16,16 @@
 namespace perceptrond {
 namespace {
 
-namespace v1 = ::grpc::health::v1;
+namespace health_v1 = ::grpc::health::v1;
 
 // A request holds one service name.
-constexpr size_t kMaxRequestBytes = 64 << 10;
+constexpr size_t kMaxHealthRequestBytes = 64 << 10;
 
-v1::HealthCheckResponse::ServingStatus StatusOf(const Health& health, const std::string& service) {
-  if (!health.Knows(service)) return v1::HealthCheckResponse::SERVICE_UNKNOWN;
-  return health.serving() ? v1::HealthCheckResponse::SERVING : v1::HealthCheckResponse::NOT_SERVING;
+health_v1::HealthCheckResponse::ServingStatus StatusOf(const Health& health,
+                                                       const std::string& service) {
+  if (!health.Knows(service)) return health_v1::HealthCheckResponse::SERVICE_UNKNOWN;
+  return health.serving() ? health_v1::HealthCheckResponse::SERVING
+                          : health_v1::HealthCheckResponse::NOT_SERVING;
 }
 
 absl::Status UnknownService(const std::string& service) {
@@ -39,9 +41,10 @@ class HealthCheck final : public Reactor {
 
   void Start() { call_.StartRead(&bytes_); }
   void OnReadDone(bool ok) override {
-    v1::HealthCheckRequest request;
-    v1::HealthCheckResponse response;
-    absl::Status status = ok ? ParseMessage(bytes_, kMaxRequestBytes, request) : MissingRequest();
+    health_v1::HealthCheckRequest request;
+    health_v1::HealthCheckResponse response;
+    absl::Status status =
+        ok ? ParseMessage(bytes_, kMaxHealthRequestBytes, request) : MissingRequest();
     if (status.ok() && !health_.Knows(request.service()))
       status = UnknownService(request.service());
     if (status.ok()) {
@@ -71,9 +74,9 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   }
 
   void OnReadDone(bool ok) override {
-    v1::HealthCheckRequest request;
+    health_v1::HealthCheckRequest request;
     const absl::Status status =
-        ok ? ParseMessage(incoming_, kMaxRequestBytes, request) : MissingRequest();
+        ok ? ParseMessage(incoming_, kMaxHealthRequestBytes, request) : MissingRequest();
     if (status.ok()) health_.Add(shared_from_this());
     MutexLock lock(&mutex_);
     if (!status.ok()) return writer_.Finish(status);
@@ -93,7 +96,7 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   // Writes the status unless it was the last one written.
   void WriteStatus() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!service_.has_value()) return;
-    v1::HealthCheckResponse response;
+    health_v1::HealthCheckResponse response;
     response.set_status(StatusOf(health_, *service_));
     if (response.status() == last_status_) return;
     last_status_ = response.status();
@@ -108,8 +111,8 @@ class HealthWatch final : public Reactor, public std::enable_shared_from_this<He
   // Absent until the request is read.
   std::optional<std::string> service_ ABSL_GUARDED_BY(mutex_);
   // The status written last; initially UNKNOWN, which is never written.
-  v1::HealthCheckResponse::ServingStatus last_status_ ABSL_GUARDED_BY(mutex_) =
-      v1::HealthCheckResponse::UNKNOWN;
+  health_v1::HealthCheckResponse::ServingStatus last_status_ ABSL_GUARDED_BY(mutex_) =
+      health_v1::HealthCheckResponse::UNKNOWN;
   StreamWriter writer_ ABSL_GUARDED_BY(mutex_);
 };
 

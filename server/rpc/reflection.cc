@@ -24,7 +24,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
 // A request holds one name.
-constexpr size_t kMaxRequestBytes = 64 << 10;
+constexpr size_t kMaxReflectionRequestBytes = 64 << 10;
 
 const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
@@ -111,7 +111,7 @@ class ReflectionReactor final : public Reactor {
     if (!ok) return call_.Finish(grpc::Status::OK);
     v1alpha::ServerReflectionRequest request;
     v1alpha::ServerReflectionResponse response;
-    absl::Status status = ParseMessage(bytes_, kMaxRequestBytes, request);
+    absl::Status status = ParseMessage(bytes_, kMaxReflectionRequestBytes, request);
     if (status.ok()) {
       Answer(router_, request, response);
       status = SerializeMessage(response, bytes_);

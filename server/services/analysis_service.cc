@@ -14,8 +14,8 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr size_t kDefaultPageSize = 1000;
-constexpr size_t kMaxPageSize = 10'000;
+constexpr size_t kDefaultExamplePageSize = 1000;
+constexpr size_t kMaxExamplePageSize = 10'000;
 // A page ends when its examples have this many features: about 10 MB, without names.
 constexpr size_t kMaxPageFeatures = 1 << 20;
 
@@ -85,7 +85,7 @@ absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
                   v1::ListRetainedExamplesResponse& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   const absl::StatusOr<size_t> page_size =
-      ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
+      ReadPageSize(request.page_size(), kDefaultExamplePageSize, kMaxExamplePageSize);
   if (!page_size.ok()) return page_size.status();
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();

@@ -69,7 +69,7 @@ class TensorWriter {
 };
 
 template <typename T>
-std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
+std::span<const T> OutputView(const google::protobuf::RepeatedField<T>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
@@ -106,37 +106,37 @@ class OutputContents {
         return AppendLabels(writer);
       case Kind::kScore:
         writer.Begin(output, {rows});
-        return writer.Floats(View(prediction_.scores()));
+        return writer.Floats(OutputView(prediction_.scores()));
       case Kind::kDistance:
         writer.Begin(output, {rows});
         return AppendDistances(writer);
       case Kind::kProbability:
         writer.Begin(output, {rows});
-        return writer.Floats(View(prediction_.probabilities()));
+        return writer.Floats(OutputView(prediction_.probabilities()));
       case Kind::kClassScores:
         writer.Begin(output, {rows, Columns()});
-        return writer.Floats(View(prediction_.class_scores()));
+        return writer.Floats(OutputView(prediction_.class_scores()));
       case Kind::kClassProbabilities:
         writer.Begin(output, {rows, Columns()});
-        return writer.Floats(View(prediction_.class_probabilities()));
+        return writer.Floats(OutputView(prediction_.class_probabilities()));
       case Kind::kClassNames:
         writer.Begin(output, {static_cast<int64_t>(Names())});
         for (size_t i = 0; i < Names(); ++i) writer.String(names_[i]);
         return;
       case Kind::kComponentRevisions:
         writer.Begin(output, {prediction_.component_revisions_size()});
-        return writer.Int64s(View(prediction_.component_revisions()));
+        return writer.Int64s(OutputView(prediction_.component_revisions()));
     }
   }
 
  private:
   void AppendLabels(TensorWriter& writer) const {
-    if (!HasNames(settings_)) return writer.Int32s(View(prediction_.labels()));
+    if (!HasNames(settings_)) return writer.Int32s(OutputView(prediction_.labels()));
     for (const int32_t label : prediction_.labels())
       writer.String(LabelName(settings_, names_, label));
   }
   void AppendDistances(TensorWriter& writer) const {
-    if (!prediction_.distances().empty()) return writer.Floats(View(prediction_.distances()));
+    if (!prediction_.distances().empty()) return writer.Floats(OutputView(prediction_.distances()));
     writer.Floats(std::vector<float>(static_cast<size_t>(prediction_.labels_size()),
                                      std::numeric_limits<float>::quiet_NaN()));
   }

@@ -11,11 +11,11 @@
 namespace perceptrond::client {
 namespace {
 
-struct Point {
+struct Percentile {
   const char* name;
   double percent;
 };
-constexpr Point kPoints[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}};
+constexpr Percentile kPercentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}};
 
 // Difference from the requested share of mistakes that needs an explanation.
 constexpr double kMistakesTolerance = 0.01;
@@ -29,8 +29,9 @@ std::string Time(absl::Duration time) {
 
 std::string Latencies(const LatencyHistogram& latency) {
   std::string text;
-  for (const Point& point : kPoints)
-    absl::StrAppend(&text, point.name, " ", Time(latency.Percentile(point.percent)), ", ");
+  for (const Percentile& percentile : kPercentiles)
+    absl::StrAppend(&text, percentile.name, " ", Time(latency.Percentile(percentile.percent)),
+                    ", ");
   return absl::StrCat(text, "max ", Time(latency.max()));
 }
 
@@ -103,8 +104,9 @@ std::string BenchReport::Text() const {
 
 std::string BenchReport::Json() const {
   JsonObject latency;
-  for (const Point& point : kPoints) {
-    latency.Number(point.name, absl::ToDoubleMicroseconds(tally.latency.Percentile(point.percent)));
+  for (const Percentile& percentile : kPercentiles) {
+    latency.Number(percentile.name,
+                   absl::ToDoubleMicroseconds(tally.latency.Percentile(percentile.percent)));
   }
   latency.Number("max", absl::ToDoubleMicroseconds(tally.latency.max()));
   JsonObject json;

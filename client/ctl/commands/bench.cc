@@ -9,7 +9,7 @@
 namespace perceptrond::client {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kBenchFooter[] =
     R"(Sends synthetic examples and prints examples per second and latency percentiles per
 message.
 
@@ -115,7 +115,7 @@ void AddBench(CLI::App* app, const Globals* globals, Action* action) {
       ->check(Utf8());
   AddLoadFlags(command, options.get());
   AddShapeFlags(command, options.get());
-  command->footer(kFooter);
+  command->footer(kBenchFooter);
   command->callback([=] {
     const std::string wrong = CheckFlags(*options);
     if (!wrong.empty()) throw CLI::ValidationError(wrong);

@@ -62,7 +62,7 @@ std::string DescribeExplanation(const std::string& where,
 
 namespace v1 = ::perceptron::v1;
 
-constexpr char kFooter[] =
+constexpr char kExplainFooter[] =
     R"(A score is the bias plus the sum of value times weight over the features. Prints these
 terms for each example, the largest first, with bars: + supports the label +1, - the label -1. With
 a feature map the features are those of the map, such as "x1*x2". If the weights are a sum of
@@ -250,7 +250,7 @@ void AddExplain(CLI::App* app, const Globals* globals, Action* action) {
   command->add_option("--top", options->top, "Most contributions listed per example")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  command->footer(kFooter);
+  command->footer(kExplainFooter);
   command->callback([=] { *action = [=] { return ExplainRun(*globals, *options).Run(); }; });
 }
 

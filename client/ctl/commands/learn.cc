@@ -8,7 +8,7 @@
 namespace perceptrond::client {
 namespace {
 
-constexpr char kFooter[] =
+constexpr char kLearnFooter[] =
     R"(Prints a line per pass and a summary: examples, mistakes, updates, and the convergence
 report.
 
@@ -99,7 +99,7 @@ void AddLearn(CLI::App* app, const Globals* globals, Action* action) {
   AddInputOptions(command, &options->input);
   AddPasses(command, options.get());
   AddProducer(command, options.get());
-  command->footer(kFooter);
+  command->footer(kLearnFooter);
   command->callback([=] { *action = [=] { return LearnRun(*globals, *options).Run(); }; });
 }
 

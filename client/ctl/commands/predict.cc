@@ -83,7 +83,7 @@ class PredictRun {
   std::unique_ptr<PredictStream> stream_;
 };
 
-constexpr char kFooter[] =
+constexpr char kPredictFooter[] =
     R"(Prints a line per example: label, score, signed distance from the boundary and, for
 learners with probabilities, the probability of +1. For multiclass models the label is the class,
 the distance is the margin to the next class, and the probability is that of the class. Labels in
@@ -306,7 +306,7 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command->add_option("--batch", options->batch, "Examples per message")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->footer(kFooter);
+  command->footer(kPredictFooter);
   command->callback([=] { *action = [=] { return PredictRun(*globals, *options).Run(); }; });
 }
 

@@ -175,7 +175,7 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 // Names listed in an error message, about two lines.
-constexpr size_t kShown = 8;
+constexpr size_t kShownFeatures = 8;
 
 std::set<std::string> NamesOf(const std::vector<Row>& rows) {
   std::set<std::string> names;
@@ -190,7 +190,7 @@ std::string List(const std::set<std::string>& names) {
   std::string text;
   size_t shown = 0;
   for (const std::string& name : names) {
-    if (shown == kShown) return absl::StrCat(text, ", ...");
+    if (shown == kShownFeatures) return absl::StrCat(text, ", ...");
     absl::StrAppend(&text, shown++ == 0 ? "" : ", ", PrintableInLine(name));
   }
   return text;
