@@ -252,7 +252,7 @@ class CrashTest : private ChangingConfig,
           return absl::OkStatus();
         });
     ASSERT_TRUE(replayed.ok()) << replayed;
-    const uint64_t updates = standing->counters.updates();
+    const uint64_t updates = standing->counters.report().updates();
     for (const auto& [revision, sent] : acknowledged.updates()) {
       ASSERT_LE(revision, updates) << "an acknowledged update is not in";
       history_.Add(revision, rows_[sent.producer][sent.number]);
@@ -266,7 +266,7 @@ class CrashTest : private ChangingConfig,
       accounted += position.next_offset();
     }
     // Counters and positions are one cut: each example counts once.
-    EXPECT_EQ(standing->counters.examples(), accounted);
+    EXPECT_EQ(standing->counters.report().examples(), accounted);
     for (int producer = 0; producer < kProducers; ++producer) {
       const int64_t position = positions["p" + std::to_string(producer)];
       EXPECT_GE(position, acknowledged.through(producer)) << "an acknowledged example is not in";

@@ -21,7 +21,7 @@ namespace v1 = ::perceptron::v1;
 constexpr int kClasses = 4;
 constexpr uint32_t kDimension = 6;
 // Float32 weights round: by so much may a figure miss what the theorem says of exact ones.
-constexpr double kSlack = 1e-5;
+constexpr double kMulticlassSlack = 1e-5;
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -128,8 +128,8 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
           const auto k = static_cast<double>(report.updates());
           ASSERT_LE(k, bound);
           ASSERT_TRUE(report.has_margin_ceiling());
-          ASSERT_GE(report.margin_ceiling(), data.margin * (1 - kSlack));
-          ASSERT_LE(report.margin_ceiling(), report.weight_norm() / k * (1 + kSlack));
+          ASSERT_GE(report.margin_ceiling(), data.margin * (1 - kMulticlassSlack));
+          ASSERT_LE(report.margin_ceiling(), report.weight_norm() / k * (1 + kMulticlassSlack));
           ASSERT_TRUE(report.has_bound_in_use());
           ASSERT_NEAR(report.bound_in_use(),
                       report.weight_norm() * report.weight_norm() /
@@ -143,7 +143,7 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
       EXPECT_NEAR(report.radius() * report.radius(), data.squared_radius,
                   1e-9 * data.squared_radius);
       ASSERT_TRUE(report.has_margin_floor());
-      EXPECT_LE(report.margin_floor(), report.margin_ceiling() * (1 + kSlack));
+      EXPECT_LE(report.margin_floor(), report.margin_ceiling() * (1 + kMulticlassSlack));
       ASSERT_TRUE(report.has_update_bound());
       EXPECT_NEAR(report.update_bound(),
                   2 * data.squared_radius / (report.margin_floor() * report.margin_floor()),

@@ -60,10 +60,10 @@ TEST_P(OffsetEquivalence, AnOffsetIsAConstantColumn) {
   EXPECT_EQ(weights, column.Weights(kDimension + 1));
   const ConvergenceReport a = MakeReport(*offset.model);
   const ConvergenceReport c = MakeReport(*column.model);
-  EXPECT_EQ(a.radius, c.radius);
-  EXPECT_EQ(a.weight_norm, c.weight_norm);
-  EXPECT_EQ(a.margin_ceiling, c.margin_ceiling);
-  EXPECT_EQ(a.bound_in_use, c.bound_in_use);
+  EXPECT_EQ(a.radius(), c.radius());
+  EXPECT_EQ(a.weight_norm(), c.weight_norm());
+  EXPECT_EQ(a.margin_ceiling(), c.margin_ceiling());
+  EXPECT_EQ(a.bound_in_use(), c.bound_in_use());
 }
 
 INSTANTIATE_TEST_SUITE_P(Values, OffsetEquivalence, ::testing::Values(1.0, 0.25, 2.0, 3.0, 10.0));

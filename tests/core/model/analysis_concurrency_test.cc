@@ -53,18 +53,18 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
   std::vector<std::thread> learners;
   for (int i = 0; i < kLearners; ++i) learners.emplace_back([this, i] { LearnShare(i); });
   std::thread analyst([&] {
-    uint64_t revision = 0;
+    int64_t revision = 0;
     size_t examples = 0;
     while (!done) {
       const auto analysis =
           AnalyzeModel(*model_, {}, [](const ModelAnalysisProgress&) { return true; });
       if (absl::IsFailedPrecondition(analysis.status())) continue;  // nothing is stored yet
       ASSERT_OK(analysis.status());
-      EXPECT_GE(analysis->record.revision, revision);
-      EXPECT_GE(analysis->record.examples, examples);
-      EXPECT_TRUE(analysis->record.complete);
-      revision = analysis->record.revision;
-      examples = analysis->record.examples;
+      EXPECT_GE(analysis->record.revision(), revision);
+      EXPECT_GE(analysis->record.examples(), examples);
+      EXPECT_TRUE(analysis->record.complete());
+      revision = analysis->record.revision();
+      examples = analysis->record.examples();
       if (!analysis->separator.has_value()) continue;
       ASSERT_OK(model_->ReplaceWeights(*analysis->separator, std::nullopt).status());
     }
@@ -85,8 +85,8 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
 
   const auto last = AnalyzeModel(*model_, {}, [](const ModelAnalysisProgress&) { return true; });
   ASSERT_OK(last.status());
-  EXPECT_EQ(last->record.examples, kExamples);
-  EXPECT_GE(last->record.margin_lower, data_.margin * (1 - 1e-5));
+  EXPECT_EQ(last->record.examples(), kExamples);
+  EXPECT_GE(last->record.margin_lower(), data_.margin * (1 - 1e-5));
   EXPECT_EQ(MakeReport(*model_).analysis().current(), true);
   EXPECT_EQ(MakeReport(*model_).examples(), 4 * kExamples);
 }

@@ -6,8 +6,8 @@
 
 #include "core/journal/memory_journal.h"
 #include "core/model/store.h"
-#include "server/learn_session.h"
-#include "server/predict_session.h"
+#include "server/sessions/learn_session.h"
+#include "server/sessions/predict_session.h"
 
 namespace perceptrond {
 namespace {
