@@ -33,7 +33,7 @@ class LedgerTest : public ::testing::Test {
  protected:
   Ledger ledger_{CommittedState(), RetentionSettings(), TheoremContext()};
   const std::shared_ptr<Producer> producer_ = ledger_.FindProducer("p").value();
-  const Dictionary names_;
+  const Dictionary names_{};
 };
 
 // Three right rows at revision 0, an update, two right rows at revision 1, another update.
