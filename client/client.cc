@@ -222,15 +222,15 @@ absl::StatusOr<v1::AnalysisResult> Client::Analyze(
   return *std::move(result);
 }
 
-absl::Status Client::ListRetainedExamples(
+absl::Status Client::ListStoredExamples(
     std::string_view name,
-    const std::function<bool(const v1::ListRetainedExamplesResponse&)>& on_page) const {
-  v1::ListRetainedExamplesRequest request;
+    const std::function<bool(const v1::ListStoredExamplesResponse&)>& on_page) const {
+  v1::ListStoredExamplesRequest request;
   request.set_name(ModelName(name));
   do {
-    v1::ListRetainedExamplesResponse response;
+    v1::ListStoredExamplesResponse response;
     const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
-      return connection_->ListRetainedExamples(context, request, &response);
+      return connection_->ListStoredExamples(context, request, &response);
     });
     if (!status.ok()) return status;
     if (!on_page(response)) break;

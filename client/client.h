@@ -113,9 +113,9 @@ class Client {
       const std::function<bool(const v1::AnalysisProgress&)>& on_progress,
       grpc::ClientContext* context = nullptr) const;
   // Reads the retained examples page by page until `on_page` returns false.
-  absl::Status ListRetainedExamples(
+  absl::Status ListStoredExamples(
       std::string_view name,
-      const std::function<bool(const v1::ListRetainedExamplesResponse&)>& on_page) const;
+      const std::function<bool(const v1::ListStoredExamplesResponse&)>& on_page) const;
 
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 

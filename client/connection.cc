@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
+#include "perceptron/v1/prediction_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 
 namespace perceptrond::client {
@@ -141,10 +142,10 @@ class StubConnection final : public Connection {
       grpc::ClientContext* context, const v1::AnalyzeRequest& request) override {
     return analysis_->Analyze(context, request);
   }
-  grpc::Status ListRetainedExamples(grpc::ClientContext* context,
-                                    const v1::ListRetainedExamplesRequest& request,
-                                    v1::ListRetainedExamplesResponse* response) override {
-    return analysis_->ListRetainedExamples(context, request, response);
+  grpc::Status ListStoredExamples(grpc::ClientContext* context,
+                                    const v1::ListStoredExamplesRequest& request,
+                                    v1::ListStoredExamplesResponse* response) override {
+    return analysis_->ListStoredExamples(context, request, response);
   }
   void LearnStream(grpc::ClientContext* context, LearnReactor* reactor) override {
     learning_->async()->LearnStream(context, reactor);

@@ -83,10 +83,10 @@ struct LearnOptions {
   size_t window_bytes = 32 << 20;
 
   // Which rows of a result are listed. Default: those that caused updates.
-  perceptron::v1::AnswerDetail answer_detail = perceptron::v1::ANSWER_DETAIL_UPDATES;
+  perceptron::v1::ResultDetail result_detail = perceptron::v1::RESULT_DETAIL_UPDATES;
   // Request the model's report with the answers, for LearnStream::report(). Costs the server some
   // microseconds per message. Default false.
-  bool with_report = false;
+  bool include_report = false;
   // Retries after a lost connection. The give-up time counts from the last progress, while an
   // answer is due; an error after it has GaveUpAfter() (retry.h).
   RetryPolicy retry;
@@ -114,7 +114,7 @@ struct LearnTotals {
   // Revision of the model after the last answer.
   int64_t revision = 0;
   // Offset of the producer's last acknowledged row; -1 before the first.
-  int64_t acknowledged_through = -1;
+  int64_t acknowledged_offset = -1;
   int reconnects = 0;
 };
 
@@ -159,7 +159,7 @@ class LearnStream {
   absl::Status status() const;
   // The totals so far.
   Totals totals() const;
-  // With Options::with_report, the report in the latest answer; absent before the first. It may
+  // With Options::include_report, the report in the latest answer; absent before the first. It may
   // include examples of other streams.
   std::optional<perceptron::v1::ConvergenceReport> report() const;
   // The server's first response.

@@ -75,7 +75,7 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
     MonitorLock lock(&mutex_);
     number = ++passes_;
   }
-  message->request.set_end_of_pass(number);
+  message->request.set_completed_pass(number);
   if (absl::Status status = Send(std::move(message)); !status.ok()) return status;
   MonitorLock lock(&mutex_);
   while (!ended_.has_value() && !window_.empty()) mutex_.Wait();
@@ -119,14 +119,14 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
   window_.Restart();
   auto first = std::make_shared<perceptron::v1::LearnStreamRequest>();
   first->set_model(model_);
-  first->set_answer_detail(options_.answer_detail);
-  first->set_with_report(options_.with_report);
+  first->set_result_detail(options_.result_detail);
+  first->set_include_report(options_.include_report);
   if (numbered()) {
     first->mutable_producer()->set_id(producer_id_);
-    if (opened_once_ && totals_.acknowledged_through >= 0) {
+    if (opened_once_ && totals_.acknowledged_offset >= 0) {
       auto* resume = first->mutable_producer()->mutable_resume();
       resume->set_model_uid(first_opened_.model_uid());
-      resume->set_acknowledged_through(totals_.acknowledged_through);
+      resume->set_acknowledged_offset(totals_.acknowledged_offset);
     }
   }
   return first;
@@ -166,17 +166,17 @@ absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opene
                        absl::StrCat(model_,
                                     " was deleted and created again while examples were "
                                     "being sent to it"));
-    } else if (numbered() && opened.next_offset() <= totals_.acknowledged_through) {
+    } else if (numbered() && opened.next_offset() <= totals_.acknowledged_offset) {
       return MakeError(
           absl::StatusCode::kDataLoss, "POSITION_LOST",
-          absl::StrCat("the server acknowledged examples through ", totals_.acknowledged_through,
+          absl::StrCat("the server acknowledged examples through ", totals_.acknowledged_offset,
                        " but now expects ", opened.next_offset()));
     }
     if (numbered()) {
       settled = window_.Settle(opened.next_offset());
       for (const auto& message : settled) totals_.lost_answers += message->tags.size();
-      totals_.acknowledged_through =
-          std::max(totals_.acknowledged_through, opened.next_offset() - 1);
+      totals_.acknowledged_offset =
+          std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
     }
     totals_.revision = std::max(totals_.revision, opened.revision());
     ready_ = true;
@@ -234,8 +234,8 @@ void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
   totals_.row_errors += static_cast<uint64_t>(result.errors_size());
   totals_.revision = result.revision();
   if (numbered()) {
-    totals_.acknowledged_through =
-        std::max(totals_.acknowledged_through, result.acknowledged_through());
+    totals_.acknowledged_offset =
+        std::max(totals_.acknowledged_offset, result.acknowledged_offset());
   }
   if (result.has_pass()) last_pass_ = result.pass();
   mutex_.NotifyAll();

@@ -46,7 +46,7 @@ class PredictStreamCore final
     // Each message names the model, because any may be the first of a connection.
     message->request.set_model(model_);
     message->request.set_min_revision(options_.min_revision);
-    message->request.set_all_scores(options_.all_scores);
+    message->request.set_include_class_scores(options_.include_class_scores);
     message->tags = batch_.Take(message->request.mutable_columns());
     MonitorLock lock(&mutex_);
     while (!ended_.has_value() && !unanswered_.empty() &&

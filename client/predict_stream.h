@@ -50,7 +50,7 @@ struct PredictOptions {
   // older. Default 0: any.
   int64_t min_revision = 0;
   // Multiclass models: request the scores of all classes. Default false.
-  bool all_scores = false;
+  bool include_class_scores = false;
   // As in LearnOptions.
   RetryPolicy retry;
   absl::Duration patience = absl::Minutes(1);

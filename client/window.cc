@@ -38,10 +38,10 @@ std::vector<std::shared_ptr<Outgoing>> Window::Settle(int64_t next_offset) {
       rest.push_back(std::move(message));
       continue;
     }
-    if (message->request.end_of_pass() > 0) {
+    if (message->request.completed_pass() > 0) {
       // Replaced by a copy, because gRPC may still use the message.
       auto mark = std::make_shared<Outgoing>();
-      mark->request.set_end_of_pass(message->request.end_of_pass());
+      mark->request.set_completed_pass(message->request.completed_pass());
       mark->first_offset = message->first_offset;
       mark->tags = message->tags;
       mark->rows_settled = true;

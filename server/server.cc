@@ -121,7 +121,7 @@ std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
       one.snapshot_time = model.journal->snapshot_time;
     }
     one.memory_bytes = model.memory_bytes;
-    one.retained = model.retained;
+    one.stored_examples = model.stored_examples;
     one.in_memory = model.in_memory;
   }
   return metrics;
@@ -193,6 +193,7 @@ void Server::Parts::AddServices() {
                         {options.max_in_flight_messages, options.max_in_flight_bytes}};
   AddModelService(router, backend);
   AddLearningService(router, backend);
+  AddPredictionService(router, backend);
   AddAnalysisService(router, backend, *analyses);
   AddInferenceService(router, backend);
   AddReflectionService(router);

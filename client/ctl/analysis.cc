@@ -99,7 +99,7 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
       "  updates: at most (R/margin)^2 = %.4f for any perceptron on these examples that "
       "starts from zero, with weight 1 for every example\n",
       result.update_bound());
-  if (!result.analysis().complete() || result.has_adopted_revision()) return;
+  if (!result.analysis().complete() || result.has_new_revision()) return;
   absl::StrAppendFormat(
       out, "  the model made %d updates, %s\n", updates,
       static_cast<double>(updates) <= result.update_bound()
@@ -126,9 +126,9 @@ std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
     absl::StrAppendFormat(&text, "  separator in float32: %d weights, margin %.9g\n",
                           result.separator().values_size(), result.separator_margin());
   }
-  if (result.has_adopted_revision()) {
+  if (result.has_new_revision()) {
     absl::StrAppend(&text, "  weights replaced: the separator is revision ",
-                    result.adopted_revision(), "\n");
+                    result.new_revision(), "\n");
   }
   return text;
 }
@@ -136,8 +136,8 @@ std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
 Progress MakeProgress(const v1::AnalysisProgress& progress) {
   Progress shown;
   shown.figures.push_back(StageText(progress.stage()));
-  if (progress.waiting_for() > 0)
-    shown.figures.push_back(absl::StrCat(progress.waiting_for(), " analyses ahead"));
+  if (progress.queue_position() > 0)
+    shown.figures.push_back(absl::StrCat(progress.queue_position(), " analyses ahead"));
   if (progress.examples() > 0)
     shown.figures.push_back(absl::StrCat(Grouped(progress.examples()), " examples"));
   if (progress.working_examples() > 0)

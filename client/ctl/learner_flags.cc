@@ -134,8 +134,8 @@ std::string LearnerFlags::Apply(v1::Learner* learner) const {
     learner->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
   if (new_classes_ == "named")
     learner->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
-  if (bias_ != 1) learner->set_offset_value(bias_);
-  if (no_bias_) learner->set_offset_value(0);
+  if (bias_ != 1) learner->set_bias_input(bias_);
+  if (no_bias_) learner->set_bias_input(0);
   if (tie_ == "mistake") learner->set_tie_rule(v1::TIE_RULE_MISTAKE);
   if (tie_ == "positive") learner->set_tie_rule(v1::TIE_RULE_POSITIVE);
   if (tie_ == "correct") learner->set_tie_rule(v1::TIE_RULE_CORRECT);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond::client {

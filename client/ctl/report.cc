@@ -25,7 +25,7 @@ std::string DescribeTie(v1::TieRule rule) {
 }
 
 std::string DescribeLearner(const v1::Learner& learner) {
-  const double offset = learner.has_offset_value() ? learner.offset_value() : 1;
+  const double offset = learner.has_bias_input() ? learner.bias_input() : 1;
   std::string text = LearnerName(learner.kind());
   const auto number = [&](const char* name, bool given, double value) {
     if (given) absl::StrAppendFormat(&text, ", %s %g", name, value);
@@ -71,7 +71,7 @@ void History(const v1::Model& model, std::string* out) {
   absl::StrAppendFormat(out, "learning curve:\n");
   absl::StrAppendFormat(out, kLine, "REVISION", "EXAMPLES", "MISTAKES", "NORM", "CEILING", "FLOOR",
                         "ERROR");
-  for (const v1::HistoryPoint& point : model.history()) {
+  for (const v1::LearningCurvePoint& point : model.history()) {
     absl::StrAppendFormat(
         out, kLine, absl::StrCat(point.revision()), absl::StrCat(point.examples()),
         absl::StrCat(point.mistakes()), Known(true, point.weight_norm()),

@@ -54,11 +54,11 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
-    def send(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
+    def send(self, columns: Optional[example_pb2.ExampleColumns], completed_pass: int = 0) -> None:
         """Sends rows with their labels; waits while the window is full."""
         self._wait_until(self._window.has_room)
         with self._changed:
-            self._window.add(columns, end_of_pass)
+            self._window.add(columns, completed_pass)
             self._changed.notify_all()
 
     def end_pass(self) -> model_pb2.PassSummary:

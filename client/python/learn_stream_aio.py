@@ -55,11 +55,11 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
-    async def send(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
+    async def send(self, columns: Optional[example_pb2.ExampleColumns], completed_pass: int = 0) -> None:
         """Sends rows with their labels; waits while the window is full."""
         await self._wait_until(self._window.has_room)
         async with self._changed:
-            self._window.add(columns, end_of_pass)
+            self._window.add(columns, completed_pass)
             self._changed.notify_all()
 
     async def end_pass(self) -> model_pb2.PassSummary:

@@ -62,10 +62,10 @@ class Window:
     def has_room(self) -> bool:
         return self._opened is not None and self._rows < self._capacity
 
-    def add(self, columns: Optional[example_pb2.ExampleColumns], end_of_pass: int = 0) -> None:
+    def add(self, columns: Optional[example_pb2.ExampleColumns], completed_pass: int = 0) -> None:
         """Numbers a message and keeps it until it is answered."""
         rows = len(columns.row_ends) if columns else 0
-        request = learning_service_pb2.LearnStreamRequest(columns=columns, first_offset=self.next_offset, end_of_pass=end_of_pass)
+        request = learning_service_pb2.LearnStreamRequest(columns=columns, first_offset=self.next_offset, completed_pass=completed_pass)
         self._messages.append(_Message(request, rows))
         self.next_offset += rows
         self._rows += rows
@@ -76,11 +76,11 @@ class Window:
         """Returns the first message of a stream: the producer and what was acknowledged before."""
         self._sent = self._answered = 0
         self._ready = False
-        first = learning_service_pb2.LearnStreamRequest(model=self._model, answer_detail=learning_service_pb2.ANSWER_DETAIL_UPDATES)
+        first = learning_service_pb2.LearnStreamRequest(model=self._model, result_detail=learning_service_pb2.RESULT_DETAIL_UPDATES)
         first.producer.id = self._producer
         if self._opened is not None and self._acknowledged >= 0:
             first.producer.resume.model_uid = self._opened.model_uid
-            first.producer.resume.acknowledged_through = self._acknowledged
+            first.producer.resume.acknowledged_offset = self._acknowledged
         return first
 
     def opened(self, opened: learning_service_pb2.StreamOpened) -> None:
@@ -113,7 +113,7 @@ class Window:
         self._sent -= 1
         message = self._messages.popleft()
         self._rows -= message.rows
-        self._acknowledged = max(self._acknowledged, result.acknowledged_through)
+        self._acknowledged = max(self._acknowledged, result.acknowledged_offset)
         self._count(message, result)
         return True
 
@@ -128,8 +128,8 @@ class Window:
                 continue
             self._rows -= message.rows
             self.totals.settled_unseen += message.rows
-            if message.request.end_of_pass:
-                mark = learning_service_pb2.LearnStreamRequest(end_of_pass=message.request.end_of_pass)
+            if message.request.completed_pass:
+                mark = learning_service_pb2.LearnStreamRequest(completed_pass=message.request.completed_pass)
                 kept.append(_Message(mark, 0))
         self._messages = kept
         self._acknowledged = max(self._acknowledged, next_offset - 1)

@@ -15,7 +15,7 @@ bool SameComponents(const PassProgress::Stored& pass, std::optional<uint64_t> co
 }  // namespace
 
 void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
-  stored_.set_rejected(stored_.rejected() + tally.rejected_total);
+  stored_.set_row_errors(stored_.row_errors() + tally.row_errors_total);
   // It is not known that the weights get that example right.
   if (tally.unlearned) SetChanged();
   // The end of a batch is an update without an example.
@@ -43,7 +43,7 @@ PassSummary PassProgress::End(int64_t number, uint64_t revision, double norm) co
   summary.set_examples(stored_.examples());
   summary.set_mistakes(stored_.mistakes());
   summary.set_updates(stored_.updates());
-  summary.set_rejected(stored_.rejected());
+  summary.set_row_errors(stored_.row_errors());
   summary.set_risk(stored_.risk());
   summary.set_loss(stored_.loss());
   if (stored_.examples() == 0) return summary;

@@ -29,7 +29,7 @@ class PassProgress {
   const Stored& stored() const { return stored_; }
   // Whether nothing was added yet.
   bool IsEmpty() const {
-    return stored_.examples() == 0 && stored_.rejected() == 0 && !stored_.changed();
+    return stored_.examples() == 0 && stored_.row_errors() == 0 && !stored_.changed();
   }
 
  private:

@@ -41,9 +41,9 @@ void Progress::AddCounts(const Tally& tally) {
   report.set_updates(report.updates() + tally.updates);
   report.set_duplicates(report.duplicates() + tally.duplicates);
   report.set_streak(tally.updates > 0 ? 0 : report.streak() + tally.examples);
-  for (size_t i = 0; tally.rejected_total > 0 && i < kValidationCodes; ++i) {
-    if (tally.rejected[i] > 0)
-      (*report.mutable_rejected())[ReasonName(static_cast<ValidationCode>(i))] += tally.rejected[i];
+  for (size_t i = 0; tally.row_errors_total > 0 && i < kValidationCodes; ++i) {
+    if (tally.row_errors[i] > 0)
+      (*report.mutable_row_errors())[ReasonName(static_cast<ValidationCode>(i))] += tally.row_errors[i];
   }
   counters_.set_loss(counters_.loss() + tally.loss);
   counters_.set_squared_radius(std::max(counters_.squared_radius(), tally.squared_radius));

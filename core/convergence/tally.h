@@ -23,8 +23,8 @@ struct Tally {
   uint64_t mistakes = 0;
   uint64_t updates = 0;
   uint64_t duplicates = 0;
-  std::array<uint64_t, kValidationCodes> rejected{};
-  uint64_t rejected_total = 0;
+  std::array<uint64_t, kValidationCodes> row_errors{};
+  uint64_t row_errors_total = 0;
   // An example called for an update that could not be made.
   bool unlearned = false;
   // Examples that count more or less than 1, and updates by such.
@@ -59,8 +59,8 @@ struct Tally {
     if (evaluation.mistake) ++mistakes;
   }
   void Rejected(ValidationCode code) {
-    ++rejected[static_cast<size_t>(code)];
-    ++rejected_total;
+    ++row_errors[static_cast<size_t>(code)];
+    ++row_errors_total;
   }
 };
 

@@ -21,9 +21,9 @@ class Cutter {
     part_.set_revision(snapshot.revision());
     if (snapshot.has_time()) *part_.mutable_time() = snapshot.time();
     *part_.mutable_scalars() = snapshot.scalars();
-    if (snapshot.has_history()) *part_.mutable_history() = snapshot.history();
-    if (snapshot.retained().hash_limit() != 0)
-      part_.mutable_retained()->set_hash_limit(snapshot.retained().hash_limit());
+    if (snapshot.has_learning_curve()) *part_.mutable_learning_curve() = snapshot.learning_curve();
+    if (snapshot.stored_rows().hash_limit() != 0)
+      part_.mutable_stored_rows()->set_hash_limit(snapshot.stored_rows().hash_limit());
     bytes_ = part_.ByteSizeLong();
     return absl::OkStatus();
   }
@@ -72,10 +72,10 @@ class Cutter {
     return absl::OkStatus();
   }
 
-  absl::Status AddRetained(const storage::RetainedRow& row) {
+  absl::Status AddRetained(const storage::StoredRow& row) {
     const size_t bytes = kFraming + row.ByteSizeLong();
     if (absl::Status status = MakeRoom(bytes); !status.ok()) return status;
-    *part_.mutable_retained()->add_rows() = row;
+    *part_.mutable_stored_rows()->add_rows() = row;
     bytes_ += bytes;
     return absl::OkStatus();
   }
@@ -113,8 +113,8 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
     status = cutter.AddName(snapshot.names(i));
   for (int i = 0; status.ok() && i < snapshot.class_names_size(); ++i)
     status = cutter.AddClassName(snapshot.class_names(i));
-  for (int i = 0; status.ok() && i < snapshot.retained().rows_size(); ++i)
-    status = cutter.AddRetained(snapshot.retained().rows(i));
+  for (int i = 0; status.ok() && i < snapshot.stored_rows().rows_size(); ++i)
+    status = cutter.AddRetained(snapshot.stored_rows().rows(i));
   return status.ok() ? cutter.Finish() : status;
 }
 

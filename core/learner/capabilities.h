@@ -49,9 +49,8 @@ struct SupportExample {
   uint64_t updates_since = 0;
   int32_t label = 0;
   // K(x_i, x).
-  double similarity = 0;
-  // Its dual coefficient times the similarity.
-  double contribution = 0;
+  double kernel = 0;
+  double dual_coefficient = 0;
 };
 
 // Learners whose scores are sums over features, or over the examples that they learned from.

@@ -37,10 +37,10 @@ struct Rule {
   RuleKind rule;
   absl::string_view name;
   absl::string_view summary;
-  uint16_t options;
   std::unique_ptr<Learner> (*make)(const LearnerSettings& settings, size_t size);
   uint8_t wrappers = 0;
   bool convergence_theorem = false;
+  bool learns_batches = false;
   bool counts_examples = false;
   bool takes_weights = false;
   absl::string_view two_labels_only = "";
@@ -53,7 +53,6 @@ constexpr Rule kRules[] = {
     {.rule = RuleKind::kPerceptron,
      .name = "perceptron",
      .summary = "Rosenblatt's perceptron: updates on mistakes, certified when separable",
-     .options = kTakesStepSize,
      .make = &Make<RuleLearner<Perceptron>>,
      .wrappers = kAllowsEach,
      .convergence_theorem = true,
@@ -61,61 +60,53 @@ constexpr Rule kRules[] = {
     {.rule = RuleKind::kMarginPerceptron,
      .name = "margin-perceptron",
      .summary = "ALMA: learns until every example is right by nearly the best margin",
-     .options = kTakesMarginSlack,
      .make = &Make<RuleLearner<MarginPerceptron>>,
      .no_dual = "each update scales all earlier ones, by norms that are not kept"},
     {.rule = RuleKind::kPassiveAggressive,
      .name = "passive-aggressive",
      .summary = "passive-aggressive: the least change that makes an example right with margin 1",
-     .options = 0,
      .make = &Make<RuleLearner<PassiveAggressive>>,
      .wrappers = kAllowsEach},
     {.rule = RuleKind::kPassiveAggressiveI,
      .name = "passive-aggressive-i",
      .summary = "passive-aggressive with steps of at most C: for noisy labels",
-     .options = kTakesAggressiveness,
      .make = &Make<RuleLearner<PassiveAggressive>>,
      .wrappers = kAllowsEach,
      .takes_weights = true},
     {.rule = RuleKind::kPassiveAggressiveII,
      .name = "passive-aggressive-ii",
      .summary = "passive-aggressive with steps damped by C: for noisy labels",
-     .options = kTakesAggressiveness,
      .make = &Make<RuleLearner<PassiveAggressive>>,
      .wrappers = kAllowsEach,
      .takes_weights = true},
     {.rule = RuleKind::kArow,
      .name = "arow",
      .summary = "adaptive regularization: well-known features move less than new ones",
-     .options = kTakesRegularization,
      .make = &Make<RuleLearner<Arow>>,
      .wrappers = kAllowsPocket,
      .no_dual = "an update moves each feature by a confidence of its own, which is not kept"},
     {.rule = RuleKind::kLogisticRegression,
      .name = "logistic-regression",
      .summary = "logistic regression: predicts probabilities, learns from every example",
-     .options = kTakesStepSize | kTakesUpdateThreshold,
      .make = &Make<LogisticLearner>,
      .wrappers = kAllowsAveraged,
      .takes_weights = true},
     {.rule = RuleKind::kBatchPerceptron,
      .name = "batch-perceptron",
      .summary = "gradient descent on the perceptron risk: a step for a whole pass or mini-batch",
-     .options = kTakesStepSize | kTakesMiniBatch,
      .make = &Make<BatchPerceptronLearner>,
+     .learns_batches = true,
      .counts_examples = true,
      .takes_weights = true},
     {.rule = RuleKind::kKernelPerceptron,
      .name = "kernel-perceptron",
      .summary = "the Forgetron: a perceptron in a kernel's space, on a budget of examples",
-     .options = kTakesBudget | kTakesKernel,
      .make = &Make<KernelPerceptron>,
      .two_labels_only = "the Forgetron is analysed for two labels alone",
      .form = Form::kKernel},
     {.rule = RuleKind::kSoftConfidenceWeighted,
      .name = "soft-confidence-weighted",
      .summary = "SCW-I: makes each example right with a wanted probability, as far as C allows",
-     .options = kTakesAggressiveness | kTakesConfidence,
      .make = &Make<RuleLearner<SoftConfidenceWeighted>>,
      .wrappers = kAllowsPocket,
      .takes_weights = true,
@@ -127,7 +118,6 @@ struct Wrapper {
   AllowedWrapper allowed;
   absl::string_view name;
   absl::string_view summary;
-  uint16_t options;
   Form form = Form::kLinear;
   absl::string_view no_dual = "";
 };
@@ -136,44 +126,17 @@ constexpr Wrapper kWrappers[] = {
     {.wrapper = WrapperKind::kAveraged,
      .allowed = kAllowsAveraged,
      .name = "averaged",
-     .summary = "predicts with the average of all its weights",
-     .options = 0},
+     .summary = "predicts with the average of all its weights"},
     {.wrapper = WrapperKind::kPocket,
      .allowed = kAllowsPocket,
      .name = "pocket",
-     .summary = "predicts with the weights that had the longest run",
-     .options = kTakesRatchet},
+     .summary = "predicts with the weights that had the longest run"},
     {.wrapper = WrapperKind::kVoted,
      .allowed = kAllowsVoted,
      .name = "voted",
      .summary = "predicts with the votes of its latest weights",
-     .options = kTakesBudget,
      .form = Form::kVotes,
      .no_dual = "its score is a share of votes"},
-};
-
-// The API's names, in the order of LearnerKind.
-struct Named {
-  LearnerKind kind;
-  RuleKind rule;
-  WrapperKind wrapper = WrapperKind::kNone;
-  // Empty: made of the wrapper's and the rule's.
-  absl::string_view name = "";
-};
-constexpr Named kNamed[] = {
-    {LearnerKind::kPerceptron, RuleKind::kPerceptron},
-    {LearnerKind::kAveragedPerceptron, RuleKind::kPerceptron, WrapperKind::kAveraged},
-    {LearnerKind::kPocket, RuleKind::kPerceptron, WrapperKind::kPocket, "pocket"},
-    {LearnerKind::kMarginPerceptron, RuleKind::kMarginPerceptron},
-    {LearnerKind::kPassiveAggressive, RuleKind::kPassiveAggressive},
-    {LearnerKind::kPassiveAggressiveI, RuleKind::kPassiveAggressiveI},
-    {LearnerKind::kPassiveAggressiveII, RuleKind::kPassiveAggressiveII},
-    {LearnerKind::kArow, RuleKind::kArow},
-    {LearnerKind::kLogisticRegression, RuleKind::kLogisticRegression},
-    {LearnerKind::kBatchPerceptron, RuleKind::kBatchPerceptron},
-    {LearnerKind::kVotedPerceptron, RuleKind::kPerceptron, WrapperKind::kVoted},
-    {LearnerKind::kKernelPerceptron, RuleKind::kKernelPerceptron},
-    {LearnerKind::kSoftConfidenceWeighted, RuleKind::kSoftConfidenceWeighted},
 };
 
 const Rule& FindRule(RuleKind rule) { return kRules[static_cast<size_t>(rule)]; }
@@ -183,8 +146,8 @@ CatalogueEntry MakeEntry(const Rule& rule) {
   entry.rule = rule.rule;
   entry.name = std::string(rule.name);
   entry.summary = std::string(rule.summary);
-  entry.options = rule.options;
   entry.convergence_theorem = rule.convergence_theorem;
+  entry.learns_batches = rule.learns_batches;
   entry.counts_examples = rule.counts_examples;
   entry.takes_weights = rule.takes_weights;
   entry.two_labels_only = rule.two_labels_only;
@@ -199,7 +162,6 @@ CatalogueEntry MakeEntry(const Rule& rule, const Wrapper& wrapper) {
   entry.wrapper = wrapper.wrapper;
   entry.name = absl::StrCat(wrapper.name, "-", rule.name);
   entry.summary = absl::StrCat("learns as the ", rule.name, ", ", wrapper.summary);
-  entry.options |= wrapper.options;
   entry.counts_examples = true;
   entry.form = wrapper.form;
   if (!wrapper.no_dual.empty()) entry.no_dual = wrapper.no_dual;
@@ -215,34 +177,25 @@ std::vector<CatalogueEntry> MakeAll() {
       if ((rule.wrappers & wrapper.allowed) != 0) all.push_back(MakeEntry(rule, wrapper));
     }
   }
-  for (const Named& named : kNamed) {
-    const auto entry = std::find_if(all.begin(), all.end(), [&](const CatalogueEntry& one) {
-      return one.rule == named.rule && one.wrapper == named.wrapper;
-    });
-    entry->kind = named.kind;
-    if (!named.name.empty()) entry->name = std::string(named.name);
-  }
-  std::stable_sort(all.begin(), all.end(), [](const CatalogueEntry& a, const CatalogueEntry& b) {
-    return a.kind.has_value() && (!b.kind.has_value() || *a.kind < *b.kind);
-  });
   return all;
 }
 
 }  // namespace
 
-std::span<const CatalogueEntry> AllLearners() {
+std::span<const CatalogueEntry> Catalogue() {
   static const std::vector<CatalogueEntry>& all = *new std::vector<CatalogueEntry>(MakeAll());
   return all;
 }
 
-std::span<const CatalogueEntry> Catalogue() { return AllLearners().first(std::size(kNamed)); }
-
-const CatalogueEntry& FindLearner(LearnerKind kind) {
-  return Catalogue()[static_cast<size_t>(kind)];
+const CatalogueEntry* FindLearner(absl::string_view name) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
 }
 
 const CatalogueEntry& FindLearner(const LearnerSettings& settings) {
-  const std::span<const CatalogueEntry> all = AllLearners();
+  const std::span<const CatalogueEntry> all = Catalogue();
   return *std::find_if(all.begin(), all.end(), [&](const CatalogueEntry& entry) {
     return entry.rule == settings.rule && entry.wrapper == settings.wrapper;
   });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -11,39 +10,6 @@
 #include "core/learner/settings.h"
 
 namespace perceptrond {
-
-// The learners that the API names: perceptron.v1.LearnerKind less 1. Each is a rule, or a rule in a
-// wrapper.
-enum class LearnerKind : uint8_t {
-  kPerceptron,
-  kAveragedPerceptron,
-  kPocket,
-  kMarginPerceptron,
-  kPassiveAggressive,
-  kPassiveAggressiveI,
-  kPassiveAggressiveII,
-  kArow,
-  kLogisticRegression,
-  kBatchPerceptron,
-  kVotedPerceptron,
-  kKernelPerceptron,
-  kSoftConfidenceWeighted,
-};
-
-// The settings that a learner has besides those that all have: each bit a field of LearnerSettings.
-enum LearnerOption : uint16_t {
-  kTakesStepSize = 1,
-  kTakesAggressiveness = 2,
-  kTakesMarginSlack = 4,
-  kTakesRegularization = 8,
-  kTakesUpdateThreshold = 16,
-  // It learns by batches.
-  kTakesMiniBatch = 32,
-  kTakesBudget = 64,
-  kTakesKernel = 128,
-  kTakesRatchet = 256,
-  kTakesConfidence = 512,
-};
 
 // What makes a learner's predictions.
 enum class Form : uint8_t {
@@ -59,17 +25,16 @@ enum class Form : uint8_t {
 struct CatalogueEntry {
   RuleKind rule = RuleKind::kPerceptron;
   WrapperKind wrapper = WrapperKind::kNone;
-  // Absent: the API has no name for the pair yet.
-  std::optional<LearnerKind> kind;
-  // As in `perceptronctl create --learner`.
+  // "arow", "averaged-perceptron": the fields of perceptron.v1.Learner that are set, the wrapper's
+  // first. As in `perceptronctl create --learner`.
   std::string name;
   // One line for a person.
   std::string summary;
-  // LearnerOption bits: the settings it has.
-  uint16_t options = 0;
   // It learns with the plain perceptron's weights: each update adds eta z on a mistake, and nothing
   // else does. So the convergence theorem holds from zero weights.
   bool convergence_theorem = false;
+  // Its weights change at the end of a batch instead of at an example.
+  bool learns_batches = false;
   // It reads Target::age.
   bool counts_examples = false;
   // Its rule defines what an example's weight means.
@@ -86,13 +51,13 @@ struct CatalogueEntry {
   bool has_classes() const { return two_labels_only.empty(); }
 };
 
-// The learners that the API names, in the order of LearnerKind.
+// Every rule, in the order of RuleKind, each followed by the wrappers that it allows.
 std::span<const CatalogueEntry> Catalogue();
-// Every rule with every wrapper that it allows, those of Catalogue() first.
-std::span<const CatalogueEntry> AllLearners();
 
-// The entry of a kind, or of a rule and its wrapper, which it must allow.
-const CatalogueEntry& FindLearner(LearnerKind kind);
+// The entry of a name; null if there is none.
+const CatalogueEntry* FindLearner(absl::string_view name);
+
+// The entry of a rule and its wrapper, which it must allow.
 const CatalogueEntry& FindLearner(const LearnerSettings& settings);
 
 // Makes the learner of these settings, with room for `size` features. Its entry must have several

@@ -16,7 +16,7 @@ namespace perceptrond {
 // Shares rows with the model, which learns on. Not thread-safe.
 class AnalysisInput {
  public:
-  // Copies the stored examples of one moment. FAILED_PRECONDITION: NOTHING_RETAINED; NOT_BINARY:
+  // Copies the stored examples of one moment. FAILED_PRECONDITION: NOTHING_STORED; NOT_BINARY:
   // the model has several classes; KERNEL_SPACE: it does not learn in the space of its features.
   // O(features stored).
   static absl::StatusOr<AnalysisInput> Make(const Model& model);

@@ -18,7 +18,7 @@ constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 absl::Status ClassPredictions::Begin(size_t rows) {
   const size_t all = rows * scores_.size();
   if (all_scores_ && all > Model::kMaxClassScores) {
-    return InvalidField("TOO_MANY_SCORES", "all_scores",
+    return InvalidField("TOO_MANY_SCORES", "include_class_scores",
                         absl::StrCat(rows, " examples have ", all, " scores of ", scores_.size(),
                                      " classes; an answer holds at most ", Model::kMaxClassScores,
                                      ": send fewer at a time"));

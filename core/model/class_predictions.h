@@ -15,13 +15,13 @@ namespace perceptrond {
 class ClassPredictions {
  public:
   // age: examples evaluated. per_norm: 1 / ||W||, or 0 while the weights are zero.
-  ClassPredictions(const Learner& learner, uint64_t age, double per_norm, bool all_scores,
+  ClassPredictions(const Learner& learner, uint64_t age, double per_norm, bool include_class_scores,
                    PredictOutcome& outcome)
       : predictor_(learner.predictor()),
         probabilistic_(learner.probabilistic()),
         age_(age),
         per_norm_(per_norm),
-        all_scores_(all_scores),
+        all_scores_(include_class_scores),
         outcome_(outcome),
         scores_(predictor_.scores()) {}
 

@@ -88,26 +88,23 @@ absl::Status Composition::Learn(const LearnCall& call, LearnOutcome& outcome) {
 
 absl::Status Composition::Predict(const Batch& batch, std::span<const RowError> row_errors,
                                   uint64_t min_revision, PredictOutcome& outcome,
-                                  bool all_scores) const {
+                                  bool include_class_scores) const {
   ComposedBatch composed;
   absl::Status status = Compose(batch, row_errors, composed);
   if (!status.ok()) return status;
   status =
-      PredictBatch(core(), composed.batch, composed.row_errors, min_revision, all_scores, outcome);
+      PredictBatch(core(), composed.batch, composed.row_errors, min_revision, include_class_scores, outcome);
   outcome.fingerprint = CombineFingerprints({outcome.fingerprint, composed.fingerprint});
   outcome.component_revisions = std::move(composed.revisions);
   return status;
 }
 
 absl::Status Composition::Explain(const Batch& batch, std::span<const RowError> row_errors,
-                                  uint64_t min_revision, size_t max_features,
-                                  ExplainOutcome& outcome) const {
+                                  const ExplainOptions& options, ExplainOutcome& outcome) const {
   ComposedBatch composed;
   absl::Status status = Compose(batch, row_errors, composed);
-  if (status.ok()) {
-    status = ExplainBatch(core(), composed.batch, composed.row_errors, min_revision, max_features,
-                          outcome);
-  }
+  if (status.ok())
+    status = ExplainBatch(core(), composed.batch, composed.row_errors, options, outcome);
   outcome.component_revisions = std::move(composed.revisions);
   if (!status.ok() || settings().space.map.kind != FeatureMap::Kind::kIdentity) return status;
   for (Explanation& explanation : outcome.explanations) {

@@ -37,11 +37,10 @@ class Composition final : public Model {
   absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) override;
   absl::Status Predict(const Batch& batch, std::span<const RowError> row_errors,
                        uint64_t min_revision, PredictOutcome& outcome,
-                       bool all_scores) const override;
+                       bool include_class_scores) const override;
   // Contributions are named after the components.
   absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
-                       uint64_t min_revision, size_t max_features,
-                       ExplainOutcome& outcome) const override;
+                       const ExplainOptions& options, ExplainOutcome& outcome) const override;
   std::optional<StateFingerprint> Fingerprint(ComponentAccess access) const override;
   std::optional<StateFingerprint> ComponentsFingerprint(ComponentAccess access) const override;
 

@@ -15,7 +15,7 @@
 namespace perceptrond {
 namespace {
 
-// Keeps the `limit` largest, sorted. The others are added to the rest.
+// Keeps the `limit` largest, sorted. The others are summed.
 void KeepLargest(size_t limit, Explanation& explanation) {
   std::vector<Contribution>& all = explanation.contributions;
   std::erase_if(all, [](const Contribution& c) { return c.contribution == 0; });
@@ -23,8 +23,8 @@ void KeepLargest(size_t limit, Explanation& explanation) {
     return std::abs(a.contribution) > std::abs(b.contribution);
   });
   if (all.size() <= limit) return;
-  for (size_t i = limit; i < all.size(); ++i) explanation.rest += all[i].contribution;
-  explanation.rest_features = static_cast<uint32_t>(all.size() - limit);
+  for (size_t i = limit; i < all.size(); ++i) explanation.other_contributions += all[i].contribution;
+  explanation.other_features = static_cast<uint32_t>(all.size() - limit);
   all.resize(limit);
 }
 
@@ -34,12 +34,6 @@ absl::Status CheckExplains(const ModelCore& core) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR", description,
                      {{"model", core.name}});
   };
-  if (core.settings.is_multiclass()) {
-    return not_linear(absl::StrCat(
-        "\"", core.name,
-        "\" has several classes and a score for each: predict with all_scores shows them, and the "
-        "weights of each class are in the model's view of weights"));
-  }
   const CatalogueEntry& rule = FindLearner(core.settings.learner);
   if (rule.form != Form::kVotes) return absl::OkStatus();
   return not_linear(
@@ -48,40 +42,64 @@ absl::Status CheckExplains(const ModelCore& core) {
                    ", and ", rule.no_dual));
 }
 
-Explanation ExplainRow(const ModelCore& core, const Learner& learner, Mapper& mapper, size_t i,
-                       uint64_t age, size_t max_features) {
+// The score to explain: the only one, or that of a class.
+absl::StatusOr<size_t> ChooseScore(const Predictor& predictor, const ModelSettings& settings,
+                                   std::optional<int32_t> label, std::span<const double> scores) {
+  if (!settings.is_multiclass()) {
+    if (!label.has_value()) return 0;
+    return InvalidField("INVALID_FIELD", "label",
+                        "a model of two labels has one score; leave the label out");
+  }
+  const int32_t chosen = label.value_or(predictor.Label(scores));
+  if (chosen >= 0 && static_cast<size_t>(chosen) < scores.size() &&
+      std::isfinite(scores[static_cast<size_t>(chosen)]))
+    return static_cast<size_t>(chosen);
+  return InvalidField("UNKNOWN_LABEL", "label",
+                      label.has_value() ? absl::StrCat("the model has no class ", chosen)
+                                        : std::string("the model has no class yet"));
+}
+
+absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& learner,
+                                       Mapper& mapper, size_t i, uint64_t age,
+                                       const ExplainOptions& options) {
   Explanation explanation;
   const Predictor& predictor = learner.predictor();
-  predictor.Score(mapper.Map(i), age, {&explanation.score, 1});
-  explanation.label = predictor.Label({&explanation.score, 1});
+  std::vector<double> scores(predictor.scores());
+  predictor.Score(mapper.Map(i), age, scores);
+  const absl::StatusOr<size_t> k = ChooseScore(predictor, core.settings, options.label, scores);
+  if (!k.ok()) return k.status();
+  explanation.score = scores[*k];
+  explanation.label =
+      core.settings.is_multiclass() ? static_cast<int32_t>(*k) : predictor.Label(scores);
   const CatalogueEntry& rule = FindLearner(core.settings.learner);
   if (rule.form != Form::kLinear) {
     explanation.contributions_absent =
         absl::StrCat("the score of a ", rule.name, " is no sum over features");
     return explanation;
   }
-  predictor.Score(Row{kNoIndices, nullptr, 0}, age, {&explanation.offset, 1});
+  predictor.Score(Row{kNoIndices, nullptr, 0}, age, scores);
+  explanation.bias = scores[*k];
   std::vector<FeaturePart> parts;
   mapper.Parts(i, core.settings.space, parts);
   for (FeaturePart& part : parts) {
-    const double weight = *learner.explainable()->FeatureWeight(0, part.index, age);
+    const double weight = *learner.explainable()->FeatureWeight(*k, part.index, age);
     const double contribution = weight * static_cast<double>(part.value);
     explanation.contributions.push_back({std::move(part), weight, contribution});
   }
-  KeepLargest(max_features, explanation);
+  KeepLargest(options.max_features, explanation);
   return explanation;
 }
 
 }  // namespace
 
 absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
-                          std::span<const RowError> row_errors, uint64_t min_revision,
-                          size_t max_features, ExplainOutcome& outcome) {
+                          std::span<const RowError> row_errors, const ExplainOptions& options,
+                          ExplainOutcome& outcome) {
   outcome = ExplainOutcome();
   Mapper mapper(core.settings.space, core.expansion, core.limits.max_example_features);
   if (absl::Status status = BeginBatch(batch, mapper); !status.ok()) return status;
   const Guarded<ModelState>::Reader state(core.state);
-  if (absl::Status status = ModelCore::CheckReadable(*state, min_revision); !status.ok())
+  if (absl::Status status = ModelCore::CheckReadable(*state, options.min_revision); !status.ok())
     return status;
   outcome.revision = state->revision;
   if (absl::Status status = CheckExplains(core); !status.ok()) return status;
@@ -107,8 +125,10 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
       outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
       return absl::OkStatus();
     }
-    outcome.explanations.push_back(ExplainRow(core, learner, mapper, i, age, max_features));
-    ExplainBySupport(context, mapper.Map(i), max_features, outcome.explanations.back());
+    absl::StatusOr<Explanation> explanation = ExplainRow(core, learner, mapper, i, age, options);
+    if (!explanation.ok()) return explanation.status();
+    ExplainBySupport(context, mapper.Map(i), options.max_features, *explanation);
+    outcome.explanations.push_back(*std::move(explanation));
   }
   return absl::OkStatus();
 }

@@ -25,23 +25,25 @@ struct SupportContribution {
   // The revision that the update produced.
   uint64_t revision = 0;
   int32_t label = 0;
-  // x_i . x + b^2, or the kernel's K(x_i, x).
-  double similarity = 0;
-  // Its dual coefficient times the similarity.
+  // K(x_i, x): x_i . x + b^2, or the kernel's.
+  double kernel = 0;
+  double dual_coefficient = 0;
+  // dual_coefficient * kernel.
   double contribution = 0;
 };
 
 struct Explanation {
   double score = 0;
+  // The predicted label; of several classes the class whose score is explained.
   int32_t label = 0;
   // The constant in the score.
-  double offset = 0;
+  double bias = 0;
   // The contributions of largest magnitude, largest first.
   std::vector<Contribution> contributions;
   // The sum of the contributions that are left out.
-  double rest = 0;
+  double other_contributions = 0;
   // The number of contributions that are left out.
-  uint32_t rest_features = 0;
+  uint32_t other_features = 0;
   // Why there are no contributions of features; empty: there are, if any is not zero.
   std::string contributions_absent;
   // The support examples of largest contribution, largest first (core/model/support_examples.h).
@@ -50,15 +52,24 @@ struct Explanation {
   double other_support = 0;
   // The number of support examples that are left out.
   uint32_t other_support_count = 0;
-  // All support examples since the origin are known.
+  // All support examples since the start are known.
   bool support_complete = false;
   // The contribution of the weights that learning began from: the starting weights, or those that
-  // replaced the weights at origin_revision. Absent: they are zero, or it is not known.
-  std::optional<double> origin;
+  // replaced the weights at start_revision. Absent: they are zero, or it is not known.
+  std::optional<double> start_contribution;
   // 0: the starting weights.
-  uint64_t origin_revision = 0;
+  uint64_t start_revision = 0;
   // Why there are no support examples; empty: there are, if any caused an update.
   std::string support_absent;
+};
+
+struct ExplainOptions {
+  // The state to explain is at this revision or later.
+  uint64_t min_revision = 0;
+  // The most contributions of features, and of support examples, that are listed for a row.
+  size_t max_features = 20;
+  // Of several classes: the class whose score is explained. Absent: the predicted class.
+  std::optional<int32_t> label;
 };
 
 struct ExplainOutcome {

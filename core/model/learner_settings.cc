@@ -5,16 +5,21 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/learner/catalogue.h"
 #include "core/model/class_settings.h"
 #include "core/model/error.h"
 #include "core/model/start_settings.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 // The square of the constant input is within float32's range.
 constexpr double kMaxBiasInput = 1e18;
@@ -22,7 +27,7 @@ constexpr uint32_t kMaxDegree = 16;
 constexpr double kMaxGamma = 1e12;
 
 absl::Status InvalidKernel(absl::string_view field, double value, absl::string_view range) {
-  return InvalidField("INVALID_FIELD", absl::StrCat("model.learner.kernel.", field),
+  return InvalidField("INVALID_FIELD", absl::StrCat("model.learner.kernel_perceptron.kernel.", field),
                       absl::StrCat(value, " is not ", range));
 }
 
@@ -66,97 +71,141 @@ absl::StatusOr<KernelSettings> ReadKernel(const v1::Kernel& kernel) {
   return linear;
 }
 
-// A number that some rules have as a setting: in the API, in the core, and its range.
+// The most examples or weights that a learner may keep.
+constexpr uint32_t kMostRows = 100'000;
+
+bool IsPositive(double value) { return value > 0 && std::isfinite(value); }
+// Within float32, which weights are.
+bool IsStepSize(double value) {
+  return value >= std::numeric_limits<float>::min() && value <= std::numeric_limits<float>::max();
+}
+
+// A number that some rules and wrappers have as a setting: the field of their messages in
+// perceptron.v1, and its range.
 template <typename T>
-struct RuleOption {
-  LearnerOption option;
+struct Setting {
   const char* field;
-  bool (v1::Learner::*has)() const;
-  T (v1::Learner::*get)() const;
-  void (v1::Learner::*set)(T);
   T LearnerSettings::*setting;
-  T default_value;
   bool (*in_range)(T);
   const char* range;
 };
 
-// The most examples that a learner may keep.
-constexpr uint32_t kMostRows = 100'000;
-
-bool IsPositive(double value) { return value > 0 && std::isfinite(value); }
-
-const RuleOption<double> kRuleOptions[] = {
-    {kTakesStepSize, "step_size", &v1::Learner::has_step_size, &v1::Learner::step_size,
-     &v1::Learner::set_step_size, &LearnerSettings::step_size, 1, &IsPositive,
-     "above 0 and finite"},
-    {kTakesAggressiveness, "aggressiveness", &v1::Learner::has_aggressiveness,
-     &v1::Learner::aggressiveness, &v1::Learner::set_aggressiveness,
-     &LearnerSettings::aggressiveness, 1, &IsPositive, "above 0 and finite"},
-    {kTakesMarginSlack, "margin_slack", &v1::Learner::has_margin_slack, &v1::Learner::margin_slack,
-     &v1::Learner::set_margin_slack, &LearnerSettings::margin_slack, 0.9,
+constexpr Setting<double> kNumbers[] = {
+    {"step_size", &LearnerSettings::step_size, &IsStepSize,
+     "between 1.1754944e-38 and 3.4028235e38"},
+    {"aggressiveness", &LearnerSettings::aggressiveness, &IsPositive, "above 0 and finite"},
+    {"margin_slack", &LearnerSettings::margin_slack,
      [](double value) { return value > 0 && value <= 1; }, "above 0 and at most 1"},
-    {kTakesRegularization, "regularization", &v1::Learner::has_regularization,
-     &v1::Learner::regularization, &v1::Learner::set_regularization,
-     &LearnerSettings::regularization, 1, &IsPositive, "above 0 and finite"},
-    {kTakesConfidence, "confidence", &v1::Learner::has_confidence, &v1::Learner::confidence,
-     &v1::Learner::set_confidence, &LearnerSettings::confidence, 0.75,
+    {"regularization", &LearnerSettings::regularization, &IsPositive, "above 0 and finite"},
+    {"confidence", &LearnerSettings::confidence,
      [](double value) { return value > 0.5 && value < 1; }, "above 0.5 and below 1"},
-    {kTakesUpdateThreshold, "update_threshold", &v1::Learner::has_update_threshold,
-     &v1::Learner::update_threshold, &v1::Learner::set_update_threshold,
-     &LearnerSettings::update_threshold, 0, [](double value) { return value >= 0 && value < 0.5; },
-     "from 0 to below 0.5"},
+    {"update_threshold", &LearnerSettings::update_threshold,
+     [](double value) { return value >= 0 && value < 0.5; }, "from 0 to below 0.5"},
 };
 
-const RuleOption<uint32_t> kRuleCounts[] = {
-    {kTakesMiniBatch, "mini_batch", &v1::Learner::has_mini_batch, &v1::Learner::mini_batch,
-     &v1::Learner::set_mini_batch, &LearnerSettings::mini_batch, 0,
-     [](uint32_t value) { return value < 1U << 31; }, "below 2^31"},
-    {kTakesBudget, "budget", &v1::Learner::has_budget, &v1::Learner::budget,
-     &v1::Learner::set_budget, &LearnerSettings::budget, 1000,
+constexpr Setting<uint32_t> kCounts[] = {
+    {"mini_batch", &LearnerSettings::mini_batch, [](uint32_t value) { return value < 1U << 31; },
+     "below 2^31"},
+    {"budget", &LearnerSettings::budget,
      [](uint32_t value) { return value >= 1 && value <= kMostRows; }, "between 1 and 100000"},
-    {kTakesRatchet, "ratchet_examples", &v1::Learner::has_ratchet_examples,
-     &v1::Learner::ratchet_examples, &v1::Learner::set_ratchet_examples,
-     &LearnerSettings::ratchet_examples, 0, [](uint32_t value) { return value <= kMostRows; },
-     "at most 100000"},
+    {"ratchet_examples", &LearnerSettings::ratchet_examples,
+     [](uint32_t value) { return value <= kMostRows; }, "at most 100000"},
 };
 
-absl::Status NoSuchSetting(const CatalogueEntry& entry, absl::string_view field) {
-  return InvalidSetting(field, absl::StrCat("the learner ", entry.name, " has no such setting"));
+double Get(const Message& message, const FieldDescriptor* field, double) {
+  return message.GetReflection()->GetDouble(message, field);
+}
+uint32_t Get(const Message& message, const FieldDescriptor* field, uint32_t) {
+  return message.GetReflection()->GetUInt32(message, field);
+}
+void Set(Message& message, const FieldDescriptor* field, double value) {
+  message.GetReflection()->SetDouble(&message, field, value);
+}
+void Set(Message& message, const FieldDescriptor* field, uint32_t value) {
+  message.GetReflection()->SetUInt32(&message, field, value);
 }
 
+// The settings that the message has and that are left out get their defaults.
 template <typename T>
-void FillOptions(std::span<const RuleOption<T>> options, uint16_t taken, v1::Learner& learner) {
-  for (const RuleOption<T>& option : options) {
-    if ((taken & option.option) != 0 && !(learner.*option.has)())
-      (learner.*option.set)(option.default_value);
+void FillSettings(std::span<const Setting<T>> settings, Message& message) {
+  for (const Setting<T>& setting : settings) {
+    const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(setting.field);
+    if (field != nullptr && !message.GetReflection()->HasField(message, field))
+      Set(message, field, LearnerSettings().*setting.setting);
   }
 }
 
 template <typename T>
-absl::Status ReadOptions(std::span<const RuleOption<T>> options, const v1::Learner& learner,
-                         LearnerSettings& settings) {
-  const CatalogueEntry& entry = FindLearner(settings);
-  for (const RuleOption<T>& option : options) {
-    const std::string field = absl::StrCat("model.learner.", option.field);
-    if ((entry.options & option.option) == 0) {
-      if ((learner.*option.has)()) return NoSuchSetting(entry, field);
-      continue;
-    }
-    const T value = (learner.*option.get)();
-    if (!option.in_range(value))
-      return InvalidSetting(field, absl::StrCat(value, " is not ", option.range));
-    settings.*option.setting = value;
+absl::Status ReadSettings(std::span<const Setting<T>> settings, const Message& message,
+                          absl::string_view path, LearnerSettings& read) {
+  for (const Setting<T>& setting : settings) {
+    const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(setting.field);
+    if (field == nullptr) continue;
+    const T value = Get(message, field, T{});
+    if (!setting.in_range(value))
+      return InvalidSetting(absl::StrCat(path, ".", setting.field),
+                            absl::StrCat(value, " is not ", setting.range));
+    read.*setting.setting = value;
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadKernelOption(const v1::Learner& learner, LearnerSettings& settings) {
-  const CatalogueEntry& entry = FindLearner(settings);
-  if ((entry.options & kTakesKernel) == 0)
-    return learner.has_kernel() ? NoSuchSetting(entry, "model.learner.kernel") : absl::OkStatus();
-  absl::StatusOr<KernelSettings> kernel = ReadKernel(learner.kernel());
-  if (!kernel.ok()) return kernel.status();
-  settings.kernel = *kernel;
+// The message that is set of a oneof of perceptron.v1.Learner.
+class Choice {
+ public:
+  Choice(const v1::Learner& learner, const char* oneof)
+      : learner_(learner),
+        field_(learner.GetReflection()->GetOneofFieldDescriptor(
+            learner, v1::Learner::descriptor()->FindOneofByName(oneof))) {}
+
+  explicit operator bool() const { return field_ != nullptr; }
+  const std::string& field() const { return field_->name(); }
+  // As in CatalogueEntry::name.
+  std::string name() const { return absl::StrReplaceAll(field_->name(), {{"_", "-"}}); }
+  const Message& message() const {
+    return learner_.GetReflection()->GetMessage(learner_, field_);
+  }
+  Message& mutable_message(v1::Learner& learner) const {
+    return *learner.GetReflection()->MutableMessage(&learner, field_);
+  }
+
+ private:
+  const v1::Learner& learner_;
+  const FieldDescriptor* field_;
+};
+
+absl::Status ReadChoice(const Choice& choice, LearnerSettings& settings) {
+  if (!choice) return absl::OkStatus();
+  const std::string path = absl::StrCat("model.learner.", choice.field());
+  absl::Status status = ReadSettings<double>(kNumbers, choice.message(), path, settings);
+  if (status.ok()) status = ReadSettings<uint32_t>(kCounts, choice.message(), path, settings);
+  return status;
+}
+
+// The wrappers that a rule allows, as a list.
+std::string WrappersOf(absl::string_view rule) {
+  std::string wrappers;
+  for (const CatalogueEntry& entry : Catalogue()) {
+    const absl::string_view name = entry.name;
+    if (name.size() > rule.size() + 1 && name.substr(name.size() - rule.size() - 1) ==
+                                             absl::StrCat("-", rule) &&
+        entry.wrapper != WrapperKind::kNone)
+      absl::StrAppend(&wrappers, wrappers.empty() ? "" : ", ",
+                      name.substr(0, name.size() - rule.size() - 1));
+  }
+  return wrappers.empty() ? "none" : wrappers;
+}
+
+absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings& settings) {
+  const std::string name =
+      wrapper ? absl::StrCat(wrapper.name(), "-", rule.name()) : rule.name();
+  const CatalogueEntry* entry = FindLearner(name);
+  if (entry == nullptr)
+    return InvalidSetting(absl::StrCat("model.learner.", wrapper.field()),
+                          absl::StrCat("the rule ", rule.name(), " does not allow it; it allows ",
+                                       WrappersOf(rule.name())));
+  settings.rule = entry->rule;
+  settings.wrapper = entry->wrapper;
   return absl::OkStatus();
 }
 
@@ -199,41 +248,43 @@ absl::Status ReadTieRule(const v1::Learner& learner, LearnerSettings& settings) 
 }  // namespace
 
 void FillDefaults(v1::Learner& learner) {
-  if (learner.kind() == v1::LEARNER_KIND_UNSPECIFIED) learner.set_kind(v1::LEARNER_KIND_PERCEPTRON);
+  if (learner.rule_case() == v1::Learner::RULE_NOT_SET) learner.mutable_perceptron();
   if (learner.tie_rule() == v1::TIE_RULE_UNSPECIFIED) learner.set_tie_rule(v1::TIE_RULE_MISTAKE);
-  if (!learner.has_offset_value()) learner.set_offset_value(1);
+  if (!learner.has_bias_input()) learner.set_bias_input(LearnerSettings().bias_input);
   if (learner.has_classes()) FillDefaultClasses(*learner.mutable_classes());
-  const int kind = learner.kind() - 1;
-  // Another number is refused by ReadSettings.
-  if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) return;
-  const uint16_t options = Catalogue()[static_cast<size_t>(kind)].options;
-  FillOptions<double>(kRuleOptions, options, learner);
-  FillOptions<uint32_t>(kRuleCounts, options, learner);
-  if ((options & kTakesKernel) != 0) FillDefaultKernel(*learner.mutable_kernel());
+  for (const char* oneof : {"rule", "prediction"}) {
+    const Choice choice(learner, oneof);
+    if (!choice) continue;
+    FillSettings<double>(kNumbers, choice.mutable_message(learner));
+    FillSettings<uint32_t>(kCounts, choice.mutable_message(learner));
+  }
+  if (learner.has_kernel_perceptron())
+    FillDefaultKernel(*learner.mutable_kernel_perceptron()->mutable_kernel());
 }
 
 absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const FeatureSpace& space) {
   LearnerSettings settings;
-  const int kind = learner.kind() - 1;
-  if (kind < 0 || static_cast<size_t>(kind) >= Catalogue().size()) {
-    return InvalidSetting("model.learner.kind",
-                          absl::StrCat("this server knows no learner number ", learner.kind()));
-  }
-  const CatalogueEntry& entry = FindLearner(static_cast<LearnerKind>(kind));
-  settings.rule = entry.rule;
-  settings.wrapper = entry.wrapper;
+  if (!learner.GetReflection()->GetUnknownFields(learner).empty())
+    return InvalidSetting("model.learner",
+                          "it has a rule or setting that this server does not know; a newer "
+                          "server may");
+  const Choice rule(learner, "rule");
+  const Choice wrapper(learner, "prediction");
+  if (absl::Status status = ReadKind(rule, wrapper, settings); !status.ok()) return status;
   if (absl::Status status = ReadTieRule(learner, settings); !status.ok()) return status;
   if (absl::Status status = ReadClasses(learner, space, settings); !status.ok()) return status;
-  if (absl::Status status = ReadOptions<double>(kRuleOptions, learner, settings); !status.ok())
-    return status;
-  if (absl::Status status = ReadOptions<uint32_t>(kRuleCounts, learner, settings); !status.ok())
-    return status;
-  if (absl::Status status = ReadKernelOption(learner, settings); !status.ok()) return status;
+  if (absl::Status status = ReadChoice(rule, settings); !status.ok()) return status;
+  if (absl::Status status = ReadChoice(wrapper, settings); !status.ok()) return status;
+  if (learner.has_kernel_perceptron()) {
+    absl::StatusOr<KernelSettings> kernel = ReadKernel(learner.kernel_perceptron().kernel());
+    if (!kernel.ok()) return kernel.status();
+    settings.kernel = *kernel;
+  }
   if (absl::Status status = ReadClassWeights(learner, settings); !status.ok()) return status;
-  settings.bias_input = learner.offset_value();
+  settings.bias_input = learner.bias_input();
   if (!(settings.bias_input >= 0 && settings.bias_input <= kMaxBiasInput)) {
     return InvalidSetting(
-        "model.learner.offset_value",
+        "model.learner.bias_input",
         absl::StrCat(settings.bias_input, " is not between 0 and ", kMaxBiasInput));
   }
   absl::StatusOr<StartingWeights> start = ReadStart(learner, space);

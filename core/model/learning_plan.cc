@@ -60,7 +60,7 @@ LearningPlan::LearningPlan(const ModelSettings& settings)
       make_evaluator(&MakeRunEvaluator),
       norm(settings.learner) {
   const CatalogueEntry& rule = FindLearner(settings.learner);
-  const bool learns_batches = (rule.options & kTakesMiniBatch) != 0;
+  const bool learns_batches = rule.learns_batches;
   if (rule.counts_examples) age = &ExamplesEvaluated;
   if (learns_batches) {
     batch_age = &BatchAge;
@@ -73,7 +73,7 @@ LearningPlan::LearningPlan(const ModelSettings& settings)
     no_prediction = -1;
   }
   counts_right_rows =
-      !learns_batches && !IsKernel(settings.learner) && settings.retention.sample == 0;
+      !learns_batches && !IsKernel(settings.learner) && settings.stored_examples.sample == 0;
 }
 
 }  // namespace perceptrond

@@ -6,9 +6,9 @@
 
 namespace perceptrond {
 
-Ledger::Ledger(const CommittedState& committed, const RetentionSettings& retention,
+Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
                const TheoremContext& theorem)
-    : theorem_(theorem), stored_examples_(retention), progress_(committed.counters) {
+    : theorem_(theorem), stored_examples_(stored_examples), progress_(committed.counters) {
   for (const storage::ProducerPosition& position : committed.positions)
     producers_.Restore(position);
 }
@@ -51,7 +51,7 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   stored_examples_.Add(segment.sample, names);
   moved.position.next_offset += segment.rows;
   Applied applied;
-  if (segment.end_of_pass > 0) applied.pass = EndPass(producer, segment);
+  if (segment.completed_pass > 0) applied.pass = EndPass(producer, segment);
   applied.next_offset = moved.position.next_offset;
   return applied;
 }
@@ -70,22 +70,22 @@ void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> componen
         {update.row, update.revision, update.weight, update.score, update.age});
   }
   pending_.Add(update);
-  if (!history_.Wants(update.revision)) return;
+  if (!curve_points_.Wants(update.revision)) return;
   TheoremContext context = theorem_;
   context.components = components;
-  const HistoryPoint point =
+  const LearningCurvePoint point =
       MakePoint(progress_.MakeReport(update.squared_norm, context), absl::Now());
-  if (history_.Add(point)) pending_.AddHistory(point);
+  if (curve_points_.Add(point)) pending_.AddCurvePoint(point);
 }
 
 PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   const ProducerTable::Mutable ending = producers_.Move(producer);
-  if (segment.end_of_pass <= ending.position.passes) {
+  if (segment.completed_pass <= ending.position.passes) {
     if (ending.position.last_pass.has_value() &&
-        ending.position.last_pass->number() == segment.end_of_pass)
+        ending.position.last_pass->number() == segment.completed_pass)
       return *ending.position.last_pass;
     PassSummary unknown;
-    unknown.set_number(segment.end_of_pass);
+    unknown.set_number(segment.completed_pass);
     return unknown;
   }
   // Other streams' examples were outputs of components in another state.
@@ -95,9 +95,9 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
                                pass.components() == counters.components();
   if (pass.examples() > 0 && !same_components) ending.pass.SetChanged();
   const PassSummary summary =
-      ending.pass.End(segment.end_of_pass, segment.revision, segment.weight_norm);
+      ending.pass.End(segment.completed_pass, segment.revision, segment.weight_norm);
   progress_.AddPass(summary, pass.squared_radius());
-  ending.position.passes = segment.end_of_pass;
+  ending.position.passes = segment.completed_pass;
   ending.position.last_pass = summary;
   ending.pass = PassProgress();
   return summary;
@@ -120,7 +120,7 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
   entry.records = pending_.Take();
   entry.counters = progress_.counters();
   if (stored_examples_.samples()) {
-    const RetentionStatistics statistics = stored_examples_.statistics();
+    const StoredExamplesStatistics statistics = stored_examples_.statistics();
     entry.counters.set_sampled(statistics.sampled);
     entry.counters.set_sample_complete(statistics.complete);
   }
@@ -150,7 +150,7 @@ std::optional<uint64_t> Ledger::components() {
 size_t Ledger::memory_bytes() {
   MutexLock lock(&mutex_);
   return producers_.memory_bytes() + pending_.memory_bytes() + progress_.memory_bytes() +
-         history_.memory_bytes();
+         curve_points_.memory_bytes();
 }
 
 ConvergenceReport Ledger::MakeReport(const ReportContext& context) {
@@ -160,9 +160,9 @@ ConvergenceReport Ledger::MakeReport(const ReportContext& context) {
 
 LearningCurve Ledger::MakeLearningCurve(const ReportContext& context) {
   MutexLock lock(&mutex_);
-  LearningCurve curve{history_.points(),
+  LearningCurve curve{curve_points_.points(),
                       progress_.MakeReport(context.squared_norm, MakeTheoremContext(context))};
-  HistoryPoint current = MakePoint(curve.report, absl::Now());
+  LearningCurvePoint current = MakePoint(curve.report, absl::Now());
   // The last update's own point stays if examples were evaluated after it.
   if (!curve.points.empty() && curve.points.back().revision() == current.revision() &&
       curve.points.back().examples() == current.examples())
@@ -171,26 +171,26 @@ LearningCurve Ledger::MakeLearningCurve(const ReportContext& context) {
   return curve;
 }
 
-History Ledger::history() {
+CurvePoints Ledger::curve_points() {
   MutexLock lock(&mutex_);
-  return history_;
+  return curve_points_;
 }
 
-void Ledger::RestoreHistory(History history) {
+void Ledger::RestoreCurvePoints(CurvePoints points) {
   MutexLock lock(&mutex_);
-  history_ = std::move(history);
+  curve_points_ = std::move(points);
 }
 
-void Ledger::ReplayHistory(const HistoryPoint& point) {
+void Ledger::ReplayCurve(const LearningCurvePoint& point) {
   MutexLock lock(&mutex_);
-  history_.Add(point);
+  curve_points_.Add(point);
 }
 
 TheoremContext Ledger::MakeTheoremContext(const ReportContext& context) const {
   TheoremContext theorem = theorem_;
   theorem.margin_of_interest = context.margin_of_interest;
   theorem.components = context.components;
-  const RetentionStatistics statistics = stored_examples_.statistics();
+  const StoredExamplesStatistics statistics = stored_examples_.statistics();
   theorem.sampled = statistics.sampled;
   theorem.sample_complete = statistics.complete;
   return theorem;

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/convergence/history.h"
+#include "core/convergence/curve_points.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
 #include "core/model/pending_records.h"
@@ -26,7 +26,7 @@ namespace perceptrond {
 struct LearningCurve {
   // By ascending revision. The last point is the current state, as in the report. If examples were
   // evaluated since the last update, it follows that update's own point and has the same revision.
-  std::vector<HistoryPoint> points;
+  std::vector<LearningCurvePoint> points;
   ConvergenceReport report;
 };
 
@@ -46,7 +46,7 @@ class Ledger {
  public:
   // Continues from the committed state. `theorem` holds what is fixed for the model's life
   // (applies, step_size, separate_prediction_weights, composed).
-  Ledger(const CommittedState& committed, const RetentionSettings& retention,
+  Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
          const TheoremContext& theorem);
 
   // See ProducerTable::Find. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
@@ -90,10 +90,10 @@ class Ledger {
   ConvergenceReport MakeReport(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   LearningCurve MakeLearningCurve(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   // The points of the learning curve, for a snapshot.
-  History history() ABSL_LOCKS_EXCLUDED(mutex_);
+  CurvePoints curve_points() ABSL_LOCKS_EXCLUDED(mutex_);
   // Recovery: the snapshot's points, then those of each record.
-  void RestoreHistory(History history) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ReplayHistory(const HistoryPoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RestoreCurvePoints(CurvePoints points) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReplayCurve(const LearningCurvePoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Safe by itself. What is added there and not through Apply is not counted.
   StoredExamples& stored_examples() { return stored_examples_; }
@@ -115,7 +115,7 @@ class Ledger {
 
   Mutex mutex_;
   Progress progress_ ABSL_GUARDED_BY(mutex_);
-  History history_ ABSL_GUARDED_BY(mutex_);
+  CurvePoints curve_points_ ABSL_GUARDED_BY(mutex_);
   ProducerTable producers_ ABSL_GUARDED_BY(mutex_);
   PendingRecords pending_ ABSL_GUARDED_BY(mutex_);
   // Of the producers at the last TakePending.

@@ -25,13 +25,12 @@ class FeatureModel final : public Model {
   }
   absl::Status Predict(const Batch& batch, std::span<const RowError> row_errors,
                        uint64_t min_revision, PredictOutcome& outcome,
-                       bool all_scores) const override {
-    return PredictBatch(core(), batch, row_errors, min_revision, all_scores, outcome);
+                       bool include_class_scores) const override {
+    return PredictBatch(core(), batch, row_errors, min_revision, include_class_scores, outcome);
   }
   absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
-                       uint64_t min_revision, size_t max_features,
-                       ExplainOutcome& outcome) const override {
-    return ExplainBatch(core(), batch, row_errors, min_revision, max_features, outcome);
+                       const ExplainOptions& options, ExplainOutcome& outcome) const override {
+    return ExplainBatch(core(), batch, row_errors, options, outcome);
   }
   std::optional<StateFingerprint> Fingerprint(ComponentAccess /*access*/) const override {
     const Guarded<ModelState>::Reader state(core().state);
@@ -64,8 +63,8 @@ absl::StatusOr<std::shared_ptr<Model>> Model::Load(const storage::ModelHeader& h
 }
 
 absl::StatusOr<uint64_t> Model::ReplaceWeights(const NewWeights& weights,
-                                               std::optional<uint64_t> if_revision) {
-  return ReplaceAllWeights(*core_, weights, if_revision);
+                                               std::optional<uint64_t> expected_revision) {
+  return ReplaceAllWeights(*core_, weights, expected_revision);
 }
 
 void Model::Change(const ::perceptron::v1::Model& settings) {

@@ -18,6 +18,7 @@
 
 namespace perceptrond {
 
+struct ExplainOptions;
 struct ExplainOutcome;
 struct NewWeights;
 
@@ -32,7 +33,7 @@ struct LearnCall {
   // The number of the first row; absent: the producer's position.
   std::optional<int64_t> first_offset;
   // > 0: the producer's pass of this number ends after the batch.
-  int64_t end_of_pass = 0;
+  int64_t completed_pass = 0;
   // Whether to fill LearnOutcome's scores and predicted.
   bool detail = true;
   // Of a composition, which sets it: the fingerprint of the components that computed the batch.
@@ -147,21 +148,21 @@ class Model {
   virtual absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) = 0;
 
   // Predicts the batch on one revision. Changes nothing. `row_errors`: rows that were refused when
-  // the batch was read, ascending. `all_scores`: fill class_scores. INVALID_ARGUMENT for malformed
+  // the batch was read, ascending. `include_class_scores`: fill class_scores. INVALID_ARGUMENT for malformed
   // columns and for more than kMaxClassScores (TOO_MANY_SCORES); ABORTED (REVISION_TOO_OLD) below
   // min_revision. O(features of the batch).
   virtual absl::Status Predict(const Batch& batch, std::span<const RowError> row_errors,
                                uint64_t min_revision, PredictOutcome& outcome,
-                               bool all_scores = false) const = 0;
+                               bool include_class_scores = false) const = 0;
   static constexpr size_t kMaxClassScores = 1 << 20;
 
-  // Decomposes each row's score into its `max_features` largest contributions and the rest, on one
-  // revision. Changes nothing. Errors as Predict's; FAILED_PRECONDITION (NOT_LINEAR). Ends at the
+  // Decomposes a score of each row into its largest contributions and the sum of the others, on one
+  // revision. Changes nothing. Errors as Predict's; INVALID_ARGUMENT for a label that the model does
+  // not have (ExplainOptions::label); FAILED_PRECONDITION (NOT_LINEAR). Ends at the
   // first invalid row, which outcome.row_errors names. Holds the state's lock shared. O(features of
   // the batch after its map).
   virtual absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
-                               uint64_t min_revision, size_t max_features,
-                               ExplainOutcome& outcome) const = 0;
+                               const ExplainOptions& options, ExplainOutcome& outcome) const = 0;
 
   // The state that predictions come from now. Absent if a component cannot be asked.
   virtual std::optional<StateFingerprint> Fingerprint(ComponentAccess access) const = 0;
@@ -170,11 +171,11 @@ class Model {
   virtual std::optional<StateFingerprint> ComponentsFingerprint(ComponentAccess access) const = 0;
 
   // Replaces all weights: an update, durable once a commit is that was submitted after this call.
-  // On an error nothing changed: FAILED_PRECONDITION (MODEL_FROZEN, NOT_ADOPTABLE), ABORTED
-  // (REVISION_MISMATCH) if the model is not at if_revision, RESOURCE_EXHAUSTED (FEATURE_CAP), or
+  // On an error nothing changed: FAILED_PRECONDITION (MODEL_FROZEN, NOT_REPLACEABLE), ABORTED
+  // (REVISION_MISMATCH) if the model is not at expected_revision, RESOURCE_EXHAUSTED (FEATURE_CAP), or
   // why the model is closed. Returns the revision. O(weights).
   absl::StatusOr<uint64_t> ReplaceWeights(const NewWeights& weights,
-                                          std::optional<uint64_t> if_revision);
+                                          std::optional<uint64_t> expected_revision);
 
   // Takes over what may change of the settings: whether the model is frozen, and the margin of
   // interest. Waits for the messages being learned. Settings older than the model's, by

@@ -66,7 +66,7 @@ std::vector<double> InColumns(const Separator& separator, const SignedRows& rows
 // Scales the separator, rounds it to float32, and measures the margin it attains then. Sets nothing
 // if it leaves float32's range or no longer separates. Returns false if cancelled.
 bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, ModelAnalysis& result) {
-  const SignedRows rows(result.input.rows(), options.offset_value, cancellation);
+  const SignedRows rows(result.input.rows(), options.bias_input, cancellation);
   if (cancellation.cancelled()) return false;
   std::vector<double> w = InColumns(*result.analysis.separator, rows);
   const Margins unit = MeasureMargins(rows, w, cancellation);
@@ -102,7 +102,7 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
   const absl::Time now = absl::Now();
   absl::StatusOr<AnalysisInput> input = AnalysisInput::Make(model);
   if (!input.ok()) return input.status();
-  options.offset_value = model.settings().learner.bias_input;
+  options.bias_input = model.settings().learner.bias_input;
   ModelAnalysis result{*std::move(input), {}, {}, std::nullopt, 0};
   const size_t examples = result.input.rows().size();
   const auto report = [&](const AnalysisProgress& progress) {

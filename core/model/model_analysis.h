@@ -34,7 +34,7 @@ struct ModelAnalysisProgress {
 // Called on the analyzing thread. Returns false to cancel.
 using ModelAnalysisCallback = absl::FunctionRef<bool(const ModelAnalysisProgress&)>;
 
-// Analyzes the stored examples; options.offset_value is set to the model's. What was proven is in
+// Analyzes the stored examples; options.bias_input is set to the model's. What was proven is in
 // the model's ledger on return, and durable once a commit is that is submitted after that. Does not
 // delay learning. FAILED_PRECONDITION: see AnalysisInput::Make. CANCELLED: nothing was added to the
 // ledger.

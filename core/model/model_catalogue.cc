@@ -31,7 +31,7 @@ void Stamp(v1::Model& model) {
 // not compared.
 bool SameSettings(const v1::Model& a, const v1::Model& b) {
   return a.feature_space().SerializeAsString() == b.feature_space().SerializeAsString() &&
-         a.retention().SerializeAsString() == b.retention().SerializeAsString() &&
+         a.stored_examples().SerializeAsString() == b.stored_examples().SerializeAsString() &&
          a.learner().SerializeAsString() == b.learner().SerializeAsString() &&
          std::equal(a.label_names().begin(), a.label_names().end(), b.label_names().begin(),
                     b.label_names().end());
@@ -55,13 +55,13 @@ void ClearOutputs(v1::Model& model) {
   model.clear_revision();
   model.clear_report();
   model.clear_weights();
-  model.clear_weights_by_class();
-  if (!model.has_retention()) return;
-  v1::Retention& retention = *model.mutable_retention();
-  retention.clear_kept_updates();
-  retention.clear_kept_sample();
-  retention.clear_memory_bytes();
-  retention.clear_complete();
+  model.clear_learning_curve();
+  if (!model.has_stored_examples()) return;
+  v1::StoredExamples& stored = *model.mutable_stored_examples();
+  stored.clear_updates();
+  stored.clear_sample();
+  stored.clear_memory_bytes();
+  stored.clear_complete();
 }
 
 }  // namespace
@@ -85,7 +85,6 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   FillDefaults(settings);
   const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
   if (!read.ok()) return read.status();
-  if (absl::Status status = CheckNew(*read); !status.ok()) return status;
   const std::string name = settings.name();
   storage::ModelHeader header;
   header.set_request_id(request_id);
@@ -119,18 +118,21 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
 }
 
 absl::StatusOr<v1::Model> ModelCatalogue::Change(
-    absl::string_view name, absl::string_view etag, bool validate_only,
+    absl::string_view name, const ChangeOptions& options,
     const std::function<absl::Status(v1::Model&)>& change) {
   MutexLock lock(&mutex_);
   absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
   if (!header.ok()) return JournalError(header.status(), name);
   v1::Model& model = *header->mutable_model();
-  if (absl::Status status = CheckEtag(model, etag); !status.ok()) return status;
+  if (!options.request_id.empty() && options.request_id == header->change_request_id())
+    return model;
+  if (absl::Status status = CheckEtag(model, options.etag); !status.ok()) return status;
   const std::string before = model.SerializeAsString();
   if (absl::Status status = change(model); !status.ok()) return status;
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
-  if (model.SerializeAsString() == before || validate_only) return model;
+  if (model.SerializeAsString() == before || options.validate_only) return model;
   Stamp(model);
+  header->set_change_request_id(std::string(options.request_id));
   if (absl::Status status = journal_.Replace(*header); !status.ok())
     return JournalError(status, name);
   return model;

@@ -16,6 +16,15 @@
 
 namespace perceptrond {
 
+// How a change of a model's settings is requested: see perceptron.v1.UpdateModelRequest.
+struct ChangeOptions {
+  // Empty: whatever the model's etag.
+  absl::string_view etag = {};
+  // Empty: the request has no id, and is carried out each time.
+  absl::string_view request_id = {};
+  bool validate_only = false;
+};
+
 // Thread contract: safe for any number of threads. Changes are made one at a time. Each method may
 // also return UNAVAILABLE (JOURNAL_UNAVAILABLE) or DATA_LOSS (JOURNAL_CORRUPT). What is returned as
 // changed is durable.
@@ -37,7 +46,7 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // See Store::Change.
   absl::StatusOr<::perceptron::v1::Model> Change(
-      absl::string_view name, absl::string_view etag, bool validate_only,
+      absl::string_view name, const ChangeOptions& options,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Deletes a model by `remove`, which takes it out of the journal while no other change is made.

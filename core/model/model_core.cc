@@ -65,7 +65,7 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       gate(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN,
            UpdateTime(header.model())),
       state(MakeState(settings, header.model().margin_of_interest())),
-      ledger(committed, settings.retention, FixedTheoremContext(settings)) {}
+      ledger(committed, settings.stored_examples, FixedTheoremContext(settings)) {}
 
 StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
   const bool by_age = FindLearner(settings.learner).separate_prediction_weights;

@@ -14,7 +14,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
     summary.report = MakeReport(*loaded, access);
     summary.journal = *Guarded<JournalUse>::Reader(loaded->core().journal_use);
     summary.memory_bytes = MeasureMemory(loaded->core()).total;
-    summary.retained = loaded->ledger().stored_examples().statistics();
+    summary.stored_examples = loaded->ledger().stored_examples().statistics();
     summary.in_memory = true;
     if (loaded->settings().new_classes == NewClasses::kNamed) {
       const std::vector<std::string> names = LabelNames(*loaded);

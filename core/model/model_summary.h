@@ -24,7 +24,7 @@ struct ModelSummary {
   std::optional<JournalUse> journal;
   size_t memory_bytes = 0;
   // Absent: not in memory, and so not known.
-  std::optional<RetentionStatistics> retained;
+  std::optional<StoredExamplesStatistics> stored_examples;
   // False: the report is of the journal's counters; its window and norm, and what depends on them,
   // are absent.
   bool in_memory = false;

@@ -53,14 +53,14 @@ void PendingRecords::Add(const UpdateRow& update) {
 void PendingRecords::AddWeightReplacement(const UpdateRow& update, float bias_weight) {
   storage::UpdateRecord& record = records_.emplace_back();
   record.set_first_revision(update.revision);
-  record.set_adopted(true);
-  record.set_adopted_offset_weight(bias_weight);
+  record.set_replaces_weights(true);
+  record.add_bias_weights(bias_weight);
   AppendRow(record, update);
   bytes_ += MemoryOf(update);
 }
 
-void PendingRecords::AddHistory(const HistoryPoint& point) {
-  *records_.back().add_history() = point;
+void PendingRecords::AddCurvePoint(const LearningCurvePoint& point) {
+  *records_.back().add_learning_curve() = point;
 }
 
 std::vector<storage::UpdateRecord> PendingRecords::Take() {
@@ -69,7 +69,7 @@ std::vector<storage::UpdateRecord> PendingRecords::Take() {
 }
 
 storage::UpdateRecord& PendingRecords::Open(const UpdateRow& update, uint32_t dense_width) {
-  if (records_.empty() || records_.back().adopted() ||
+  if (records_.empty() || records_.back().replaces_weights() ||
       records_.back().dense_width() != dense_width ||
       records_.back().values_size() > kMaxRecordFeatures) {
     storage::UpdateRecord& record = records_.emplace_back();

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/convergence/history.h"
+#include "core/convergence/curve_points.h"
 #include "core/journal/journal.h"
 #include "core/model/segment.h"
 
@@ -20,7 +20,7 @@ class PendingRecords {
   // the constant input.
   void AddWeightReplacement(const UpdateRow& update, float bias_weight);
   // Adds a point of the learning curve, at the update added last.
-  void AddHistory(const HistoryPoint& point);
+  void AddCurvePoint(const LearningCurvePoint& point);
 
   // All records, in order; none remains.
   std::vector<storage::UpdateRecord> Take();

@@ -56,7 +56,7 @@ void PredictOutcome::Clear() {
 
 absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
                           std::span<const RowError> row_errors, uint64_t min_revision,
-                          bool all_scores, PredictOutcome& outcome) {
+                          bool include_class_scores, PredictOutcome& outcome) {
   outcome.Clear();
   Mapper mapper(core.settings.space, core.expansion, core.limits.max_example_features);
   if (absl::Status status = BeginBatch(batch, mapper); !status.ok()) return status;
@@ -81,7 +81,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
     return mapper.Check(i, &squared_norm);
   };
   if (core.settings.is_multiclass()) {
-    ClassPredictions predictions(learner, age, per_norm, all_scores, outcome);
+    ClassPredictions predictions(learner, age, per_norm, include_class_scores, outcome);
     if (absl::Status status = predictions.Begin(rows); !status.ok()) return status;
     PredictRows(mapper, rows, outcome, check,
                 [&](size_t i) { predictions.Predict(i, mapper.Map(i)); });

@@ -15,11 +15,11 @@ namespace perceptrond {
 // one revision.
 absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
                           std::span<const RowError> row_errors, uint64_t min_revision,
-                          bool all_scores, PredictOutcome& outcome);
+                          bool include_class_scores, PredictOutcome& outcome);
 
 // Model::Explain, in the same way.
 absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
-                          std::span<const RowError> row_errors, uint64_t min_revision,
-                          size_t max_features, ExplainOutcome& outcome);
+                          std::span<const RowError> row_errors, const ExplainOptions& options,
+                          ExplainOutcome& outcome);
 
 }  // namespace perceptrond

@@ -27,13 +27,13 @@ class Recovery {
  private:
   absl::Status RestoreLearner(const storage::Snapshot& snapshot);
   absl::Status RestoreNames(const storage::Snapshot& snapshot);
-  absl::Status RestoreStoredExamples(const storage::Retained& stored);
+  absl::Status RestoreStoredExamples(const storage::StoredRows& stored);
   absl::Status AddNames(const storage::UpdateRecord& record);
   absl::Status ReplayRows(const storage::UpdateRecord& record, const Batch& batch);
   absl::Status ReplayUpdate(const storage::UpdateRecord& record, const Batch& batch, size_t i);
   absl::Status ReplayBatchEnd(const Row& row, int32_t label);
   absl::Status ReplayWeightReplacement(const storage::UpdateRecord& record, const Batch& batch);
-  absl::Status ReplayHistory(const storage::UpdateRecord& record);
+  absl::Status ReplayCurve(const storage::UpdateRecord& record);
   void StoreExample(const StoredUpdate& update);
 
   bool AddClassNames(const google::protobuf::RepeatedPtrField<std::string>& names);
@@ -102,14 +102,14 @@ absl::Status Recovery::RestoreSnapshot(const storage::Snapshot& snapshot) {
   if (absl::Status status = RestoreLearner(snapshot); !status.ok()) return status;
   if (absl::Status status = RestoreNames(snapshot); !status.ok()) return status;
   state_.revision = snapshot.revision();
-  if (absl::Status status = RestoreStoredExamples(snapshot.retained()); !status.ok()) return status;
-  if (!snapshot.has_history()) return absl::OkStatus();
-  std::optional<History> history = History::From(snapshot.history());
-  if (!history.has_value()) return Inconsistent("the snapshot's learning curve is wrong");
-  if (!history->points().empty() &&
-      static_cast<uint64_t>(history->points().back().revision()) > state_.revision)
+  if (absl::Status status = RestoreStoredExamples(snapshot.stored_rows()); !status.ok()) return status;
+  if (!snapshot.has_learning_curve()) return absl::OkStatus();
+  std::optional<CurvePoints> points = CurvePoints::From(snapshot.learning_curve());
+  if (!points.has_value()) return Inconsistent("the snapshot's learning curve is wrong");
+  if (!points->points().empty() &&
+      static_cast<uint64_t>(points->points().back().revision()) > state_.revision)
     return Inconsistent("the snapshot's learning curve goes beyond its revision");
-  core_.ledger.RestoreHistory(*std::move(history));
+  core_.ledger.RestoreCurvePoints(*std::move(points));
   return absl::OkStatus();
 }
 
@@ -143,7 +143,7 @@ absl::Status Recovery::RestoreNames(const storage::Snapshot& snapshot) {
   return absl::OkStatus();
 }
 
-absl::Status Recovery::RestoreStoredExamples(const storage::Retained& stored) {
+absl::Status Recovery::RestoreStoredExamples(const storage::StoredRows& stored) {
   const StoredRowShape shape{state_.learner->size(), core_.has_names()};
   absl::StatusOr<StoredExamplesCopy> examples = FromStorage(stored, shape, state_.names);
   if (!examples.ok()) return Inconsistent(examples.status().message());
@@ -190,7 +190,7 @@ absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
   if (state_.learner->augmented_squared_norm() != record.squared_norm() ||
       !std::isfinite(record.squared_norm()))
     return Inconsistent("replay ends with other weights");
-  return ReplayHistory(record);
+  return ReplayCurve(record);
 }
 
 absl::Status Recovery::ReplayRows(const storage::UpdateRecord& record, const Batch& batch) {
@@ -198,7 +198,7 @@ absl::Status Recovery::ReplayRows(const storage::UpdateRecord& record, const Bat
     absl::Status status;
     if (std::binary_search(record.batch_ends().begin(), record.batch_ends().end(), i)) {
       status = ReplayBatchEnd(batch.row(i), batch.labels[i]);
-    } else if (record.adopted()) {
+    } else if (record.replaces_weights()) {
       status = ReplayWeightReplacement(record, batch);
     } else {
       status = ReplayUpdate(record, batch, i);
@@ -257,19 +257,19 @@ absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& reco
     return Inconsistent("a record replaces weights and holds none");
   const Row row = batch.row(0);
   if (!HasWeights(row)) return Inconsistent("a replaced weight lies outside the model");
-  replaceable->ReplaceWeights(row, record.adopted_offset_weight(),
+  replaceable->ReplaceWeights(row, record.bias_weights(0),
                               counts_examples_ ? record.ages(0) : 0);
   ++state_.revision;
   return absl::OkStatus();
 }
 
-absl::Status Recovery::ReplayHistory(const storage::UpdateRecord& record) {
-  for (const HistoryPoint& point : record.history()) {
+absl::Status Recovery::ReplayCurve(const storage::UpdateRecord& record) {
+  for (const LearningCurvePoint& point : record.learning_curve()) {
     const auto revision = static_cast<uint64_t>(point.revision());
     if (!IsSound(point) || revision < record.first_revision() || revision > state_.revision)
       return Inconsistent("a point of the learning curve is wrong");
     // Not added if a snapshot covers it: it is there, or was dropped when the curve was thinned.
-    core_.ledger.ReplayHistory(point);
+    core_.ledger.ReplayCurve(point);
   }
   return absl::OkStatus();
 }

@@ -45,18 +45,18 @@ StoredRowPtr MakeRow(const ModelState& state, const NewWeights& weights) {
 }
 
 absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
-                              std::optional<uint64_t> if_revision) {
+                              std::optional<uint64_t> expected_revision) {
   if (!state.closed.ok()) return state.closed;
   if (state.learner->replaceable_weights() == nullptr) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_ADOPTABLE",
+    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_REPLACEABLE",
                      absl::StrCat("the learner ", FindLearner(core.settings.learner).name,
                                   " has no weights that can be replaced"),
                      {{"model", core.name}});
   }
-  if (if_revision.has_value() && *if_revision != state.revision) {
+  if (expected_revision.has_value() && *expected_revision != state.revision) {
     return MakeError(absl::StatusCode::kAborted, "REVISION_MISMATCH",
                      absl::StrCat("the model is at revision ", state.revision, ", not at ",
-                                  *if_revision, ": it has learned since; analyze it again"),
+                                  *expected_revision, ": it has learned since; analyze it again"),
                      {{"revision", absl::StrCat(state.revision)}});
   }
   return absl::OkStatus();
@@ -65,11 +65,11 @@ absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
 }  // namespace
 
 absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, const NewWeights& weights,
-                                           std::optional<uint64_t> if_revision) {
+                                           std::optional<uint64_t> expected_revision) {
   const Guarded<LearningGate>::Reader gate(core.gate);
   if (gate->frozen) return ModelFrozen(core.name);
   const Guarded<ModelState>::Writer state(core.state);
-  if (absl::Status status = CheckReplaceable(core, *state, if_revision); !status.ok())
+  if (absl::Status status = CheckReplaceable(core, *state, expected_revision); !status.ok())
     return status;
   UpdateRow update;
   update.new_names = FindNewNames(*state, weights);

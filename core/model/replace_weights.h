@@ -27,6 +27,6 @@ struct NewWeights {
 
 // Model::ReplaceWeights.
 absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, const NewWeights& weights,
-                                           std::optional<uint64_t> if_revision);
+                                           std::optional<uint64_t> expected_revision);
 
 }  // namespace perceptrond

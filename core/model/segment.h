@@ -64,7 +64,7 @@ struct Segment {
   // > 0: the producer's pass of this number ends after the segment, at `revision`, with weights of
   // the augmented norm `weight_norm`; 0 for a norm whose rounding is not bounded, which gives the
   // pass no margin.
-  int64_t end_of_pass = 0;
+  int64_t completed_pass = 0;
   uint64_t revision = 0;
   double weight_norm = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -20,17 +19,17 @@ namespace v1 = ::perceptron::v1;
 // Of each label.
 constexpr size_t kMaxLabelBytes = 256;
 
-absl::StatusOr<RetentionSettings> ReadRetention(const v1::Retention& retention) {
+absl::StatusOr<StoredExamplesSettings> ReadStoredExamples(const v1::StoredExamples& stored) {
   const auto in_range = [](absl::string_view field, uint32_t value) {
-    if (value <= RetentionSettings::kMost) return absl::OkStatus();
-    return InvalidSetting(absl::StrCat("model.retention.", field),
-                          absl::StrCat(value, " is above ", RetentionSettings::kMost));
+    if (value <= StoredExamplesSettings::kMost) return absl::OkStatus();
+    return InvalidSetting(absl::StrCat("model.stored_examples.", field),
+                          absl::StrCat(value, " is above ", StoredExamplesSettings::kMost));
   };
-  if (absl::Status status = in_range("updates", retention.updates()); !status.ok()) return status;
-  if (absl::Status status = in_range("sample", retention.sample()); !status.ok()) return status;
-  return RetentionSettings{
-      retention.has_updates() ? retention.updates() : RetentionSettings::kDefaultUpdates,
-      retention.sample()};
+  if (absl::Status status = in_range("max_updates", stored.max_updates()); !status.ok())
+    return status;
+  if (absl::Status status = in_range("max_sample", stored.max_sample()); !status.ok())
+    return status;
+  return StoredExamplesSettings{stored.max_updates(), stored.max_sample()};
 }
 
 // Names of the two labels, or none.
@@ -48,8 +47,8 @@ absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
 }  // namespace
 
 void FillDefaults(v1::Model& model) {
-  if (!model.retention().has_updates())
-    model.mutable_retention()->set_updates(RetentionSettings::kDefaultUpdates);
+  if (!model.stored_examples().has_max_updates())
+    model.mutable_stored_examples()->set_max_updates(StoredExamplesSettings::kDefaultUpdates);
   if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
     model.mutable_feature_space()->mutable_named()->set_max_features(
         DefaultFeatureCap(model.learner()));
@@ -69,9 +68,9 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
                          *std::move(learner),
                          {model.label_names().begin(), model.label_names().end()},
                          *std::move(components)};
-  absl::StatusOr<RetentionSettings> retention = ReadRetention(model.retention());
-  if (!retention.ok()) return retention.status();
-  settings.retention = *retention;
+  absl::StatusOr<StoredExamplesSettings> stored = ReadStoredExamples(model.stored_examples());
+  if (!stored.ok()) return stored.status();
+  settings.stored_examples = *stored;
   settings.example_space = *space;
   if (const auto& composition = model.feature_space().composition();
       composition.has_example_space()) {
@@ -84,17 +83,6 @@ absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
   if (!labels.ok()) return labels;
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
   return settings;
-}
-
-absl::Status CheckNew(const ModelSettings& settings) {
-  constexpr double kLeast = std::numeric_limits<float>::min();
-  constexpr double kMost = std::numeric_limits<float>::max();
-  const double step_size = settings.learner.step_size;
-  if (step_size >= kLeast && step_size <= kMost) return absl::OkStatus();
-  return InvalidSetting(
-      "model.learner.step_size",
-      absl::StrCat(step_size, " is beyond the range of the weights, which are float32: ", "from ",
-                   kLeast, " to ", kMost, "; 1 is the default"));
 }
 
 absl::Status CheckMutableFields(const v1::Model& model) {

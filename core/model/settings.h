@@ -35,7 +35,7 @@ struct ModelSettings {
   std::vector<std::string> label_names;
   // Not empty: a composition. The space is dense, and feature i is the prediction of components[i].
   std::vector<Component> components = {};
-  RetentionSettings retention = {};
+  StoredExamplesSettings stored_examples = {};
   NewClasses new_classes = NewClasses::kNone;
   // The space of the examples that are sent: `space`, or that of the components.
   FeatureSpace example_space = {};
@@ -54,10 +54,6 @@ void FillDefaults(::perceptron::v1::Model& model);
 // Reads settings after FillDefaults. INVALID_ARGUMENT (INVALID_FIELD or ZERO_START) naming the
 // field that is out of range.
 absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model);
-
-// Checks what is required of new models and not of existing ones, which may be older than the
-// requirement: a step size that float32 can hold. INVALID_ARGUMENT (INVALID_FIELD).
-absl::Status CheckNew(const ModelSettings& settings);
 
 // Checks what UpdateModel may change: description and margin_of_interest. INVALID_ARGUMENT.
 absl::Status CheckMutableFields(const ::perceptron::v1::Model& model);

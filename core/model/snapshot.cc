@@ -13,11 +13,11 @@ storage::Snapshot MakeSnapshot(const ModelReader& reader) {
     snapshot.add_names(state.names.Name(number));
   for (uint32_t number = 1; number <= state.class_names.size(); ++number)
     snapshot.add_class_names(state.class_names.Name(number));
-  const History history = reader.ledger().history();
-  if (!history.points().empty()) *snapshot.mutable_history() = history.ToStorage();
+  const CurvePoints points = reader.ledger().curve_points();
+  if (!points.points().empty()) *snapshot.mutable_learning_curve() = points.ToStorage();
   const StoredExamplesCopy stored = reader.ledger().stored_examples().Copy();
   if (!stored.updates.empty() || !stored.sample.empty())
-    *snapshot.mutable_retained() = ToStorage(stored);
+    *snapshot.mutable_stored_rows() = ToStorage(stored);
   return snapshot;
 }
 

@@ -16,7 +16,7 @@ namespace v1 = ::perceptron::v1;
 
 constexpr absl::string_view kField = "model.learner.starting_weights";
 
-absl::Status CheckPositions(const v1::Weights& weights, const FeatureSpace& space) {
+absl::Status CheckPositions(const v1::WeightVector& weights, const FeatureSpace& space) {
   const bool named = space.kind == FeatureSpace::Kind::kNamed;
   const int positions = named ? weights.names_size() : weights.indices_size();
   if ((named ? weights.indices_size() : weights.names_size()) > 0 ||
@@ -52,27 +52,30 @@ absl::Status CheckPositions(const v1::Weights& weights, const FeatureSpace& spac
 }  // namespace
 
 absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const FeatureSpace& space) {
-  const v1::Weights& weights = learner.starting_weights();
+  if (learner.starting_weights().vectors_size() == 0) return StartingWeights();
+  if (learner.starting_weights().vectors_size() > 1)
+    return InvalidSetting(absl::StrCat(kField, ".vectors"), "a model of two labels has one vector");
+  const v1::WeightVector& weights = learner.starting_weights().vectors(0);
   if (absl::Status status = CheckPositions(weights, space); !status.ok()) return status;
-  if (!std::isfinite(weights.offset()) ||
+  if (!std::isfinite(weights.bias()) ||
       !std::all_of(weights.values().begin(), weights.values().end(),
                    [](float v) { return std::isfinite(v); })) {
     return InvalidSetting(kField, "weights must be finite");
   }
-  if (weights.offset() != 0 && learner.offset_value() == 0) {
-    return InvalidSetting(absl::StrCat(kField, ".offset"),
-                          "a boundary through the origin (offset_value 0) has no offset");
+  if (weights.bias() != 0 && learner.bias_input() == 0) {
+    return InvalidSetting(absl::StrCat(kField, ".bias"),
+                          "without a bias input (bias_input is 0) there is no bias");
   }
-  if (weights.offset() != 0 &&
-      !(std::abs(weights.offset() / learner.offset_value()) <= std::numeric_limits<float>::max())) {
-    return InvalidSetting(absl::StrCat(kField, ".offset"),
-                          "divided by offset_value it is out of float32's range");
+  if (weights.bias() != 0 &&
+      !(std::abs(weights.bias() / learner.bias_input()) <= std::numeric_limits<float>::max())) {
+    return InvalidSetting(absl::StrCat(kField, ".bias"),
+                          "divided by bias_input it is out of float32's range");
   }
   StartingWeights start;
   start.indices.assign(weights.indices().begin(), weights.indices().end());
   start.names.assign(weights.names().begin(), weights.names().end());
   start.values.assign(weights.values().begin(), weights.values().end());
-  start.bias = weights.offset();
+  start.bias = weights.bias();
   // Names are numbered in their order: see core/features/dictionary.h.
   for (size_t i = 0; i < start.names.size(); ++i)
     start.indices.push_back(static_cast<uint32_t>(i + 1));

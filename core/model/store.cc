@@ -50,11 +50,10 @@ void Store::SaveSamples() {
   }
 }
 
-absl::StatusOr<v1::Model> Store::Change(absl::string_view name, absl::string_view etag,
-                                        bool validate_only,
+absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOptions& options,
                                         const std::function<absl::Status(v1::Model&)>& change) {
-  absl::StatusOr<v1::Model> changed = catalogue_.Change(name, etag, validate_only, change);
-  if (!changed.ok() || validate_only) return changed;
+  absl::StatusOr<v1::Model> changed = catalogue_.Change(name, options, change);
+  if (!changed.ok() || options.validate_only) return changed;
   // Outside of the catalogue's lock, since freezing waits for what is being learned. A model that
   // is not loaded yet will be with the new settings; one that is being loaded may have read the
   // old.

@@ -77,10 +77,11 @@ class Store {
                                                  bool validate_only) {
     return catalogue_.Create(std::move(settings), request_id, validate_only);
   }
-  // Changes settings by `change`, which may refuse. NOT_FOUND; ABORTED (ETAG_MISMATCH) if etag is
-  // not empty and not the model's; the error of `change`.
+  // Changes settings by `change`, which may refuse, and returns them. Changes nothing if the latest
+  // change had the same request_id. NOT_FOUND; ABORTED (ETAG_MISMATCH) if the etag is not empty and
+  // not the model's; the error of `change`.
   absl::StatusOr<::perceptron::v1::Model> Change(
-      absl::string_view name, absl::string_view etag, bool validate_only,
+      absl::string_view name, const ChangeOptions& options,
       const std::function<absl::Status(::perceptron::v1::Model&)>& change);
   // Deletes a model, closes it, and ends its open streams. NOT_FOUND; ABORTED (ETAG_MISMATCH);
   // FAILED_PRECONDITION (MODEL_IN_USE) for a component.

@@ -73,7 +73,7 @@ void StoredExamples::MarkIncomplete() {
   complete_ = false;
 }
 
-RetentionStatistics StoredExamples::statistics() const {
+StoredExamplesStatistics StoredExamples::statistics() const {
   ReaderMutexLock lock(&mutex_);
   return {updates_.size(), sample_.size(), complete_, updates_bytes_ + sample_bytes_};
 }

@@ -25,7 +25,7 @@
 namespace perceptrond {
 
 // How many examples a model keeps. See perceptron.v1.Retention.
-struct RetentionSettings {
+struct StoredExamplesSettings {
   static constexpr uint32_t kMost = 1'000'000;
   static constexpr uint32_t kDefaultUpdates = 1000;
 
@@ -46,7 +46,7 @@ struct StoredUpdate {
   std::optional<uint64_t> age = std::nullopt;
 };
 
-struct RetentionStatistics {
+struct StoredExamplesStatistics {
   uint64_t updates = 0;
   uint64_t sampled = 0;
   // The sample holds every example evaluated.
@@ -72,7 +72,7 @@ class StoredExamples {
   static constexpr size_t kMaxUpdateBytes = size_t{64} << 20;
   static constexpr size_t kMaxSampleBytes = size_t{1} << 30;
 
-  explicit StoredExamples(const RetentionSettings& settings)
+  explicit StoredExamples(const StoredExamplesSettings& settings)
       : settings_(settings), complete_(settings.sample > 0) {}
 
   bool keeps_updates() const { return settings_.updates > 0; }
@@ -109,7 +109,7 @@ class StoredExamples {
   // Notes that examples were evaluated which nobody holds: the sample is not complete.
   void MarkIncomplete() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  RetentionStatistics statistics() const ABSL_LOCKS_EXCLUDED(mutex_);
+  StoredExamplesStatistics statistics() const ABSL_LOCKS_EXCLUDED(mutex_);
   StoredExamplesCopy Copy() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<StoredUpdate> CopyUpdates() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Bytes of the sample that no snapshot holds yet.
@@ -130,7 +130,7 @@ class StoredExamples {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropLargestHash() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const RetentionSettings settings_;
+  const StoredExamplesSettings settings_;
   // Read without the lock: most examples have no room in a full sample.
   std::atomic<uint64_t> hash_limit_ = kNoLimit;
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace storage = ::perceptron::storage::v1;
 
-void Write(const StoredRow& row, storage::RetainedRow& stored) {
+void Write(const StoredRow& row, storage::StoredRow& stored) {
   stored.set_dense(row.dense);
   stored.mutable_indices()->Add(row.indices.begin(), row.indices.end());
   stored.mutable_values()->Add(row.values.begin(), row.values.end());
@@ -18,7 +18,7 @@ void Write(const StoredRow& row, storage::RetainedRow& stored) {
   for (const std::string& name : row.unknown) stored.add_names(name);
 }
 
-bool Fits(const storage::RetainedRow& stored, const StoredRowShape& shape) {
+bool Fits(const storage::StoredRow& stored, const StoredRowShape& shape) {
   if (!AllFinite({stored.values().data(), static_cast<size_t>(stored.values_size())})) return false;
   if (stored.dense()) {
     return !shape.named && stored.indices().empty() && stored.names().empty() &&
@@ -33,7 +33,7 @@ bool Fits(const storage::RetainedRow& stored, const StoredRowShape& shape) {
   return inside && stored.names_size() == unknown;
 }
 
-StoredRowPtr Read(const storage::RetainedRow& stored) {
+StoredRowPtr Read(const storage::StoredRow& stored) {
   auto row = std::make_shared<StoredRow>();
   row->dense = stored.dense();
   row->indices.assign(stored.indices().begin(), stored.indices().end());
@@ -45,12 +45,12 @@ StoredRowPtr Read(const storage::RetainedRow& stored) {
 
 }  // namespace
 
-storage::Retained ToStorage(const StoredExamplesCopy& examples) {
-  storage::Retained stored;
+storage::StoredRows ToStorage(const StoredExamplesCopy& examples) {
+  storage::StoredRows stored;
   stored.mutable_rows()->Reserve(
       static_cast<int>(examples.updates.size() + examples.sample.size()));
   for (const StoredUpdate& update : examples.updates) {
-    storage::RetainedRow& row = *stored.add_rows();
+    storage::StoredRow& row = *stored.add_rows();
     Write(*update.row, row);
     row.set_revision(update.revision);
     row.set_weight(update.weight);
@@ -62,13 +62,13 @@ storage::Retained ToStorage(const StoredExamplesCopy& examples) {
   return stored;
 }
 
-absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::Retained& stored,
+absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::StoredRows& stored,
                                                const StoredRowShape& shape,
                                                const Dictionary& names) {
   StoredExamplesCopy examples;
   examples.hash_limit = stored.hash_limit() == 0 ? ~uint64_t{0} : stored.hash_limit();
   std::vector<absl::string_view> unknown;
-  for (const storage::RetainedRow& one : stored.rows()) {
+  for (const storage::StoredRow& one : stored.rows()) {
     if (!Fits(one, shape)) return absl::DataLossError("a stored example is inconsistent");
     StoredRowPtr row = Read(one);
     if (one.revision() > 0) {

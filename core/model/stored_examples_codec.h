@@ -7,7 +7,7 @@
 
 namespace perceptrond {
 
-::perceptron::storage::v1::Retained ToStorage(const StoredExamplesCopy& examples);
+::perceptron::storage::v1::StoredRows ToStorage(const StoredExamplesCopy& examples);
 
 // The model that rows belong to.
 struct StoredRowShape {
@@ -17,7 +17,7 @@ struct StoredRowShape {
 };
 // DATA_LOSS for a row that is inconsistent or does not fit; labels are not checked. Sampled rows
 // are hashed again with `names`, the dictionary they were stored with.
-absl::StatusOr<StoredExamplesCopy> FromStorage(const ::perceptron::storage::v1::Retained& stored,
+absl::StatusOr<StoredExamplesCopy> FromStorage(const ::perceptron::storage::v1::StoredRows& stored,
                                                const StoredRowShape& shape,
                                                const Dictionary& names);
 

@@ -22,7 +22,7 @@ class Products {
     return value == values_.end() ? 0 : value->second * other;
   }
   // x_i . x + b^2.
-  double Similarity(const Row& example) const {
+  double Kernel(const Row& example) const {
     double sum = 0;
     for (size_t i = 0; i < example.size; ++i)
       sum += Of(example.index(i), static_cast<double>(example.value(i)));
@@ -84,25 +84,26 @@ double OfStart(const LearnerSettings& settings, const Products& products) {
   return settings.bias_input == 0 ? sum : sum + start.bias;
 }
 
-// Adds the contribution of the origin.
-void AddOrigin(const SupportContext& context, const Products& products, Explanation& explanation) {
-  explanation.origin_revision = context.replaced;
+// Adds the contribution of the weights that the support examples were added to.
+void AddStart(const SupportContext& context, const Products& products, Explanation& explanation) {
+  explanation.start_revision = context.replaced;
   if (context.replaced == 0) {
     if (!context.settings.start.all_zero())
-      explanation.origin = OfStart(context.settings, products);
+      explanation.start_contribution = OfStart(context.settings, products);
     return;
   }
   // These weights are not stored by themselves: they are the score without all support examples.
   if (!explanation.support_complete) return;
   double sum = 0;
   for (const SupportContribution& example : explanation.support) sum += example.contribution;
-  explanation.origin = explanation.score - sum;
+  explanation.start_contribution = explanation.score - sum;
 }
 
 void AddKernelSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
   for (const SupportExample& example : context.learner.explainable()->SupportExamples(row)) {
     explanation.support.push_back({context.revision - example.updates_since, example.label,
-                                   example.similarity, example.contribution});
+                                   example.kernel, example.dual_coefficient,
+                                   example.dual_coefficient * example.kernel});
   }
   explanation.support_complete = true;
 }
@@ -120,20 +121,22 @@ void AddLinearSupport(const SupportContext& context, const Row& row, Explanation
       return;
     }
     if (*coefficient == 0) continue;
-    const double similarity = products.Similarity(update.row->row());
+    const double kernel = products.Kernel(update.row->row());
     explanation.support.push_back(
-        {update.revision, update.row->label, similarity, *coefficient * similarity});
+        {update.revision, update.row->label, kernel, *coefficient, *coefficient * kernel});
   }
   explanation.support_complete = AreAll(updates, origin, context.revision);
-  AddOrigin(context, products, explanation);
+  AddStart(context, products, explanation);
 }
 
 // Why no support examples can be named; empty: they can.
 std::string WhyAbsent(const SupportContext& context) {
   const CatalogueEntry& rule = FindLearner(context.settings);
   if (!rule.no_dual.empty()) return std::string(rule.no_dual);
+  if (context.settings.is_multiclass())
+    return "which class an update took its example from is not stored";
   if (rule.form == Form::kKernel) return "";
-  if (!context.stores_updates) return "the model stores no updates (retention.updates is 0)";
+  if (!context.stores_updates) return "the model stores no updates (stored_examples.max_updates is 0)";
   return "";
 }
 

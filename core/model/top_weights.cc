@@ -82,7 +82,7 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
         list.indices.push_back(weight.index);
       }
     }
-    list.offset = ConstantOf(learner, k, age);
+    list.bias = ConstantOf(learner, k, age);
     return list;
   }
 }

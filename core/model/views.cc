@@ -25,7 +25,7 @@ WeightList ToList(const ModelReader& reader, const Hypothesis& hypothesis) {
       list.indices.push_back(i);
     }
   }
-  list.offset = hypothesis.bias;
+  list.bias = hypothesis.bias;
   list.revision = reader.revision();
   return list;
 }
@@ -40,19 +40,8 @@ LearningCurve MakeLearningCurve(const ModelReader& reader) {
   return reader.ledger().MakeLearningCurve(ContextOf(reader));
 }
 
-WeightList ListWeights(const ModelReader& reader) {
-  if (!reader.settings().is_multiclass()) {
-    const Predictor& predictor = reader.state().learner->predictor();
-    return ToList(reader, predictor.MakeHypothesis(0, reader.core().Age()));
-  }
-  WeightList list;
-  list.revision = reader.revision();
-  return list;
-}
-
-std::vector<WeightList> ListClassWeights(const ModelReader& reader) {
+std::vector<WeightList> ListWeights(const ModelReader& reader) {
   std::vector<WeightList> lists;
-  if (!reader.settings().is_multiclass()) return lists;
   const Predictor& predictor = reader.state().learner->predictor();
   for (size_t k = 0; k < predictor.scores(); ++k)
     lists.push_back(ToList(reader, predictor.MakeHypothesis(k, reader.core().Age())));

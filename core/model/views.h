@@ -33,20 +33,15 @@ struct WeightList {
   std::vector<std::string> names;
   std::vector<float> values;
   // The constant in the score.
-  double offset = 0;
+  double bias = 0;
   uint64_t revision = 0;
 };
 
-// All weights that the model predicts with. Of several classes nothing but the revision.
-// O(weights).
-WeightList ListWeights(const ModelReader& reader);
-inline WeightList ListWeights(const Model& model) {
+// All weights that the model predicts with: one list for two labels, one a class, by number, for
+// several. O(weights).
+std::vector<WeightList> ListWeights(const ModelReader& reader);
+inline std::vector<WeightList> ListWeights(const Model& model) {
   return ListWeights(ModelReader(model, ComponentAccess::kNone));
-}
-// The same for several classes, one list a class, by number; empty for two labels.
-std::vector<WeightList> ListClassWeights(const ModelReader& reader);
-inline std::vector<WeightList> ListClassWeights(const Model& model) {
-  return ListClassWeights(ModelReader(model, ComponentAccess::kNone));
 }
 
 // The `limit` weights of largest magnitude that the model predicts with, largest first; of equal

@@ -24,7 +24,7 @@ struct ModelMetrics {
   absl::Time snapshot_time = absl::InfinitePast();
   size_t memory_bytes = 0;
   // Absent if the model is not loaded.
-  std::optional<RetentionStatistics> retained;
+  std::optional<StoredExamplesStatistics> stored_examples;
   bool in_memory = false;
 };
 

@@ -42,9 +42,9 @@ std::function<bool(const v1::Model&)> Matches(const std::string& search) {
 
 // Keeps `points` of the points, spread evenly, including the first and the last.
 void Thin(size_t points, LearningCurve& curves) {
-  std::vector<HistoryPoint>& all = curves.points;
+  std::vector<LearningCurvePoint>& all = curves.points;
   if (all.size() <= points) return;
-  std::vector<HistoryPoint> kept;
+  std::vector<LearningCurvePoint> kept;
   for (size_t i = 0; i + 1 < points; ++i) kept.push_back(all[i * (all.size() - 1) / (points - 1)]);
   if (points > 0) kept.push_back(all.back());
   all = std::move(kept);
@@ -53,9 +53,9 @@ void Thin(size_t points, LearningCurve& curves) {
 // Removes the points up to `revision`. The last point stays: it may have the same revision and more
 // examples.
 void DropUpTo(uint64_t revision, LearningCurve& curves) {
-  std::vector<HistoryPoint>& all = curves.points;
+  std::vector<LearningCurvePoint>& all = curves.points;
   const auto last = std::prev(all.end());
-  all.erase(all.begin(), std::find_if(all.begin(), last, [revision](const HistoryPoint& point) {
+  all.erase(all.begin(), std::find_if(all.begin(), last, [revision](const LearningCurvePoint& point) {
               return static_cast<uint64_t>(point.revision()) > revision;
             }));
 }

@@ -27,7 +27,7 @@ struct Position {
 
 // A model that was deleted and created again has another list.
 std::string ListOf(const Model& model) {
-  return absl::StrCat("ListRetainedExamples of ", model.uid());
+  return absl::StrCat("ListStoredExamples of ", model.uid());
 }
 
 std::string Token(const Model& model, const Position& position) {
@@ -81,8 +81,8 @@ class Page {
   Position last_;
 };
 
-absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
-                  v1::ListRetainedExamplesResponse& response) {
+absl::Status List(Store& store, const v1::ListStoredExamplesRequest& request,
+                  v1::ListStoredExamplesResponse& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   const absl::StatusOr<size_t> page_size =
       ReadPageSize(request.page_size(), kDefaultExamplePageSize, kMaxExamplePageSize);
@@ -94,10 +94,10 @@ absl::Status List(Store& store, const v1::ListRetainedExamplesRequest& request,
   const StoredExamplesCopy retained = CopyStoredExamples(**model).examples;
   Page page(*page_size);
   const bool all = page.Fill(retained, *after);
-  for (v1::RetainedExample& example : ToProto(**model, page.examples()))
+  for (v1::StoredExample& example : ToProto(**model, page.examples()))
     *response.add_examples() = std::move(example);
   if (!all) response.set_next_page_token(Token(**model, page.last()));
-  response.set_total(retained.updates.size() + retained.sample.size());
+  response.set_total_size(retained.updates.size() + retained.sample.size());
   response.set_complete(retained.complete);
   return absl::OkStatus();
 }
@@ -109,7 +109,7 @@ void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& q
   router.AddService(
       "perceptron.v1.AnalysisService",
       {{"Analyze", [backend, &queue](Call& call) { AnalyzeReactor::Start(call, backend, queue); }},
-       {"ListRetainedExamples", unary(List)}});
+       {"ListStoredExamples", unary(List)}});
 }
 
 }  // namespace perceptrond

@@ -168,7 +168,7 @@ absl::Status InferenceBatch::ToTensorError(const absl::Status& status) const {
       !ReadDetail(status, kBadRequestUrl, bad) || bad.field_violations_size() == 0)
     return status;
   const google::rpc::BadRequest::FieldViolation& violation = bad.field_violations(0);
-  if (violation.field() == "all_scores") {
+  if (violation.field() == "include_class_scores") {
     return InvalidField(
         info.reason(), "outputs",
         absl::StrCat(violation.description(),

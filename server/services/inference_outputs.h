@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "core/model/model.h"
 #include "inference/inference_service.pb.h"
-#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond {
 
@@ -40,7 +40,7 @@ std::vector<InferenceOutput> OutputsOf(const Model& model);
 absl::StatusOr<std::vector<InferenceOutput>> ChooseOutputs(
     const ::inference::ModelInferRequest& request, const Model& model);
 
-// Whether the outputs need PredictRequest.all_scores.
+// Whether the outputs need PredictRequest.include_class_scores.
 bool NeedAllScores(const std::vector<InferenceOutput>& outputs);
 
 // Appends the outputs for `prediction`, which must have no row errors, to the response; to

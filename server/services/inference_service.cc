@@ -98,18 +98,18 @@ absl::StatusOr<int64_t> ReadMinRevision(const Parameters& parameters) {
 }
 
 absl::Status PredictTensors(Store& store, const Model& model, const oip::ModelInferRequest& request,
-                            bool all_scores, v1::PredictResponse& prediction) {
+                            bool include_class_scores, v1::PredictResponse& prediction) {
   const absl::StatusOr<int64_t> min_revision = ReadMinRevision(request.parameters());
   if (!min_revision.ok()) return min_revision.status();
   v1::PredictRequest examples;
   examples.set_min_revision(*min_revision);
-  examples.set_all_scores(all_scores);
+  examples.set_include_class_scores(include_class_scores);
   InferenceBatch batch;
   absl::Status status = batch.Read(request, *examples.mutable_columns());
   if (!status.ok()) return status;
   status = MessagePredictor(store).Predict(model, examples, prediction);
-  if (status.ok() && prediction.errors_size() > 0)
-    status = FromProto(prediction.errors(0).status());
+  if (status.ok() && prediction.row_errors_size() > 0)
+    status = FromProto(prediction.row_errors(0).status());
   if (status.ok()) return batch.CheckWidth(model.settings().example_space, examples.columns());
   return batch.ToTensorError(status);
 }

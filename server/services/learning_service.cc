@@ -11,9 +11,7 @@
 #include "server/sessions/convert.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/learn_session.h"
-#include "server/sessions/predict_session.h"
 #include "server/sessions/stream_reactor.h"
-#include "server/sessions/watch_reactor.h"
 
 namespace perceptrond {
 namespace {
@@ -25,7 +23,7 @@ namespace v1 = ::perceptron::v1;
 absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
                         std::shared_ptr<Model>& model) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
-  if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
+  if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
   if (request.producer_id().size() > 128) {
     return InvalidField(
         "INVALID_FIELD", "producer_id",
@@ -54,7 +52,7 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   call.row_errors = batch.row_errors();
   call.producer = producer.get();
   if (!request.producer_id().empty()) call.first_offset = request.first_offset();
-  call.detail = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
+  call.detail = request.result_detail() != v1::RESULT_DETAIL_UPDATES;
   call.all_or_nothing = true;
   LearnOutcome outcome;
   MutexLock turn(&producer->turn);
@@ -63,59 +61,6 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
     return ToStatus(outcome.row_errors[0], batch);
   if (status.ok()) ToProto(outcome, batch, call.detail, result);
   return status;
-}
-
-// Predicts all rows, or returns the error of the first invalid one.
-absl::Status PredictBatch(Store& store, const v1::PredictRequest& request,
-                          v1::PredictResponse& response) {
-  absl::Status status = MessagePredictor(store).Predict(request.model(), request, response);
-  if (!status.ok() || response.errors_size() == 0) return status;
-  return FromProto(response.errors(0).status());
-}
-
-constexpr int32_t kDefaultContributions = 20;
-constexpr int32_t kMaxContributions = 10'000;
-// Keeps the response below 64 MiB, and the model's lock from being held for long.
-constexpr size_t kMaxExplained = 100;
-
-absl::Status CheckExplain(const v1::ExplainRequest& request) {
-  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
-  if (request.min_revision() < 0)
-    return InvalidField("INVALID_FIELD", "min_revision",
-                        absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
-  if (request.max_features() < 0 || request.max_features() > kMaxContributions) {
-    return InvalidField(
-        "INVALID_FIELD", "max_features",
-        absl::StrCat(request.max_features(), " is not from 0 to ", kMaxContributions));
-  }
-  return absl::OkStatus();
-}
-
-// Explains all rows, or returns the error of the first invalid one.
-absl::Status ExplainBatch(Store& store, const v1::ExplainRequest& request,
-                          v1::ExplainResponse& response) {
-  if (absl::Status status = CheckExplain(request); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.model());
-  if (!model.ok()) return model.status();
-  ExampleBatch batch;
-  absl::Status status = batch.Read(request.examples(), request.has_columns(), request.columns(),
-                                   (*model)->settings(), ExampleBatch::Use::kPredict);
-  if (!status.ok()) return status;
-  if (batch.batch().rows() > kMaxExplained) {
-    return InvalidField("TOO_MANY_EXAMPLES", request.has_columns() ? "columns" : "examples",
-                        absl::StrCat(batch.batch().rows(),
-                                     " examples; one request can explain at most ", kMaxExplained));
-  }
-  const int32_t limit =
-      request.max_features() == 0 ? kDefaultContributions : request.max_features();
-  ExplainOutcome outcome;
-  status = (*model)->Explain(batch.batch(), batch.row_errors(),
-                             static_cast<uint64_t>(request.min_revision()),
-                             static_cast<size_t>(limit), outcome);
-  if (!status.ok()) return status;
-  if (!outcome.row_errors.empty()) return ToStatus(outcome.row_errors[0], batch);
-  ToProto(outcome, response);
-  return absl::OkStatus();
 }
 
 // Finishes the call once the examples are learned and durable.
@@ -139,29 +84,16 @@ bool CanLearnInline(Store& store, const v1::LearnRequest& request) {
   return request.producer_id().empty() && RequestCanRunInline(store, request);
 }
 
-template <typename Session>
-Call::Method Stream(const Backend& backend) {
-  return [backend](Call& call) {
-    StreamReactor<Session>::Start(call, backend,
-                                  std::make_shared<Session>(backend.store, backend.stream_limits));
-  };
-}
-
 }  // namespace
 
 void AddLearningService(Router& router, const Backend& backend) {
-  const UnaryMethods unary(backend);
   const auto learn = [backend](Call& call, const v1::LearnRequest& request) {
     Learn(backend.store, backend.drain, call, request);
   };
   router.AddService(
       "perceptron.v1.LearningService",
       {{"Learn", OnRequest<v1::LearnRequest>(backend, learn, CanLearnInline)},
-       {"LearnStream", Stream<LearnSession>(backend)},
-       {"Predict", unary(PredictBatch, RequestCanRunInline)},
-       {"PredictStream", Stream<PredictSession>(backend)},
-       {"Explain", unary(ExplainBatch)},
-       {"WatchModel", [backend](Call& call) { WatchReactor::Start(call, backend); }}});
+       {"LearnStream", OnStream<LearnSession>(backend)}});
 }
 
 }  // namespace perceptrond

@@ -12,6 +12,7 @@
 #include "server/rpc/unary.h"
 #include "server/services/services.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/watch_reactor.h"
 
 namespace perceptrond {
 namespace {
@@ -22,14 +23,16 @@ constexpr size_t kDefaultPageSize = 100;
 constexpr size_t kMaxPageSize = 1000;
 constexpr absl::string_view kModelList = "ListModels";
 
+absl::Status CheckRequestId(const std::string& id) {
+  if (id.size() <= 128) return absl::OkStatus();
+  return InvalidField("INVALID_FIELD", "request_id",
+                      absl::StrCat("has ", id.size(), " bytes; an id has at most 128 bytes"));
+}
+
 absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Model& response) {
   const std::string name = absl::StrCat(kModelCollection, request.model_id());
   if (absl::Status status = CheckModelName(name, "model_id"); !status.ok()) return status;
-  if (request.request_id().size() > 128) {
-    return InvalidField(
-        "INVALID_FIELD", "request_id",
-        absl::StrCat("has ", request.request_id().size(), " bytes; an id has at most 128 bytes"));
-  }
+  if (absl::Status status = CheckRequestId(request.request_id()); !status.ok()) return status;
   v1::Model settings = request.model();
   settings.set_name(name);
   absl::StatusOr<v1::Model> created =
@@ -59,11 +62,11 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   absl::StatusOr<ModelSummary> summary = store.Get(request.name());
   if (!summary.ok()) return summary.status();
   response = ToProto(*summary);
-  if (request.view() != v1::MODEL_VIEW_WEIGHTS && request.view() != v1::MODEL_VIEW_HISTORY)
+  if (request.view() != v1::MODEL_VIEW_WEIGHTS && request.view() != v1::MODEL_VIEW_LEARNING_CURVE)
     return absl::OkStatus();
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
   if (!model.ok()) return model.status();
-  if (request.view() == v1::MODEL_VIEW_HISTORY) {
+  if (request.view() == v1::MODEL_VIEW_LEARNING_CURVE) {
     ToProto(MakeLearningCurve(**model), response);
     return absl::OkStatus();
   }
@@ -71,10 +74,8 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   // Report and weights have the same revision, also while the model learns.
   const ModelReader reader(**model);
   *response.mutable_report() = MakeReport(reader);
-  if (!(*model)->settings().is_multiclass())
-    ToProto(ListWeights(reader), *response.mutable_weights());
-  for (const WeightList& weights : ListClassWeights(reader))
-    ToProto(weights, *response.add_weights_by_class());
+  for (const WeightList& weights : ListWeights(reader))
+    ToProto(weights, *response.mutable_weights()->add_vectors());
   response.set_revision(static_cast<int64_t>(reader.revision()));
   return absl::OkStatus();
 }
@@ -116,59 +117,66 @@ absl::StatusOr<std::vector<std::string>> UpdatedFields(const google::protobuf::F
   return fields;
 }
 
-absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Model& response) {
-  if (absl::Status status = CheckModelName(request.model().name(), "model.name"); !status.ok())
+// Changes a model and returns it as it is after the change, or with validate_only as it would be.
+absl::Status Change(Store& store, const std::string& name, const ChangeOptions& options,
+                    const std::function<absl::Status(v1::Model&)>& change, v1::Model& response) {
+  if (absl::Status status = CheckRequestId(std::string(options.request_id)); !status.ok())
     return status;
-  absl::StatusOr<std::vector<std::string>> fields = UpdatedFields(request.update_mask());
-  if (!fields.ok()) return fields.status();
-  absl::StatusOr<v1::Model> changed =
-      store.Change(request.model().name(), request.model().etag(), request.validate_only(),
-                   [&](v1::Model& model) {
-                     for (const std::string& field : *fields) {
-                       if (field == "description")
-                         model.set_description(request.model().description());
-                       if (field == "margin_of_interest")
-                         model.set_margin_of_interest(request.model().margin_of_interest());
-                     }
-                     return absl::OkStatus();
-                   });
+  absl::StatusOr<v1::Model> changed = store.Change(name, options, change);
   if (!changed.ok()) return changed.status();
-  absl::StatusOr<ModelSummary> summary = store.Get(request.model().name());
+  absl::StatusOr<ModelSummary> summary = store.Get(name);
   if (!summary.ok()) return summary.status();
-  // With validate_only these are the settings that the model would have.
   summary->settings = *std::move(changed);
   response = ToProto(*summary);
   return absl::OkStatus();
 }
 
+absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Model& response) {
+  if (absl::Status status = CheckModelName(request.model().name(), "model.name"); !status.ok())
+    return status;
+  absl::StatusOr<std::vector<std::string>> fields = UpdatedFields(request.update_mask());
+  if (!fields.ok()) return fields.status();
+  const auto change = [&](v1::Model& model) {
+    for (const std::string& field : *fields) {
+      if (field == "description") model.set_description(request.model().description());
+      if (field == "margin_of_interest")
+        model.set_margin_of_interest(request.model().margin_of_interest());
+    }
+    return absl::OkStatus();
+  };
+  return Change(store, request.model().name(),
+                {request.model().etag(), request.request_id(), request.validate_only()}, change,
+                response);
+}
+
 absl::Status Delete(Store& store, const v1::DeleteModelRequest& request,
                     google::protobuf::Empty& /*response*/) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
-  return store.Delete(request.name(), request.etag(), request.validate_only());
+  const absl::Status deleted =
+      store.Delete(request.name(), request.etag(), request.validate_only());
+  if (absl::IsNotFound(deleted) && request.allow_missing()) return absl::OkStatus();
+  return deleted;
 }
 
-// Changes the state and returns the model after the change.
-absl::Status SetState(Store& store, const std::string& name, const std::string& etag,
-                      v1::ModelState state, v1::Model& response) {
-  if (absl::Status status = CheckModelName(name, "name"); !status.ok()) return status;
-  absl::StatusOr<v1::Model> changed =
-      store.Change(name, etag, /*validate_only=*/false, [&](v1::Model& model) {
-        model.set_state(state);
-        return absl::OkStatus();
-      });
-  if (!changed.ok()) return changed.status();
-  absl::StatusOr<ModelSummary> summary = store.Get(name);
-  if (!summary.ok()) return summary.status();
-  response = ToProto(*summary);
-  return absl::OkStatus();
+// Freezes or unfreezes a model.
+template <typename Request>
+absl::Status SetState(Store& store, const Request& request, v1::ModelState state,
+                      v1::Model& response) {
+  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  const auto change = [state](v1::Model& model) {
+    model.set_state(state);
+    return absl::OkStatus();
+  };
+  return Change(store, request.name(),
+                {request.etag(), request.request_id(), request.validate_only()}, change, response);
 }
 
 absl::Status Freeze(Store& store, const v1::FreezeModelRequest& request, v1::Model& response) {
-  return SetState(store, request.name(), request.etag(), v1::MODEL_STATE_FROZEN, response);
+  return SetState(store, request, v1::MODEL_STATE_FROZEN, response);
 }
 
 absl::Status Unfreeze(Store& store, const v1::UnfreezeModelRequest& request, v1::Model& response) {
-  return SetState(store, request.name(), request.etag(), v1::MODEL_STATE_ACTIVE, response);
+  return SetState(store, request, v1::MODEL_STATE_ACTIVE, response);
 }
 
 }  // namespace
@@ -181,7 +189,8 @@ void AddModelService(Router& router, const Backend& backend) {
                                                    {"UpdateModel", unary(Update)},
                                                    {"DeleteModel", unary(Delete)},
                                                    {"FreezeModel", unary(Freeze)},
-                                                   {"UnfreezeModel", unary(Unfreeze)}});
+                                                   {"UnfreezeModel", unary(Unfreeze)},
+                       {"WatchModel", [backend](Call& call) { WatchReactor::Start(call, backend); }}});
 }
 
 }  // namespace perceptrond

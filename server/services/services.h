@@ -17,6 +17,8 @@ struct Backend;
 void AddModelService(Router& router, const Backend& backend);
 // perceptron.v1.LearningService.
 void AddLearningService(Router& router, const Backend& backend);
+// perceptron.v1.PredictionService.
+void AddPredictionService(Router& router, const Backend& backend);
 // perceptron.v1.AnalysisService. The queue must outlive the calls, too.
 void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& queue);
 // inference.GRPCInferenceService, of the Open Inference Protocol.

@@ -58,9 +58,9 @@ v1::AnalysisStage StageOf(AnalysisStage stage) {
 
 void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::AnalysisResult& proto) {
   const NewWeights& weights = *analysis.separator;
-  v1::Weights& separator = *proto.mutable_separator();
+  v1::WeightVector& separator = *proto.mutable_separator()->add_vectors();
   separator.mutable_values()->Add(weights.values.begin(), weights.values.end());
-  separator.set_offset(weights.offset_weight * model.settings().learner.bias_input);
+  separator.set_bias(weights.offset_weight * model.settings().learner.bias_input);
   proto.set_separator_margin(analysis.separator_margin);
   if (!model.has_names()) {
     separator.mutable_indices()->Add(weights.indices.begin(), weights.indices.end());
@@ -97,18 +97,19 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& re
   if (status.ok())
     status = Limit("max_certificate_examples", request.max_certificate_examples(), kMaxCertificate,
                    options.max_certificate_rows);
-  if (status.ok() && request.has_if_revision() && !request.adopt()) {
-    status = InvalidField("INVALID_FIELD", "if_revision",
-                          "applies to adopt only; set adopt too, or leave it out");
+  if (status.ok() && request.has_expected_revision() && !request.replace_weights()) {
+    status = InvalidField("INVALID_FIELD", "expected_revision",
+                          "applies to replace_weights only; set replace_weights too, or leave it out");
   }
-  if (status.ok() && request.if_revision() < 0)
-    status = InvalidField("INVALID_FIELD", "if_revision",
-                          absl::StrCat(request.if_revision(), " is below 0; revisions start at 0"));
+  if (status.ok() && request.expected_revision() < 0)
+    status = InvalidField("INVALID_FIELD", "expected_revision",
+                          absl::StrCat(request.expected_revision(),
+                                       " is below 0; revisions start at 0"));
   if (!status.ok()) return status;
   return options;
 }
 
-std::vector<v1::RetainedExample> ToProto(const Model& model,
+std::vector<v1::StoredExample> ToProto(const Model& model,
                                          std::span<const StoredUpdate> examples) {
   std::vector<uint32_t> numbers;
   for (const StoredUpdate& one : examples) {
@@ -120,10 +121,10 @@ std::vector<v1::RetainedExample> ToProto(const Model& model,
   const std::vector<std::string> classes =
       model.settings().named_classes() ? LabelNames(model) : std::vector<std::string>();
   auto known = names.begin();
-  std::vector<v1::RetainedExample> protos;
+  std::vector<v1::StoredExample> protos;
   protos.reserve(examples.size());
   for (const StoredUpdate& one : examples) {
-    v1::RetainedExample& proto = protos.emplace_back();
+    v1::StoredExample& proto = protos.emplace_back();
     v1::Example& example = *proto.mutable_example();
     if (model.has_names()) {
       SetNames(*one.row, known, example);
@@ -156,7 +157,7 @@ void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
 
 void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
   *proto.mutable_analysis() = from.record;
-  proto.set_end(EndInWords(from.analysis.end));
+  proto.set_end_reason(EndInWords(from.analysis.end));
   if (from.record.margin_lower() > 0) {
     const double ratio = from.record.radius() / from.record.margin_lower();
     proto.set_update_bound(ratio * ratio);
@@ -167,10 +168,10 @@ void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& 
     cited.push_back(from.input.examples()[one.row]);
   for (const CertificateEntry& one : from.analysis.certificate)
     cited.push_back(from.input.examples()[one.row]);
-  std::vector<v1::RetainedExample> examples = ToProto(model, cited);
+  std::vector<v1::StoredExample> examples = ToProto(model, cited);
   auto next = examples.begin();
   for (const SupportVector& one : from.analysis.support) {
-    v1::SupportVector& support = *proto.add_support();
+    v1::SupportVector& support = *proto.add_support_vectors();
     *support.mutable_example() = std::move(*next++);
     support.set_multiplier(one.multiplier);
   }

@@ -16,7 +16,7 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
     const ::perceptron::v1::AnalyzeRequest& request);
 
 // The examples with the features in the form of the model's weights. O(features).
-std::vector<::perceptron::v1::RetainedExample> ToProto(const Model& model,
+std::vector<::perceptron::v1::StoredExample> ToProto(const Model& model,
                                                        std::span<const StoredUpdate> examples);
 void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
 // Sets everything except the adopted revision and the duration.

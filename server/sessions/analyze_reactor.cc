@@ -68,7 +68,7 @@ absl::Status AnalyzeReactor::ReadRequest() {
 void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
   v1::AnalysisProgress progress;
   progress.set_stage(v1::ANALYSIS_STAGE_WAITING);
-  progress.set_waiting_for(static_cast<uint32_t>(jobs_ahead));
+  progress.set_queue_position(static_cast<uint32_t>(jobs_ahead));
   SendProgress(progress);
 }
 
@@ -98,24 +98,27 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   if (absl::Status closed = (*model)->closed(); !closed.ok()) return closed;
   if (!analysis.ok()) return analysis.status();
   ToProto(**model, *analysis, result);
-  absl::Status adopted;
+  absl::Status replaced;
   // A client that has cancelled does not want the weights any more; the analysis is kept.
-  if (request_.adopt() && !cancelled_) {
-    adopted = analysis->separator.has_value()
+  if (request_.replace_weights() && !cancelled_) {
+    replaced = analysis->separator.has_value()
                   ? ReplaceWeights(**model, *analysis->separator, result)
                   : NoSeparator(*analysis);
   }
   const absl::Status durable = backend_.store.committer().Commit(*model);
-  result.set_seconds(absl::ToDoubleSeconds(absl::Now() - started));
-  return adopted.ok() ? durable : adopted;
+  const absl::Duration run = absl::Now() - started;
+  result.mutable_run_duration()->set_seconds(absl::ToInt64Seconds(run));
+  result.mutable_run_duration()->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(run) % 1'000'000'000));
+  return replaced.ok() ? durable : replaced;
 }
 
 absl::Status AnalyzeReactor::ReplaceWeights(Model& model, const NewWeights& separator,
                                             v1::AnalysisResult& result) {
-  std::optional<uint64_t> if_revision;
-  if (request_.has_if_revision()) if_revision = static_cast<uint64_t>(request_.if_revision());
-  const absl::StatusOr<uint64_t> revision = model.ReplaceWeights(separator, if_revision);
-  if (revision.ok()) result.set_adopted_revision(static_cast<int64_t>(*revision));
+  std::optional<uint64_t> expected_revision;
+  if (request_.has_expected_revision()) expected_revision = static_cast<uint64_t>(request_.expected_revision());
+  const absl::StatusOr<uint64_t> revision = model.ReplaceWeights(separator, expected_revision);
+  if (revision.ok()) result.set_new_revision(static_cast<int64_t>(*revision));
   return revision.status();
 }
 

@@ -53,8 +53,8 @@ void AddErrors(const std::vector<RowError>& row_errors, const ExampleBatch& batc
 
 }  // namespace
 
-absl::Status CheckAnswerDetail(int detail) {
-  return CheckEnum(v1::AnswerDetail_IsValid(detail), detail, "answer_detail");
+absl::Status CheckResultDetail(int detail) {
+  return CheckEnum(v1::ResultDetail_IsValid(detail), detail, "result_detail");
 }
 
 absl::Status CheckModelView(int view) {
@@ -65,26 +65,26 @@ v1::Model ToProto(const ModelSummary& summary) {
   v1::Model model = summary.settings;
   model.set_revision(static_cast<int64_t>(summary.revision));
   *model.mutable_report() = summary.report;
-  if (!summary.retained.has_value()) return model;
-  v1::Retention& retention = *model.mutable_retention();
-  retention.set_kept_updates(static_cast<uint32_t>(summary.retained->updates));
-  retention.set_kept_sample(static_cast<uint32_t>(summary.retained->sampled));
-  retention.set_memory_bytes(summary.retained->memory_bytes);
-  retention.set_complete(summary.retained->complete);
+  if (!summary.stored_examples.has_value()) return model;
+  v1::StoredExamples& stored = *model.mutable_stored_examples();
+  stored.set_updates(static_cast<uint32_t>(summary.stored_examples->updates));
+  stored.set_sample(static_cast<uint32_t>(summary.stored_examples->sampled));
+  stored.set_memory_bytes(summary.stored_examples->memory_bytes);
+  stored.set_complete(summary.stored_examples->complete);
   return model;
 }
 
-void ToProto(const WeightList& weights, v1::Weights& proto) {
+void ToProto(const WeightList& weights, v1::WeightVector& proto) {
   Append(weights.indices, *proto.mutable_indices());
   Append(weights.values, *proto.mutable_values());
   for (const std::string& name : weights.names) proto.add_names(name);
-  proto.set_offset(weights.offset);
+  proto.set_bias(weights.bias);
 }
 
 void ToProto(const LearningCurve& curves, v1::Model& proto) {
   *proto.mutable_report() = curves.report;
   proto.set_revision(static_cast<int64_t>(curves.report.updates()));
-  proto.mutable_history()->Add(curves.points.begin(), curves.points.end());
+  proto.mutable_learning_curve()->Add(curves.points.begin(), curves.points.end());
 }
 
 void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
@@ -92,31 +92,33 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
     v1::Explanation& one = *proto.add_explanations();
     one.set_score(explanation.score);
     one.set_label(explanation.label);
-    one.set_offset(explanation.offset);
-    one.set_rest(explanation.rest);
-    one.set_rest_features(explanation.rest_features);
+    one.set_bias(explanation.bias);
+    one.set_other_contributions(explanation.other_contributions);
+    one.set_other_features(explanation.other_features);
     for (const Contribution& contribution : explanation.contributions) {
-      v1::Contribution& feature = *one.add_contributions();
+      v1::FeatureContribution& feature = *one.add_contributions();
       feature.set_name(contribution.part.name);
       feature.set_index(contribution.part.index);
       feature.set_value(contribution.part.value);
       feature.set_weight(contribution.weight);
       feature.set_contribution(contribution.contribution);
     }
-    for (const SupportContribution& mistake : explanation.support) {
-      v1::PastMistake& past = *one.add_mistakes();
-      past.set_revision(static_cast<int64_t>(mistake.revision));
-      past.set_label(mistake.label);
-      past.set_similarity(mistake.similarity);
-      past.set_contribution(mistake.contribution);
+    for (const SupportContribution& example : explanation.support) {
+      v1::SupportContribution& support = *one.add_supports();
+      support.set_revision(static_cast<int64_t>(example.revision));
+      support.set_label(example.label);
+      support.set_kernel(example.kernel);
+      support.set_dual_coefficient(example.dual_coefficient);
+      support.set_contribution(example.contribution);
     }
-    one.set_other_mistakes(explanation.other_support);
-    one.set_other_mistakes_count(explanation.other_support_count);
-    one.set_mistakes_complete(explanation.support_complete);
-    one.set_mistakes_absent(explanation.support_absent);
+    one.set_other_supports(explanation.other_support);
+    one.set_other_supports_count(explanation.other_support_count);
+    one.set_supports_complete(explanation.support_complete);
+    one.set_supports_absent(explanation.support_absent);
     one.set_contributions_absent(explanation.contributions_absent);
-    if (explanation.origin.has_value()) one.set_origin(*explanation.origin);
-    one.set_origin_revision(static_cast<int64_t>(explanation.origin_revision));
+    if (explanation.start_contribution.has_value())
+      one.set_start_contribution(*explanation.start_contribution);
+    one.set_start_revision(static_cast<int64_t>(explanation.start_revision));
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
@@ -139,16 +141,16 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
   proto.set_mistakes(outcome.mistakes);
   proto.set_updates(outcome.updated_rows.size());
   proto.set_duplicates(outcome.duplicates);
-  proto.set_acknowledged_through(outcome.next_offset - 1);
+  proto.set_acknowledged_offset(outcome.next_offset - 1);
   proto.set_revision(static_cast<int64_t>(outcome.revision));
   if (detail) {
     Append(outcome.scores, *proto.mutable_scores());
-    Append(outcome.predicted, *proto.mutable_predicted());
+    Append(outcome.predicted, *proto.mutable_predicted_labels());
   }
   Append(outcome.updated_rows, *proto.mutable_updated_rows());
   Append(outcome.update_revisions, *proto.mutable_update_revisions());
-  AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
-  if (outcome.pass.has_value()) *proto.mutable_pass() = *outcome.pass;
+  AddErrors(outcome.row_errors, batch, *proto.mutable_row_errors());
+  if (outcome.pass.has_value()) *proto.mutable_completed_pass() = *outcome.pass;
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
@@ -160,7 +162,7 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   Append(outcome.class_scores, *proto.mutable_class_scores());
   Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
-  AddErrors(outcome.row_errors, batch, *proto.mutable_errors());
+  AddErrors(outcome.row_errors, batch, *proto.mutable_row_errors());
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 

@@ -9,19 +9,20 @@
 #include "core/model/views.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond {
 
 class ExampleBatch;
 
 // INVALID_ARGUMENT (INVALID_FIELD) for a number that is not a value of the enum.
-absl::Status CheckAnswerDetail(int detail);
+absl::Status CheckResultDetail(int detail);
 absl::Status CheckModelView(int view);
 
 // Settings, revision and report.
 ::perceptron::v1::Model ToProto(const ModelSummary& summary);
-void ToProto(const WeightList& weights, ::perceptron::v1::Weights& proto);
-// Report, revision and history.
+void ToProto(const WeightList& weights, ::perceptron::v1::WeightVector& proto);
+// Report, revision and learning curve.
 void ToProto(const LearningCurve& curves, ::perceptron::v1::Model& proto);
 void ToProto(const ExplainOutcome& outcome, ::perceptron::v1::ExplainResponse& proto);
 

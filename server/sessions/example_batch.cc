@@ -29,7 +29,30 @@ absl::Status TooMany(absl::string_view field, size_t examples) {
       absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
 }
 
+absl::Status CheckSupported(const v1::ExampleColumns& columns) {
+  if (!columns.stream_names().empty()) return UnsupportedField("columns.stream_names");
+  if (!columns.index_deltas().empty()) return UnsupportedField("columns.index_deltas");
+  if (!columns.half_values().empty()) return UnsupportedField("columns.half_values");
+  if (!columns.texts().empty()) return UnsupportedField("columns.texts");
+  if (!columns.prediction_ids().empty()) return UnsupportedField("columns.prediction_ids");
+  return absl::OkStatus();
+}
+
+absl::Status CheckSupported(const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
+  for (int i = 0; i < examples.size(); ++i) {
+    if (examples[i].has_text()) return UnsupportedField(absl::StrCat("examples[", i, "].text"));
+    if (examples[i].has_prediction_id())
+      return UnsupportedField(absl::StrCat("examples[", i, "].prediction_id"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status UnsupportedField(absl::string_view field) {
+  return InvalidField("UNSUPPORTED_FIELD", field,
+                      "this version of the server does not support the field; leave it out");
+}
 
 absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
                                 bool has_columns, const v1::ExampleColumns& columns,
@@ -40,6 +63,8 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
     return InvalidField("BOTH_FORMS", "columns",
                         "the message has examples and columns; send one of them");
   }
+  absl::Status supported = has_columns ? CheckSupported(columns) : CheckSupported(examples);
+  if (!supported.ok()) return supported;
   examples_ = has_columns ? nullptr : &examples;
   if (static_cast<size_t>(examples.size()) > kMaxExamples)
     return TooMany("examples", static_cast<size_t>(examples.size()));

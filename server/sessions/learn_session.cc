@@ -32,6 +32,17 @@ absl::Status ModelReplaced(const std::string& model) {
       {{"model", model}});
 }
 
+// Of the fields that are read from a stream's first message.
+absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
+  if (request.order() == v1::STREAM_ORDER_RELAXED) return UnsupportedField("order");
+  if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
+  const v1::Producer::Resume& resume = request.producer().resume();
+  if (resume.has_acknowledged_revision())
+    return UnsupportedField("producer.resume.acknowledged_revision");
+  if (resume.has_acknowledged_epoch()) return UnsupportedField("producer.resume.acknowledged_epoch");
+  return absl::OkStatus();
+}
+
 absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model) {
   if (resume.model_uid() != model.uid()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_REPLACED",
@@ -39,9 +50,9 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
                                   "\" was deleted and created again since it acknowledged your "
                                   "examples: open a new stream without resume"));
   }
-  if (resume.acknowledged_through() > kMaxAcknowledged) {
-    return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_through",
-                        absl::StrCat(resume.acknowledged_through(), " is above ", kMaxAcknowledged,
+  if (resume.acknowledged_offset() > kMaxAcknowledged) {
+    return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_offset",
+                        absl::StrCat(resume.acknowledged_offset(), " is above ", kMaxAcknowledged,
                                      "; send the position that the server acknowledged"));
   }
   return absl::OkStatus();
@@ -71,7 +82,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   }
   answer.bytes =
       answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
-  if (with_report_) {
+  if (include_report_) {
     // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
     *answer.report = MakeReport(**model);
@@ -122,9 +133,10 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
         "INVALID_FIELD", "producer.id",
         "is empty; name the producer, or leave producer out for a stream without one");
   }
-  if (absl::Status status = CheckAnswerDetail(request.answer_detail()); !status.ok()) return status;
-  detail_ = request.answer_detail() != v1::ANSWER_DETAIL_UPDATES;
-  with_report_ = request.with_report();
+  if (absl::Status status = CheckSupported(request); !status.ok()) return status;
+  if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
+  detail_ = request.result_detail() != v1::RESULT_DETAIL_UPDATES;
+  include_report_ = request.include_report();
   return absl::OkStatus();
 }
 
@@ -159,15 +171,15 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
   // A deletion closes the model first and then notifies its open streams.
   if (absl::Status closed = model.closed(); !closed.ok()) return closed;
   if (request.producer().has_resume()) {
-    model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
+    model.ledger().Resume(*producer_, request.producer().resume().acknowledged_offset() + 1);
   }
-  const ProducerPosition standing = model.ledger().Position(*producer_);
-  next_offset_ = standing.next_offset;
+  const ProducerPosition position = model.ledger().Position(*producer_);
+  next_offset_ = position.next_offset;
   v1::StreamOpened opened;
   opened.set_model_uid(model_uid_);
   opened.set_revision(static_cast<int64_t>(model.revision()));
-  opened.set_next_offset(standing.next_offset);
-  opened.set_passes(standing.passes);
+  opened.set_next_offset(position.next_offset);
+  opened.set_passes(position.passes);
   return opened;
 }
 
@@ -177,6 +189,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     status = InvalidField("INVALID_FIELD", "model",
                           "differs from the stream's model; open another stream for another model");
   }
+  if (!request.additional_models().empty()) status = UnsupportedField("additional_models");
   const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
   if (status.ok())
     status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
@@ -189,7 +202,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     // Stated explicitly: if the model was rolled back to an earlier state, this message must be an
     // offset gap, and not continue from there.
     call.first_offset = first_offset;
-    call.end_of_pass = request.end_of_pass();
+    call.completed_pass = request.completed_pass();
     call.detail = detail_;
     status = model.Learn(call, outcome_);
   }
@@ -201,7 +214,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   }
   if (!IsInBand(status)) return status;
   ToProto(status, *result.mutable_error());
-  result.set_acknowledged_through(model.ledger().Position(*producer_).next_offset - 1);
+  result.set_acknowledged_offset(model.ledger().Position(*producer_).next_offset - 1);
   result.set_revision(static_cast<int64_t>(model.revision()));
   return absl::OkStatus();
 }

@@ -92,7 +92,7 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // The model whose ledger has producer_.
   std::weak_ptr<Model> producer_model_;
   bool detail_ = true;
-  bool with_report_ = false;
+  bool include_report_ = false;
   int64_t messages_ = 0;
   // The offset of the next example, unless a message states another.
   int64_t next_offset_ = 0;

@@ -27,12 +27,14 @@ absl::Status MessagePredictor::Predict(const Model& model,
   if (request.min_revision() < 0)
     return InvalidField("INVALID_FIELD", "min_revision",
                         absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
+  if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
+  if (request.include_prediction_ids()) return UnsupportedField("include_prediction_ids");
   absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
                                     model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
-  status =
-      model.Predict(batch_.batch(), batch_.row_errors(),
-                    static_cast<uint64_t>(request.min_revision()), outcome_, request.all_scores());
+  status = model.Predict(batch_.batch(), batch_.row_errors(),
+                         static_cast<uint64_t>(request.min_revision()), outcome_,
+                         request.include_class_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
   return absl::OkStatus();

@@ -10,7 +10,7 @@
 #include "core/model/model_handle.h"
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
-#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
 

@@ -232,4 +232,13 @@ class StreamReactor final : public Reactor,
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
+// The method of a service whose streams are sessions of this kind.
+template <typename Session>
+Call::Method OnStream(const Backend& backend) {
+  return [backend](Call& call) {
+    StreamReactor<Session>::Start(call, backend,
+                                  std::make_shared<Session>(backend.store, backend.stream_limits));
+  };
+}
+
 }  // namespace perceptrond

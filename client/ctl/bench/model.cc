@@ -35,7 +35,7 @@ Outcome BenchModel::Create() {
   model.set_description("Temporary model of perceptronctl bench, deleted at the end of the run.");
   model.mutable_feature_space()->mutable_dense()->set_dimension(options_.size);
   // No bias: flipping examples must share no feature with the others.
-  model.mutable_learner()->set_offset_value(0);
+  model.mutable_learner()->set_bias_input(0);
   const absl::StatusOr<v1::Model> created = client_.CreateModel(name_, model);
   created_ = created.ok();
   return created_ ? Outcome() : Failed("bench", created.status());

@@ -13,7 +13,7 @@ namespace {
 struct AnalyzeOptions {
   std::string name;
   bool replace_weights = false;
-  int64_t if_revision = 0;
+  int64_t expected_revision = 0;
   AnalysisFlags limits;
 };
 
@@ -21,7 +21,7 @@ int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& o
   v1::AnalyzeRequest request;
   request.set_name(options.name);
   request.set_adopt(options.replace_weights);
-  if (command.count("--if-revision") > 0) request.set_if_revision(options.if_revision);
+  if (command.count("--if-revision") > 0) request.set_expected_revision(options.expected_revision);
   options.limits.Fill(&request);
   CatchInterrupts();
   const Client client = globals.Connect();
@@ -52,7 +52,7 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
                                     "Replace the model's weights by the best separator, as a new "
                                     "revision");
   command
-      ->add_option("--if-revision", options->if_revision,
+      ->add_option("--if-revision", options->expected_revision,
                    "With --replace-weights: only if the model is still at this revision")
       ->check(CLI::NonNegativeNumber)
       ->needs(replace);

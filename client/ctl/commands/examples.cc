@@ -27,7 +27,7 @@ void AppendFeatures(const v1::Example& example, std::string* out) {
                     Shortest(example.named().values(i)));
 }
 
-std::string Line(const v1::RetainedExample& retained) {
+std::string Line(const v1::StoredExample& retained) {
   const v1::Example& example = retained.example();
   std::string line = example.has_label_name()
                          ? PrintableInLine(example.label_name())
@@ -42,9 +42,9 @@ std::string Line(const v1::RetainedExample& retained) {
 
 int Run(const Globals& globals, const ExamplesOptions& options) {
   bool empty = true;
-  const absl::Status status = globals.Connect().ListRetainedExamples(
-      options.name, [&](const v1::ListRetainedExamplesResponse& page) {
-        for (const v1::RetainedExample& example : page.examples())
+  const absl::Status status = globals.Connect().ListStoredExamples(
+      options.name, [&](const v1::ListStoredExamplesResponse& page) {
+        for (const v1::StoredExample& example : page.examples())
           Print((globals.json() ? ToJson(example, false) : Line(example)) + "\n");
         empty = empty && page.examples_size() == 0;
         return true;
@@ -69,7 +69,7 @@ void AddExamples(CLI::App* app, const Globals* globals, Action* action) {
   command->footer(
       R"(Lists the latest examples that caused updates, then the sample, in svmlight form; indices
 start at 0. After # are the revision that the example's update produced and the score before it.
-With -o json each line is a perceptron.v1.RetainedExample.
+With -o json each line is a perceptron.v1.StoredExample.
 
 Examples:
   perceptronctl examples spam

@@ -18,6 +18,7 @@
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::client {
 namespace {
@@ -97,8 +98,8 @@ std::string Line(double contribution, double largest, const std::string& value,
 }
 
 double LargestOfMistakes(const v1::Explanation& explanation) {
-  double largest = std::max(std::abs(explanation.other_mistakes()), std::abs(explanation.origin()));
-  for (const v1::PastMistake& one : explanation.mistakes())
+  double largest = std::max(std::abs(explanation.other_supports()), std::abs(explanation.origin()));
+  for (const v1::SupportContribution& one : explanation.mistakes())
     largest = std::max(largest, std::abs(one.contribution()));
   return largest;
 }
@@ -107,15 +108,15 @@ std::string DescribeOrigin(const v1::Explanation& explanation, double largest) {
   if (!explanation.has_origin()) return "";
   return Line(
       explanation.origin(), largest, "", "",
-      explanation.origin_revision() == 0
+      explanation.start_revision() == 0
           ? std::string("(the starting weights)")
-          : absl::StrCat("(the weights set at revision ", explanation.origin_revision(), ")"));
+          : absl::StrCat("(the weights set at revision ", explanation.start_revision(), ")"));
 }
 
 // The part of the score that no retained example explains.
 std::string DescribeLost(const v1::Explanation& explanation, double largest, double sum) {
-  if (explanation.mistakes_complete()) return "";
-  const bool adopted = explanation.origin_revision() > 0;
+  if (explanation.supports_complete()) return "";
+  const bool adopted = explanation.start_revision() > 0;
   return Line(explanation.score() - sum, largest, "", "",
               absl::StrCat("(", adopted ? "replaced weights and " : "",
                            "examples no longer retained: see create --retain-updates)"));
@@ -123,25 +124,25 @@ std::string DescribeLost(const v1::Explanation& explanation, double largest, dou
 
 std::string DescribeMistakes(const v1::Explanation& explanation,
                              const std::vector<std::string>& label_names) {
-  if (!explanation.mistakes_absent().empty())
-    return absl::StrCat("  (no contributions of support examples: ", explanation.mistakes_absent(),
+  if (!explanation.supports_absent().empty())
+    return absl::StrCat("  (no contributions of support examples: ", explanation.supports_absent(),
                         ")\n");
-  if (explanation.mistakes().empty() && explanation.mistakes_complete() &&
+  if (explanation.mistakes().empty() && explanation.supports_complete() &&
       !explanation.has_origin())
     return "";
   const double largest = LargestOfMistakes(explanation);
   std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "label",
                                      "similarity", "support example");
-  double sum = explanation.other_mistakes() + explanation.origin();
-  for (const v1::PastMistake& one : explanation.mistakes()) {
+  double sum = explanation.other_supports() + explanation.origin();
+  for (const v1::SupportContribution& one : explanation.mistakes()) {
     sum += one.contribution();
     text +=
         Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
              absl::StrFormat("%.6g", one.similarity()), absl::StrCat("revision ", one.revision()));
   }
-  if (explanation.other_mistakes_count() > 0) {
-    text += Line(explanation.other_mistakes(), largest, "", "",
-                 absl::StrCat("(", explanation.other_mistakes_count(), " more: see --top)"));
+  if (explanation.other_supports_count() > 0) {
+    text += Line(explanation.other_supports(), largest, "", "",
+                 absl::StrCat("(", explanation.other_supports_count(), " more: see --top)"));
   }
   text += DescribeOrigin(explanation, largest);
   return text + DescribeLost(explanation, largest, sum);
@@ -159,9 +160,9 @@ std::string DescribeFeatures(const v1::Explanation& explanation) {
     text += Line(one.contribution(), largest, Shortest(one.value()),
                  absl::StrFormat("%.6g", one.weight()), PrintableInLine(name));
   }
-  if (explanation.rest_features() > 0) {
+  if (explanation.other_features() > 0) {
     text += Line(explanation.rest(), largest, "", "",
-                 absl::StrCat("(", explanation.rest_features(), " more: see --top)"));
+                 absl::StrCat("(", explanation.other_features(), " more: see --top)"));
   }
   return text + Line(explanation.offset(), largest, "", "", "(bias)");
 }

@@ -48,7 +48,7 @@ LearnOptions LearnRun::StreamOptions() {
   options.rows_per_message = options_.batch;
   options.window_messages = options_.window;
   // The progress line shows it.
-  options.with_report = ProgressColumns().has_value();
+  options.include_report = ProgressColumns().has_value();
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
   options.on_result = [this](const LearnAnswer& answer) { OnAnswer(answer); };

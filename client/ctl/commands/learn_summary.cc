@@ -50,7 +50,7 @@ std::string LearnSummary::Json() const {
       .Integer("badLines", static_cast<int64_t>(bad_lines))
       .Integer("revision", totals.revision)
       .Text("producer", producer)
-      .Integer("acknowledgedThrough", totals.acknowledged_through)
+      .Integer("acknowledgedThrough", totals.acknowledged_offset)
       .Number("seconds", absl::ToDoubleSeconds(elapsed))
       .Bool("converged", converged())
       .Raw("passes", JsonArray(marked));

@@ -25,7 +25,7 @@ struct ModelOptions {
 
   v1::ModelView view() const {
     if (weights) return v1::MODEL_VIEW_WEIGHTS;
-    return history ? v1::MODEL_VIEW_HISTORY : v1::MODEL_VIEW_BASIC;
+    return history ? v1::MODEL_VIEW_LEARNING_CURVE : v1::MODEL_VIEW_BASIC;
   }
 };
 

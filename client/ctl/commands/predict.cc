@@ -30,7 +30,7 @@ struct PredictRunOptions {
   std::string name;
   InputOptions input;
   bool summary_only = false;
-  bool all_scores = false;
+  bool include_class_scores = false;
   int64_t min_revision = 0;
   size_t batch = 512;
 };
@@ -140,7 +140,7 @@ PredictOptions PredictRun::StreamOptions() {
   PredictOptions options;
   options.rows_per_message = options_.batch;
   options.min_revision = options_.min_revision;
-  options.all_scores = options_.all_scores;
+  options.include_class_scores = options_.include_class_scores;
   options.retry = globals_.StreamRetry();
   options.patience = globals_.StreamTimeout();
   options.on_answer = [this](const PredictAnswer& answer) { OnAnswer(answer); };
@@ -299,7 +299,7 @@ void AddPredict(CLI::App* app, const Globals* globals, Action* action) {
   command->add_flag("--summary", options->summary_only,
                     "Print only the summary, on standard output");
   command->add_flag(
-      "--all-scores", options->all_scores,
+      "--all-scores", options->include_class_scores,
       "Multiclass models with -o json: print the scores of all classes, as classScores");
   command->add_option("--min-revision", options->min_revision,
                       "Fail if the model is older than this revision");

@@ -30,7 +30,7 @@ std::optional<double> Known(bool known, double value) {
   return known ? std::optional(value) : std::nullopt;
 }
 
-CurvePoint MakePoint(const v1::HistoryPoint& point) {
+CurvePoint MakePoint(const v1::LearningCurvePoint& point) {
   CurvePoint drawn;
   drawn.revision = static_cast<double>(point.revision());
   drawn.examples = static_cast<double>(point.examples());
@@ -162,13 +162,13 @@ Outcome DrawRun::DrawLearningCurve() {
   if (!options_.input.files.empty())
     return UsageError(absl::StrCat(ErrorPrefix(),
                                    ": a learning curve is drawn without examples; omit the files"));
-  if (Outcome outcome = Load(v1::MODEL_VIEW_HISTORY); !outcome.ok()) return outcome;
+  if (Outcome outcome = Load(v1::MODEL_VIEW_LEARNING_CURVE); !outcome.ok()) return outcome;
   LearningCurvePicture picture;
   picture.title = Title("learning curve");
   picture.subtitle = absl::StrCat(
       LearnerName(model_.learner().kind()), ": ", model_.report().examples(), " examples, ",
       model_.report().mistakes(), " mistakes, ", model_.report().updates(), " updates");
-  for (const v1::HistoryPoint& point : model_.history()) picture.points.push_back(MakePoint(point));
+  for (const v1::LearningCurvePoint& point : model_.history()) picture.points.push_back(MakePoint(point));
   picture.logarithmic = options_.logarithmic;
   return WritePicture(Draw(picture), picture.subtitle);
 }

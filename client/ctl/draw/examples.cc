@@ -113,8 +113,8 @@ class Collector {
  public:
   explicit Collector(size_t limit) : limit_(limit) {}
 
-  bool Take(const v1::ListRetainedExamplesResponse& page) {
-    for (const v1::RetainedExample& retained : page.examples()) {
+  bool Take(const v1::ListStoredExamplesResponse& page) {
+    for (const v1::StoredExample& retained : page.examples()) {
       if (retained.update_revision() == 0 && !sampled_) {
         sampled_ = true;
         seen_.clear();
@@ -146,8 +146,8 @@ class Collector {
 absl::StatusOr<RetainedRows> ReadRetainedRows(const Client& client, const std::string& name,
                                               size_t limit) {
   Collector collector(limit);
-  const absl::Status status = client.ListRetainedExamples(
-      name, [&](const v1::ListRetainedExamplesResponse& page) { return collector.Take(page); });
+  const absl::Status status = client.ListStoredExamples(
+      name, [&](const v1::ListStoredExamplesResponse& page) { return collector.Take(page); });
   if (!status.ok()) return status;
   return collector.Found();
 }

@@ -50,7 +50,7 @@ export class Window {
     this.#ready = false;
     const resume = this.#uid !== undefined && this.#acknowledged >= 0
       ? { modelUid: this.#uid, acknowledgedThrough: this.#acknowledged } : undefined;
-    return { model: this.#model, producer: { id: this.#producer, resume }, answerDetail: 'ANSWER_DETAIL_UPDATES' };
+    return { model: this.#model, producer: { id: this.#producer, resume }, answerDetail: 'RESULT_DETAIL_UPDATES' };
   }
 
   /** Handles the first response (StreamOpened): the producer's position. */

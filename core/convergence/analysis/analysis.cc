@@ -37,7 +37,7 @@ class MarginSolver {
                CancellationToken& cancellation)
       : options_(options),
         cancellation_(cancellation),
-        rows_(rows, options.offset_value, cancellation) {}
+        rows_(rows, options.bias_input, cancellation) {}
 
   Analysis Run() {
     if (cancellation_.cancelled()) {

@@ -32,7 +32,7 @@ struct LabelledRow {
 
 struct AnalysisOptions {
   // b: each row gets one more coordinate of this value. 0: none. Finite.
-  double offset_value = 1;
+  double bias_input = 1;
   // The analysis is done once (ceiling - floor) / ceiling is at most this. In (0, 1); below 1e-10
   // it may not be reached in float64.
   double relative_gap = 1e-6;

@@ -6,13 +6,13 @@
 
 namespace perceptrond {
 
-SignedRows::SignedRows(std::span<const LabelledRow> rows, double offset_value,
+SignedRows::SignedRows(std::span<const LabelledRow> rows, double bias_input,
                        CancellationToken& cancellation)
-    : has_offset_(offset_value != 0) {
+    : has_offset_(bias_input != 0) {
   if (!CollectFeatures(rows, cancellation)) return;
   ends_.reserve(rows.size());
   for (const LabelledRow& one : rows) {
-    Append(one, offset_value);
+    Append(one, bias_input);
     if (!cancellation.Spend(10 * one.row.size)) return;
   }
 }
@@ -30,7 +30,7 @@ bool SignedRows::CollectFeatures(std::span<const LabelledRow> rows,
   return true;
 }
 
-void SignedRows::Append(const LabelledRow& one, double offset_value) {
+void SignedRows::Append(const LabelledRow& one, double bias_input) {
   double squared = 0;
   const auto add = [&](size_t column, double value) {
     indices_.push_back(static_cast<uint32_t>(column));
@@ -45,7 +45,7 @@ void SignedRows::Append(const LabelledRow& one, double offset_value) {
     at = std::lower_bound(at, features_.end(), one.row.index(i));
     add(at - features_.begin(), value);
   }
-  if (has_offset_) add(features_.size(), offset_value);
+  if (has_offset_) add(features_.size(), bias_input);
   ends_.push_back(indices_.size());
   squared_radius_ = std::max(squared_radius_, squared);
 }

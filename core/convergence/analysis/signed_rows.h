@@ -17,7 +17,7 @@ namespace perceptrond {
 class SignedRows {
  public:
   // O(nonzeros log features). If the checkpoint ends it, the rows are not to be used.
-  SignedRows(std::span<const LabelledRow> rows, double offset_value,
+  SignedRows(std::span<const LabelledRow> rows, double bias_input,
              CancellationToken& cancellation);
 
   size_t rows() const { return ends_.size(); }
@@ -46,7 +46,7 @@ class SignedRows {
  private:
   size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
   bool CollectFeatures(std::span<const LabelledRow> rows, CancellationToken& cancellation);
-  void Append(const LabelledRow& one, double offset_value);
+  void Append(const LabelledRow& one, double bias_input);
 
   bool has_offset_;
   std::vector<uint32_t> features_;

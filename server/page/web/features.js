@@ -52,7 +52,7 @@ function featureTable(model, list, several) {
                 make('td', {className: 'number'}, figure(value)), make('td', {}, nameElement(evidenceOf(model, several, value))),
                 make('td', {'aria-hidden': 'true'}, make('div', {className: value > 0 ? 'bar' : 'bar minus'}, bar)));
   });
-  const caption = make('caption', {}, ...(several ? [nameElement(className), ': '] : []), `offset ${figure(weights.offset)}`);
+  const caption = make('caption', {}, ...(several ? [nameElement(className), ': '] : []), `bias ${figure(weights.bias)}`);
   const head = make('tr', {}, ...['Feature', 'Weight', several ? 'Evidence' : 'Evidence for', ''].map(
                                   (text, i) => make(text === '' ? 'td' : 'th', text === '' ? {} : {scope: 'col', className: i === 1 ? 'number' : ''}, text)));
   return make('table', {}, caption, make('thead', {}, head), make('tbody', {}, ...rows));

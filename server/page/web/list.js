@@ -52,8 +52,8 @@ function thin(points) {
 }
 
 // The points of the curve, including the one after which there was no mistake.
-function pointsOf({history, report}) {
-  const points = history.filter((point) => point.windowError !== undefined).map((point) => ({x: Number(point.examples), y: point.windowError}));
+function pointsOf({learningCurve, report}) {
+  const points = learningCurve.filter((point) => point.windowError !== undefined).map((point) => ({x: Number(point.examples), y: point.windowError}));
   const since = faultlessSince(report);
   if (since !== undefined && points.length > 0) points.push({x: since, y: 0});
   return points.sort((a, b) => a.x - b.x);

@@ -49,9 +49,9 @@ const pointOf = (point) => ({
 });
 
 // The last point is the current state; the server stores those before it.
-function takePoints(history, now) {
-  if (history.length === 0) return;
-  const news = history.map(pointOf);
+function takePoints(curve, now) {
+  if (curve.length === 0) return;
+  const news = curve.map(pointOf);
   const present = news.at(-1);
   present.time = now;
   if (news.length > 1) knownRevision = news.at(-2).revision;
@@ -295,7 +295,7 @@ async function look() {
     forgetPoints();
     return look();
   }
-  if (answer.inMemory) takePoints(model.history, Date.parse(answer.server.time));
+  if (answer.inMemory) takePoints(model.learningCurve, Date.parse(answer.server.time));
   if (wantsFeatures) featuresAt = performance.now();
   lastAnswer = answer;
   show(answer);

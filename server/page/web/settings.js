@@ -12,6 +12,24 @@ function describeSpace(space) {
   return '–';
 }
 
+const rules = ['perceptron', 'marginPerceptron', 'passiveAggressive', 'passiveAggressiveI', 'passiveAggressiveIi',
+               'arow', 'softConfidenceWeighted', 'logisticRegression', 'batchPerceptron', 'kernelPerceptron'];
+const wrappers = ['averaged', 'pocket', 'voted'];
+
+// "passive aggressive i" for passiveAggressiveI.
+function words(name) {
+  return name.replaceAll(/[A-Z]/g, (letter) => ' ' + letter.toLowerCase());
+}
+
+function describeLearner(learner) {
+  const rule = rules.find((name) => learner[name] !== undefined);
+  const wrapper = wrappers.find((name) => learner[name] !== undefined);
+  if (rule === undefined) return '–';
+  const settings = Object.entries({...learner[rule], ...learner[wrapper]})
+      .filter(([, value]) => typeof value === 'number').map(([name, value]) => `, ${words(name)} ${figure(value)}`);
+  return (wrapper === undefined ? '' : words(wrapper) + ' ') + words(rule) + settings.join('');
+}
+
 function describeLabels(model) {
   const names = model.labelNames.map(beginning);
   const classes = model.learner.classes;
@@ -21,17 +39,16 @@ function describeLabels(model) {
 }
 
 function describeStored(model) {
-  const kept = model.retention;
-  if (kept === undefined) return 'none';
-  return `${count(kept.keptUpdates)} of updates, ${count(kept.keptSample)} in the sample` +
-         (kept.complete ? ' (all examples seen)' : '') + `; ${bytes(kept.memoryBytes)}`;
+  const stored = model.storedExamples;
+  if (stored === undefined) return 'none';
+  return `${count(stored.updates)} of updates, ${count(stored.sample)} in the sample` +
+         (stored.complete ? ' (all examples seen)' : '') + `; ${bytes(stored.memoryBytes)}`;
 }
 
 // Fills the list with the model's settings.
 export function showSettings(list, model) {
-  const kind = model.learner.kind.replace(/^LEARNER_KIND_/, '').toLowerCase().replaceAll('_', ' ');
   const pairs = [
-    ['Learner', kind + (model.learner.stepSize === undefined ? '' : `, step size ${figure(model.learner.stepSize)}`)],
+    ['Learner', describeLearner(model.learner)],
     ['Features', describeSpace(model.featureSpace)],
     ['Labels', describeLabels(model)],
     ['Stored examples', describeStored(model)],

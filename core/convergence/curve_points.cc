@@ -1,4 +1,4 @@
-#include "core/convergence/history.h"
+#include "core/convergence/curve_points.h"
 
 #include <google/protobuf/descriptor.h>
 
@@ -13,8 +13,8 @@ namespace {
 namespace pb = ::google::protobuf;
 
 // Copies each number that a report and a point both have under one name.
-void CopyFigures(const pb::Message& report, HistoryPoint& point) {
-  const pb::Descriptor& type = *HistoryPoint::descriptor();
+void CopyFigures(const pb::Message& report, LearningCurvePoint& point) {
+  const pb::Descriptor& type = *LearningCurvePoint::descriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     const pb::FieldDescriptor& to = *type.field(i);
     const pb::FieldDescriptor* const from = report.GetDescriptor()->FindFieldByName(to.name());
@@ -30,8 +30,8 @@ void CopyFigures(const pb::Message& report, HistoryPoint& point) {
 
 }  // namespace
 
-HistoryPoint MakePoint(const ::perceptron::v1::ConvergenceReport& report, absl::Time time) {
-  HistoryPoint point;
+LearningCurvePoint MakePoint(const ::perceptron::v1::ConvergenceReport& report, absl::Time time) {
+  LearningCurvePoint point;
   CopyFigures(report, point);
   point.set_revision(static_cast<int64_t>(report.updates()));
   // Of a handful of examples, since the model was loaded, a share says nothing.
@@ -44,7 +44,7 @@ HistoryPoint MakePoint(const ::perceptron::v1::ConvergenceReport& report, absl::
   return point;
 }
 
-bool IsSound(const HistoryPoint& point) {
+bool IsSound(const LearningCurvePoint& point) {
   const auto is_figure = [](double value) { return std::isfinite(value) && value >= 0; };
   // An absent figure reads as 0, which is one.
   return point.revision() > 0 && point.mistakes() <= point.examples() &&
@@ -52,38 +52,38 @@ bool IsSound(const HistoryPoint& point) {
          is_figure(point.margin_floor()) && is_figure(point.window_error());
 }
 
-std::optional<History> History::From(const ::perceptron::storage::v1::History& stored) {
+std::optional<CurvePoints> CurvePoints::From(const ::perceptron::storage::v1::LearningCurve& stored) {
   if (!std::has_single_bit(stored.spacing()) ||
       static_cast<size_t>(stored.points_size()) > kMaxPoints)
     return std::nullopt;
-  History history;
-  history.spacing_ = stored.spacing();
-  for (const HistoryPoint& point : stored.points()) {
-    if (!IsSound(point) || !history.Wants(static_cast<uint64_t>(point.revision())))
+  CurvePoints curve;
+  curve.spacing_ = stored.spacing();
+  for (const LearningCurvePoint& point : stored.points()) {
+    if (!IsSound(point) || !curve.Wants(static_cast<uint64_t>(point.revision())))
       return std::nullopt;
-    history.points_.push_back(point);
+    curve.points_.push_back(point);
   }
-  return history;
+  return curve;
 }
 
-::perceptron::storage::v1::History History::ToStorage() const {
-  ::perceptron::storage::v1::History stored;
+::perceptron::storage::v1::LearningCurve CurvePoints::ToStorage() const {
+  ::perceptron::storage::v1::LearningCurve stored;
   stored.set_spacing(spacing_);
   stored.mutable_points()->Add(points_.begin(), points_.end());
   return stored;
 }
 
-bool History::Wants(uint64_t revision) const {
+bool CurvePoints::Wants(uint64_t revision) const {
   return revision % spacing_ == 0 &&
          (points_.empty() || revision > static_cast<uint64_t>(points_.back().revision()));
 }
 
-bool History::Add(HistoryPoint point) {
+bool CurvePoints::Add(LearningCurvePoint point) {
   if (!IsSound(point) || !Wants(static_cast<uint64_t>(point.revision()))) return false;
   points_.push_back(std::move(point));
   if (points_.size() > kMaxPoints) {
     spacing_ *= 2;
-    std::erase_if(points_, [this](const HistoryPoint& held) {
+    std::erase_if(points_, [this](const LearningCurvePoint& held) {
       return static_cast<uint64_t>(held.revision()) % spacing_ != 0;
     });
   }
