@@ -11,7 +11,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/deploy"))
 
-from page_test import PHONE, Browser, Load  # noqa: E402
+from browser import PHONE, Browser  # noqa: E402
+from page_load import Load  # noqa: E402
 from processes import Server  # noqa: E402
 
 BINARIES = ROOT / "build/bin"

@@ -15,15 +15,15 @@
 namespace perceptrond::bench {
 namespace {
 
-bool Wanted(const Figure& figure, const Options& options) {
+bool Matches(const Figure& figure, const Options& options) {
   absl::string_view part = options.filter;
   return absl::ConsumeSuffix(&part, "$") ? absl::EndsWith(figure.name, part)
                                          : absl::StrContains(figure.name, part);
 }
 
-bool Wanted(const Benchmark& benchmark, const Options& options) {
+bool Matches(const Benchmark& benchmark, const Options& options) {
   for (const Figure& figure : benchmark.figures) {
-    if (Wanted(figure, options)) return true;
+    if (Matches(figure, options)) return true;
   }
   return false;
 }
@@ -32,7 +32,7 @@ bool Wanted(const Benchmark& benchmark, const Options& options) {
 void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<Figure>& figures) {
   for (int rep = 0; rep < options.reps; ++rep) {
     for (Benchmark& benchmark : benchmarks) {
-      if (!Wanted(benchmark, options)) continue;
+      if (!Matches(benchmark, options)) continue;
       if (isatty(STDERR_FILENO) != 0) {
         std::fprintf(stderr, "\r\033[K%d/%d %s", rep + 1, options.reps,
                      benchmark.figures[0].name.c_str());
@@ -42,14 +42,14 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
   }
   for (const Benchmark& benchmark : benchmarks) {
     for (const Figure& figure : benchmark.figures) {
-      if (Wanted(figure, options)) figures.push_back(figure);
+      if (Matches(figure, options)) figures.push_back(figure);
     }
   }
 }
 
 int Main(const Options& options) {
   std::vector<Figure> figures;
-  // Behind rows that write gigabytes, a start waits for the disk.
+  // After rows that write gigabytes, a start waits for the disk.
   Run(ProcessBenchmarks(options), options, figures);
   Run(StreamBenchmarks(options), options, figures);
   Run(LatencyBenchmarks(options), options, figures);
@@ -77,8 +77,9 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "Of each measurement")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--filter", options.filter,
-                 "Only rows whose name holds this, or with a $ behind it ends with it");
+  app.add_option(
+      "--filter", options.filter,
+      "Only rows whose name holds this, or, if this ends in \$, whose name ends with it");
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

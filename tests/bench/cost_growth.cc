@@ -88,7 +88,7 @@ void FitConstant(GrowthCurve& curve) {
 }
 
 // Rows of one feature with random labels would contradict each other.
-void LabelByPlace(Rows& rows) {
+void LabelByIndex(Rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) rows.labels[i] = rows.indices[i] % 2 == 0 ? 1 : -1;
 }
 
@@ -98,7 +98,7 @@ GrowthCurve Features(const Settings& settings) {
   for (const size_t features : {1, 3, 10, 30, 100, 300, 1000}) {
     const size_t count = std::clamp<size_t>(600'000 / features, 400, settings.tiny ? 400 : 8000);
     Rows rows = SparseRows(count, 1U << 20, 1, features);
-    if (features == 1) LabelByPlace(rows);
+    if (features == 1) LabelByIndex(rows);
     curve.points.push_back(MeasureConverged(static_cast<double>(features), settings, rows, 20));
   }
   FitLinear(curve);
@@ -151,7 +151,7 @@ GrowthCurve Models(const Settings& settings) {
   return curve;
 }
 
-// So many at once; examples of all of them a second.
+// All streams at once; returns the examples a second of all of them together.
 double RateOfStreams(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                      std::vector<Messages>& messages, const StreamOptions& run) {
   std::vector<double> rates(channels.size());

@@ -54,7 +54,7 @@ class Writer {
   void Run() {
     const Clock::time_point start = Clock::now();
     uint64_t examples = 0;
-    for (uint64_t sent = 0; sent < options_.messages && !Over(start); ++sent) {
+    for (uint64_t sent = 0; sent < options_.messages && !Finished(start); ++sent) {
       if (options_.rate > 0) {
         std::this_thread::sleep_until(
             start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
@@ -68,7 +68,7 @@ class Writer {
   }
 
  private:
-  bool Over(Clock::time_point start) const {
+  bool Finished(Clock::time_point start) const {
     return Since(start) >= options_.seconds || (options_.stop != nullptr && *options_.stop);
   }
 

@@ -32,7 +32,7 @@ double Fetch(const FloatArray& weights, const Rows& rows) {
   return 0;
 }
 
-// As LinearLearner::JudgeRows reads rows, without the judging.
+// Reads rows as LinearLearner does, without evaluating them.
 double ScanAll(const FloatArray& weights, const Rows& rows) {
   static std::vector<RowScan> scans;
   scans.resize(rows.size());

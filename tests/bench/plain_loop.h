@@ -17,7 +17,7 @@ struct PlainArrays {
   size_t width;
 };
 
-// Judges every row, and learns from those that are mistakes; fills a score and a prediction a row.
+// Evaluates every row, learns from the mistakes, and fills a score and a prediction a row.
 // Returns the mistakes.
 size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int32_t* predicted);
 

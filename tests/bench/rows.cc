@@ -9,47 +9,47 @@
 namespace perceptrond::bench {
 namespace {
 
-// One place in so many belongs to the rows that err.
+// One index in this many belongs to the rows that err.
 constexpr uint32_t kShare = 16;
 
 float Value(std::mt19937& random) {
   return std::uniform_real_distribution<float>(0.5F, 1.5F)(random);
 }
 
-void AddRow(Rows& rows, std::vector<uint32_t> places, int32_t label, std::mt19937& random) {
-  std::sort(places.begin(), places.end());
-  rows.indices.insert(rows.indices.end(), places.begin(), places.end());
-  for (size_t i = 0; i < places.size(); ++i) rows.values.push_back(Value(random));
+void AddRow(Rows& rows, std::vector<uint32_t> indices, int32_t label, std::mt19937& random) {
+  std::sort(indices.begin(), indices.end());
+  rows.indices.insert(rows.indices.end(), indices.begin(), indices.end());
+  for (size_t i = 0; i < indices.size(); ++i) rows.values.push_back(Value(random));
   rows.row_ends.push_back(static_cast<uint32_t>(rows.indices.size()));
   rows.labels.push_back(label);
 }
 
-// Places outside the share of those that err.
-std::vector<uint32_t> RandomPlaces(size_t features, uint32_t size, std::mt19937& random) {
-  std::set<uint32_t> places;
-  while (places.size() < features) {
-    const uint32_t place = random() % size;
-    if (place % kShare != 0) places.insert(place);
+// Indices outside the share of those that err.
+std::vector<uint32_t> RandomIndices(size_t features, uint32_t size, std::mt19937& random) {
+  std::set<uint32_t> indices;
+  while (indices.size() < features) {
+    const uint32_t index = random() % size;
+    if (index % kShare != 0) indices.insert(index);
   }
-  return {places.begin(), places.end()};
+  return {indices.begin(), indices.end()};
 }
 
-// Gives out the other places, none twice until all are used.
-class OwnPlaces {
+// Gives out the other indices, none twice until all are used.
+class OwnIndices {
  public:
-  OwnPlaces(uint32_t size, std::mt19937& random) : places_(size / kShare) {
-    for (uint32_t i = 0; i < places_.size(); ++i) places_[i] = i * kShare;
-    std::shuffle(places_.begin(), places_.end(), random);
+  OwnIndices(uint32_t size, std::mt19937& random) : indices_(size / kShare) {
+    for (uint32_t i = 0; i < indices_.size(); ++i) indices_[i] = i * kShare;
+    std::shuffle(indices_.begin(), indices_.end(), random);
   }
   std::vector<uint32_t> Next() {
-    if (next_ + kFeatures > places_.size()) next_ = 0;
-    const auto begin = places_.begin() + static_cast<std::ptrdiff_t>(next_);
+    if (next_ + kFeatures > indices_.size()) next_ = 0;
+    const auto begin = indices_.begin() + static_cast<std::ptrdiff_t>(next_);
     next_ += kFeatures;
     return {begin, begin + kFeatures};
   }
 
  private:
-  std::vector<uint32_t> places_;
+  std::vector<uint32_t> indices_;
   size_t next_ = 0;
 };
 
@@ -103,17 +103,17 @@ Rows SparseRows(size_t count, uint32_t size, uint32_t seed, size_t features) {
   std::mt19937 random(seed);
   Rows rows;
   for (size_t i = 0; i < count; ++i)
-    AddRow(rows, RandomPlaces(features, size, random), RandomLabel(random), random);
+    AddRow(rows, RandomIndices(features, size, random), RandomLabel(random), random);
   return rows;
 }
 
 Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
   std::mt19937 random(seed);
-  OwnPlaces own(size, random);
+  OwnIndices own(size, random);
   Rows rows;
   for (size_t i = 0; i < count; ++i) {
     const bool errs = i % 10 == 0;
-    AddRow(rows, errs ? own.Next() : RandomPlaces(kFeatures, size, random),
+    AddRow(rows, errs ? own.Next() : RandomIndices(kFeatures, size, random),
            errs ? 1 : RandomLabel(random), random);
   }
   return AndTurned(rows, 10);
@@ -121,7 +121,7 @@ Rows ErringRows(size_t count, uint32_t size, uint32_t seed) {
 
 Rows MistakenRows(size_t rounds, uint32_t size, uint32_t seed) {
   std::mt19937 random(seed);
-  OwnPlaces own(size, random);
+  OwnIndices own(size, random);
   Rows once;
   for (size_t i = 0; i < size / kShare / kFeatures; ++i) AddRow(once, own.Next(), 1, random);
   const Rows both = AndTurned(once, 1);

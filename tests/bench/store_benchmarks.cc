@@ -197,7 +197,7 @@ class ManyModels {
 
  private:
   static constexpr uint32_t kWeights = 1000;
-  // After so many updates a model of that size has been snapshot.
+  // After this many updates a model of that size has a snapshot.
   static constexpr size_t kUpdates = 3;
 
   static std::string Id(size_t number) { return absl::StrCat("model-", number); }
@@ -243,9 +243,9 @@ class ManyModels {
 };
 
 double Percentile99(std::vector<double> values) {
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 99 / 100);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
+  const auto percentile = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 99 / 100);
+  std::nth_element(values.begin(), percentile, values.end());
+  return *percentile;
 }
 
 Benchmark ColdModels(const Options& options) {

@@ -52,7 +52,7 @@ class FakeServer final : public v1::LearningService::Service {
   bool forget_on_drop = false;
   // Answer message 0, too.
   bool answer_opening = false;
-  // Hold answers back until so many are due, a pass ends, or the stream has no more to read.
+  // Hold answers back until this many are due, a pass ends, or the stream has no more to read.
   int answers_together = 1;
   // If set, every opening is refused with this; called under the lock with the count of openings
   // before.

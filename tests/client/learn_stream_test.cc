@@ -24,7 +24,7 @@ Row Example(uint32_t id) {
   return row;
 }
 
-LearnOptions Quick() {
+LearnOptions TestOptions() {
   LearnOptions options;
   options.producer_id = "p";
   options.rows_per_message = 4;
@@ -49,7 +49,7 @@ std::unique_ptr<LearnStream> MustOpen(FakeServer* server, LearnOptions options) 
 
 TEST(LearnStream, SendsEveryExampleInOrderAndSumsTheAnswers) {
   FakeServer server;
-  auto stream = MustOpen(&server, Quick());
+  auto stream = MustOpen(&server, TestOptions());
   for (uint32_t id = 0; id < 103; ++id) ASSERT_TRUE(stream->Push(Example(id), id).ok());
   const auto totals = stream->Finish();
   ASSERT_TRUE(totals.ok()) << totals.status();
@@ -69,7 +69,7 @@ TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
     server.fate = [&](const v1::LearnStreamRequest&) {
       return ++messages % 5 == 0 ? Fate::kDropAfter : Fate::kAnswer;
     };
-    LearnOptions options = Quick();
+    LearnOptions options = TestOptions();
     options.with_report = asked;
     auto stream = MustOpen(&server, std::move(options));
     EXPECT_FALSE(stream->report().has_value());
@@ -103,7 +103,7 @@ TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
     return drawn == 0 ? Fate::kDropBefore : drawn == 1 ? Fate::kDropHalfway : Fate::kDropAfter;
   };
   std::vector<uint64_t> reported;
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.window_messages = static_cast<size_t>(server.answers_together) + random() % 8;
   options.on_result = [&](const LearnAnswer& answer) {
     reported.insert(reported.end(), answer.tags.begin(), answer.tags.end());
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, LearnStreamUnderFaults, testing::Range(0u, 40u))
 TEST(LearnStream, AppendsWhereAKnownProducerEnded) {
   FakeServer server;
   for (int run = 0; run < 2; ++run) {
-    auto stream = MustOpen(&server, Quick());
+    auto stream = MustOpen(&server, TestOptions());
     for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(10 * run + id)).ok());
     const auto pass = stream->MarkPass();
     ASSERT_TRUE(pass.ok());
@@ -153,13 +153,13 @@ TEST(LearnStream, AppendsWhereAKnownProducerEnded) {
 TEST(LearnStream, RunsAgainFromOffsetZeroWithoutLearningTwice) {
   FakeServer server;
   {
-    auto stream = MustOpen(&server, Quick());
+    auto stream = MustOpen(&server, TestOptions());
     for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
     ASSERT_TRUE(stream->MarkPass().ok());
     for (uint32_t id = 10; id < 13; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
     ASSERT_TRUE(stream->Finish().ok());
   }
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.start_offset = 0;
   auto stream = MustOpen(&server, std::move(options));
   for (uint32_t id = 0; id < 10; ++id) ASSERT_TRUE(stream->Push(Example(id)).ok());
@@ -176,7 +176,7 @@ TEST(LearnStream, RunsAgainFromOffsetZeroWithoutLearningTwice) {
 
 TEST(LearnStream, RefusesToOpenBeyondWhatTheServerExpects) {
   FakeServer server;
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.start_offset = 5;
   const auto stream = LearnStream::Open(server.Connect(), "m", std::move(options));
   EXPECT_TRUE(absl::IsOutOfRange(stream.status()));
@@ -196,7 +196,7 @@ TEST(LearnStream, ReportsRefusedRowsAndGoesOn) {
     }
   };
   std::vector<uint64_t> refused;
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.on_result = [&](const LearnAnswer& answer) {
     for (const v1::RowError& error : answer.result.errors()) {
       refused.push_back(answer.tags[error.row()]);
@@ -216,7 +216,7 @@ TEST(LearnStream, FailsWithTheServersErrorWhenAMessageIsRefusedWhole) {
     *result->mutable_error() =
         ToRpcStatus(MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_FROZEN", "frozen"));
   };
-  auto stream = MustOpen(&server, Quick());
+  auto stream = MustOpen(&server, TestOptions());
   ASSERT_TRUE(stream->Push(Example(0)).ok());
   const auto totals = stream->Finish();
   EXPECT_TRUE(absl::IsFailedPrecondition(totals.status()));
@@ -232,7 +232,7 @@ TEST(LearnStream, TriesAgainWhenTheServerAsksForAMoment) {
     ++refusals;
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "starting");
   };
-  auto stream = MustOpen(&server, Quick());
+  auto stream = MustOpen(&server, TestOptions());
   ASSERT_NE(stream, nullptr);
   EXPECT_EQ(refusals, 2);
   EXPECT_TRUE(stream->Finish().ok());
@@ -243,7 +243,7 @@ TEST(LearnStream, PassesOnAnErrorThatNoReconnectionMends) {
   server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
     return ToGrpcStatus(MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", "no models/m"));
   };
-  const auto stream = LearnStream::Open(server.Connect(), "m", Quick());
+  const auto stream = LearnStream::Open(server.Connect(), "m", TestOptions());
   EXPECT_TRUE(absl::IsNotFound(stream.status()));
   EXPECT_EQ(ErrorReason(stream.status()), "MODEL_NOT_FOUND");
   EXPECT_EQ(server.openings(), 1);
@@ -254,7 +254,7 @@ TEST(LearnStream, GivesUpOnAServerThatStaysAway) {
   server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
   };
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.retry.give_up_after = absl::Milliseconds(500);
   const auto stream = LearnStream::Open(server.Connect(), "m", std::move(options));
   EXPECT_TRUE(absl::IsUnavailable(stream.status()));
@@ -266,7 +266,7 @@ TEST(LearnStream, SaysHowLongItTriedBeforeItGaveUp) {
   server.on_open = [](int64_t, const v1::LearnStreamRequest&) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
   };
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.retry.give_up_after = absl::Milliseconds(10);
   EXPECT_EQ(GaveUpAfter(LearnStream::Open(server.Connect(), "m", options).status()),
             absl::Milliseconds(10));
@@ -281,7 +281,7 @@ TEST(LearnStream, CountsNoTimeInWhichNothingWasDueAsTimeWithoutAnAnswer) {
   server.fate = [&](const v1::LearnStreamRequest&) {
     return dropped++ == 0 ? Fate::kDropBefore : Fate::kAnswer;
   };
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.retry.give_up_after = absl::Milliseconds(300);
   auto stream = MustOpen(&server, options);
   // Time itself is what this is about: longer than it would try.
@@ -299,7 +299,7 @@ TEST(LearnStream, NoticesThatTheModelWasReplaced) {
     server.model_uid = "uid-2";
     return Fate::kDropBefore;
   };
-  auto stream = MustOpen(&server, Quick());
+  auto stream = MustOpen(&server, TestOptions());
   ASSERT_TRUE(stream->Push(Example(0)).ok());
   const auto totals = stream->Finish();
   EXPECT_TRUE(absl::IsAborted(totals.status()));
@@ -309,7 +309,7 @@ TEST(LearnStream, NoticesThatTheModelWasReplaced) {
 TEST(LearnStream, NamesItselfAtRandomWhereNobodyNamedIt) {
   FakeServer server;
   for (int i = 0; i < 2; ++i) {
-    LearnOptions options = Quick();
+    LearnOptions options = TestOptions();
     options.producer_id.clear();
     auto stream = MustOpen(&server, std::move(options));
     EXPECT_EQ(stream->producer_id().size(), 32u);
@@ -329,7 +329,7 @@ TEST(LearnStream, FailsAtOnceRatherThanGoOnWithoutNumbersWhenThereAreTooManyProd
     error.add_details()->PackFrom(retry);
     return ToGrpcStatus(ToAbslStatus(error));
   };
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.producer_id.clear();
   const auto stream = LearnStream::Open(server.Connect(), "m", options);
   EXPECT_EQ(ErrorReason(stream.status()), "PRODUCER_LIMIT");
@@ -347,7 +347,7 @@ TEST(LearnStream, FailsAtOnceRatherThanGoOnWithoutNumbersWhenThereAreTooManyProd
 TEST(LearnStream, NeverSendsUnnumberedRowsTwice) {
   FakeServer server;
   server.fate = [](const v1::LearnStreamRequest&) { return Fate::kDropAfter; };
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.producer_id.clear();
   options.numbered = false;
   auto stream = MustOpen(&server, std::move(options));
@@ -359,7 +359,7 @@ TEST(LearnStream, NeverSendsUnnumberedRowsTwice) {
 
 TEST(LearnStream, KeepsTheStreamWhenARowIsMalformed) {
   FakeServer server;
-  auto stream = MustOpen(&server, Quick());
+  auto stream = MustOpen(&server, TestOptions());
   Row twice = Example(0);
   twice.indices = {4, 4};
   EXPECT_TRUE(absl::IsInvalidArgument(stream->Push(twice)));
@@ -372,7 +372,7 @@ TEST(LearnStream, KeepsTheStreamWhenARowIsMalformed) {
 TEST(LearnStream, CancelReleasesABlockedPush) {
   FakeServer server;
   server.answers_together = 1000;
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.window_messages = 1;
   options.rows_per_message = 1000;
   auto stream = MustOpen(&server, std::move(options));
@@ -389,7 +389,7 @@ TEST(LearnStream, CancelReleasesABlockedPush) {
 
 TEST(LearnStream, RefusesOptionsOutOfRange) {
   FakeServer server;
-  LearnOptions options = Quick();
+  LearnOptions options = TestOptions();
   options.rows_per_message = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(
       LearnStream::Open(server.Connect(), "m", std::move(options)).status()));

@@ -32,7 +32,7 @@ class ReaderTest : public testing::Test {
     options.index_base = 1;
     format_ = *MakeFormat(options);
   }
-  Reader Over(const std::string& content, size_t step = 3, int64_t skip = 0) {
+  Reader ReaderOf(const std::string& content, size_t step = 3, int64_t skip = 0) {
     return Reader("f", std::make_unique<Trickle>(content, step), format_.get(), skip);
   }
   // The first index of each example.
@@ -52,24 +52,24 @@ class ReaderTest : public testing::Test {
 TEST_F(ReaderTest, ReadsLinesHoweverTheBytesArrive) {
   const std::string content = "1 1:1\n-1 22:1\r\n\n# none\n1 333:1";
   for (size_t step = 1; step < 40; ++step) {
-    EXPECT_EQ(Indices(Over(content, step)), (std::vector<uint32_t>{0, 21, 332}));
+    EXPECT_EQ(Indices(ReaderOf(content, step)), (std::vector<uint32_t>{0, 21, 332}));
   }
 }
 
 TEST_F(ReaderTest, ReadsNothingFromNothing) {
-  EXPECT_TRUE(Indices(Over("")).empty());
-  EXPECT_TRUE(Indices(Over("\n\r\n\n")).empty());
+  EXPECT_TRUE(Indices(ReaderOf("")).empty());
+  EXPECT_TRUE(Indices(ReaderOf("\n\r\n\n")).empty());
 }
 
 TEST_F(ReaderTest, LeavesOutAByteOrderMarkAndTheLinesToSkip) {
-  EXPECT_EQ(Indices(Over("\xEF\xBB\xBF"
-                         "1 5:1\n")),
+  EXPECT_EQ(Indices(ReaderOf("\xEF\xBB\xBF"
+                             "1 5:1\n")),
             std::vector<uint32_t>{4});
-  EXPECT_EQ(Indices(Over("what is this\n1 5:1\n", 3, 1)), std::vector<uint32_t>{4});
+  EXPECT_EQ(Indices(ReaderOf("what is this\n1 5:1\n", 3, 1)), std::vector<uint32_t>{4});
 }
 
 TEST_F(ReaderTest, NamesTheLineThatIsMalformedAndGoesOn) {
-  Reader reader = Over("1 1:1\n\n1 x\n1 2:1\n");
+  Reader reader = ReaderOf("1 1:1\n\n1 x\n1 2:1\n");
   Row row;
   EXPECT_TRUE(*reader.Next(&row));
   const auto bad = reader.Next(&row);
@@ -89,7 +89,7 @@ TEST_F(ReaderTest, RecognizesACompressedFile) {
       {"BZh91AY&SYrest", "bzcat"},
   };
   for (const auto& [content, unpack] : files) {
-    Reader reader = Over(content, 1);
+    Reader reader = ReaderOf(content, 1);
     Row row;
     EXPECT_TRUE(absl::IsFailedPrecondition(reader.Next(&row).status())) << unpack;
     ASSERT_NE(reader.compression(), nullptr) << unpack;
@@ -99,7 +99,7 @@ TEST_F(ReaderTest, RecognizesACompressedFile) {
 
 TEST_F(ReaderTest, TakesNoTextForACompressedFile) {
   for (const char* content : {"BZh is a word", "7zXZ", ""}) {
-    Reader reader = Over(content);
+    Reader reader = ReaderOf(content);
     Row row;
     (void)reader.Next(&row);
     EXPECT_EQ(reader.compression(), nullptr) << content;
@@ -109,7 +109,7 @@ TEST_F(ReaderTest, TakesNoTextForACompressedFile) {
 TEST_F(ReaderTest, ReadsLinesLongerThanItsBuffer) {
   std::string line = "1";
   for (int i = 1; i <= 60'000; ++i) line += " " + std::to_string(i) + ":1";
-  Reader reader = Over(line + "\n1 9:1\n", 1 << 16);
+  Reader reader = ReaderOf(line + "\n1 9:1\n", 1 << 16);
   Row row;
   ASSERT_TRUE(*reader.Next(&row));
   EXPECT_EQ(row.indices.size(), 60'000u);

@@ -62,7 +62,7 @@ class Load:
     # ---- Once, before anything else: they need a model that knows nothing of passes, or of contradictions. ----
 
     def stream(self):
-        """A producer that sends on and on: what it is told comes in, and its open stream is seen."""
+        """A producer that sends on and on: the dashboard shows its answers and its open stream."""
         command = self.command("learn", MODEL, "-", "--format", "svmlight", "--index-base", 0, "--batch", 20, "--unnumbered")
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as producer:
             for examples in (2000, 3000):

@@ -149,7 +149,7 @@ class ComposeTest(unittest.TestCase):
                     self.assertIn(source, compose()["volumes"], name)
 
     def test_what_the_documents_say_to_ask_is_published(self):
-        """On the loopback, under the number that it has in the container, by compose and by what docker is told to run."""
+        """On the loopback, under the number that it has in the container, by compose and by the documented docker command."""
         ports = [image_environment()[name].rsplit(":", 1)[1] for name in ("PERCEPTROND_ADDRESS", "PERCEPTROND_METRICS_ADDRESS")]
         published = [f"127.0.0.1:{port}:{port}" for port in ports]
         self.assertEqual(compose()["services"]["perceptrond"]["ports"], published)

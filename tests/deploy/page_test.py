@@ -4,145 +4,21 @@ it obeys no text, asks no other server, and can be read on a phone, in the dark 
     python3 tests/deploy/page_test.py build/bin/perceptrond build/bin/perceptronctl [DIRECTORY FOR SCREENSHOTS]
 """
 
-import base64
 import json
 import pathlib
-import random
 import re
-import subprocess
 import sys
 import tempfile
-import urllib.parse
 
-from selenium import webdriver
-from selenium.common.exceptions import JavascriptException, NoSuchElementException, StaleElementReferenceException
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from processes import Server, wait_for
+from browser import DESKTOP, PHONE, Browser
+from page_load import DIMENSION, Load
+from processes import Server
 
-PHONE, DESKTOP = 390, 1280
-DIMENSION = 8
 SCRIPT = "<script>document.title='owned'</script>"
 IMAGE = "<img src=x onerror=document.title='owned'>"
-DEADLINE = 20
-
-
-class Browser:
-    """Chromium without a window. Keeps what it was told and what it asked for."""
-
-    def __init__(self, profile):
-        options = Options()
-        options.binary_location = "/usr/bin/chromium"
-        for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                     "--disable-background-networking", "--disable-component-update", "--disable-sync", f"--user-data-dir={profile}"):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-        self.driver.set_page_load_timeout(DEADLINE)
-        self.asked = set()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.driver.quit()
-
-    def open(self, url):
-        self.driver.get(url)
-        # Gone if the page is loaded again.
-        self.driver.execute_script("window.opened = true")
-        self.until("it is live", lambda: "live" in self.text("#live"))
-
-    def still_open(self):
-        return self.driver.execute_script("return window.opened === true")
-
-    def script(self, code, *arguments):
-        return self.driver.execute_script(code, *arguments)
-
-    def text(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector).text
-
-    def texts(self, selector):
-        return self.script("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
-
-    def until(self, what, condition):
-        """Looked at once a frame, which leaves the processor to the page. It is drawn anew while it is read: an element that is gone
-        is looked for again."""
-
-        def look():
-            try:
-                value = condition()
-                if not value:
-                    self.driver.execute_async_script("requestAnimationFrame(arguments[0])")
-                return value
-            except (JavascriptException, NoSuchElementException, StaleElementReferenceException):
-                # The page was left meanwhile.
-                return False
-
-        return wait_for(what, look, DEADLINE)
-
-    def look(self, width, dark):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                    {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                    {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
-
-    def picture(self):
-        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": {
-            "x": 0, "y": 0, "scale": 1, "width": self.script("return innerWidth"),
-            "height": self.script("return document.documentElement.scrollHeight")}})
-        return base64.b64decode(shot["data"])
-
-    def complaints(self):
-        """Errors and warnings since the last time: of scripts, of the network, of the policy."""
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-
-    def origins(self):
-        """Whom it has asked anything so far."""
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                parts = urllib.parse.urlsplit(message["params"]["request"]["url"])
-                self.asked.add(f"{parts.scheme}://{parts.netloc}")
-        # The browser's own first tab is none of the page's, and stays within the browser.
-        self.asked = {origin for origin in self.asked if not origin.startswith(("chrome:", "chrome-untrusted:", "data:"))}
-        return self.asked
-
-
-class Load:
-    def __init__(self, ctl, server, directory):
-        self.ctl, self.server, self.directory = ctl, server, pathlib.Path(directory)
-        self.random = random.Random(5)
-        self.separator = [self.random.gauss(0, 1) for _ in range(DIMENSION)]
-
-    def command(self, *arguments):
-        return [self.ctl, "--server", self.server.address, *map(str, arguments)]
-
-    def call(self, *arguments, text=None):
-        done = subprocess.run(self.command(*arguments), input=text, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise AssertionError(f"perceptronctl {arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout
-
-    def rows(self, count, flipped=False):
-        lines = []
-        while len(lines) < count:
-            x = [self.random.uniform(-1, 1) for _ in range(DIMENSION)]
-            score = sum(a * b for a, b in zip(self.separator, x))
-            if abs(score) > 0.3:
-                lines.append(("+1" if (score > 0) != flipped else "-1") + "".join(f" {i}:{v:.4f}" for i, v in enumerate(x)) + "\n")
-        return "".join(lines)
-
-    def learn(self, model, text, *flags):
-        return self.call("learn", model, "-", "--format", "svmlight", "--index-base", 0, *flags, text=text)
-
-    def stream(self, model):
-        """A producer that goes on for as long as its standard input does."""
-        command = self.command("learn", model, "-", "--format", "svmlight", "--index-base", 0, "--batch", 5, "--unnumbered")
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
 def at(line, x):
@@ -301,7 +177,7 @@ class PageTest:
             updated = int(report["examples"]) - int(report["streak"])
             middle = (updated + int(report["examples"])) // 2
             self.browser.open(self.origin + "/")
-            self.browser.until("its course is drawn", lambda: self.course(model))
+            self.browser.until("its recent error rate is drawn", lambda: self.course(model))
             assert at(self.course(model), updated + 1000) == at(self.course(model), middle) == 0
             self.browser.open(f"{self.origin}/models/{model}")
             self.browser.until("curves are drawn", lambda: "norm" in self.lines())
@@ -439,7 +315,7 @@ class PageTest:
         """Were a text ever put in as markup, the policy would not run it."""
         self.browser.script("document.body.insertAdjacentHTML('beforeend', arguments[0])", IMAGE + '<p style="color: red" id="inline"></p>')
         self.browser.script("document.body.append(Object.assign(document.createElement('script'), {textContent: \"document.title = 'owned'\"}))")
-        self.browser.until("the policy is told of", lambda: any("Content Security Policy" in text for text in self.browser.complaints()))
+        self.browser.until("the violation of the policy is reported", lambda: any("Content Security Policy" in text for text in self.browser.complaints()))
         assert "owned" not in self.browser.driver.title
         assert self.browser.script("return document.getElementById('inline').style.color") == ""
 

@@ -18,7 +18,7 @@ def wait_for(what, condition, seconds=DEADLINE_SECONDS):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain: {what}")
+            raise AssertionError(f"not within {seconds} s: {what}")
 
 
 def get(url):

@@ -1,7 +1,7 @@
 // Any bytes as what a journal holds: a model loads and is sound, or the load says DATA_LOSS. The
 // first byte chooses the feature space, the learner and what the rest is: a snapshot (0x80), a
-// record, or (0x40) a byte that says how long the snapshot is, that snapshot, and a record behind
-// it.
+// record, or (0x40) a byte that says how long the snapshot is, that snapshot, and a record
+// after it.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cmath>
@@ -26,15 +26,15 @@ void Check(bool holds) {
   if (!holds) std::abort();
 }
 
-// Says what it is told to, whatever it is.
+// Returns the given snapshot and record, whatever they are.
 class GivenJournal final : public perceptrond::testing::JournalDecorator {
  public:
   GivenJournal() : JournalDecorator(std::make_unique<perceptrond::MemoryJournal>()) {}
 
   absl::StatusOr<CommittedState> LoadCommittedState(uint64_t /*model_id*/) override {
-    CommittedState standing;
-    standing.counters.mutable_report()->set_updates(revision());
-    return standing;
+    CommittedState state;
+    state.counters.mutable_report()->set_updates(revision());
+    return state;
   }
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t /*model_id*/) override {
     return snapshot;
@@ -44,7 +44,7 @@ class GivenJournal final : public perceptrond::testing::JournalDecorator {
                           replay) override {
     return record.has_value() ? replay(*record, record->ByteSizeLong()) : absl::OkStatus();
   }
-  // What the counters stand at.
+  // The counters' revision.
   uint64_t revision() const {
     return (snapshot.has_value() ? snapshot->revision() : 0) +
            (record.has_value() ? static_cast<uint64_t>(record->labels_size()) : 0);
@@ -82,7 +82,7 @@ storage::ModelHeader Header(uint8_t choice) {
   if (choice % 3 == 0) space.mutable_dense()->set_dimension(4);
   if (choice % 3 == 1) space.mutable_hashed()->set_bits(3);
   if (choice % 3 == 2) space.mutable_named()->set_max_features(4);
-  // 0 to 2: the perceptron. Behind the last learner they begin again, with several classes.
+  // 0 to 2: the perceptron. After the last learner they begin again, with several classes.
   const auto learners = static_cast<int>(perceptrond::Catalogue().size());
   const int number = (choice & 0x3f) / 3;
   const perceptrond::CatalogueEntry& entry =

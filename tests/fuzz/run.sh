@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the fuzzers with clang, libFuzzer and the address and undefined-behaviour sanitizers into build-asan/, and runs
-# each for so many seconds (default 60) from its corpus. What they find lies in build-asan/findings/.
-# With --runs each makes so many inputs, the same ones each time: a change then fails for what it changed, not by luck.
+# each for this many seconds (default 60) from its corpus. What they find lies in build-asan/findings/.
+# With --runs each makes this many inputs, the same ones each time: a change then fails for what it changed, not by luck.
 # Usage: sh tests/fuzz/run.sh [SECONDS | --runs N]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,7 +1,7 @@
 // Any bytes as messages of a LearnStream and a PredictStream: refused or learned, never a crash;
-// and whatever was learned, the books agree with each other and the journal gives the same model
+// and whatever was learned, the counters agree with each other and the journal gives the same model
 // again. The first byte chooses the model's feature space and settings; the rest is one message,
-// or (0x80) several, each behind a byte that says how long it is.
+// or (0x80) several, each after a byte that says how long it is.
 #include <google/protobuf/stubs/logging.h>
 
 #include <cmath>

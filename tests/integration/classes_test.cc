@@ -1,4 +1,4 @@
-// Several classes over a real connection: classes come up mid-stream, the server is killed, and
+// Several classes over a real connection: classes are added mid-stream, the server is killed, and
 // they are there again; labels by number and by name, in both forms of examples.
 #include <algorithm>
 #include <cmath>

@@ -64,7 +64,7 @@ class Acknowledged {
     }
     more_.notify_all();
   }
-  // Waits for so many more.
+  // Waits until this many more are acknowledged.
   void Await(int64_t more) {
     std::unique_lock<std::mutex> lock(mutex_);
     const int64_t goal = total_ + more;
@@ -241,8 +241,8 @@ class CrashTest : private ChangingConfig,
     ASSERT_TRUE(journal.ok()) << journal.status();
     const auto header = (*journal)->Find("models/m");
     ASSERT_TRUE(header.ok()) << header.status();
-    const auto standing = (*journal)->LoadCommittedState(header->id());
-    ASSERT_TRUE(standing.ok()) << standing.status();
+    const auto state = (*journal)->LoadCommittedState(header->id());
+    ASSERT_TRUE(state.ok()) << state.status();
     const auto snapshot = (*journal)->LoadSnapshot(header->id());
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
 
@@ -252,7 +252,7 @@ class CrashTest : private ChangingConfig,
           return absl::OkStatus();
         });
     ASSERT_TRUE(replayed.ok()) << replayed;
-    const uint64_t updates = standing->counters.report().updates();
+    const uint64_t updates = state->counters.report().updates();
     for (const auto& [revision, sent] : acknowledged.updates()) {
       ASSERT_LE(revision, updates) << "an acknowledged update is not in";
       history_.Add(revision, rows_[sent.producer][sent.number]);
@@ -261,12 +261,12 @@ class CrashTest : private ChangingConfig,
 
     std::map<std::string, int64_t> positions;
     int64_t accounted = 0;
-    for (const auto& position : standing->positions) {
+    for (const auto& position : state->positions) {
       positions[position.id()] = position.next_offset();
       accounted += position.next_offset();
     }
-    // Counters and positions are one cut: each example counts once.
-    EXPECT_EQ(standing->counters.report().examples(), accounted);
+    // Counters and positions are of one commit: each example counts once.
+    EXPECT_EQ(state->counters.report().examples(), accounted);
     for (int producer = 0; producer < kProducers; ++producer) {
       const int64_t position = positions["p" + std::to_string(producer)];
       EXPECT_GE(position, acknowledged.through(producer)) << "an acknowledged example is not in";

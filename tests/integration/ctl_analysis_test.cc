@@ -70,26 +70,28 @@ TEST_F(CtlTest, AnAnalysisKeepsToTheLimitsItIsGiven) {
   EXPECT_EQ(Json<v1::AnalysisResult>("analyze xor").analysis().separability(),
             v1::SEPARABILITY_NOT_SEPARABLE);
 
-  const auto gap = [](const v1::Analysis& analysis) {
-    return (analysis.margin_upper() - analysis.margin_lower()) / analysis.margin_upper();
-  };
-  const std::string file = SharedData("sms_tfidf.train");
-  if (!file.empty()) {
-    Ctl("create sms --dimension 7856 --retain-sample 10000");
-    const CommandResult learned = CtlOut(
-        "learn sms " + file +
-        " --format svmlight --index-base 1 --analyze --analyze-max-support-examples 300 -o json");
-    EXPECT_EQ(learned.exit_code, 0);
-    // Of its more than 1,000 support examples.
-    EXPECT_GT(gap(Json<v1::Model>("get sms").report().analysis()), 1e-3);
-    EXPECT_GT(gap(Json<v1::AnalysisResult>("analyze sms --max-rounds 1").analysis()), 1e-6);
-    EXPECT_LE(gap(Json<v1::AnalysisResult>("analyze sms").analysis()), 1e-6);
-  }
   for (const char* wrong :
        {"analyze xor --gap 1", "analyze xor --max-rounds 0", "analyze xor --max-rounds 1000001",
         "analyze xor --max-support-examples 20001", "analyze xor --max-certificate-examples 0",
         "learn xor - --analyze-gap 0.1", "learn xor - --analyze-max-rounds 9"})
     EXPECT_EQ(Ctl(wrong).exit_code, 2) << wrong;
+}
+
+TEST_F(CtlTest, AnAnalysisEndsWithTheGapOrTheLimitThatComesFirst) {
+  const std::string file = SharedData("sms_tfidf.train");
+  if (file.empty()) GTEST_SKIP() << "the shared data sets are not here: set PERCEPTROND_DATA";
+  const auto gap = [](const v1::Analysis& analysis) {
+    return (analysis.margin_upper() - analysis.margin_lower()) / analysis.margin_upper();
+  };
+  Ctl("create sms --dimension 7856 --retain-sample 10000");
+  const CommandResult learned = CtlOut(
+      "learn sms " + file +
+      " --format svmlight --index-base 1 --analyze --analyze-max-support-examples 300 -o json");
+  EXPECT_EQ(learned.exit_code, 0);
+  // Of its more than 1,000 support examples.
+  EXPECT_GT(gap(Json<v1::Model>("get sms").report().analysis()), 1e-3);
+  EXPECT_GT(gap(Json<v1::AnalysisResult>("analyze sms --max-rounds 1").analysis()), 1e-6);
+  EXPECT_LE(gap(Json<v1::AnalysisResult>("analyze sms").analysis()), 1e-6);
 }
 
 // A command whose analysis takes seconds, and a signal once the server is at it.

@@ -109,7 +109,7 @@ TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
 TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
   LearnAnd();
   const v1::Model model = Json<v1::Model>("get and --history");
-  // The last update as it was made, and the pass without a mistake that came behind it.
+  // The last update as it was made, and the pass without a mistake that came after it.
   ASSERT_EQ(model.history_size(), 19);
   EXPECT_EQ(model.history(17).revision(), 18);
   EXPECT_EQ(model.history(18).revision(), 18);
@@ -217,7 +217,7 @@ TEST_F(CtlPicturesTest, AnAxisIsAFeatureThatExamplesHave) {
   const std::string others = Write("others.csv", "y,q\n1,1\n-1,2\n") + " --label-column y";
   EXPECT_EQ(Ctl("draw plain " + others + " --x f^a --y q").exit_code, 0);
   EXPECT_EQ(Ctl("draw plain " + others + " --x f^c --y q").exit_code, 2);
-  // Slots have no names: there it goes by the examples.
+  // Slots have no names: there the names of the examples are used.
   Ctl("create hashed --hash-bits 10");
   ASSERT_EQ(Ctl("learn hashed " + input).exit_code, 0);
   EXPECT_EQ(Ctl("draw hashed " + input + " --x f^a --y f^b").exit_code, 0);

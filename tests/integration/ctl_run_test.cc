@@ -18,9 +18,9 @@ TEST_F(CtlTest, HealthFollowsTheServer) {
   EXPECT_EQ(Ctl("health").exit_code, 0);
   EXPECT_EQ(Ctl("health --service perceptron.v1.LearningService").exit_code, 0);
   EXPECT_EQ(server_.Terminate(), 0);
-  const CommandResult gone = Ctl("health");
-  EXPECT_EQ(gone.exit_code, 1);
-  EXPECT_THAT(gone.out, ::testing::HasSubstr(server_.address()));
+  const CommandResult result = Ctl("health");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, ::testing::HasSubstr(server_.address()));
 }
 
 TEST_F(CtlTest, HealthAsksWhereTheEnvironmentSaysThatTheServerServes) {
@@ -112,7 +112,7 @@ TEST_F(CtlTest, ProgressIsDrawnOnATerminalAndNowhereElse) {
   }
 }
 
-TEST_F(CtlTest, AFullTableOfProducersIsToldAndNotWorkedAround) {
+TEST_F(CtlTest, AFullTableOfProducersIsAnErrorAndNotWorkedAround) {
   CreateDense("m", 2);
   for (int i = 0; i < 10'000; ++i) {
     v1::LearnRequest request;
@@ -247,9 +247,9 @@ TEST_F(CtlTest, AServerThatIsNotThereIsSaidSoWithoutALongWait) {
   EXPECT_EQ(server_.Terminate(), 0);
   const auto begin = std::chrono::steady_clock::now();
   for (const char* arguments : {"list", "learn m - --timeout 1 --format svmlight --index-base 1"}) {
-    const CommandResult gone = Ctl(arguments, "+1 1:1\n");
-    EXPECT_EQ(gone.exit_code, 1) << arguments;
-    EXPECT_THAT(gone.out, ::testing::HasSubstr("is perceptrond running there?")) << arguments;
+    const CommandResult result = Ctl(arguments, "+1 1:1\n");
+    EXPECT_EQ(result.exit_code, 1) << arguments;
+    EXPECT_THAT(result.out, ::testing::HasSubstr("is perceptrond running there?")) << arguments;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }

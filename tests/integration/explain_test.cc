@@ -31,7 +31,7 @@ class ExplainTest : public ServerTest {
     grpc::ClientContext context;
     return learning_->Explain(&context, request, response);
   }
-  grpc::Status Refused(const v1::ExplainRequest& request) {
+  grpc::Status StatusOf(const v1::ExplainRequest& request) {
     v1::ExplainResponse response;
     return Explain(request, &response);
   }
@@ -85,32 +85,32 @@ TEST_F(ExplainTest, WhatIsNotListedIsSummedUp) {
 TEST_F(ExplainTest, EachErrorHasItsCodeItsReasonAndItsField) {
   v1::ExplainRequest request = Request({1, 3});
   request.set_max_features(-1);
-  EXPECT_EQ(Refused(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(BadField(Refused(request)), "max_features");
+  EXPECT_EQ(StatusOf(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BadField(StatusOf(request)), "max_features");
   request.set_max_features(10'001);
-  EXPECT_EQ(Reason(Refused(request)), "INVALID_FIELD");
+  EXPECT_EQ(Reason(StatusOf(request)), "INVALID_FIELD");
   request = Request({1, 3});
   request.set_min_revision(1);
-  EXPECT_EQ(Refused(request).error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(Reason(Refused(request)), "REVISION_TOO_OLD");
+  EXPECT_EQ(StatusOf(request).error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(Reason(StatusOf(request)), "REVISION_TOO_OLD");
   request = Request({1, NAN});
-  EXPECT_EQ(Reason(Refused(request)), "NON_FINITE_VALUE");
-  EXPECT_EQ(BadField(Refused(request)), "columns.values[1]");
+  EXPECT_EQ(Reason(StatusOf(request)), "NON_FINITE_VALUE");
+  EXPECT_EQ(BadField(StatusOf(request)), "columns.values[1]");
   request = Request({});
   for (int i = 0; i < 202; ++i) request.mutable_columns()->add_values(1);
-  EXPECT_EQ(Reason(Refused(request)), "TOO_MANY_EXAMPLES");
+  EXPECT_EQ(Reason(StatusOf(request)), "TOO_MANY_EXAMPLES");
   request.mutable_columns()->mutable_values()->Truncate(200);
-  EXPECT_TRUE(Refused(request).ok());
+  EXPECT_TRUE(StatusOf(request).ok());
   request = Request({1, 3});
   request.set_model("models/nobody");
-  EXPECT_EQ(Reason(Refused(request)), "MODEL_NOT_FOUND");
+  EXPECT_EQ(Reason(StatusOf(request)), "MODEL_NOT_FOUND");
   request.set_model("");
-  EXPECT_EQ(BadField(Refused(request)), "model");
+  EXPECT_EQ(BadField(StatusOf(request)), "model");
 }
 
 TEST_F(ExplainTest, ExplainingChangesNothing) {
   const std::string before = Get("plane").SerializeAsString();
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Refused(Request({1, 3})).ok());
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(StatusOf(Request({1, 3})).ok());
   EXPECT_EQ(Get("plane").SerializeAsString(), before);
 }
 

@@ -38,8 +38,8 @@ v1::ExampleColumns Columns(const std::vector<Row>& rows, Form form) {
   if (form == Form::kDense) columns.set_dense_width(kFeatures);
   std::map<std::string, uint32_t> vocabulary;
   for (const char* name : kNames) vocabulary[name];
-  for (auto& [name, place] : vocabulary) {
-    place = static_cast<uint32_t>(columns.feature_names_size());
+  for (auto& [name, index] : vocabulary) {
+    index = static_cast<uint32_t>(columns.feature_names_size());
     if (form == Form::kNamed) columns.add_feature_names(name);
   }
   for (const Row& row : rows) {

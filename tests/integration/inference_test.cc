@@ -198,7 +198,7 @@ TEST_F(InferenceServiceTest, MinRevisionRefusesToAnswerFromAnOlderState) {
   EXPECT_EQ(Refusal(request), "3 INVALID_FIELD parameters[\"min_revision\"]");
 }
 
-TEST_F(InferenceServiceTest, ModelsThatAreNotThereAndNamesThatNoneCanHaveAreToldApart) {
+TEST_F(InferenceServiceTest, AnUnknownModelAndAnInvalidNameAreDifferentErrors) {
   EXPECT_EQ(Refusal(Ones("nobody", 2)), "5 MODEL_NOT_FOUND ");
   EXPECT_EQ(Refusal(Ones("models/plane", 2)), "3 INVALID_FIELD model_name");
   EXPECT_EQ(Refusal(Ones("", 2)), "3 INVALID_FIELD model_name");

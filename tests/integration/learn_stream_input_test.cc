@@ -151,7 +151,7 @@ TEST_F(LearnStreamTest, EveryRefusedRowIsNamedAndTheFirstThousandSayWhere) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST_F(LearnStreamTest, ARefusedRowOfColumnsIsNamedByItsPlaceInThem) {
+TEST_F(LearnStreamTest, ARefusedRowOfColumnsIsNamedByItsPositionInThem) {
   Create("wide", [] {
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(9);

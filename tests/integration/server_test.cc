@@ -87,7 +87,7 @@ TEST_F(ServerProcessTest, AUnixSocketServes) {
                   .ok());
 }
 
-TEST_F(ServerProcessTest, AUnixSocketIsNotTakenFromTheServerThatHasItButFromOneThatIsGone) {
+TEST_F(ServerProcessTest, AUnixSocketIsNotTakenFromARunningServerButFromOneThatHasStopped) {
   const TempDir dir;
   const std::string address = "unix:" + dir.path() + "/socket";
   ServerProcess server(dir.path() + "/data", {"--address", address});

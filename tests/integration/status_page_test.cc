@@ -55,7 +55,7 @@ TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
 }
 
 // A browser's script could not even decode some of these.
-TEST_F(StatusPageServerTest, WhatIsNoModelsNameIsToldSoInWords) {
+TEST_F(StatusPageServerTest, AnInvalidModelNameIsReportedInPlainText) {
   CreateDense("m", 1);
   for (const char* path : {"/models/%E0%A4%A", "/models/100%", "/models/m%", "/models/%zz",
                            "/models/%C3%28", "/models/m%2Fn", "/models/a%20b", "/models/"}) {

@@ -1,6 +1,6 @@
 """What a change to protos breaks: for programs on the wire, for what is stored, for sources that were written against them.
 
-The released descriptors on the one side, the present ones on the other; whoever was compiled from the former must go on
+The released descriptors on the one side, the current ones on the other; whoever was compiled from the former must go on
 working with the latter, in both directions, and must compile against them without a change.
 """
 
@@ -83,7 +83,7 @@ def _field(name, message, field, present, now):
     if now.label != field.label:
         found.append(f"{name}: {LABEL[field.label]} became {LABEL[now.label]}")
     if now.proto3_optional != field.proto3_optional:
-        found.append(f"{name}: whether it is there can{'' if now.proto3_optional else 'not'} be told now")
+        found.append(f"{name}: {'gained' if now.proto3_optional else 'lost'} field presence")
     if _oneof(message, field) != _oneof(present, now):
         found.append(f"{name}: moved from {_oneof(message, field) or 'no oneof'} to {_oneof(present, now) or 'no oneof'}")
     return found

@@ -1,4 +1,4 @@
-"""The present protos break nobody who was compiled from the released ones; and the check finds each thing that would.
+"""The current protos break nobody who was compiled from the released ones; and the check finds each thing that would.
 
     python3 compatibility_test.py
 """
@@ -67,8 +67,8 @@ BREAKING = [
     ("  string name = 1;", '  string name = 1 [json_name = "title"];', ["in JSON name became title"]),
     ("  int32 grams = 2;", "  int64 grams = 2;", ["int32 became int64"]),
     ("  int32 grams = 2;", "  sint32 grams = 2;", ["int32 became sint32"]),
-    ("  int32 grams = 2;", "  optional int32 grams = 2;", ["can be told now"]),
-    ("  optional bool peeled = 3;", "  bool peeled = 3;", ["cannot be told now"]),
+    ("  int32 grams = 2;", "  optional int32 grams = 2;", ["gained field presence"]),
+    ("  optional bool peeled = 3;", "  bool peeled = 3;", ["lost field presence"]),
     ("    string tree = 5;\n  }", "  }\n  string tree = 5;", ["moved from place to no oneof"]),
     ("  repeated string guests = 6;", "  string guests = 6;", ["repeated became optional"]),
     ("map<string, int32> shares", "map<string, int64> shares", ["SharesEntry.value: int32 became int64"]),

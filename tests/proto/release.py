@@ -24,7 +24,7 @@ def released(path=RELEASED):
 
 
 def write(present, path=RELEASED):
-    """Writes the present descriptors, unless they break something: then returns what, and changes nothing."""
+    """Writes the current descriptors, unless they break something: then returns what, and changes nothing."""
     broken = compatibility.breaking_changes(released(path), present) if path.exists() else []
     if not broken:
         path.write_bytes(descriptors.without_source_info(present).SerializeToString(deterministic=True))
@@ -43,7 +43,7 @@ def main():
     if broken:
         print(f"release.py: nothing was written: these {len(broken)} changes break who was compiled from the last release", file=sys.stderr)
         return 1
-    print(f"{RELEASED.name} holds the present protos; commit it")
+    print(f"{RELEASED.name} holds the current protos; commit it")
     return 0
 
 

@@ -42,7 +42,7 @@ class ClassBatch {
  public:
   ClassBatch(ClassKind kind, Space space, std::vector<SvmExample> examples) {
     if (ByName(kind)) {
-      for (SvmExample& example : examples) example.label = PlaceOf(ClassCalled(example.label));
+      for (SvmExample& example : examples) example.label = IndexOf(ClassCalled(example.label));
     }
     batch_ = std::make_unique<SpaceBatch>(space, examples);
     views_.assign(names_.begin(), names_.end());
@@ -54,7 +54,7 @@ class ClassBatch {
   }
 
  private:
-  int PlaceOf(const std::string& name) {
+  int IndexOf(const std::string& name) {
     for (size_t i = 0; i < names_.size(); ++i) {
       if (names_[i] == name) return static_cast<int>(i);
     }

@@ -50,7 +50,7 @@ inline absl::Status CommitOne(Journal& journal, const JournalEntry& entry, bool 
   return journal.Commit({&entry, 1}, sync);
 }
 
-// All records behind a revision, or why they cannot be read.
+// All records after a revision, or why they cannot be read.
 inline absl::StatusOr<std::vector<storage::UpdateRecord>> ReadRecords(Journal& journal,
                                                                       uint64_t model_id,
                                                                       uint64_t after = 0) {

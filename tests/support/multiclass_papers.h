@@ -18,7 +18,7 @@ namespace perceptrond::testing {
 class MulticlassPaper {
  public:
   virtual ~MulticlassPaper() = default;
-  // Judges and learns; says whether another class scored as much as y or more.
+  // Evaluates and learns; says whether another class scored as much as y or more.
   bool Learn(const Vector& x, int y) {
     std::vector<double> scores;
     for (const Vector& w : w_) scores.push_back(Product(w, x));

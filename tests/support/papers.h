@@ -26,7 +26,7 @@ inline double Product(const Vector& a, const Vector& b) {
 class Paper {
  public:
   virtual ~Paper() = default;
-  // Judges and learns; says whether the prediction was wrong (y s <= 0).
+  // Evaluates and learns; says whether the prediction was wrong (y s <= 0).
   bool Learn(const Vector& x, int y) {
     const double signed_score = y * Score(x);
     if (Move(x, y, signed_score)) ++updates_;

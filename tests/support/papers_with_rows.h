@@ -10,7 +10,7 @@
 namespace perceptrond::testing {
 
 // Seed 002 with step size 1: w += sum of y x over the batch's mistakes, at the end of a pass and,
-// with mini_batch > 0, after every so many examples.
+// with mini_batch > 0, after every mini_batch examples.
 class PaperBatch final : public Paper {
  public:
   PaperBatch(size_t dimension, uint64_t mini_batch) : Paper(dimension), mini_batch_(mini_batch) {}
@@ -71,7 +71,7 @@ class PaperVoted final : public Paper {
   std::deque<Voter> voters_;
 };
 
-// Gallant 1990, the pocket algorithm with ratchet; the examples that the ratchet goes by are the
+// Gallant 1990, the pocket algorithm with ratchet; the examples that the ratchet counts are the
 // latest `kept` that caused updates, so that as many errors on them say nothing against a longer
 // run.
 class PaperRatchet final : public Paper {
@@ -120,7 +120,7 @@ class PaperForgetron final : public Paper {
  public:
   PaperForgetron(size_t dimension, bool offset, PaperKernel kernel, size_t budget)
       : Paper(dimension), offset_(offset), kernel_(kernel), budget_(budget) {}
-  double Score(const Vector& x) const override { return Score(Places(x, 0, 1)); }
+  double Score(const Vector& x) const override { return Score(NonZero(x, 0, 1)); }
   std::function<double(const Vector&)> Answers() const override {
     return [copy = *this](const Vector& x) { return copy.Score(x); };
   }
@@ -132,14 +132,14 @@ class PaperForgetron final : public Paper {
   }
 
  private:
-  // An example, by the places where it is not 0 but for the offset's; that is apart.
+  // An example, by the indices where it is not 0 but for the offset's; that is apart.
   struct Kept {
     std::vector<std::pair<size_t, double>> x;
     double offset;
     int y;
     double share;
   };
-  Kept Places(const Vector& x, int y, double share) const {
+  Kept NonZero(const Vector& x, int y, double share) const {
     Kept kept{{}, offset_ ? x.back() : 0, y, share};
     for (size_t i = 0; i < x.size() - (offset_ ? 1 : 0); ++i) {
       if (x[i] != 0) kept.x.emplace_back(i, x[i]);
@@ -147,17 +147,17 @@ class PaperForgetron final : public Paper {
     return kept;
   }
   double K(const Kept& x, const Kept& z) const {
-    Vector& a = places_[0];
-    Vector& b = places_[1];
+    Vector& a = aligned_[0];
+    Vector& b = aligned_[1];
     a.clear();
     b.clear();
     auto i = x.x.begin();
-    for (const auto& [place, value] : z.x) {
-      for (; i != x.x.end() && i->first < place; ++i) {
+    for (const auto& [index, value] : z.x) {
+      for (; i != x.x.end() && i->first < index; ++i) {
         a.push_back(i->second);
         b.push_back(0);
       }
-      const bool both = i != x.x.end() && i->first == place;
+      const bool both = i != x.x.end() && i->first == index;
       a.push_back(both ? (i++)->second : 0);
       b.push_back(value);
     }
@@ -175,7 +175,7 @@ class PaperForgetron final : public Paper {
   bool Move(const Vector& x, int y, double signed_score) override {
     if (signed_score > 0) return false;
     ++mistakes_;
-    kept_.push_back(Places(x, y, 1));
+    kept_.push_back(NonZero(x, y, 1));
     largest_ = std::max(largest_, K(kept_.back(), kept_.back()));
     if (kept_.size() <= budget_) return true;
     const Kept& oldest = kept_.front();
@@ -212,7 +212,7 @@ class PaperForgetron final : public Paper {
   double damage_ = 0;
   double largest_ = 0;
   // Where K lays two examples side by side.
-  mutable Vector places_[2];
+  mutable Vector aligned_[2];
 };
 
 }  // namespace perceptrond::testing

@@ -46,7 +46,7 @@ class RecordingJournal final : public JournalDecorator {
     MutexLock lock(&mutex_);
     return snapshots_;
   }
-  // Waits until so many snapshots were saved, ever.
+  // Waits until `count` snapshots were saved since the beginning.
   void AwaitSnapshots(int count) {
     const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return snapshots_ >= count; };
     MutexLock lock(&mutex_);

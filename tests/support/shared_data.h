@@ -11,7 +11,7 @@
 namespace perceptrond::testing {
 
 // The path of a data set: in the directory that the environment names in PERCEPTROND_DATA, else in
-// the one the build was told of. Nothing if it is not there: a test that needs it skips, saying so.
+// the one the build was configured with. Nothing if it is not there: a test that needs it skips.
 inline std::optional<std::string> FindSharedData(const std::string& name) {
   const char* directory = std::getenv("PERCEPTROND_DATA");
 #ifdef PERCEPTROND_SHARED_DATA

@@ -82,12 +82,12 @@ class XmlReader {
     if (!Take("<")) return false;
     element.name = Name();
     if (element.name.empty() || !Attributes(&element)) return false;
-    const size_t place = elements_.size();
+    const size_t index = elements_.size();
     elements_.push_back(element);
     if (Take("/>")) return true;
     if (!Take(">")) return false;
     while (true) {
-      if (!Text("<", &elements_[place].text)) return false;
+      if (!Text("<", &elements_[index].text)) return false;
       if (Take("</")) return Take(element.name) && Take(">");
       if (!Element()) return false;
     }

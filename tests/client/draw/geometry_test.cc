@@ -166,7 +166,7 @@ void FindSignChanges(const std::function<double(Point)>& value, Field* field) {
   SignChanges sign_changes(*field);
   for (int i = 0; i < 6; ++i) {
     std::vector<double> values;
-    for (const Point place : sign_changes.Points()) values.push_back(value(place));
+    for (const Point point : sign_changes.Points()) values.push_back(value(point));
     sign_changes.SetValues(values);
   }
   sign_changes.Finish(field);
@@ -229,8 +229,8 @@ TEST(SignChanges, ACurveIsFollowedMoreCloselyAndDoesNotJump) {
   EXPECT_LT(furthest(), 4.0 / 11 / 64);
 }
 
-// Every place of a random field is on the side of the areas that its value says.
-TEST(Contour, AreasHoldExactlyThePlacesThatAreAbove) {
+// Every point of a random field is on the side of the areas that its value says.
+TEST(Contour, AreasHoldExactlyThePointsThatAreAbove) {
   std::mt19937 random(4);
   std::normal_distribution<double> normal;
   for (int n = 0; n < 20; ++n) {

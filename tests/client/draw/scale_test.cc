@@ -1,4 +1,4 @@
-// Axes: ticks are round, evenly spread, within their range, and say what they stand at.
+// Axes: ticks are round, evenly spread, within their range, and are labelled with their values.
 #include "client/draw/scale.h"
 
 #include <gmock/gmock.h>

@@ -5,114 +5,17 @@ in the middle of a stream, or a client that is, loses nothing and has nothing le
 """
 
 import json
-import pathlib
 import re
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
+from examples_fixture import CREATE, LANGUAGE, PERCEPTROND, PERCEPTRONCTL, PROGRAMS, TEST, TRAIN, Client, ExamplesFixture, float32, only_if
 from processes import Server, wait_for
 
-LANGUAGE, PERCEPTROND, PERCEPTRONCTL = sys.argv[1:4]
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
-PYTHON = ["/usr/bin/python3", "-B"]
-# What each language calls its programs. The one with asyncio follows the model and predicts in the same program.
-PROGRAMS = {
-    "python": {verb: [*PYTHON, ROOT / f"client/python/{verb}.py"] for verb in ("learn", "predict", "watch")},
-    "asyncio": {"learn": [*PYTHON, ROOT / "client/python/learn_async.py"]},
-    "node": {verb: ["node", ROOT / f"client/node/{verb}.mjs"] for verb in ("learn", "predict", "watch")},
-}[LANGUAGE]
-# Real messages: the first 80 % to learn, the others to predict.
-MESSAGES = (ROOT / "deploy/data/sms_spam.tsv").read_bytes().splitlines(keepends=True)[1:]
-TRAIN, TEST = MESSAGES[:4459], MESSAGES[4459:]
-CREATE = ["--named", "--labels", "ham,spam"]
 
-
-def only_if(condition):
-    """A test of what not every language's programs do: there is none for the others."""
-    return lambda test: test if condition else None
-
-
-def float32(number):
-    return struct.unpack("f", struct.pack("f", float(number)))[0]
-
-
-class Client:
-    """One run of an example program, fed by hand. A context manager."""
-
-    def __init__(self, server, *arguments):
-        command = [str(word) for word in (*PROGRAMS[arguments[0]], "--server", server.address, *arguments[1:])]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def feed(self, lines):
-        self.process.stdin.writelines(lines)
-        self.process.stdin.flush()
-
-    def finish(self, seconds=60):
-        """(exit code, standard output, standard error), after the end of its input."""
-        out, error = self.process.communicate(timeout=seconds)
-        return self.process.returncode, out.decode(), error.decode()
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.kill()
-
-
-class ExamplesTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.server = self.enterContext(Server(PERCEPTROND, self.directory / "store", self.directory / "log"))
-
-    def ctl(self, *arguments, expect=0):
-        done = subprocess.run([PERCEPTRONCTL, "--server", self.server.address, *map(str, arguments)], capture_output=True, text=True)
-        self.assertEqual(done.returncode, expect, done.stderr)
-        return done.stdout
-
-    def file(self, name, lines):
-        path = self.directory / name
-        path.write_bytes(b"".join(lines))
-        return path
-
-    def run_client(self, *arguments, expect=0):
-        with Client(self.server, *arguments) as client:
-            code, out, error = client.finish()
-        self.assertEqual(code, expect, error)
-        return out, error
-
-    def restart_server(self, how=signal.SIGKILL):
-        self.server.process.send_signal(how)
-        self.server.process.wait()
-        self.server = self.enterContext(Server(PERCEPTROND, self.directory / "store", self.directory / "log", address=self.server.address))
-
-    def model(self, name):
-        return json.loads(self.ctl("get", name, "--weights", "-o", "json"))
-
-    def examples(self, name):
-        return int(self.model(name)["report"].get("examples", 0))
-
-    def reference(self, lines, *flags):
-        """The model that perceptronctl makes of the same lines, in one go."""
-        self.ctl("create", "reference", *CREATE)
-        self.ctl("learn", "reference", self.file("reference.tsv", lines), "--format", "text", *flags)
-        return self.model("reference")
-
-    def assert_same_model(self, model, reference):
-        """To the bit, and with the same history."""
-        self.assertEqual(model["weights"], reference["weights"])
-        self.assertEqual(model["revision"], reference["revision"])
-        for count in ("examples", "mistakes", "updates"):
-            self.assertEqual(model["report"][count], reference["report"][count], count)
-
+class ExamplesTest(ExamplesFixture):
     # ---- The main job ----
 
     def learn_all(self, *more):

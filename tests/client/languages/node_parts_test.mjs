@@ -245,7 +245,7 @@ describe('formats', () => {
 describe('labels', () => {
   const refused = (made, label, said) => assert.throws(() => made.read(label), said, label);
 
-  it('of two go by their names before their numbers', () => {
+  it('of two are read as names before they are read as numbers', () => {
     assert.deepEqual(['-1', '+1', '1', '1.0', '-10e-1'].map((label) => labels().read(label)), [-1, 1, 1, 1, -1]);
     assert.deepEqual(['ham', 'spam', '-1', '+1'].map((label) => labels(['ham', 'spam']).read(label)), [-1, 1, -1, 1]);
     assert.deepEqual(['1', '2'].map((label) => labels(['1', '2']).read(label)), [-1, 1]);
@@ -264,7 +264,7 @@ describe('labels', () => {
     refused(labels(['7', '8'], { maxClasses: 2 }), '0', /is not a class of the model: its label names$/);
   });
 
-  it('are names where classes come up by name, and have a number once the model knows them', () => {
+  it('are names where classes are added by name, and have a number once the model knows them', () => {
     const made = labels(['red'], { maxClasses: 9, newClasses: 'NEW_CLASSES_NAMED' });
     assert.deepEqual(['red', 'new', '3'].map((label) => made.read(label)), ['red', 'new', '3']);
     assert.deepEqual(['red', 'new', 4].map((label) => made.number(label)), [0, undefined, 4]);

@@ -32,10 +32,10 @@ TEST(LatencyHistogram, PercentilesAreNeverTooSmallAndTooLargeByLessThanASixtyFou
     for (const double percent : {0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
       const auto rank = static_cast<size_t>(std::max(1.0, std::ceil(percent / 100 * nanos.size())));
       const auto exact = static_cast<double>(nanos[rank - 1]);
-      const auto told =
+      const auto reported =
           static_cast<double>(absl::ToInt64Nanoseconds(histogram.Percentile(percent)));
-      EXPECT_GE(told, exact) << percent;
-      EXPECT_LT(told, exact * (1 + 1.0 / 64) + 1) << percent;
+      EXPECT_GE(reported, exact) << percent;
+      EXPECT_LT(reported, exact * (1 + 1.0 / 64) + 1) << percent;
     }
     EXPECT_EQ(histogram.max(), absl::Nanoseconds(nanos.back()));
     EXPECT_EQ(histogram.Percentile(100), histogram.max());

@@ -57,8 +57,8 @@ TEST(SyntheticRows, HaveTheShapeAskedFor) {
   EXPECT_EQ(named.Next().name_count(), 20U);
 }
 
-// Ascending, of all places alike, however many of them a row has.
-TEST(SyntheticRows, HavePlacesFromTheWholeSpaceUpToAllOfThem) {
+// Ascending, of all indices alike, however many of them a row has.
+TEST(SyntheticRows, HaveIndicesFromTheWholeSpaceUpToAllOfThem) {
   for (const uint32_t features : {1U, 31U, 32U, 256U, 511U, 512U}) {
     SyntheticRowsOptions options;
     options.size = 512;

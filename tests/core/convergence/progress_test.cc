@@ -2,15 +2,18 @@
 #include "core/convergence/progress.h"
 
 #include <cmath>
-#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/core/convergence/progress_updates.h"
 
 namespace perceptrond {
 namespace {
+
+using testing::Applies;
+using testing::UpdateTo;
 
 // Every example that was counted: its y s.
 class BruteForce {
@@ -43,7 +46,7 @@ class BruteForce {
   std::vector<double> scores_;
 };
 
-// Judges one example; y = +1.
+// Evaluates one example; y = +1.
 void Evaluate(Tally& tally, double score) {
   Evaluation evaluation;
   evaluation.score = score;
@@ -123,112 +126,6 @@ TEST(Progress, CountsRefusalsAndReplaysApart) {
   EXPECT_EQ(counters.duplicates(), 5U);
   EXPECT_EQ(counters.rejected().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
   EXPECT_EQ(counters.rejected().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
-}
-
-TEST(Progress, KeepsTheLatestFloor) {
-  Progress progress;
-  PassSummary pass;
-  pass.set_margin(0.5);
-  progress.AddPass(pass, 4);
-  pass.set_margin(0.25);
-  progress.AddPass(pass, 9);
-  TheoremContext context;
-  context.applies = true;
-  const ConvergenceReport report = progress.MakeReport(1, context);
-  EXPECT_EQ(report.margin_floor(), 0.25);
-  EXPECT_EQ(report.update_bound(), 144.0);
-}
-
-TEST(Progress, APassThatIsRightWithoutAMarginLeavesNoFloor) {
-  Progress progress;
-  PassSummary pass;
-  pass.set_converged(true);
-  pass.set_margin(0.5);
-  progress.AddPass(pass, 4);
-  TheoremContext context;
-  context.applies = true;
-  EXPECT_EQ(progress.MakeReport(1, context).margin_floor(), 0.5);
-  PassSummary changed;
-  progress.AddPass(changed, 0);
-  EXPECT_EQ(progress.MakeReport(1, context).margin_floor(), 0.5);
-  pass.clear_margin();
-  progress.AddPass(pass, 0);
-  const ConvergenceReport report = progress.MakeReport(1, context);
-  EXPECT_FALSE(report.has_margin_floor());
-  EXPECT_FALSE(report.has_update_bound());
-}
-
-// An update after which ||theta|| / eta is `norm`.
-Tally UpdateTo(double norm) {
-  Tally tally;
-  tally.examples = tally.mistakes = tally.updates = 1;
-  tally.whole_step = 1;
-  tally.scaled_norm = norm;
-  tally.at_zero = norm == 0;
-  return tally;
-}
-
-TheoremContext Applies(double margin_of_interest = 0) {
-  TheoremContext context;
-  context.applies = true;
-  context.margin_of_interest = margin_of_interest;
-  return context;
-}
-
-TEST(Progress, AProofOnceGivenStands) {
-  Progress progress;
-  // Ceilings 2, 0.1, then one that is looser again.
-  for (const double norm : {2.0, 0.2, 2.7}) progress.Add(UpdateTo(norm));
-  const ConvergenceReport report = progress.MakeReport(2.7 * 2.7, Applies(0.5));
-  EXPECT_NEAR(report.margin_ceiling(), 0.1, 1e-9);
-  EXPECT_EQ(report.margin_refuted(), true);
-  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_REFUTED);
-}
-
-TEST(Progress, AFloorThatTheCeilingContradictedStaysAway) {
-  Progress progress;
-  PassSummary pass;
-  pass.set_margin(0.5);
-  progress.AddPass(pass, 4);
-  progress.Add(UpdateTo(1));
-  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_margin_floor());
-  progress.Add(UpdateTo(0.5));
-  EXPECT_FALSE(progress.MakeReport(0.25, Applies()).has_margin_floor());
-  progress.Add(UpdateTo(3));
-  const ConvergenceReport report = progress.MakeReport(9, Applies());
-  EXPECT_FALSE(report.has_margin_floor());
-  EXPECT_FALSE(report.has_update_bound());
-}
-
-TEST(Progress, ComingBackToZeroProvesThatNothingSeparatesForGood) {
-  Progress progress;
-  progress.Add(UpdateTo(1));
-  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_not_separable());
-  EXPECT_FALSE(progress.MakeReport(1, Applies()).not_separable());
-  progress.Add(UpdateTo(0));
-  progress.Add(UpdateTo(1));
-  const ConvergenceReport report = progress.MakeReport(1, Applies());
-  EXPECT_EQ(report.not_separable(), true);
-  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
-  EXPECT_FALSE(progress.MakeReport(1, TheoremContext()).has_not_separable());
-}
-
-TEST(Progress, ZeroProvesNothingWhereArithmeticMayHaveRounded) {
-  for (const double step : {0x1p25, std::numeric_limits<double>::infinity()}) {
-    Progress progress;
-    Tally update = UpdateTo(1);
-    update.whole_step = step;
-    update.rounding = 1e-3;
-    progress.Add(update);
-    update = UpdateTo(0);
-    update.rounding = 1e-3;
-    progress.Add(update);
-    const ConvergenceReport report = progress.MakeReport(0, Applies());
-    EXPECT_TRUE(report.has_not_separable());
-    EXPECT_FALSE(report.not_separable());
-    // What rounding may have taken away is added again.
-    EXPECT_GT(report.margin_ceiling(), 0);
-  }
 }
 
 TEST(Progress, TheErrorCeilingNeedsAStreakLongEnoughAndExamplesThatComeOnce) {

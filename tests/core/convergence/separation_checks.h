@@ -58,7 +58,7 @@ inline Examples Noise(uint32_t seed, size_t count, uint32_t dimension) {
   return examples;
 }
 
-// Exact columns: feature, value. The offset's is far behind any feature.
+// Exact columns: feature, value. The bias has a column far after any feature's.
 using ExactVector = std::map<uint64_t, mpq_class>;
 constexpr uint64_t kOffsetColumn = uint64_t{1} << 40;
 

@@ -64,7 +64,7 @@ class EveryMap : public ::testing::TestWithParam<Case> {
     return example;
   }
   // The same by index, for dense spaces.
-  static Columns ByPlace(const std::vector<NamedExample>& examples) {
+  static Columns IndexedColumns(const std::vector<NamedExample>& examples) {
     Columns columns;
     for (const NamedExample& example : examples) {
       std::vector<uint32_t> indices;
@@ -86,7 +86,8 @@ class EveryMap : public ::testing::TestWithParam<Case> {
     return features;
   }
   std::map<std::string, float> MapAlone(const NamedExample& example) const {
-    return dense() ? Map(ByPlace({example}).batch(), 0) : Map(NamedColumns({example}).batch(), 0);
+    return dense() ? Map(IndexedColumns({example}).batch(), 0)
+                   : Map(NamedColumns({example}).batch(), 0);
   }
 
   std::mt19937 random_{5};
@@ -96,7 +97,7 @@ class EveryMap : public ::testing::TestWithParam<Case> {
 TEST_P(EveryMap, GivesTheSameRowWhateverBatchItCameInAndWhateverOrderItsNamesWereSentIn) {
   std::vector<NamedExample> examples(20);
   for (NamedExample& example : examples) example = Draw();
-  const Columns columns = ByPlace(examples);
+  const Columns columns = IndexedColumns(examples);
   const NamedColumns named(examples, {"a", "a^", "b^10", "zzz"});
   const Batch batch = dense() ? columns.batch() : named.batch();
   for (size_t i = 0; i < examples.size(); ++i) {
@@ -110,7 +111,7 @@ TEST_P(EveryMap, KeepsItsMemoryButNothingOfTheRowBefore) {
   std::vector<NamedExample> examples(20);
   for (NamedExample& example : examples) example = Draw();
   examples[7].features.clear();
-  const Columns columns = ByPlace(examples);
+  const Columns columns = IndexedColumns(examples);
   const NamedColumns named(examples);
   Mapper mapper(space());
   ASSERT_FALSE(mapper.Begin(dense() ? columns.batch() : named.batch()));
@@ -135,7 +136,7 @@ TEST_P(EveryMap, MapsTheNextBatchAnew) {
   const Dictionary dictionary;
   for (int n = 0; n < 3; ++n) {
     const NamedExample example = Draw();
-    const Columns columns = ByPlace({example});
+    const Columns columns = IndexedColumns({example});
     const NamedColumns named({example});
     ASSERT_FALSE(mapper.Begin(dense() ? columns.batch() : named.batch()));
     mapper.Resolve(dictionary);
@@ -157,7 +158,7 @@ TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
   for (const char* group : {"a", "b", "c"}) {
     for (int i = 0; i < 4; ++i) example.features.emplace_back(absl::StrCat(group, "^", i), 1.0F);
   }
-  const Columns columns = ByPlace({example});
+  const Columns columns = IndexedColumns({example});
   const NamedColumns named({example});
   const Batch batch = dense() ? columns.batch() : named.batch();
   Mapped mapped;
@@ -238,7 +239,7 @@ TEST(Expansion, RefusesProductsThatOverflow) {
   }
 }
 
-TEST(Expansion, DescribesWhatWasWrongWithTheRowItselfByItsPlace) {
+TEST(Expansion, DescribesAnErrorOfTheRowItselfByItsPosition) {
   const Columns columns =
       Columns().Add({1, 1}, {1, 1}, 1).Add({0, 1}, {1, std::numeric_limits<float>::quiet_NaN()}, 1);
   Mapper mapper(testing::Polynomial(Kind::kDense, 4, 2));

@@ -164,7 +164,7 @@ TEST(Polynomial, OfTwoFeaturesByHand) {
 
 TEST(Polynomial, OfASparseRowHasOnlyWhatItsFeaturesMake) {
   const Columns columns = Columns().Add({1, 1000}, {2, 3}, 1);
-  // d = 2000: squares begin at 2000, and (1000, 1000) stands at 2000 + C(1000, 1) + C(1001, 2).
+  // d = 2000: squares begin at 2000, and (1000, 1000) is at 2000 + C(1000, 1) + C(1001, 2).
   const std::map<uint32_t, float> expected = {
       {1, 2}, {1000, 3}, {2000 + 2, 4}, {2000 + 1 + 500500, 6}, {2000 + 1000 + 500500, 9}};
   EXPECT_EQ(ByIndex(Space(Kind::kDense, 2000, 2), columns.batch()), expected);

@@ -101,7 +101,7 @@ TEST_P(JournalConformance, ListsPagesInTheOrderOfNames) {
   EXPECT_THAT(Names("", 100), ElementsAre("a", "ab", "b", "m", "zz"));
   EXPECT_THAT(Names("", 2), ElementsAre("a", "ab"));
   EXPECT_THAT(Names("ab", 2), ElementsAre("b", "m"));
-  EXPECT_THAT(Names("c", 1), ElementsAre("m"));  // behind a name that is not there
+  EXPECT_THAT(Names("c", 1), ElementsAre("m"));  // after a name that is not there
   EXPECT_THAT(Names("zz", 9), IsEmpty());
   EXPECT_THAT(Names("", 0), IsEmpty());
   EXPECT_EQ(journal_->Count().value(), 5U);
@@ -206,8 +206,8 @@ TEST_P(JournalConformance, PositionsOfProducersThatDidNotMoveStay) {
   move(odd, 3);
   move("p", 4);
   std::map<std::string, int64_t> offsets;
-  const CommittedState standing = journal_->LoadCommittedState(id).value();
-  for (const storage::ProducerPosition& position : standing.positions)
+  const CommittedState state = journal_->LoadCommittedState(id).value();
+  for (const storage::ProducerPosition& position : state.positions)
     offsets[position.id()] = position.next_offset();
   EXPECT_EQ(offsets, (std::map<std::string, int64_t>{{"p", 4}, {"pp", 2}, {odd, 3}}));
 }

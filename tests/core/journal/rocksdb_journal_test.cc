@@ -57,8 +57,8 @@ absl::StatusOr<uint64_t> ReadAll(const std::string& directory) {
   if (!journal.ok()) return journal.status();
   const auto header = (*journal)->Find("a");
   if (!header.ok()) return header.status();
-  const auto standing = (*journal)->LoadCommittedState(header->id());
-  if (!standing.ok()) return standing.status();
+  const auto state = (*journal)->LoadCommittedState(header->id());
+  if (!state.ok()) return state.status();
   const auto records = ReadRecords(**journal, header->id());
   if (!records.ok()) return records.status();
   uint64_t next = 1;
@@ -66,7 +66,7 @@ absl::StatusOr<uint64_t> ReadAll(const std::string& directory) {
     EXPECT_EQ(record.SerializeAsString(), MakeRecord(next, kRows).SerializeAsString());
     next += kRows;
   }
-  EXPECT_EQ(standing->counters.report().updates(), next - 1);
+  EXPECT_EQ(state->counters.report().updates(), next - 1);
   return records->size();
 }
 
@@ -124,8 +124,8 @@ TEST_F(OnDisk, AFlippedByteInTheMiddleOfTheLogIsDataLoss) {
   ASSERT_FALSE(log.empty());
   const uintmax_t size = fs::file_size(log);
   ASSERT_GT(size, 3 * kBlock);
-  // In the log's last block a record whose length is damaged cannot be told from one that a crash
-  // cut off.
+  // In the log's last block a record whose length is damaged looks like one that a crash cut
+  // off.
   for (uintmax_t at = 0; at + kBlock < size; at += 1 + size / 60) {
     const std::string copy = Copy();
     FlipByte(fs::path(copy) / log.filename(), at);
@@ -156,7 +156,7 @@ TEST_F(OnDisk, AMissingTableIsAnError) {
   EXPECT_FALSE(ReadAll(copy).ok());
 }
 
-TEST_F(OnDisk, DamageIsReportedWithThePlaceAndWithWhatToDo) {
+TEST_F(OnDisk, DamageIsReportedWithItsPathAndWhatToDo) {
   const fs::path log = FindFile(home(), ".log");
   FlipByte(log, fs::file_size(log) / 2);
   const auto journal = Open(home());

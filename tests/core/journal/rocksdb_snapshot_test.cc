@@ -127,7 +127,7 @@ TEST_F(OnDisk, ASnapshotLargerThanAMessageMayBeIsKeptInPartsAndIsTheSameAgain) {
 }
 
 // Were its pieces written over the other's, a crash in the middle would leave neither.
-TEST_F(OnDisk, ASnapshotOfTheRevisionThatIsKeptTakesItsPlaceWithoutWritingOverIt) {
+TEST_F(OnDisk, ASnapshotOfTheStoredRevisionReplacesItWithoutWritingOverIt) {
   auto journal = RocksDbJournal::Open(SmallParts(home()));
   const uint64_t id = (*journal)->Find("a")->id();
   storage::Snapshot snapshot = LargeSnapshot(kRows);
@@ -150,7 +150,7 @@ TEST_F(OnDisk, ASnapshotOfTheRevisionThatIsKeptTakesItsPlaceWithoutWritingOverIt
     EXPECT_TRUE(it->key().starts_with(wanted));
 }
 
-TEST_F(OnDisk, ASmallerSnapshotTakesThePlaceOfOneInParts) {
+TEST_F(OnDisk, ASmallerSnapshotReplacesOneInParts) {
   auto journal = RocksDbJournal::Open(SmallParts(home()));
   const uint64_t id = (*journal)->Find("a")->id();
   ASSERT_OK((*journal)->SaveSnapshot(id, LargeSnapshot(kRows)));

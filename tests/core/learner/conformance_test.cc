@@ -68,8 +68,8 @@ TEST_P(LearnerConformance, PredictsOneOfTheTwoLabelsByTheSignOfTheScore) {
 TEST_P(LearnerConformance, AMistakeAtZeroIsWhatTheTieRuleSays) {
   const std::unique_ptr<Learner> learner = Make();
   const float zero = 0;
-  const uint32_t place = 0;
-  const Row row{&place, &zero, 1};  // scores 0 before anything was learned, whatever the start
+  const uint32_t index = 0;
+  const Row row{&index, &zero, 1};  // scores 0 before anything was learned, whatever the start
   ASSERT_EQ(ScoreOf(*learner, row), 0);
   const bool minus = learner->Evaluate(row, -1).mistake;
   const bool plus = learner->Evaluate(row, 1).mistake;

@@ -274,7 +274,7 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
 }
 
 // Three classes on a line: 30 right in a row, then noise. The pocket answers as it did before the
-// noise, whatever the weights it learns with do; and a class that comes up later has weights of
+// noise, whatever the weights it learns with do; and a class that is added later has weights of
 // zero in the pocket.
 TEST(MulticlassPocket, AnswersWithTheWeightsThatHadTheLongestRun) {
   v1::Model settings = Settings({v1::LEARNER_KIND_POCKET, nullptr}, 4, 2, true);

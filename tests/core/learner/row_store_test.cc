@@ -87,10 +87,10 @@ TEST(RowStore, MemoryStaysInProportionToWhatIsKept) {
 }
 
 TEST(RowStore, WhatIsNoNumberOrLiesOutsideIsNotSound) {
-  const std::vector<uint32_t> place = {7};
+  const std::vector<uint32_t> index = {7};
   const auto store = [&](float value, double coefficient) {
     RowStore rows;
-    rows.Push({place.data(), &value, 1}, coefficient);
+    rows.Push({index.data(), &value, 1}, coefficient);
     return rows;
   };
   EXPECT_TRUE(store(1, 1).IsSound(8));

@@ -1,4 +1,4 @@
-// Every rule of several classes through the store: classes that came up mid-stream, what was
+// Every rule of several classes through the store: classes that were added mid-stream, what was
 // learned and what is answered are there again to the bit after the server was away or the model
 // was not in memory, from records, from snapshots, and from both.
 #include <bit>

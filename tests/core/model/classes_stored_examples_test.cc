@@ -1,5 +1,5 @@
 // Stored examples of a model of several classes: its examples with the right classes and names,
-// also of those that came up mid-stream, and all of it again to the bit after the server was away.
+// also of those added mid-stream, and all of it again to the bit after the server was away.
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,5 @@
-// Models of several classes: their settings, their labels by number and by name, classes that come
-// up mid-stream, and what is asked of all of them.
+// Models of several classes: their settings, their labels by number and by name, classes that
+// are added mid-stream, and what is asked of all of them.
 #include <cmath>
 #include <functional>
 

@@ -20,7 +20,7 @@ class Waiter final : public CommitWaiter {
   void Committed(size_t submissions, const absl::Status& status) override {
     MutexLock lock(&mutex_);
     EXPECT_TRUE(status.ok()) << status;
-    told_.push_back(submissions);
+    notifications_.push_back(submissions);
     const auto open = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return open_; };
     mutex_.Await(absl::Condition(&open));
   }
@@ -36,15 +36,17 @@ class Waiter final : public CommitWaiter {
   // Waits for that many notifications, and returns them.
   std::vector<size_t> Await(size_t calls) {
     MutexLock lock(&mutex_);
-    const auto told = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return told_.size() >= calls; };
-    mutex_.Await(absl::Condition(&told));
-    return told_;
+    const auto reached = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return notifications_.size() >= calls;
+    };
+    mutex_.Await(absl::Condition(&reached));
+    return notifications_;
   }
 
  private:
   Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
-  std::vector<size_t> told_ ABSL_GUARDED_BY(mutex_);
+  std::vector<size_t> notifications_ ABSL_GUARDED_BY(mutex_);
 };
 
 class CommitterTest : public ::testing::Test {
@@ -63,7 +65,7 @@ class CommitterTest : public ::testing::Test {
   const std::shared_ptr<Waiter> second_ = std::make_shared<Waiter>();
 };
 
-TEST_F(CommitterTest, AWaiterWithoutHurryIsToldAlsoIfNobodyElseComes) {
+TEST_F(CommitterTest, AWaiterWithADelayedPolicyIsNotifiedAlsoIfNoOtherComes) {
   Submit(first_, FlushPolicy::kDelayed);
   EXPECT_EQ(first_->Await(1), std::vector<size_t>{1});
 }
@@ -80,7 +82,7 @@ TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
   EXPECT_EQ(store_.committer().commits(), commits + 1);
 }
 
-TEST_F(CommitterTest, WaitersThatTakeTurnsAreToldInTheOrderOfTheirSubmissions) {
+TEST_F(CommitterTest, WaitersThatTakeTurnsAreNotifiedInTheOrderOfTheirSubmissions) {
   first_->Hold();
   Submit(first_, FlushPolicy::kImmediate);
   first_->Await(1);
@@ -93,7 +95,7 @@ TEST_F(CommitterTest, WaitersThatTakeTurnsAreToldInTheOrderOfTheirSubmissions) {
   EXPECT_EQ(first_->Await(4), (std::vector<size_t>{1, 1, 1, 1}));
 }
 
-TEST_F(CommitterTest, ItsEndTellsEverybody) {
+TEST_F(CommitterTest, ItsEndNotifiesEveryWaiter) {
   const auto waiter = std::make_shared<Waiter>();
   {
     Store store(std::make_unique<MemoryJournal>(), Store::Options());
@@ -101,9 +103,9 @@ TEST_F(CommitterTest, ItsEndTellsEverybody) {
     const std::shared_ptr<Model> model = store.Acquire("a").value();
     for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, FlushPolicy::kDelayed);
   }
-  size_t told = 0;
-  for (const size_t submissions : waiter->Await(1)) told += submissions;
-  EXPECT_EQ(told, 100U);
+  size_t committed = 0;
+  for (const size_t submissions : waiter->Await(1)) committed += submissions;
+  EXPECT_EQ(committed, 100U);
 }
 
 }  // namespace

@@ -195,7 +195,7 @@ TEST_F(CompositionTest, AnswersNameTheRevisionsTheComponentsAnsweredFrom) {
   EXPECT_TRUE(outcome.component_revisions.empty());
 }
 
-// Not the one that a component stands at by the time of the answer: the one that gave the features.
+// Not the revision of the component at the time of the answer: the one that gave the features.
 TEST_F(CompositionTest, TheRevisionThatIsNamedGaveTheFeatures) {
   ASSERT_OK(Create(DenseSettings("line", 1)));
   v1::Model copy = Composed("copy", {"line"}, Composition::OUTPUT_SCORE);

@@ -121,7 +121,7 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   EXPECT_EQ(Report().rejected().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
 }
 
-TEST_F(ExactlyOnce, RowsFoundBadBeforehandAreRefusedInTheirPlace) {
+TEST_F(ExactlyOnce, RowsWithErrorsFoundBeforehandAreRefusedAtTheirPosition) {
   const RowError bad[] = {{1, {ValidationCode::kWrongForm, "features", "neither"}},
                           {3, {ValidationCode::kLengthMismatch, "values", "short"}}};
   Columns columns;
@@ -266,7 +266,7 @@ TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
   EXPECT_OK(ledger.FindProducer("p").status());
 }
 
-TEST_F(ExactlyOnce, WhoIsRefusedTakesNoProducersPlace) {
+TEST_F(ExactlyOnce, ARefusedProducerTakesNoSlotOfTheTable) {
   Ledger& ledger = model_->ledger();
   LearnOutcome outcome;
   const Columns bad = Columns().AddDense({1, kNaN}, 1);

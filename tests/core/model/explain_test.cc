@@ -258,7 +258,7 @@ TEST(Explain, ProductsOfNumberedFeaturesAreCalledByTheirFactors) {
             (std::vector<std::string>{"0", "0*0", "0*2", "2", "2*2"}));
 }
 
-TEST(Explain, NamesThatShareASlotAreToldApart) {
+TEST(Explain, NamesThatShareASlotAreListedApart) {
   LoneModel lone(testing::HashedSettings("m", 1));
   const NamedColumns columns({{{{"a", 1}, {"b", 2}, {"c", 3}}, 1}});
   lone.Learn(columns.batch());

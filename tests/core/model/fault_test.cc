@@ -26,7 +26,7 @@ using testing::StateBytes;
 using Call = FaultyJournal::Call;
 using Fate = FaultyJournal::Fate;
 
-std::map<std::string, uint64_t> Rejected(const ConvergenceReport& report) {
+std::map<std::string, uint64_t> RowErrors(const ConvergenceReport& report) {
   return {report.rejected().begin(), report.rejected().end()};
 }
 
@@ -232,7 +232,7 @@ TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
     EXPECT_EQ(counters.examples(), expected.examples());
     EXPECT_EQ(counters.mistakes(), expected.mistakes());
     EXPECT_EQ(counters.updates(), expected.updates());
-    EXPECT_EQ(Rejected(counters), Rejected(expected));
+    EXPECT_EQ(RowErrors(counters), RowErrors(expected));
     EXPECT_EQ(counters.streak(), expected.streak());
   }
 }

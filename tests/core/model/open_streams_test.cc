@@ -34,36 +34,36 @@ TEST(OpenStreams, TheNewestOfAProducerEndsTheOneBefore) {
 
 TEST(OpenStreams, OthersGoOn) {
   OpenStreams streams;
-  Stream gone(streams, "model", "p");
-  gone.ticket.reset();
+  Stream closed(streams, "model", "p");
+  closed.ticket.reset();
   Stream one(streams, "model", "p");
   Stream nameless(streams, "model", "");
   const Stream other_producer(streams, "model", "q");
   const Stream other_model(streams, "model 2", "p");
   const Stream also_nameless(streams, "model", "");
-  EXPECT_TRUE(gone.ended.empty());
+  EXPECT_TRUE(closed.ended.empty());
   EXPECT_TRUE(one.ended.empty());
   EXPECT_TRUE(nameless.ended.empty());
 }
 
-TEST(OpenStreams, TheEndOfAModelIsToldToItsStreamsAlone) {
+TEST(OpenStreams, TheEndOfAModelNotifiesItsStreamsAlone) {
   OpenStreams streams;
   const Stream before(streams, "mode", "p");
   Stream named(streams, "model", "p");
   Stream nameless(streams, "model", "");
   Stream closed(streams, "model", "q");
   closed.ticket.reset();
-  const Stream behind(streams, "model 2", "p");
+  const Stream after(streams, "model 2", "p");
   streams.EndAll("model", ModelNotFound("m"));
   EXPECT_EQ(named.ended.size(), 1U);
   EXPECT_EQ(nameless.ended.size(), 1U);
   EXPECT_TRUE(absl::IsNotFound(named.ended.at(0)));
   EXPECT_TRUE(before.ended.empty());
-  EXPECT_TRUE(behind.ended.empty());
+  EXPECT_TRUE(after.ended.empty());
   EXPECT_TRUE(closed.ended.empty());
 }
 
-TEST(OpenStreams, AListenerMayGoWhileItIsTold) {
+TEST(OpenStreams, AListenerMayCloseItsStreamWhileItIsNotified) {
   OpenStreams streams;
   std::unique_ptr<OpenStreams::Ticket> ticket;
   ticket = streams.Open("model", "p", [&](const absl::Status&) { ticket.reset(); });

@@ -30,7 +30,7 @@ constexpr uint32_t kDimension = 20;
 constexpr char kName[] = "models/m";
 
 // A rule for two labels, the same with little room for what it keeps, or for several classes that
-// come up by name.
+// are added by name.
 enum class Form { kTwoLabels, kTight, kClasses };
 
 using Case = std::tuple<v1::LearnerKind, Form>;

@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Spaces, Retaining,
                          ::testing::Values(Space::kDense, Space::kHashed, Space::kNamed),
                          [](const auto& info) { return testing::SpaceName(info.param); });
 
-// A crash: what the journal holds, without the last words of a store that closes.
+// A crash: what the journal holds, without what a store writes as it closes.
 class CrashedSample : public ::testing::Test {
  protected:
   std::shared_ptr<Model> Reload() {

@@ -1,4 +1,4 @@
-// Scores by past mistakes: whatever the learner, in every space, they and the weights that they
+// Scores by support examples: whatever the learner, in every space, they and the weights that they
 // came on top of sum to the score; where they cannot, the answer says why.
 #include <cmath>
 #include <numeric>
@@ -243,7 +243,7 @@ TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
   EXPECT_NEAR(SumOfMistakes(explanation), explanation.score, 1e-12);
 }
 
-TEST(ExplainByFewer, AdoptedWeightsAreNotToldApartFromWhatIsNoLongerRetained) {
+TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo) {
   v1::Model settings = testing::DenseSettings("m", 1);
   settings.mutable_retention()->set_updates(2);
   LoneModel lone(settings);

@@ -67,17 +67,17 @@ TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
     lone.Learn(testing::SpaceBatch(space(), message.examples).batch());
   const WeightList all = ListWeights(*lone.model);
   for (const size_t limit : {1, 5, 1000}) {
-    const TopWeights heaviest = FindTopWeights(*lone.model, limit);
+    const TopWeights top = FindTopWeights(*lone.model, limit);
     if (entry().form != Form::kLinear) {
-      EXPECT_TRUE(heaviest.lists.empty());
+      EXPECT_TRUE(top.lists.empty());
       continue;
     }
-    ASSERT_EQ(heaviest.lists.size(), 1U);
-    EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(all, limit));
+    ASSERT_EQ(top.lists.size(), 1U);
+    EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(all, limit));
     // The whole list's is in float32.
-    EXPECT_NEAR(heaviest.lists[0].offset, all.offset, 1e-6 * std::abs(all.offset));
-    EXPECT_EQ(heaviest.lists[0].revision, all.revision);
-    EXPECT_EQ(heaviest.last_revision, all.revision);
+    EXPECT_NEAR(top.lists[0].offset, all.offset, 1e-6 * std::abs(all.offset));
+    EXPECT_EQ(top.lists[0].revision, all.revision);
+    EXPECT_EQ(top.last_revision, all.revision);
   }
   EXPECT_GT(lone.model->revision(), 50U);
 }
@@ -95,15 +95,15 @@ TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
     lone.Learn(testing::ClassBatch(ClassKind::kNamed, space(), examples).batch());
   const std::vector<WeightList> all = ListClassWeights(*lone.model);
   ASSERT_EQ(all.size(), static_cast<size_t>(kClasses));
-  const TopWeights heaviest = FindTopWeights(*lone.model, 4);
+  const TopWeights top = FindTopWeights(*lone.model, 4);
   if (entry().form != Form::kLinear) {
-    EXPECT_TRUE(heaviest.lists.empty());
+    EXPECT_TRUE(top.lists.empty());
     return;
   }
-  ASSERT_EQ(heaviest.lists.size(), all.size());
-  for (size_t k = 0; k < heaviest.lists.size(); ++k) {
-    EXPECT_EQ(Weights(heaviest.lists[k]), TopWeightsOf(all[k], 4)) << k;
-    EXPECT_NEAR(heaviest.lists[k].offset, all[k].offset, 1e-5) << k;
+  ASSERT_EQ(top.lists.size(), all.size());
+  for (size_t k = 0; k < top.lists.size(); ++k) {
+    EXPECT_EQ(Weights(top.lists[k]), TopWeightsOf(all[k], 4)) << k;
+    EXPECT_NEAR(top.lists[k].offset, all[k].offset, 1e-5) << k;
   }
 }
 
@@ -151,10 +151,10 @@ TEST(TopWeights, AreFoundWhileOthersLearnThem) {
   bool last = false;
   while (!last) {
     last = done;
-    const TopWeights heaviest = FindTopWeights(*lone.model, 50);
-    ASSERT_EQ(heaviest.lists.size(), 1U);
-    const WeightList& list = heaviest.lists[0];
-    EXPECT_LE(list.revision, heaviest.last_revision);
+    const TopWeights top = FindTopWeights(*lone.model, 50);
+    ASSERT_EQ(top.lists.size(), 1U);
+    const WeightList& list = top.lists[0];
+    EXPECT_LE(list.revision, top.last_revision);
     for (size_t i = 0; i < list.values.size(); ++i) {
       EXPECT_EQ(list.indices[i] % kStep, 0U);
       EXPECT_EQ(std::abs(list.values[i]), static_cast<float>(list.indices[i] / kStep + 1));
@@ -162,10 +162,10 @@ TEST(TopWeights, AreFoundWhileOthersLearnThem) {
     }
   }
   learner.join();
-  const TopWeights heaviest = FindTopWeights(*lone.model, 50);
-  EXPECT_EQ(heaviest.lists[0].values.size(), 50U);
-  EXPECT_EQ(Weights(heaviest.lists[0]), TopWeightsOf(ListWeights(*lone.model), 50));
-  EXPECT_EQ(heaviest.last_revision, lone.model->revision());
+  const TopWeights top = FindTopWeights(*lone.model, 50);
+  EXPECT_EQ(top.lists[0].values.size(), 50U);
+  EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(ListWeights(*lone.model), 50));
+  EXPECT_EQ(top.last_revision, lone.model->revision());
 }
 
 }  // namespace

@@ -60,10 +60,10 @@ TEST_P(Kernels, AddScaledRoundsEachWeightOnceAndTellsTheChangeOfTheNorm) {
     weight = static_cast<float>(before + -0.3 * static_cast<double>(values_[i]));
     change += static_cast<double>(weight) * weight - before * before;
   }
-  CompensatedSum told;
-  AddScaled(weights_, -0.3, columns_.batch().row(0), told);
+  CompensatedSum reported;
+  AddScaled(weights_, -0.3, columns_.batch().row(0), reported);
   EXPECT_EQ(weights_, expected);
-  EXPECT_NEAR(told.value(), change, 1e-9 * (1 + std::abs(change)));
+  EXPECT_NEAR(reported.value(), change, 1e-9 * (1 + std::abs(change)));
 }
 
 TEST(AddScaled, KeepsTheNormOfSmallWeightsWhenAHugeOneComesAndGoes) {

@@ -52,11 +52,11 @@ class EachUnit : public ::testing::TestWithParam<const simd::Loops*> {
   }
 
   // Strictly ascending, below 2 * size + 2, odd and even, neighbours and gaps.
-  std::vector<uint32_t> Places(size_t size) {
-    std::vector<uint32_t> places;
+  std::vector<uint32_t> AscendingIndices(size_t size) {
+    std::vector<uint32_t> result;
     uint32_t at = random_() % 2;
-    for (size_t i = 0; i < size; ++i, at += 1 + random_() % 2) places.push_back(at);
-    return places;
+    for (size_t i = 0; i < size; ++i, at += 1 + random_() % 2) result.push_back(at);
+    return result;
   }
 
   std::mt19937 random_{7};
@@ -83,7 +83,7 @@ TEST_P(EachUnit, MultipliesDenseRowsInTheFixedOrder) {
 
 TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
   for (size_t size = 0; size <= kLargest; ++size) {
-    const std::vector<uint32_t> at = Places(size);
+    const std::vector<uint32_t> at = AscendingIndices(size);
     const std::vector<float> weights = Floats(2 * size + 2);
     const std::vector<float> values = Floats(size);
     for (const float* x : {values.data(), static_cast<const float*>(nullptr)}) {
@@ -111,8 +111,8 @@ TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
     std::vector<uint32_t> ends;
     std::vector<uint32_t> indices;
     for (int row = 0; row < 50; ++row) {
-      for (const uint32_t place : Places(random_() % kLargest))
-        indices.push_back(static_cast<uint32_t>(place * (size / 1000)));
+      for (const uint32_t index : AscendingIndices(random_() % kLargest))
+        indices.push_back(static_cast<uint32_t>(index * (size / 1000)));
       ends.push_back(static_cast<uint32_t>(indices.size()));
     }
     // Exact allocations, for the address sanitizer.
@@ -140,14 +140,14 @@ TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
   }
 }
 
-TEST_P(EachUnit, SeesEveryPlaceThatDoesNotAscend) {
+TEST_P(EachUnit, SeesEveryIndexThatDoesNotAscend) {
   for (size_t size = 2; size <= kLargest; ++size) {
-    const std::vector<uint32_t> places = Places(size);
+    const std::vector<uint32_t> ascending = AscendingIndices(size);
     const std::vector<float> weights(2 * size + 2);
-    EXPECT_TRUE(unit().ascends(places.data(), size));
+    EXPECT_TRUE(unit().ascends(ascending.data(), size));
     for (size_t i = 0; i + 1 < size; ++i) {
-      for (const uint32_t wrong : {places[i], places[i] - 1}) {
-        std::vector<uint32_t> at = places;
+      for (const uint32_t wrong : {ascending[i], ascending[i] - 1}) {
+        std::vector<uint32_t> at = ascending;
         at[i + 1] = wrong;
         if (i + 2 < size) at[i + 2] = std::max(at[i + 2], wrong + 1);
         EXPECT_FALSE(unit().ascends(at.data(), size)) << size << " " << i;
@@ -157,7 +157,7 @@ TEST_P(EachUnit, SeesEveryPlaceThatDoesNotAscend) {
   }
 }
 
-TEST_P(EachUnit, ReadsTheLastWeightForPlacesBeyondTheLimit) {
+TEST_P(EachUnit, ReadsTheLastWeightForIndicesBeyondTheLimit) {
   for (size_t size = 1; size <= kLargest; ++size) {
     for (const uint32_t beyond : {100u, 1u << 31, ~0u}) {
       std::vector<uint32_t> at(size);

@@ -71,30 +71,30 @@ TEST(SortedRowDot, IsThePlainSumAndTheSameBitsInEveryForm) {
 }
 
 TEST(SortedRowDot, AbsentValuesAreOnes) {
-  const std::vector<uint32_t> places = {1, 4, 9};
+  const std::vector<uint32_t> indices = {1, 4, 9};
   const std::vector<float> values = {2, 3, 5};
-  const Row ones{places.data(), nullptr, 3};
-  const Row row{places.data(), values.data(), 3};
+  const Row ones{indices.data(), nullptr, 3};
+  const Row row{indices.data(), values.data(), 3};
   EXPECT_EQ(Dot(SortedRow(ones), row), 10);
   EXPECT_EQ(Dot(SortedRow(row), ones), 10);
   EXPECT_EQ(Dot(SortedRow(ones), ones), 3);
 }
 
 // Unknown names share index 0, which no kept row of a named space has.
-TEST(SortedRowDot, FeaturesWithoutAPlaceAddNothing) {
-  const std::vector<uint32_t> places = {0, 7, 0, 3};
+TEST(SortedRowDot, UnknownFeaturesAddNothing) {
+  const std::vector<uint32_t> indices = {0, 7, 0, 3};
   const std::vector<float> values = {100, 2, 100, 3};
   const std::vector<uint32_t> known = {3, 7};
   const std::vector<float> kept = {10, 1};
-  EXPECT_EQ(Dot(SortedRow({places.data(), values.data(), 4}), {known.data(), kept.data(), 2}), 32);
+  EXPECT_EQ(Dot(SortedRow({indices.data(), values.data(), 4}), {known.data(), kept.data(), 2}), 32);
 }
 
 TEST(SortedRowDot, NothingInCommonIsNothing) {
   const Row none{kNoIndices, nullptr, 0};
-  const std::vector<uint32_t> places = {2};
+  const std::vector<uint32_t> indices = {2};
   const std::vector<float> values = {3};
-  EXPECT_EQ(Dot(SortedRow(none), {places.data(), values.data(), 1}), 0);
-  EXPECT_EQ(Dot(SortedRow({places.data(), values.data(), 1}), none), 0);
+  EXPECT_EQ(Dot(SortedRow(none), {indices.data(), values.data(), 1}), 0);
+  EXPECT_EQ(Dot(SortedRow({indices.data(), values.data(), 1}), none), 0);
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ TEST_F(MetricsTest, WhatIsNotKnownHasNoSeries) {
   }
 }
 
-TEST_F(MetricsTest, ADeletedModelsSeriesAreGone) {
+TEST_F(MetricsTest, ADeletedModelHasNoSeries) {
   Start();
   SetModels({FullModel()});
   EXPECT_THAT(Scrape(), HasSubstr("\"spam\""));

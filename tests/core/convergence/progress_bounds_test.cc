@@ -1,0 +1,104 @@
+// The margin's floor and ceiling: which passes and updates set them, and what they prove for good.
+#include <limits>
+
+#include "core/convergence/progress.h"
+#include "gtest/gtest.h"
+#include "tests/core/convergence/progress_updates.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::Applies;
+using testing::UpdateTo;
+
+TEST(ProgressBounds, KeepsTheLatestFloor) {
+  Progress progress;
+  PassSummary pass;
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
+  pass.set_margin(0.25);
+  progress.AddPass(pass, 9);
+  TheoremContext context;
+  context.applies = true;
+  const ConvergenceReport report = progress.MakeReport(1, context);
+  EXPECT_EQ(report.margin_floor(), 0.25);
+  EXPECT_EQ(report.update_bound(), 144.0);
+}
+
+TEST(ProgressBounds, APassThatIsRightWithoutAMarginLeavesNoFloor) {
+  Progress progress;
+  PassSummary pass;
+  pass.set_converged(true);
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
+  TheoremContext context;
+  context.applies = true;
+  EXPECT_EQ(progress.MakeReport(1, context).margin_floor(), 0.5);
+  PassSummary changed;
+  progress.AddPass(changed, 0);
+  EXPECT_EQ(progress.MakeReport(1, context).margin_floor(), 0.5);
+  pass.clear_margin();
+  progress.AddPass(pass, 0);
+  const ConvergenceReport report = progress.MakeReport(1, context);
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
+}
+
+TEST(ProgressBounds, AProofOnceGivenStands) {
+  Progress progress;
+  // Ceilings 2, 0.1, then one that is looser again.
+  for (const double norm : {2.0, 0.2, 2.7}) progress.Add(UpdateTo(norm));
+  const ConvergenceReport report = progress.MakeReport(2.7 * 2.7, Applies(0.5));
+  EXPECT_NEAR(report.margin_ceiling(), 0.1, 1e-9);
+  EXPECT_EQ(report.margin_refuted(), true);
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_REFUTED);
+}
+
+TEST(ProgressBounds, AFloorThatTheCeilingContradictedStaysAway) {
+  Progress progress;
+  PassSummary pass;
+  pass.set_margin(0.5);
+  progress.AddPass(pass, 4);
+  progress.Add(UpdateTo(1));
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_margin_floor());
+  progress.Add(UpdateTo(0.5));
+  EXPECT_FALSE(progress.MakeReport(0.25, Applies()).has_margin_floor());
+  progress.Add(UpdateTo(3));
+  const ConvergenceReport report = progress.MakeReport(9, Applies());
+  EXPECT_FALSE(report.has_margin_floor());
+  EXPECT_FALSE(report.has_update_bound());
+}
+
+TEST(ProgressBounds, ComingBackToZeroProvesThatNothingSeparatesForGood) {
+  Progress progress;
+  progress.Add(UpdateTo(1));
+  EXPECT_TRUE(progress.MakeReport(1, Applies()).has_not_separable());
+  EXPECT_FALSE(progress.MakeReport(1, Applies()).not_separable());
+  progress.Add(UpdateTo(0));
+  progress.Add(UpdateTo(1));
+  const ConvergenceReport report = progress.MakeReport(1, Applies());
+  EXPECT_EQ(report.not_separable(), true);
+  EXPECT_EQ(report.state(), ::perceptron::v1::CONVERGENCE_STATE_NOT_SEPARABLE);
+  EXPECT_FALSE(progress.MakeReport(1, TheoremContext()).has_not_separable());
+}
+
+TEST(ProgressBounds, ZeroProvesNothingWhereArithmeticMayHaveRounded) {
+  for (const double step : {0x1p25, std::numeric_limits<double>::infinity()}) {
+    Progress progress;
+    Tally update = UpdateTo(1);
+    update.whole_step = step;
+    update.rounding = 1e-3;
+    progress.Add(update);
+    update = UpdateTo(0);
+    update.rounding = 1e-3;
+    progress.Add(update);
+    const ConvergenceReport report = progress.MakeReport(0, Applies());
+    EXPECT_TRUE(report.has_not_separable());
+    EXPECT_FALSE(report.not_separable());
+    // What rounding may have taken away is added again.
+    EXPECT_GT(report.margin_ceiling(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,46 @@
+// What the tests of the store share: a store over a journal in memory that outlives it.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/support/journal_decorator.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond::testing {
+
+namespace v1 = ::perceptron::v1;
+
+class StoreTest : public ::testing::Test {
+ protected:
+  void Open(const Store::Options& options) {
+    store_.reset();
+    store_ = std::make_unique<Store>(std::make_unique<JournalDecorator>(journal_), options);
+  }
+  StoreTest() { Open(Store::Options()); }
+
+  v1::Model Create(const std::string& name, uint32_t dimension = 2) {
+    const auto created = store_->Create(DenseSettings(name, dimension), "", false);
+    EXPECT_OK(created.status());
+    return created.value();
+  }
+
+  const std::shared_ptr<Journal> journal_ = std::make_shared<MemoryJournal>();
+  std::unique_ptr<Store> store_;
+  const Columns row_ = Columns().AddDense({1, 2}, 1);
+};
+
+// Integers: the reference in float64 is exact, and so is float32.
+inline SvmExample IntegerExample(std::mt19937& random, uint32_t dimension) {
+  SvmExample example;
+  example.label = random() % 2 == 0 ? 1 : -1;
+  for (uint32_t i = 0; i < dimension; i += 1 + random() % 40) {
+    example.indices.push_back(i);
+    example.values.push_back(static_cast<float>(static_cast<int>(random() % 7) - 3));
+  }
+  return example;
+}
+
+}  // namespace perceptrond::testing
