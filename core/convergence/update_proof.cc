@@ -19,7 +19,8 @@ double WholeStep(const LearnerSettings& settings, const Row& row, const Target& 
   return std::max(LargestWholeStep(step, row), LargestWholeStep(step, Row{nullptr, b, 1}));
 }
 
-// float32 rounds each of the weights that moved by at most 2^-24 of it, or by half of the least number.
+// float32 rounds each of the weights that moved by at most 2^-24 of it, or by half of the least
+// number.
 double MostRounding(size_t moved, double norm) {
   return std::ldexp(1.01 * norm, -24) + std::ldexp(std::sqrt(static_cast<double>(moved)), -150);
 }

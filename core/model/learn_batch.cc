@@ -208,7 +208,7 @@ class Learning {
   }
 
   void Refuse(ValidationError error) {
-    tally_.Rejected(error.code);
+    tally_.AddRowError(error.code);
     outcome_.row_errors.push_back({static_cast<uint32_t>(row_), std::move(error)});
     PassRow();
   }
@@ -232,7 +232,7 @@ class Learning {
 
   // Moves the tally, of rows that changed nothing, to the segment.
   void CloseTally(uint64_t revision) {
-    if (tally_.examples == 0 && tally_.rejected_total == 0 && tally_.duplicates == 0) return;
+    if (tally_.examples == 0 && tally_.row_error_count == 0 && tally_.duplicates == 0) return;
     tally_.components = call_.components;
     AddToOutcome(tally_);
     segment_.unchanged.push_back({revision, tally_});

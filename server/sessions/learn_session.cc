@@ -161,13 +161,13 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
   if (request.producer().has_resume()) {
     model.ledger().Resume(*producer_, request.producer().resume().acknowledged_through() + 1);
   }
-  const ProducerPosition standing = model.ledger().Position(*producer_);
-  next_offset_ = standing.next_offset;
+  const ProducerPosition position = model.ledger().Position(*producer_);
+  next_offset_ = position.next_offset;
   v1::StreamOpened opened;
   opened.set_model_uid(model_uid_);
   opened.set_revision(static_cast<int64_t>(model.revision()));
-  opened.set_next_offset(standing.next_offset);
-  opened.set_passes(standing.passes);
+  opened.set_next_offset(position.next_offset);
+  opened.set_passes(position.passes);
   return opened;
 }
 
