@@ -106,7 +106,7 @@ say "-- the same by perceptronctl, in one go"
 "$ctl" create reference --named --labels ham,spam >/dev/null
 "$ctl" learn reference "$work/train.tsv" --format text --until-converged >/dev/null
 for model in spam reference; do
-  # All weights, to the last digit; and what was judged on the way.
+  # All weights, to the last digit; and the examples that were evaluated.
   "$ctl" get "$model" --weights | sed -n '/^revision:/p; /^  examples:/s/, current streak.*//p; /^weights:/,$p' >"$work/$model"
 done
 cmp -s "$work/spam" "$work/reference" || fail "the models differ"

@@ -91,7 +91,7 @@ struct LearnOptions {
   // answer is due; an error after it has GaveUpAfter() (retry.h).
   RetryPolicy retry;
   // Time without a due answer after which the connection counts as lost, > 0. Default 1 minute.
-  absl::Duration patience = absl::Minutes(1);
+  absl::Duration response_timeout = absl::Minutes(1);
 
   // Called with each answer. Default: none.
   std::function<void(const LearnAnswer&)> on_result;

@@ -19,7 +19,7 @@ std::string ProducerId(const LearnOptions& options) {
 
 LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::string model,
                                  LearnOptions options)
-    : StreamWorker(options.retry, options.patience),
+    : StreamWorker(options.retry, options.response_timeout),
       connection_(std::move(connection)),
       model_(std::move(model)),
       options_(std::move(options)),

@@ -26,7 +26,7 @@ class PredictStreamCore final
  public:
   PredictStreamCore(std::shared_ptr<Connection> connection, std::string model,
                     PredictOptions options)
-      : StreamWorker(options.retry, options.patience),
+      : StreamWorker(options.retry, options.response_timeout),
         connection_(std::move(connection)),
         model_(std::move(model)),
         options_(std::move(options)),

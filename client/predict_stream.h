@@ -53,7 +53,7 @@ struct PredictOptions {
   bool include_class_scores = false;
   // As in LearnOptions.
   RetryPolicy retry;
-  absl::Duration patience = absl::Minutes(1);
+  absl::Duration response_timeout = absl::Minutes(1);
   // Called with each answer. Required.
   std::function<void(const PredictAnswer&)> on_answer;
   // As in LearnOptions.

@@ -74,9 +74,9 @@ class StreamWorker {
  public:
   using Reactor = grpc::ClientBidiReactor<Request, Response>;
 
-  // `patience`: how long a response may take before the connection counts as lost.
-  StreamWorker(RetryPolicy policy, absl::Duration patience)
-      : policy_(std::move(policy)), patience_(patience) {}
+  // `response_timeout`: how long a response may take before the connection counts as lost.
+  StreamWorker(RetryPolicy policy, absl::Duration response_timeout)
+      : policy_(std::move(policy)), response_timeout_(response_timeout) {}
   virtual ~StreamWorker() = default;
   StreamWorker(const StreamWorker&) = delete;
   StreamWorker& operator=(const StreamWorker&) = delete;
@@ -210,7 +210,7 @@ class StreamWorker {
 
   // When the connection counts as lost unless a response arrives.
   TimePoint Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const TimePoint due = Monitor::Clock::now() + absl::ToChronoNanoseconds(patience_);
+    const TimePoint due = Monitor::Clock::now() + absl::ToChronoNanoseconds(response_timeout_);
     // An attempt to reconnect ends at the time to give up.
     return reconnects_ > 0 && !answered_ ? std::min(due, GiveUpTime()) : due;
   }
@@ -304,7 +304,7 @@ class StreamWorker {
   }
 
   const RetryPolicy policy_;
-  const absl::Duration patience_;
+  const absl::Duration response_timeout_;
   std::thread thread_;
 
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -70,7 +70,7 @@ fail() {
   exit 1
 }
 
-# ---- What it leaves behind ----
+# ---- Cleaning up ----
 
 work=
 server_pid=
@@ -208,7 +208,7 @@ else
   say "not converged in $max_passes passes: these words do not separate the messages, or not yet"
 fi
 if [ "$revision" -ne "$updates" ]; then fail "Revision $revision is not the $updates updates." "This is a bug; please report it with $work."; fi
-holds "$examples times a message was judged, $updates times the model was written: mistakes are the only writes"
+holds "$examples times a message was evaluated, $updates times the model was written: mistakes are the only writes"
 
 step "Predicting the other $((messages - training)), which it has never seen"
 quiet "perceptronctl predict $model test.tsv --format text"

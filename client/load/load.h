@@ -40,7 +40,7 @@ struct LoadOptions {
   bool numbered = true;
   RetryPolicy retry;
   // Longest wait for an overdue answer, reconnecting included.
-  absl::Duration patience = absl::Minutes(1);
+  absl::Duration response_timeout = absl::Minutes(1);
 };
 
 // The first message is due at `start`; those due in [counted_from, end) are measured. Overdue

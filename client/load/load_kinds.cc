@@ -25,7 +25,7 @@ Options StreamOptions(const LoadOptions& load) {
   options.rows_per_message = load.rows_per_message;
   options.window_messages = load.window;
   options.retry = load.retry;
-  options.patience = load.patience;
+  options.response_timeout = load.response_timeout;
   return options;
 }
 
@@ -99,10 +99,10 @@ class PredictLoad final : public Load {
   std::unique_ptr<PredictStream> stream_;
 };
 
-// A single attempt per call, limited by the patience; CallLoad retries.
+// A single attempt per call, limited by response_timeout; CallLoad retries.
 ClientOptions AttemptOptions(const LoadOptions& load) {
   ClientOptions options;
-  options.timeout = load.patience;
+  options.timeout = load.response_timeout;
   options.retry.give_up_after = absl::ZeroDuration();
   return options;
 }

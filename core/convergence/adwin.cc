@@ -16,16 +16,16 @@ constexpr uint64_t kSmallestPart = 5;
 
 }  // namespace
 
-bool Adwin::Add(uint64_t right, bool mistake, Cut* cut) {
+bool Adwin::Add(uint64_t right, bool mistake, Change* change) {
   bool was_cut = false;
   const auto look = [&](uint64_t answers) {
     since_check_ += answers;
     if (since_check_ < kClock) return;
     since_check_ = 0;
-    was_cut |= Check(cut);
+    was_cut |= Check(change);
   };
   if (Quiet()) {
-    // As many looks in vain.
+    // Every check in between would find nothing.
     if (right > 0) AddRun(0, right);
     since_check_ = (since_check_ + right) % kClock;
     right = 0;
@@ -78,9 +78,9 @@ void Adwin::AddRun(uint32_t mistakes, uint64_t answers) {
   }
 }
 
-bool Adwin::Check(Cut* cut) {
+bool Adwin::Check(Change* change) {
   bool was_cut = false;
-  while (size_ > 2 * kSmallestPart && Differs(cut)) {
+  while (size_ > 2 * kSmallestPart && Differs(change)) {
     DropOldest();
     was_cut = true;
   }
@@ -89,7 +89,7 @@ bool Adwin::Check(Cut* cut) {
 
 // The header's inequality times n0 n1, with W / (n0 n1) for 1 / m: no division, and no root, for a
 // split.
-bool Adwin::Differs(Cut* cut) const {
+bool Adwin::Differs(Change* change) const {
   if (Quiet()) return false;
   const auto width = static_cast<double>(size_);
   const double mean = sum_ / width;
@@ -107,7 +107,7 @@ bool Adwin::Differs(Cut* cut) const {
       if (n0 < kSmallestPart) continue;
       const double beyond = std::abs(sum0 * n1 - (sum_ - sum0) * n0) - least;
       if (beyond < 0 || beyond * beyond < spread * n0 * n1) continue;
-      *cut = {sum0 / n0, (sum_ - sum0) / n1};
+      *change = {sum0 / n0, (sum_ - sum0) / n1};
       return true;
     }
   }

@@ -1,9 +1,8 @@
 // ADWIN: a window over the mistake sequence that grows while its mean stands still and drops its
 // older part when the newer one differs: drift.
 //
-//   keep      the newest W answers (1: a mistake) in buckets of 1, 2, 4, ... answers, at most kMost
-//   + 1
-//             of a size: O(log W) memory
+//   keep      the newest W answers (1: a mistake) in buckets of 1, 2, 4, ... answers, at most
+//             kMost + 1 of a size: O(log W) memory
 //   cut       where some split of the window into an older part of n0 and a newer of n1 answers has
 //             |mean0 - mean1| >= eps,  m = 1 / (1 / n0 + 1 / n1),  d = ln(2 ln(W) / delta),
 //             eps = sqrt(2 v d / m) + 2 d / (3 m),  v the window's variance: the oldest bucket
@@ -25,18 +24,18 @@ namespace perceptrond {
 class Adwin {
  public:
   static constexpr double kDelta = 0.002;
-  // A cut is looked for once in so many answers.
+  // Answers between two checks for a cut.
   static constexpr uint64_t kClock = 32;
 
-  // What a cut left behind.
-  struct Cut {
+  // The mean of the window before and after a cut.
+  struct Change {
     double error_before = 0;
     double error_after = 0;
   };
 
-  // Takes `right` right answers and then, if `mistake`, a mistake. Says whether the window was cut,
-  // and what the last cut left. O(log W) for each kClock answers, twice that at a look.
-  bool Add(uint64_t right, bool mistake, Cut* cut);
+  // Adds `right` right answers and then, if `mistake`, a mistake. Returns whether the window was
+  // cut, and in `change` the last cut. O(log W) for each kClock answers, twice that at a check.
+  bool Add(uint64_t right, bool mistake, Change* change);
 
   // Answers in the window, and the share of mistakes among them.
   uint64_t size() const { return size_; }
@@ -52,14 +51,14 @@ class Adwin {
     std::array<uint32_t, kMost + 2> mistakes{};
   };
 
-  // Takes so many answers at once, of which the first may be a mistake.
+  // Adds `answers` answers, > 0, of which only the first may be a mistake.
   void AddRun(uint32_t mistakes, uint64_t answers);
   // Whether there are so few mistakes that nothing is to be cut, nor will be by right answers.
   // O(1).
   bool Quiet() const;
-  bool Check(Cut* cut);
+  bool Check(Change* change);
   // Whether the window should be cut somewhere.
-  bool Differs(Cut* cut) const;
+  bool Differs(Change* change) const;
   void DropOldest();
 
   std::vector<Level> levels_;

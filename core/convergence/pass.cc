@@ -14,18 +14,18 @@ bool SameComponents(const PassProgress::Stored& pass, std::optional<uint64_t> co
 
 }  // namespace
 
-void PassProgress::Add(const Tally& tally, uint64_t judged_on) {
-  stored_.set_row_errors(stored_.row_errors() + tally.row_errors_total);
+void PassProgress::Add(const Tally& tally, uint64_t revision) {
+  stored_.set_row_errors(stored_.row_errors() + tally.row_error_count);
   // It is not known that the weights get that example right.
   if (tally.unlearned) SetChanged();
   // The end of a batch is an update without an example.
   stored_.set_updates(stored_.updates() + tally.updates);
   if (tally.examples == 0) return;
   if (stored_.examples() == 0) {
-    stored_.set_start_revision(judged_on);
+    stored_.set_start_revision(revision);
     if (tally.components.has_value()) stored_.set_components(*tally.components);
   }
-  if (judged_on != stored_.start_revision() || !SameComponents(stored_, tally.components) ||
+  if (revision != stored_.start_revision() || !SameComponents(stored_, tally.components) ||
       tally.updates > 0)
     SetChanged();
   stored_.set_examples(stored_.examples() + tally.examples);

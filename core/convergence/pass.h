@@ -1,4 +1,5 @@
-// Passes over a data set (seeds 000, 003, 004): a producer marks their ends, and a pass without an update is convergence.
+// Passes over a data set (seeds 000, 003, 004): a producer marks their ends, and a pass without an
+// update is convergence.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class PassProgress {
   PassProgress() = default;
   explicit PassProgress(const Stored& stored) : stored_(stored) {}
 
-  // Adds a stretch of examples that was judged on revision `judged_on`.
-  void Add(const Tally& tally, uint64_t judged_on);
+  // Adds a stretch of examples that was evaluated on `revision`.
+  void Add(const Tally& tally, uint64_t revision);
   // The pass cannot converge any more.
   void SetChanged() { stored_.set_changed(true); }
   // Ends the pass when the model is at `revision` with an augmented norm of `norm`.

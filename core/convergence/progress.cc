@@ -41,9 +41,10 @@ void Progress::AddCounts(const Tally& tally) {
   report.set_updates(report.updates() + tally.updates);
   report.set_duplicates(report.duplicates() + tally.duplicates);
   report.set_streak(tally.updates > 0 ? 0 : report.streak() + tally.examples);
-  for (size_t i = 0; tally.row_errors_total > 0 && i < kValidationCodes; ++i) {
+  for (size_t i = 0; tally.row_error_count > 0 && i < kValidationCodes; ++i) {
     if (tally.row_errors[i] > 0)
-      (*report.mutable_row_errors())[ReasonName(static_cast<ValidationCode>(i))] += tally.row_errors[i];
+      (*report.mutable_row_errors())[ReasonName(static_cast<ValidationCode>(i))] +=
+          tally.row_errors[i];
   }
   counters_.set_loss(counters_.loss() + tally.loss);
   counters_.set_squared_radius(std::max(counters_.squared_radius(), tally.squared_radius));
@@ -80,8 +81,8 @@ void Progress::AddUnlearned() {
 void Progress::AddPass(const PassSummary& pass, double squared_radius) {
   *counters_.mutable_report()->mutable_last_pass() = pass;
   if (pass.converged()) counters_.set_converged_at(updates());
-  // A pass that was right without a measurable margin says nothing of its data's margin, and what an
-  // earlier pass attained is no longer the latest's.
+  // A pass that was right without a measurable margin says nothing of its data's margin, and the
+  // margin of an earlier pass is not the latest's.
   if (pass.converged() || pass.has_margin()) {
     counters_.set_margin_floor(pass.margin());
     counters_.set_floor_squared_radius(squared_radius);
@@ -108,15 +109,15 @@ void Progress::AddWeightReplacement(uint64_t revision) {
 }
 
 void Progress::AddToDrift(const Tally& tally) {
-  Adwin::Cut cut;
-  if (!adwin_.Add(tally.examples - tally.mistakes, tally.mistakes > 0, &cut)) return;
+  Adwin::Change change;
+  if (!adwin_.Add(tally.examples - tally.mistakes, tally.mistakes > 0, &change)) return;
   // An error that falls is learning.
-  if (cut.error_after <= cut.error_before) return;
+  if (change.error_after <= change.error_before) return;
   v1::DriftReport& drift = *counters_.mutable_report()->mutable_drift();
   drift.set_detections(drift.detections() + 1);
   drift.set_last_example(counters_.report().examples());
-  drift.set_error_before(cut.error_before);
-  drift.set_error_after(cut.error_after);
+  drift.set_error_before(change.error_before);
+  drift.set_error_after(change.error_after);
 }
 
 void Progress::AddToTheorem(const Tally& tally) {

@@ -42,7 +42,7 @@ struct TheoremContext {
   bool composed = false;
   std::optional<uint64_t> components;
   // How many different examples the model's sample holds, and whether they are all that the model
-  // judged.
+  // evaluated.
   uint64_t sampled = 0;
   bool sample_complete = false;
 };
@@ -66,8 +66,8 @@ class Progress {
   void Add(const Tally& tally);
   // Adds a finished pass; squared_radius: R^2 over it.
   void AddPass(const PassSummary& pass, double squared_radius);
-  // Adds examples that a producer knows to have been judged right before a power failure took their
-  // count.
+  // Adds examples that a producer knows to have been evaluated as right before a power failure took
+  // their count.
   void AddRecovered(uint64_t examples);
   // Adds what an analysis proved; its `current` is not looked at.
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis);

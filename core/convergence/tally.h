@@ -15,8 +15,8 @@ namespace perceptrond {
 
 inline constexpr size_t kValidationCodes = static_cast<size_t>(ValidationCode::kClassCap) + 1;
 
-// Of examples judged on one state of the weights, except that the last may have changed it. Not
-// thread-safe.
+// Counts of examples that were evaluated on one state of the weights, which the last of them may
+// have changed. Not thread-safe.
 struct Tally {
   uint64_t examples = 0;
   // At most one each: a stretch ends with its first update, and every mistake calls for one.
@@ -24,7 +24,7 @@ struct Tally {
   uint64_t updates = 0;
   uint64_t duplicates = 0;
   std::array<uint64_t, kValidationCodes> row_errors{};
-  uint64_t row_errors_total = 0;
+  uint64_t row_error_count = 0;
   // An example called for an update that could not be made.
   bool unlearned = false;
   // Examples that count more or less than 1, and updates by such.
@@ -58,9 +58,9 @@ struct Tally {
     loss += evaluation.loss;
     if (evaluation.mistake) ++mistakes;
   }
-  void Rejected(ValidationCode code) {
+  void AddRowError(ValidationCode code) {
     ++row_errors[static_cast<size_t>(code)];
-    ++row_errors_total;
+    ++row_error_count;
   }
 };
 

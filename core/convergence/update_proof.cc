@@ -19,9 +19,18 @@ double WholeStep(const LearnerSettings& settings, const Row& row, const Target& 
   return std::max(LargestWholeStep(step, row), LargestWholeStep(step, Row{nullptr, b, 1}));
 }
 
-// float32 rounds each of the weights that moved by at most 2^-24 of it, or by half of the least number.
+// float32 rounds each of the weights that moved by at most 2^-24 of it, or by half of the least
+// number.
 double MostRounding(size_t moved, double norm) {
   return std::ldexp(1.01 * norm, -24) + std::ldexp(std::sqrt(static_cast<double>(moved)), -150);
+}
+
+// Whether every weight is exactly 0. O(K size()).
+bool AreZero(const ScoreVectors& vectors) {
+  for (size_t k = 0; k < vectors.count(); ++k) {
+    if (vectors[k].bias_weight != 0 || !AllZero(vectors[k].weights)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -36,7 +45,7 @@ void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const R
   tally.whole_step = WholeStep(settings, row, target);
   tally.scaled_norm = norm / settings.step_size;
   tally.rounding = MostRounding(moved, norm) / settings.step_size;
-  tally.at_zero = norm == 0 && learner.score_vectors()->AreZero();
+  tally.at_zero = norm == 0 && AreZero(*learner.score_vectors());
 }
 
 }  // namespace perceptrond

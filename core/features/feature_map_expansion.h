@@ -26,7 +26,7 @@ struct Source {
   // Its indices are those of a dense space, or the slots of a hashed one; with names, positions
   // among them.
   Row row;
-  // Of the batch, strictly ascending by their bytes. In a named space, and for maps that go by
+  // The batch's names, strictly ascending by their bytes. In a named space, and for maps that use
   // names.
   std::span<const absl::string_view> names;
   // In a hashed space, with names: the slot of each.
@@ -59,7 +59,7 @@ struct Mapped {
   std::vector<std::pair<uint32_t, uint32_t>> members;
   std::vector<double> projections;
   std::vector<float> frequencies;
-  absl::flat_hash_map<uint64_t, size_t> frequency_places;
+  absl::flat_hash_map<uint64_t, size_t> frequency_offsets;
 };
 
 // A feature map made ready for one space.

@@ -34,7 +34,7 @@ class ProductNames {
  private:
   void AppendFactor(absl::string_view name);
 
-  // All of them, one behind the other, and where each ends.
+  // All names, one after the other, and where each ends.
   std::string bytes_;
   std::vector<size_t> ends_;
 };

@@ -53,9 +53,9 @@ ValidationCode Fourier::Expand(const Source& source, size_t max_features, Mapped
     const double x = source.row.value(j);
     // It would add 0: dense and sparse rows come to the same bits.
     if (x == 0) continue;
-    const uint32_t place = source.row.index(j);
+    const uint32_t index = source.row.index(j);
     const std::span<const float> omega =
-        Frequencies(named_ ? HashName(source.names[place]) : place, target);
+        Frequencies(named_ ? HashName(source.names[index]) : index, target);
     for (size_t i = 0; i < dimension_; ++i) sums[i] += x * static_cast<double>(omega[i]);
   }
   target.values.resize(dimension_);
@@ -82,9 +82,9 @@ std::span<const float> Fourier::Frequencies(uint64_t key, Mapped& memory) const 
   std::vector<float>& remembered = memory.frequencies;
   if (remembered.size() + dimension_ > kRememberedLimit) {
     remembered.clear();
-    memory.frequency_places.clear();
+    memory.frequency_offsets.clear();
   }
-  const auto [found, is_new] = memory.frequency_places.emplace(key, remembered.size());
+  const auto [found, is_new] = memory.frequency_offsets.emplace(key, remembered.size());
   if (is_new) remembered.resize(remembered.size() + dimension_);
   const std::span<float> here = std::span(remembered).subspan(found->second, dimension_);
   if (is_new) MakeFrequencies(key, here);

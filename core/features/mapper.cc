@@ -12,7 +12,7 @@ namespace {
 
 using Kind = FeatureSpace::Kind;
 
-ValidationError FormFault(const Batch& batch, absl::string_view why) {
+ValidationError FormError(const Batch& batch, absl::string_view why) {
   return {ValidationCode::kMalformedColumns,
           batch.dense_width > 0 ? "dense_width" : "feature_names", std::string(why)};
 }
@@ -33,8 +33,8 @@ ValidationError Mapper::Begin(const Batch& batch) {
   if (ValidationError error = CheckForm()) return error;
   if (ValidationError error = CheckNames()) return error;
   if (kind_ == Kind::kHashed) {
-    places_.clear();
-    for (const absl::string_view name : batch.names) places_.push_back(NameSlot(name, size_));
+    name_indices_.clear();
+    for (const absl::string_view name : batch.names) name_indices_.push_back(NameSlot(name, size_));
   }
   return {};
 }
@@ -48,10 +48,10 @@ ValidationError Mapper::CheckForm() const {
   // Rows without features have no form.
   if (named_batch || (batch_.indices.empty() && batch_.dense_width == 0)) return {};
   if (kind_ == Kind::kNamed) {
-    return FormFault(batch_, "a model with named features takes names, not indices");
+    return FormError(batch_, "a model with named features takes names, not indices");
   }
   if (expansion_ != nullptr && expansion_->by_name()) {
-    return FormFault(batch_, "a model with products of groups takes names, not indices");
+    return FormError(batch_, "a model with products of groups takes names, not indices");
   }
   return {};
 }
@@ -72,8 +72,8 @@ void Mapper::Resolve(const Dictionary& dictionary) {
   resolved_size_ = dictionary.size();
   // Names of products are looked up row by row.
   if (mapped_kind_ != Kind::kNamed || expansion_ != nullptr) return;
-  places_.clear();
-  for (const absl::string_view name : batch_.names) places_.push_back(dictionary.Find(name));
+  name_indices_.clear();
+  for (const absl::string_view name : batch_.names) name_indices_.push_back(dictionary.Find(name));
 }
 
 uint32_t Mapper::index_limit() const {
@@ -141,7 +141,7 @@ ValidationCode Mapper::Expand(const Row& row) {
   Source source{row, batch_.names, {}};
   if (kind_ == Kind::kHashed) {
     if (expansion_->by_name()) {
-      source.slots = places_;
+      source.slots = name_indices_;
     } else {
       source = {InSlots(row), {}, {}};
     }
@@ -158,14 +158,14 @@ Row Mapper::InSlots(const Row& row) {
   for (size_t i = 0; i < row.size; ++i) {
     // The zeros of a dense row are no features.
     if (dense && row.value(i) == 0) continue;
-    slots_.Add(dense ? row.index(i) : places_[row.index(i)], row.value(i));
+    slots_.Add(dense ? row.index(i) : name_indices_[row.index(i)], row.value(i));
   }
   return slots_.Sum();
 }
 
 Row Mapper::ByNumber(const Row& row) {
   numbers_.clear();
-  for (size_t i = 0; i < row.size; ++i) numbers_.push_back(places_[row.index(i)]);
+  for (size_t i = 0; i < row.size; ++i) numbers_.push_back(name_indices_[row.index(i)]);
   return Row{row.size == 0 ? kNoIndices : numbers_.data(), row.values, row.size};
 }
 
@@ -188,7 +188,8 @@ void Mapper::UnknownNames(size_t i, std::vector<absl::string_view>& names) {
   }
   const Row row = batch_.row(i);
   for (size_t j = 0; j < row.size; ++j) {
-    if (places_[row.index(j)] == Dictionary::kUnknown) names.push_back(batch_.names[row.index(j)]);
+    if (name_indices_[row.index(j)] == Dictionary::kUnknown)
+      names.push_back(batch_.names[row.index(j)]);
   }
 }
 

@@ -101,9 +101,9 @@ class Mapper {
   const Dictionary* dictionary_ = nullptr;
   uint32_t resolved_size_ = 0;
   // By name of the batch: its slot or number.
-  std::vector<uint32_t> places_;
+  std::vector<uint32_t> name_indices_;
 
-  // The row that Prepare was last called for, and what became of it.
+  // The row that Prepare was last called for, and its outcome.
   size_t prepared_ = kNoRow;
   Row row_{kNoIndices, nullptr, 0};
   ValidationCode fault_ = ValidationCode::kNone;

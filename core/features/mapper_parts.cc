@@ -32,7 +32,7 @@ void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) const 
   const bool named = !batch_.names.empty();
   for (size_t j = 0; j < row.size; ++j) {
     FeaturePart& part = parts.emplace_back();
-    part.index = named ? places_[row.index(j)] : row.index(j);
+    part.index = named ? name_indices_[row.index(j)] : row.index(j);
     part.value = row.value(j);
     if (named) part.name = std::string(batch_.names[row.index(j)]);
   }

@@ -42,16 +42,16 @@ uint64_t CountOfDegree(uint64_t features, uint32_t degree, bool interactions_onl
 }
 
 // Bytes of the names of all monomials of this degree, their factors' names having `bytes` in sum:
-// by symmetry each feature stands in the same number of places.
+// by symmetry each feature occurs in them equally often.
 uint64_t BytesOfDegree(uint64_t features, uint64_t bytes, uint32_t degree, bool interactions_only) {
   if (features == 0) return 0;
-  const uint64_t places = interactions_only ? Binomial(features - 1, degree - 1)
-                                            : Binomial(features + degree - 1, degree - 1);
-  return bytes * places + (degree - 1) * CountOfDegree(features, degree, interactions_only);
+  const uint64_t occurrences = interactions_only ? Binomial(features - 1, degree - 1)
+                                                 : Binomial(features + degree - 1, degree - 1);
+  return bytes * occurrences + (degree - 1) * CountOfDegree(features, degree, interactions_only);
 }
 
 // Calls emit(factors, value) for every monomial of a row's features, in the order of MonomialIndex.
-// Factors are places in the row.
+// Factors are positions in the row.
 template <typename Emit>
 class Monomials {
  public:
@@ -62,7 +62,7 @@ class Monomials {
   }
 
  private:
-  // Chooses the factors left to choose, the last of them first, among places before `end`.
+  // Chooses the factors left to choose, the last of them first, among positions before `end`.
   void Choose(uint32_t left, uint32_t end, double product) {
     for (uint32_t i = 0; i < end; ++i) {
       factors_[left - 1] = i;
@@ -82,11 +82,11 @@ class Monomials {
   std::array<uint32_t, kMaxDegree> factors_{};
 };
 
-// The row's own indices of its places.
-std::span<const uint32_t> Places(const Row& row, std::span<const uint32_t> factors,
-                                 std::array<uint32_t, kMaxDegree>& places) {
-  for (size_t i = 0; i < factors.size(); ++i) places[i] = row.index(factors[i]);
-  return {places.data(), factors.size()};
+// The indices of the features at these positions of a row.
+std::span<const uint32_t> Indices(const Row& row, std::span<const uint32_t> factors,
+                                  std::array<uint32_t, kMaxDegree>& indices) {
+  for (size_t i = 0; i < factors.size(); ++i) indices[i] = row.index(factors[i]);
+  return {indices.data(), factors.size()};
 }
 
 }  // namespace
@@ -171,11 +171,11 @@ void Polynomial::ExpandDense(const Row& row, Mapped& target) const {
   target.values.clear();
   if (sparse) target.indices.reserve(target.extent.features);
   target.values.reserve(target.extent.features);
-  std::array<uint32_t, kMaxDegree> places;
+  std::array<uint32_t, kMaxDegree> indices;
   Monomials(row, space_.map, [&](std::span<const uint32_t> factors, float value) {
     // A dense row has every monomial, and they come in their order.
     if (sparse) {
-      const std::span<const uint32_t> of = Places(row, factors, places);
+      const std::span<const uint32_t> of = Indices(row, factors, indices);
       target.indices.push_back(MonomialIndex(of, space_.size, space_.map));
     }
     target.values.push_back(value);
@@ -187,9 +187,9 @@ void Polynomial::ExpandDense(const Row& row, Mapped& target) const {
 void Polynomial::ExpandHashed(const Row& row, Mapped& target) const {
   target.slots.Clear();
   target.slots.Reserve(target.extent.features);
-  std::array<uint32_t, kMaxDegree> places;
+  std::array<uint32_t, kMaxDegree> indices;
   Monomials(row, space_.map, [&](std::span<const uint32_t> factors, float value) {
-    const std::span<const uint32_t> of = Places(row, factors, places);
+    const std::span<const uint32_t> of = Indices(row, factors, indices);
     target.slots.Add(of.size() == 1 ? of[0] : ProductSlot(of, space_.size), value);
   });
   target.row = target.slots.Sum();
@@ -201,9 +201,9 @@ void Polynomial::ExpandNamed(const Source& source, Mapped& target) const {
   target.names.Reserve(target.extent.features, target.extent.name_bytes);
   target.values.clear();
   target.values.reserve(target.extent.features);
-  std::array<uint32_t, kMaxDegree> places;
+  std::array<uint32_t, kMaxDegree> indices;
   Monomials(row, space_.map, [&](std::span<const uint32_t> factors, float value) {
-    target.names.Add(Places(row, factors, places), source.names);
+    target.names.Add(Indices(row, factors, indices), source.names);
     target.values.push_back(value);
   });
   target.row = Row{kNoIndices, target.values.data(), target.values.size()};

@@ -128,13 +128,13 @@ void Products::ExpandNamed(const Source& source, Mapped& target) const {
   target.values.clear();
   target.values.reserve(target.extent.features);
   for (uint32_t i = 0; i < row.size; ++i) {
-    const uint32_t place = row.index(i);
-    target.names.Add({&place, 1}, source.names);
+    const uint32_t index = row.index(i);
+    target.names.Add({&index, 1}, source.names);
     target.values.push_back(row.value(i));
   }
   ForEachProduct(target.members, [&](uint32_t a, uint32_t b) {
-    const std::array<uint32_t, 2> places = {row.index(a), row.index(b)};
-    target.names.Add(places, source.names);
+    const std::array<uint32_t, 2> indices = {row.index(a), row.index(b)};
+    target.names.Add(indices, source.names);
     target.values.push_back(Product(row, a, b));
   });
   target.row = Row{kNoIndices, target.values.data(), target.values.size()};

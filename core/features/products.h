@@ -43,14 +43,14 @@ class Products final : public Expansion {
   ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
 
  private:
-  // A feature that has a group: the group's number, and the feature's place in the row.
+  // A feature that has a group: the group's number, and the feature's position in the row.
   using Member = std::pair<uint32_t, uint32_t>;
 
-  // Members of listed groups, by group and place.
+  // Members of listed groups, by group and position.
   void FindMembers(const Source& source, std::vector<Member>& members) const;
   std::span<const Member> MembersOf(uint32_t group, const std::vector<Member>& members) const;
   Extent Measure(const Source& source, const std::vector<Member>& members) const;
-  // Calls emit with the places of every product's factors, the smaller first.
+  // Calls emit with the positions of every product's factors, the smaller first.
   template <typename Emit>
   void ForEachProduct(const std::vector<Member>& members, Emit emit) const;
   void ExpandHashed(const Source& source, Mapped& target) const;
@@ -59,7 +59,7 @@ class Products final : public Expansion {
   const FeatureSpace::Kind kind_;
   const uint32_t size_;
   const bool interactions_only_;
-  // Ascending; a group's number is its place.
+  // Ascending; a group's number is its position.
   std::vector<std::string> groups_;
   std::vector<std::pair<uint32_t, uint32_t>> pairs_;
 };

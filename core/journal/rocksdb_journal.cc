@@ -239,7 +239,7 @@ absl::StatusOr<storage::Counters> RocksDbJournal::LoadCounters(uint64_t model_id
 absl::StatusOr<CommittedState> RocksDbJournal::LoadCommittedState(uint64_t model_id) {
   absl::StatusOr<storage::Counters> counters = LoadCounters(model_id);
   if (!counters.ok()) return counters.status();
-  CommittedState standing{*std::move(counters), {}};
+  CommittedState state{*std::move(counters), {}};
   const std::string prefix = keys::OfModel('p', model_id);
   const std::string end = keys::EndOf(prefix);
   const rocksdb::Slice upper(end);
@@ -247,12 +247,12 @@ absl::StatusOr<CommittedState> RocksDbJournal::LoadCommittedState(uint64_t model
   options.iterate_upper_bound = &upper;
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
   for (it->Seek(prefix); it->Valid(); it->Next()) {
-    absl::Status status = Parse(it->value().ToStringView(), standing.positions.emplace_back(),
-                                "a producer's position");
+    absl::Status status =
+        Parse(it->value().ToStringView(), state.positions.emplace_back(), "a producer's position");
     if (!status.ok()) return status;
   }
   if (!it->status().ok()) return ToAbsl(it->status());
-  return standing;
+  return state;
 }
 
 absl::Status RocksDbJournal::Replay(

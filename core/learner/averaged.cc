@@ -23,7 +23,7 @@ double Averaged::squared_norm(uint64_t age) const {
   double late = 0;
   for (const LinearWeights& one : late_) late += one.squared_norm.value();
   return std::max(0.0,
-                  learned().squared_norm() - 2 * share * product_.value() + share * share * late);
+                  SquaredNorm(learned()) - 2 * share * product_.value() + share * share * late);
 }
 
 Hypothesis Averaged::MakeHypothesis(size_t k, uint64_t age) const {
@@ -81,7 +81,7 @@ void Averaged::Resize() {
 }
 
 void Averaged::AppendTo(LearnerStateView& state) const {
-  for (const LinearWeights& one : late_) one.AppendTo(state);
+  for (const LinearWeights& one : late_) Append(one, state);
   Append(product_, state);
   // Left out at 0, so that a state without replaced weights has one form.
   if (origin_ > 0) Append(static_cast<double>(origin_), state);

@@ -23,7 +23,7 @@ void BatchPerceptron::Memory::Resize(size_t vectors, size_t size) {
 
 void BatchPerceptron::Memory::AppendTo(const ScoreVectors& /*vectors*/,
                                        LearnerStateView& state) const {
-  for (const Sum& sum : sums) sum.weights.AppendTo(state);
+  for (const Sum& sum : sums) Append(sum.weights, state);
   Append(static_cast<double>(pending), state);
   Append(static_cast<double>(first_age), state);
 }

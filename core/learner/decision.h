@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "absl/container/inlined_vector.h"
+#include "core/learner/evaluation.h"
 #include "core/learner/settings.h"
 
 namespace perceptrond {
@@ -52,6 +55,39 @@ inline bool IsClassMistake(double margin, int32_t predicted, int32_t label, TieR
       return margin < 0;
   }
   return false;
+}
+
+// What a model's scores mean, of two labels or of several classes. A plain value.
+struct DecisionRule {
+  bool is_multiclass = false;
+  TieRule tie_rule = TieRule::kMistake;
+
+  // The label that a row's K scores predict; -1 if no class exists. O(K).
+  int32_t Label(std::span<const double> scores) const {
+    return is_multiclass ? GreatestScore(scores) : PredictLabel(scores[0], tie_rule);
+  }
+  // Evaluates an example of label or class `label`, which need not exist yet, by its row's K
+  // scores: everything but the update and the loss, which are the rule's. O(K).
+  Evaluation Evaluate(std::span<const double> scores, int32_t label) const;
+};
+
+inline Evaluation DecisionRule::Evaluate(std::span<const double> scores, int32_t label) const {
+  Evaluation evaluation;
+  evaluation.predicted = Label(scores);
+  if (!is_multiclass) {
+    evaluation.score = scores[0];
+    evaluation.mistake = IsMistake(scores[0], label, tie_rule);
+    return evaluation;
+  }
+  evaluation.rival = GreatestScore(scores, label);
+  const auto k = static_cast<size_t>(label);
+  const bool exists = k < scores.size() && !std::isnan(scores[k]);
+  evaluation.score = evaluation.rival < 0
+                         ? std::numeric_limits<double>::infinity()
+                         : (exists ? scores[k] : 0) - scores[static_cast<size_t>(evaluation.rival)];
+  evaluation.mistake =
+      !exists || IsClassMistake(evaluation.score, evaluation.predicted, label, tie_rule);
+  return evaluation;
 }
 
 }  // namespace perceptrond

@@ -44,32 +44,19 @@ bool CanBeSupport(const RowStore& rows, const Kernel& kernel, double squared_rad
 }  // namespace
 
 KernelPerceptron::KernelPerceptron(const LearnerSettings& settings, size_t size)
-    : tie_rule_(settings.tie_rule), budget_(settings.budget), kernel_(settings), size_(size) {}
-
-double KernelPerceptron::Score(const Kernel::Example& example) const {
-  double score = 0;
-  for (size_t i = 0; i < rows_.size(); ++i)
-    score += rows_.coefficient(i) * kernel_(example, rows_.row(i), squared_norms_[i]);
-  return score;
-}
-
-void KernelPerceptron::Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const {
-  scores[0] = Score(Kernel::Example(row));
-}
+    : budget_(settings.budget), function_(settings, size) {}
 
 Evaluation KernelPerceptron::Evaluate(const Row& row, int32_t label) const {
-  Evaluation evaluation;
-  evaluation.score = Score(Kernel::Example(row));
-  evaluation.predicted = PredictLabel(evaluation.score, tie_rule_);
-  evaluation.mistake = IsMistake(evaluation.score, label, tie_rule_);
+  const double score = function_.Score(Kernel::Example(row));
+  Evaluation evaluation = function_.decision().Evaluate({&score, 1}, label);
   evaluation.update = evaluation.mistake;
-  evaluation.loss = std::max(0.0, -label * evaluation.score);
+  evaluation.loss = std::max(0.0, -label * score);
   return evaluation;
 }
 
 void KernelPerceptron::EvaluateRows(const Batch& batch, size_t first, size_t max_features,
                                     std::span<EvaluatedRow> evaluated) const {
-  const auto dimension = static_cast<uint32_t>(size_);
+  const auto dimension = static_cast<uint32_t>(size());
   for (size_t i = 0; i < evaluated.size(); ++i) {
     const Row row = batch.row(first + i);
     evaluated[i].code = CheckRow(row, dimension, max_features, &evaluated[i].squared_norm);
@@ -81,74 +68,40 @@ void KernelPerceptron::EvaluateRows(const Batch& batch, size_t first, size_t max
 // An image beyond float32's range would leave no digit of any other.
 bool KernelPerceptron::CanUpdate(const Row& row, const Target& /*target*/,
                                  const Evaluation& /*evaluation*/) const {
-  return std::sqrt(kernel_.OfItself(Kernel::Example(row))) <= std::numeric_limits<float>::max();
+  return std::sqrt(function_.kernel().OfItself(Kernel::Example(row))) <=
+         std::numeric_limits<float>::max();
 }
 
 void KernelPerceptron::Update(const Row& row, const Target& target, const Evaluation& evaluation) {
   const Kernel::Example example(row);
   ++mistakes_;
-  squared_norm_ += 2 * target.label * evaluation.score + kernel_.OfItself(example);
-  Keep(row, example, target);
-  if (rows_.size() > budget_) ShrinkAndRemove();
-  squared_norm_ = std::max(0.0, squared_norm_);
-}
-
-void KernelPerceptron::Keep(const Row& row, const Kernel::Example& example, const Target& target) {
-  rows_.Push(row, target.label);
-  squared_norms_.push_back(SquaredNorm(rows_.row(rows_.size() - 1)));
-  squared_radius_ = std::max(squared_radius_, kernel_.OfItself(example));
+  squared_radius_ = std::max(squared_radius_, function_.kernel().OfItself(example));
+  function_.Add(row, example, target.label, evaluation.score);
+  if (function_.rows().size() > budget_) ShrinkAndRemove();
 }
 
 void KernelPerceptron::ShrinkAndRemove() {
-  const Kernel::Example oldest(rows_.row(0));
-  const double coefficient = std::abs(rows_.coefficient(0));
-  const double score = (rows_.coefficient(0) < 0 ? -1 : 1) * Score(oldest);
+  const double oldest = function_.rows().coefficient(0);
+  const double score = function_.Score(Kernel::Example(function_.rows().row(0)));
+  const double coefficient = std::abs(oldest);
+  const double margin = (oldest < 0 ? -1 : 1) * score;
   // In units of R^2, which is 0 if every image is.
-  const double scaled = squared_radius_ > 0 ? score / squared_radius_ : 0;
+  const double scaled = squared_radius_ > 0 ? margin / squared_radius_ : 0;
   const double room =
       std::max(0.0, kMaxDamagePerMistake * static_cast<double>(mistakes_) - damage_);
   const double phi = LargestShrinkage(coefficient, scaled, room);
   damage_ += Damage(phi * coefficient, phi * scaled);
-  // ||phi f - phi a K_r||^2.
-  squared_norm_ = phi * phi *
-                  (squared_norm_ - 2 * coefficient * score +
-                   coefficient * coefficient * kernel_.OfItself(oldest));
-  rows_.Scale(phi);
-  rows_.Pop();
-  squared_norms_.erase(squared_norms_.begin());
-}
-
-// Every update adds one row, and the oldest are removed first.
-std::vector<SupportExample> KernelPerceptron::SupportExamples(const Row& row) const {
-  const Kernel::Example example(row);
-  std::vector<SupportExample> support;
-  support.reserve(rows_.size());
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const double coefficient = rows_.coefficient(i);
-    // Coefficients that shrank to 0 keep their sign.
-    support.push_back({rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1,
-                       kernel_(example, rows_.row(i), squared_norms_[i]), coefficient});
-  }
-  return support;
-}
-
-void KernelPerceptron::Grow(size_t size) { size_ = std::max(size_, size); }
-
-double KernelPerceptron::squared_norm(uint64_t /*age*/) const {
-  double coefficients = 0;
-  for (size_t i = 0; i < rows_.size(); ++i) coefficients += rows_.coefficient(i);
-  const double bias_weight = kernel_.bias_input() * coefficients;
-  return std::max(0.0, squared_norm_ - bias_weight * bias_weight);
+  function_.ShrinkAndRemoveOldest(phi, score);
 }
 
 LearnerStateView KernelPerceptron::State() const {
   LearnerStateView state;
-  Append(static_cast<double>(size_), state);
+  Append(static_cast<double>(size()), state);
   Append(static_cast<double>(mistakes_), state);
   Append(damage_, state);
   Append(squared_radius_, state);
-  Append(squared_norm_, state);
-  Append(rows_, state);
+  Append(function_.augmented_squared_norm(), state);
+  Append(function_.rows(), state);
   return state;
 }
 
@@ -160,16 +113,12 @@ bool KernelPerceptron::Restore(LearnerState state) {
   const double squared_radius = reader.Scalar();
   const double squared_norm = reader.Scalar();
   RowStore rows = reader.Rows(budget_, size);
-  if (!reader.Done() || squared_norm < 0 || !CanBeSupport(rows, kernel_, squared_radius))
+  if (!reader.Done() || squared_norm < 0 || !CanBeSupport(rows, function_.kernel(), squared_radius))
     return false;
-  size_ = size;
   mistakes_ = mistakes;
   damage_ = damage;
   squared_radius_ = squared_radius;
-  squared_norm_ = squared_norm;
-  rows_ = std::move(rows);
-  squared_norms_.clear();
-  for (size_t i = 0; i < rows_.size(); ++i) squared_norms_.push_back(SquaredNorm(rows_.row(i)));
+  function_.Restore(size, squared_norm, std::move(rows));
   return true;
 }
 

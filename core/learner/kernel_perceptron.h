@@ -24,15 +24,13 @@
 // do an update and the norm without the bias. Memory: the rows kept.
 #pragma once
 
-#include <vector>
-
-#include "core/learner/decision.h"
-#include "core/learner/kernel.h"
+#include "core/learner/kernel_expansion.h"
 #include "core/learner/learner.h"
 
 namespace perceptrond {
 
-class KernelPerceptron final : public Learner, public Predictor, public Explainable {
+// The update and its budget. The function f, which predicts and explains, is a KernelExpansion.
+class KernelPerceptron final : public Learner {
  public:
   KernelPerceptron(const LearnerSettings& settings, size_t size);
 
@@ -41,49 +39,20 @@ class KernelPerceptron final : public Learner, public Predictor, public Explaina
                     std::span<EvaluatedRow> evaluated) const override;
   bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
   void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
-  void Grow(size_t size) override;
-  size_t size() const override { return size_; }
-  double augmented_squared_norm() const override { return squared_norm_; }
+  void Grow(size_t size) override { function_.Grow(size); }
+  size_t size() const override { return function_.size(); }
+  double augmented_squared_norm() const override { return function_.augmented_squared_norm(); }
   LearnerStateView State() const override;
   size_t max_arrays() const override { return 0; }
   bool Restore(LearnerState state) override;
-  const Predictor& predictor() const override { return *this; }
-  const Explainable* explainable() const override { return this; }
-
-  size_t scores() const override { return 1; }
-  bool HasLabel(int32_t label) const override { return label == 1 || label == -1; }
-  void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
-  int32_t Label(std::span<const double> scores) const override {
-    return PredictLabel(scores[0], tie_rule_);
-  }
-  double squared_norm(uint64_t age) const override;
-  // Empty: it has no weights.
-  Hypothesis MakeHypothesis(size_t /*k*/, uint64_t /*age*/) const override { return {}; }
-
-  std::optional<double> FeatureWeight(size_t, uint32_t, uint64_t) const override {
-    return std::nullopt;
-  }
-  std::optional<double> DualCoefficient(const PastUpdate&, uint64_t) const override {
-    return std::nullopt;
-  }
-  std::vector<SupportExample> SupportExamples(const Row& row) const override;
+  const Predictor& predictor() const override { return function_; }
+  const Explainable* explainable() const override { return &function_; }
 
  private:
-  double Score(const Kernel::Example& example) const;
-  void Keep(const Row& row, const Kernel::Example& example, const Target& target);
   void ShrinkAndRemove();
 
-  const TieRule tie_rule_;
   const size_t budget_;
-  const Kernel kernel_;
-  // Features there is room for.
-  size_t size_;
-  // The support examples; coefficients: a_i.
-  RowStore rows_;
-  // ||x_i||^2; not in the state, since the rows tell.
-  std::vector<double> squared_norms_;
-  // ||f||^2, the bias included.
-  double squared_norm_ = 0;
+  KernelExpansion function_;
   uint64_t mistakes_ = 0;
   // Q.
   double damage_ = 0;

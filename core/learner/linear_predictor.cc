@@ -21,7 +21,7 @@ void LinearPredictor::ScoreRows(const Batch& batch, size_t first, size_t max_fea
                     });
 }
 
-double LinearPredictor::squared_norm(uint64_t /*age*/) const { return learned_.squared_norm(); }
+double LinearPredictor::squared_norm(uint64_t /*age*/) const { return SquaredNorm(learned_); }
 
 Hypothesis LinearPredictor::MakeHypothesis(size_t k, uint64_t /*age*/) const {
   const LinearWeights& vector = learned_[k];

@@ -23,7 +23,9 @@ class LinearPredictor : public Predictor {
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
                  std::span<ValidationCode> codes, std::span<double> scores) const override;
-  int32_t Label(std::span<const double> scores) const override { return learned_.Label(scores); }
+  int32_t Label(std::span<const double> scores) const override {
+    return learned_.decision().Label(scores);
+  }
   double squared_norm(uint64_t age) const override;
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
 

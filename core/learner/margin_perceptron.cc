@@ -5,7 +5,7 @@ namespace perceptrond {
 void MarginPerceptron::LimitNorm(ScoreVectors& vectors) {
   // Below it the weights come near the limits of float32.
   constexpr double kSmallestScale = 1e-9;
-  const double norm = std::sqrt(vectors.augmented_squared_norm());
+  const double norm = std::sqrt(AugmentedSquaredNorm(vectors));
   if (norm > 1) vectors.set_scale(vectors.scale() / norm);
   if (vectors.scale() < kSmallestScale) vectors.ApplyScale();
 }

@@ -42,10 +42,12 @@ class MarginPerceptron : public LinearRule {
   explicit MarginPerceptron(const LearnerSettings& settings) : alpha_(settings.margin_slack) {}
 
   double Loss(const SignedExample& z) const {
-    const double wanted = Wanted(z);
-    return z.margin < wanted ? wanted - z.margin : 0;
+    const double required = RequiredMargin(z);
+    return z.margin < required ? required - z.margin : 0;
   }
-  bool CallsForUpdate(const SignedExample& z) const { return z.mistake || z.margin <= Wanted(z); }
+  bool CallsForUpdate(const SignedExample& z) const {
+    return z.mistake || z.margin <= RequiredMargin(z);
+  }
   Step MakeStep(const SignedExample& z, double /*weight*/) const {
     const double norm = std::sqrt(z.squared_norm);
     return {norm > 0 ? std::sqrt(2.0) / (norm * RootOfNext()) : 0};
@@ -58,7 +60,7 @@ class MarginPerceptron : public LinearRule {
   // sqrt(k) of the next update.
   double RootOfNext() const { return std::sqrt(static_cast<double>(memory.updates + 1)); }
   // (1 - alpha) g n.
-  double Wanted(const SignedExample& z) const {
+  double RequiredMargin(const SignedExample& z) const {
     return (1 - alpha_) * (std::sqrt(8.0) / alpha_ / RootOfNext()) * std::sqrt(z.squared_norm);
   }
   static void LimitNorm(ScoreVectors& vectors);

@@ -40,10 +40,13 @@ void Pocket::AfterUpdate(const LinearUpdate& update) {
 }
 
 size_t Pocket::Errors(const ScoreVectors& weights) const {
+  ClassScores room(weights.count());
+  const std::span<double> scores(room.data(), room.size());
   size_t errors = 0;
   for (size_t i = 0; i < kept_.size(); ++i) {
     const auto label = static_cast<int32_t>(kept_.coefficient(i));
-    errors += weights.IsMistake(kept_.row(i), label) ? 1 : 0;
+    weights.Scores(kept_.row(i), scores);
+    errors += weights.decision().Evaluate(scores, label).mistake ? 1 : 0;
   }
   return errors;
 }
@@ -61,7 +64,7 @@ void Pocket::WeightsReplaced(uint64_t age) {
 void Pocket::Resize() { pocket_.GrowLike(learned()); }
 
 void Pocket::AppendTo(LearnerStateView& state) const {
-  pocket_.AppendVectors(state);
+  AppendWeights(pocket_, state);
   Append(static_cast<double>(best_run_), state);
   Append(static_cast<double>(run_start_), state);
   Append(kept_, state);
@@ -70,7 +73,7 @@ void Pocket::AppendTo(LearnerStateView& state) const {
 }
 
 std::unique_ptr<LinearPredictor> Pocket::Read(StateReader& state, const ScoreVectors& read) const {
-  std::unique_ptr<Pocket> restored(new Pocket(ratchet_, learned(), read.ReadVectors(state)));
+  std::unique_ptr<Pocket> restored(new Pocket(ratchet_, learned(), ReadWeights(state, read)));
   restored->best_run_ = state.Count();
   restored->run_start_ = state.Count();
   restored->kept_ = state.Rows(ratchet_, read.size());

@@ -38,7 +38,7 @@ class Pocket final : public LinearPredictor {
                  std::span<ValidationCode> codes, std::span<double> scores) const override {
     Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
   }
-  double squared_norm(uint64_t age) const override { return Best(age).squared_norm(); }
+  double squared_norm(uint64_t age) const override { return SquaredNorm(Best(age)); }
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override {
     return Best(age)[k].weights[index];

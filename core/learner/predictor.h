@@ -50,8 +50,8 @@ class Predictor {
   // ||theta||^2 of the vectors that score, all K together and without their biases; 0 if no vectors
   // do. O(K) unless the learner's banner says otherwise.
   virtual double squared_norm(uint64_t age) const = 0;
-  // The vector behind score k < K. Without one: that which the learner learns with, or an empty
-  // one. O(size()).
+  // The vector of score k < K. If no vector makes the score: the one that the learner learns with,
+  // or an empty one. O(size()).
   virtual Hypothesis MakeHypothesis(size_t k, uint64_t age) const = 0;
 };
 

@@ -39,12 +39,12 @@ void RowStore::Push(const Row& row, double coefficient) {
 void RowStore::Pop() {
   ++first_;
   if (2 * first_ < coefficients_.size()) return;
-  const size_t gone = ends_[first_ - 1];
-  EraseFront(indices_, gone);
-  EraseFront(values_, gone);
+  const size_t removed = ends_[first_ - 1];
+  EraseFront(indices_, removed);
+  EraseFront(values_, removed);
   EraseFront(coefficients_, first_);
   EraseFront(ends_, first_);
-  for (size_t& end : ends_) end -= gone;
+  for (size_t& end : ends_) end -= removed;
   first_ = 0;
 }
 

@@ -18,7 +18,7 @@ namespace perceptrond {
 class LinearLearner : public Learner, public Explainable, public ReplaceableWeights {
  public:
   size_t size() const final { return vectors_.size(); }
-  double augmented_squared_norm() const final { return vectors_.augmented_squared_norm(); }
+  double augmented_squared_norm() const final { return AugmentedSquaredNorm(vectors_); }
   const Predictor& predictor() const final { return *predictor_; }
   const ScoreVectors* score_vectors() const final { return &vectors_; }
   ReplaceableWeights* replaceable_weights() override {
@@ -103,7 +103,7 @@ SignedExample RuleLearner<Rule>::Sign(const Row& row, double margin, bool mistak
 
 template <class Rule>
 void RuleLearner<Rule>::EvaluateScore(const SignedExample& z, Evaluation& evaluation) const {
-  evaluation.predicted = PredictLabel(evaluation.score, vectors().tie_rule());
+  evaluation.predicted = PredictLabel(evaluation.score, vectors().decision().tie_rule);
   evaluation.rival = -1;
   evaluation.mistake = z.mistake;
   evaluation.update = rule_.CallsForUpdate(z);
@@ -115,7 +115,7 @@ Evaluation RuleLearner<Rule>::Evaluate(const Row& row, int32_t label) const {
   if (vectors().is_multiclass()) return EvaluateClasses(row, label);
   Evaluation evaluation;
   evaluation.score = vectors().Score(0, row);
-  const bool mistake = IsMistake(evaluation.score, label, vectors().tie_rule());
+  const bool mistake = IsMistake(evaluation.score, label, vectors().decision().tie_rule);
   EvaluateScore(Sign<Rule::kEvaluationNeeds>(row, label * evaluation.score, mistake, label, -1),
                 evaluation);
   return evaluation;
@@ -126,7 +126,7 @@ Evaluation RuleLearner<Rule>::EvaluateClasses(const Row& row, int32_t label) con
   ClassScores room(vectors().count());
   const std::span<double> scores(room.data(), room.size());
   vectors().Scores(row, scores);
-  Evaluation evaluation = vectors().Evaluate(scores, label);
+  Evaluation evaluation = vectors().decision().Evaluate(scores, label);
   if constexpr (Rule::kMovesAllClasses) {
     rule_.EvaluateClasses(scores, label, evaluation);
   } else {
@@ -156,7 +156,7 @@ void RuleLearner<Rule>::EvaluateRows(const Batch& batch, size_t first, size_t ma
     }
     return;
   }
-  const TieRule tie_rule = vectors().tie_rule();
+  const TieRule tie_rule = vectors().decision().tie_rule;
   const double squared_bias = vectors().bias_input() * vectors().bias_input();
   vectors().ScanRows(batch, first, evaluated.size(), max_features,
                      [&](size_t i, ValidationCode code, double squared_norm, double score) {
@@ -245,7 +245,7 @@ void RuleLearner<Rule>::Grow(size_t size) {
 template <class Rule>
 LearnerStateView RuleLearner<Rule>::State() const {
   LearnerStateView state;
-  vectors().AppendTo(state);
+  Append(vectors(), state);
   rule_.memory.AppendTo(vectors(), state);
   wrapper().AppendTo(state);
   return state;
@@ -254,7 +254,7 @@ LearnerStateView RuleLearner<Rule>::State() const {
 template <class Rule>
 bool RuleLearner<Rule>::Restore(LearnerState state) {
   StateReader reader(std::move(state));
-  std::optional<ScoreVectors> read = vectors().Read(reader);
+  std::optional<ScoreVectors> read = ReadScoreVectors(reader, vectors());
   typename Rule::Memory memory;
   if (!read.has_value() || !memory.Read(reader, *read)) return false;
   std::unique_ptr<LinearPredictor> predictor = wrapper().Read(reader, *read);

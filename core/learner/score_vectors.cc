@@ -16,12 +16,6 @@ void LinearWeights::Add(double step, const Row& row, double bias_input) {
   bias_weight = static_cast<float>(bias_weight + step * bias_input);
 }
 
-void LinearWeights::AppendTo(LearnerStateView& state) const {
-  Append(weights, state);
-  Append(bias_weight, state);
-  Append(squared_norm, state);
-}
-
 LinearWeights LinearWeights::Read(StateReader& state) {
   LinearWeights read;
   read.weights = state.Array();
@@ -31,8 +25,8 @@ LinearWeights LinearWeights::Read(StateReader& state) {
 }
 
 ScoreVectors::ScoreVectors(const LearnerSettings& settings, size_t size)
-    : bias_input_(settings.bias_input),
-      tie_rule_(settings.tie_rule),
+    : decision_{settings.is_multiclass(), settings.tie_rule},
+      bias_input_(settings.bias_input),
       max_count_(settings.is_multiclass() ? settings.classes.max : 1),
       size_(size),
       vectors_(settings.is_multiclass() ? settings.classes.initial : 1, LinearWeights(size)),
@@ -43,6 +37,15 @@ ScoreVectors::ScoreVectors(const LearnerSettings& settings, size_t size)
           bias_input_ != 0 ? static_cast<float>(start.bias / bias_input_) : 0);
 }
 
+ScoreVectors::ScoreVectors(const ScoreVectors& like, size_t size,
+                           std::vector<LinearWeights> vectors, std::vector<bool> exists)
+    : decision_(like.decision_),
+      bias_input_(like.bias_input_),
+      max_count_(like.max_count_),
+      size_(size),
+      vectors_(std::move(vectors)),
+      exists_(std::move(exists)) {}
+
 bool ScoreVectors::Has(int32_t label) const {
   if (!is_multiclass()) return label == 1 || label == -1;
   return label >= 0 && static_cast<size_t>(label) < exists_.size() &&
@@ -52,50 +55,6 @@ bool ScoreVectors::Has(int32_t label) const {
 void ScoreVectors::Scores(const Row& row, std::span<double> scores) const {
   for (size_t k = 0; k < vectors_.size(); ++k)
     scores[k] = exists_[k] ? Score(k, row) : std::numeric_limits<double>::quiet_NaN();
-}
-
-Evaluation ScoreVectors::Evaluate(std::span<const double> scores, int32_t label) const {
-  Evaluation evaluation;
-  evaluation.predicted = Label(scores);
-  if (!is_multiclass()) {
-    evaluation.score = scores[0];
-    evaluation.mistake = perceptrond::IsMistake(scores[0], label, tie_rule_);
-    return evaluation;
-  }
-  evaluation.rival = GreatestScore(scores, label);
-  const bool exists = Has(label);
-  const double own = exists ? scores[static_cast<size_t>(label)] : 0;
-  evaluation.score = evaluation.rival < 0 ? std::numeric_limits<double>::infinity()
-                                          : own - scores[static_cast<size_t>(evaluation.rival)];
-  evaluation.mistake =
-      !exists || IsClassMistake(evaluation.score, evaluation.predicted, label, tie_rule_);
-  return evaluation;
-}
-
-bool ScoreVectors::IsMistake(const Row& row, int32_t label) const {
-  if (!is_multiclass()) return perceptrond::IsMistake(Score(0, row), label, tie_rule_);
-  ClassScores scores(count());
-  Scores(row, {scores.data(), scores.size()});
-  return Evaluate({scores.data(), scores.size()}, label).mistake;
-}
-
-double ScoreVectors::squared_norm() const {
-  double sum = 0;
-  for (const LinearWeights& one : vectors_) sum += one.squared_norm.value();
-  return scale_ * scale_ * sum;
-}
-
-double ScoreVectors::augmented_squared_norm() const {
-  double sum = 0;
-  for (const LinearWeights& one : vectors_) sum += one.squared_norm.value();
-  for (const LinearWeights& one : vectors_) sum += one.bias_weight * one.bias_weight;
-  return scale_ * scale_ * sum;
-}
-
-bool ScoreVectors::AreZero() const {
-  return std::all_of(vectors_.begin(), vectors_.end(), [](const LinearWeights& one) {
-    return one.bias_weight == 0 && AllZero(one.weights);
-  });
 }
 
 bool ScoreVectors::StaysFinite(size_t k, double step, const Row& row) const {
@@ -143,45 +102,67 @@ void ScoreVectors::Replace(const Row& weights, float bias_weight) {
   scale_ = 1;
 }
 
-void ScoreVectors::AppendTo(LearnerStateView& state) const {
-  if (!is_multiclass()) return vectors_[0].AppendTo(state);
-  Append(static_cast<double>(size_), state);
-  Append(static_cast<double>(vectors_.size()), state);
-  for (size_t k = 0; k < vectors_.size(); ++k) {
-    vectors_[k].AppendTo(state);
-    Append(exists_[k] ? 1.0 : 0.0, state);
+double SquaredNorm(const ScoreVectors& vectors) {
+  double sum = 0;
+  for (size_t k = 0; k < vectors.count(); ++k) sum += vectors[k].squared_norm.value();
+  return vectors.scale() * vectors.scale() * sum;
+}
+
+double AugmentedSquaredNorm(const ScoreVectors& vectors) {
+  double sum = 0;
+  for (size_t k = 0; k < vectors.count(); ++k) sum += vectors[k].squared_norm.value();
+  for (size_t k = 0; k < vectors.count(); ++k)
+    sum += vectors[k].bias_weight * vectors[k].bias_weight;
+  return vectors.scale() * vectors.scale() * sum;
+}
+
+void Append(const LinearWeights& one, LearnerStateView& state) {
+  Append(one.weights, state);
+  Append(one.bias_weight, state);
+  Append(one.squared_norm, state);
+}
+
+void Append(const ScoreVectors& vectors, LearnerStateView& state) {
+  if (!vectors.is_multiclass()) return AppendWeights(vectors, state);
+  Append(static_cast<double>(vectors.size()), state);
+  Append(static_cast<double>(vectors.count()), state);
+  for (size_t k = 0; k < vectors.count(); ++k) {
+    Append(vectors[k], state);
+    Append(vectors.Has(static_cast<int32_t>(k)) ? 1.0 : 0.0, state);
   }
 }
 
-void ScoreVectors::AppendVectors(LearnerStateView& state) const {
-  for (const LinearWeights& one : vectors_) one.AppendTo(state);
+void AppendWeights(const ScoreVectors& vectors, LearnerStateView& state) {
+  for (size_t k = 0; k < vectors.count(); ++k) Append(vectors[k], state);
 }
 
-ScoreVectors ScoreVectors::ReadVectors(StateReader& state) const {
-  ScoreVectors read(bias_input_, tie_rule_, max_count_);
-  read.size_ = size_;
-  read.exists_ = exists_;
-  for (size_t k = 0; k < vectors_.size(); ++k) read.vectors_.push_back(LinearWeights::Read(state));
-  return read;
-}
-
-std::optional<ScoreVectors> ScoreVectors::Read(StateReader& state) const {
-  ScoreVectors read(bias_input_, tie_rule_, max_count_);
-  if (!is_multiclass()) {
-    read.vectors_.push_back(LinearWeights::Read(state));
-    read.exists_.push_back(true);
-    read.size_ = read.vectors_[0].weights.size();
-    return read;
+std::optional<ScoreVectors> ReadScoreVectors(StateReader& state, const ScoreVectors& like) {
+  std::vector<LinearWeights> vectors;
+  std::vector<bool> exists;
+  if (!like.is_multiclass()) {
+    vectors.push_back(LinearWeights::Read(state));
+    const size_t size = vectors[0].weights.size();
+    return ScoreVectors(like, size, std::move(vectors), {true});
   }
-  read.size_ = state.Count();
+  const uint64_t size = state.Count();
   const uint64_t count = state.Count();
-  if (count > max_count_) return std::nullopt;
+  if (count > like.max_count()) return std::nullopt;
   for (uint64_t k = 0; k < count; ++k) {
-    read.vectors_.push_back(LinearWeights::Read(state));
-    if (read.vectors_.back().weights.size() != read.size_) return std::nullopt;
-    read.exists_.push_back(state.Scalar() != 0);
+    vectors.push_back(LinearWeights::Read(state));
+    if (vectors.back().weights.size() != size) return std::nullopt;
+    exists.push_back(state.Scalar() != 0);
   }
-  return read;
+  return ScoreVectors(like, size, std::move(vectors), std::move(exists));
+}
+
+ScoreVectors ReadWeights(StateReader& state, const ScoreVectors& like) {
+  std::vector<LinearWeights> vectors;
+  std::vector<bool> exists;
+  for (size_t k = 0; k < like.count(); ++k) {
+    vectors.push_back(LinearWeights::Read(state));
+    exists.push_back(!like.is_multiclass() || like.Has(static_cast<int32_t>(k)));
+  }
+  return {like, like.size(), std::move(vectors), std::move(exists)};
 }
 
 }  // namespace perceptrond

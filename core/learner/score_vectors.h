@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/learner/decision.h"
-#include "core/learner/evaluation.h"
 #include "core/learner/settings.h"
 #include "core/learner/state.h"
 #include "core/vector/batch.h"
@@ -41,28 +40,38 @@ struct LinearWeights {
   // += step (row, b).
   void Add(double step, const Row& row, double bias_input);
 
-  void AppendTo(LearnerStateView& state) const;
-  // Reads what AppendTo appended.
+  // Reads what Append appended.
   static LinearWeights Read(StateReader& state);
 };
 
 // With two labels K is 1. With several classes K is one above the highest class that exists; a
 // class exists from the start or from the first example that it is added for, and begins with
 // weights of zero. theta is all K vectors together, each times scale(), a common factor that is 1
-// for most rules. Thread contract: as Learner's.
+// for most rules.
+//
+// The class holds the vectors, scores rows by them and lets a rule change them. Each other job is
+// done elsewhere, through this interface:
+//   - what scores mean, labels, mistakes and ties: DecisionRule (core/learner/decision.h);
+//   - the norms, and saving and restoring: the functions after the class.
+//
+// Thread contract: as Learner's.
 class ScoreVectors {
  public:
   // Zero, but for settings.start, whose indices must be below size.
   ScoreVectors(const LearnerSettings& settings, size_t size);
+  // Other vectors with the settings of `like`, and the scale 1. exists: by class, whether it does;
+  // one entry for each vector. Every vector has `size` weights.
+  ScoreVectors(const ScoreVectors& like, size_t size, std::vector<LinearWeights> vectors,
+               std::vector<bool> exists);
 
-  bool is_multiclass() const { return max_count_ > 1; }
+  const DecisionRule& decision() const { return decision_; }
+  bool is_multiclass() const { return decision_.is_multiclass; }
   // K, and the most it can become.
   size_t count() const { return vectors_.size(); }
   size_t max_count() const { return max_count_; }
   size_t size() const { return size_; }
   // b.
   double bias_input() const { return bias_input_; }
-  TieRule tie_rule() const { return tie_rule_; }
   // Whether it is one of the two labels, or a class that exists. Takes any number.
   bool Has(int32_t label) const;
 
@@ -79,40 +88,20 @@ class ScoreVectors {
   }
   // A row's count() scores; NaN for a class that does not exist.
   void Scores(const Row& row, std::span<double> scores) const;
-  // The label that a row's scores predict; -1 if no class exists.
-  int32_t Label(std::span<const double> scores) const {
-    return is_multiclass() ? GreatestScore(scores) : PredictLabel(scores[0], tie_rule_);
-  }
-  // Evaluates an example of class or label `label` by its row's scores; all but update and loss.
-  Evaluation Evaluate(std::span<const double> scores, int32_t label) const;
-  // Whether these weights make a mistake on an example.
-  bool IsMistake(const Row& row, int32_t label) const;
   // ||x||^2 + b^2.
   double AugmentedSquaredNorm(const Row& row) const {
     return SquaredNorm(row) + bias_input_ * bias_input_;
   }
-  // ||theta||^2, without and with the biases. O(K).
-  double squared_norm() const;
-  double augmented_squared_norm() const;
-  // Whether every weight is exactly 0. O(K size()).
-  bool AreZero() const;
 
   // Whether vector k stays within float32 when step (row, b) is added to it; k need not exist yet.
   bool StaysFinite(size_t k, double step, const Row& row) const;
   // Makes a class exist.
   void AddClass(int32_t label);
   void Grow(size_t size);
-  // Takes on the classes and the size of `other`, which has no fewer; new weights are zero.
+  // Adds the classes and features that only `other` has, which lacks none; new weights are zero.
   void GrowLike(const ScoreVectors& other);
   // Two labels: replaces the weights, and the scale by 1.
   void Replace(const Row& weights, float bias_weight);
-
-  void AppendTo(LearnerStateView& state) const;
-  // Reads what AppendTo appended for vectors with the same settings; nothing if it does not fit.
-  std::optional<ScoreVectors> Read(StateReader& state) const;
-  // The same for other vectors of the same classes and size: their weights alone.
-  void AppendVectors(LearnerStateView& state) const;
-  ScoreVectors ReadVectors(StateReader& state) const;
 
   // Two labels: checks and scores `count` rows of a batch from `first` on, for rows of size()
   // features, and calls take(i, code, squared norm, score) for each. A score of a row with an error
@@ -123,12 +112,8 @@ class ScoreVectors {
                 const Take& take) const;
 
  private:
-  // Without any vector.
-  ScoreVectors(double bias_input, TieRule tie_rule, size_t max_count)
-      : bias_input_(bias_input), tie_rule_(tie_rule), max_count_(max_count), size_(0) {}
-
+  DecisionRule decision_;
   double bias_input_;
-  TieRule tie_rule_;
   size_t max_count_;
   size_t size_;
   double scale_ = 1;
@@ -136,6 +121,20 @@ class ScoreVectors {
   // By class: whether it exists.
   std::vector<bool> exists_;
 };
+
+// ||theta||^2, without and with the biases. O(K).
+double SquaredNorm(const ScoreVectors& vectors);
+double AugmentedSquaredNorm(const ScoreVectors& vectors);
+
+// Save vectors in a learner's state, but for their scale: a rule that changes it saves it.
+// AppendWeights leaves out the size and which classes exist.
+void Append(const LinearWeights& one, LearnerStateView& state);
+void Append(const ScoreVectors& vectors, LearnerStateView& state);
+void AppendWeights(const ScoreVectors& vectors, LearnerStateView& state);
+// Reads what Append appended, for vectors with the settings of `like`; absent: it does not fit.
+std::optional<ScoreVectors> ReadScoreVectors(StateReader& state, const ScoreVectors& like);
+// Reads what AppendWeights appended, for vectors with the size and the classes of `like` too.
+ScoreVectors ReadWeights(StateReader& state, const ScoreVectors& like);
 
 template <typename Take>
 void ScoreVectors::ScanRows(const Batch& batch, size_t first, size_t count, size_t max_features,

@@ -72,7 +72,7 @@ void Voted::VoteOnLabel(const Row& row, uint64_t age, std::span<double> scores) 
   double score = below_.Score(0, row);
   const auto vote = [&](uint64_t until) {
     const double survived = survival.Until(until);
-    votes += survived * PredictLabel(score, below_.tie_rule());
+    votes += survived * PredictLabel(score, below_.decision().tie_rule);
     all += survived;
   };
   for (size_t i = 0; i < updates_.size(); ++i) {
@@ -121,9 +121,9 @@ void Voted::Resize() { below_.Grow(learned().size()); }
 void Voted::AppendTo(LearnerStateView& state) const {
   if (below_.is_multiclass()) {
     // Its classes need not be the learner's.
-    below_.AppendTo(state);
+    Append(below_, state);
   } else {
-    below_.AppendVectors(state);
+    AppendWeights(below_, state);
   }
   Append(static_cast<double>(below_age_), state);
   for (const Kept& update : kept_) {
@@ -154,7 +154,7 @@ bool Voted::ReadUpdates(StateReader& state, const ScoreVectors& read) {
 
 std::unique_ptr<LinearPredictor> Voted::Read(StateReader& state, const ScoreVectors& read) const {
   std::optional<ScoreVectors> below =
-      read.is_multiclass() ? read.Read(state) : read.ReadVectors(state);
+      read.is_multiclass() ? ReadScoreVectors(state, read) : ReadWeights(state, read);
   if (!below.has_value() || below->count() > read.count() || below->size() != read.size())
     return nullptr;
   std::unique_ptr<Voted> restored(new Voted(budget_, learned(), *std::move(below)));

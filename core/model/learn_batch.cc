@@ -208,7 +208,7 @@ class Learning {
   }
 
   void Refuse(ValidationError error) {
-    tally_.Rejected(error.code);
+    tally_.AddRowError(error.code);
     outcome_.row_errors.push_back({static_cast<uint32_t>(row_), std::move(error)});
     PassRow();
   }
@@ -232,7 +232,7 @@ class Learning {
 
   // Moves the tally, of rows that changed nothing, to the segment.
   void CloseTally(uint64_t revision) {
-    if (tally_.examples == 0 && tally_.row_errors_total == 0 && tally_.duplicates == 0) return;
+    if (tally_.examples == 0 && tally_.row_error_count == 0 && tally_.duplicates == 0) return;
     tally_.components = call_.components;
     AddToOutcome(tally_);
     segment_.unchanged.push_back({revision, tally_});
@@ -251,19 +251,19 @@ class Learning {
     } else {
       next_ = Next::kNothing;
       outcome_.revision = state.revision;
-      segment_.completed_pass = call_.completed_pass;
+      segment_.end_of_pass = call_.end_of_pass;
     }
     Account(state);
   }
 
   void Account(const ModelState& state) {
     sampler_.Release();
-    if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.completed_pass == 0) return;
+    if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.end_of_pass == 0) return;
     segment_.revision = state.revision;
-    if (segment_.completed_pass > 0) segment_.weight_norm = plan_.weight_norm(*state.learner);
+    if (segment_.end_of_pass > 0) segment_.weight_norm = plan_.weight_norm(*state.learner);
     Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state.names);
     outcome_.next_offset = applied.next_offset;
-    if (segment_.completed_pass > 0) outcome_.pass = std::move(applied.pass);
+    if (segment_.end_of_pass > 0) outcome_.pass = std::move(applied.pass);
     segment_.first_offset = applied.next_offset;
     segment_.rows = 0;
     segment_.unchanged.clear();

@@ -95,8 +95,8 @@ struct PredictOutcome {
 
 class Model;
 
-// Which components of a composition are asked for their state: all, and those that are not in memory
-// are loaded; those in memory; or none.
+// Which components of a composition are asked for their state: all, loading those that are not in
+// memory; those in memory; or none.
 enum class ComponentAccess : uint8_t { kLoad, kOnlyInMemory, kNone };
 
 // The model of a name, as Store::Acquire returns it; with kOnlyInMemory NOT_FOUND unless it is in

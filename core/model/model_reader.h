@@ -8,8 +8,8 @@
 
 namespace perceptrond {
 
-// Holds the state's lock shared: what is read through one reader is of one revision. A thread has at
-// most one reader of a model at a time, or it may wait for itself.
+// Holds the state's lock shared: what is read through one reader is of one revision. A thread has
+// at most one reader of a model at a time, or it may wait for itself.
 // Example:
 //   const ModelReader reader(*model);
 //   Show(MakeReport(reader), ListWeights(reader));  // of the same revision

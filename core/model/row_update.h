@@ -14,7 +14,7 @@
 
 namespace perceptrond {
 
-// What became of a row that called for an update a moment ago.
+// The outcome of a row that called for an update when it was first evaluated.
 struct RowUpdate {
   // Set: the row cannot be learned, and nothing changed.
   ValidationError error;

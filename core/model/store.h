@@ -136,7 +136,7 @@ class Store {
   ModelCache cache_;
 
   Mutex mutex_;
-  // Models whose last write failed. What it left behind is dropped before they are loaded.
+  // Models whose last write failed. Its remains are dropped before they are loaded.
   absl::flat_hash_set<uint64_t> failed_ ABSL_GUARDED_BY(mutex_);
   // Names that on_damage was called for.
   absl::flat_hash_set<std::string> damaged_ ABSL_GUARDED_BY(mutex_);

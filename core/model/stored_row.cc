@@ -9,19 +9,20 @@
 namespace perceptrond {
 namespace {
 
-// The name of each place: those without a weight in their order, the others by number.
+// Reads the names of a row's features in order: those without a weight from `unknown`, the others
+// by their numbers.
 class NameReader {
  public:
   NameReader(const SeenExample& seen, const Dictionary& names) : seen_(seen), names_(names) {}
   absl::string_view Next() {
-    const uint32_t number = seen_.row.index(place_++);
+    const uint32_t number = seen_.row.index(next_++);
     return number == Dictionary::kUnknown ? seen_.unknown[unknown_++] : names_.Name(number);
   }
 
  private:
   const SeenExample& seen_;
   const Dictionary& names_;
-  size_t place_ = 0;
+  size_t next_ = 0;
   size_t unknown_ = 0;
 };
 
@@ -92,7 +93,7 @@ SeenExample StoredRow::Seen(std::vector<absl::string_view>& names) const {
 }
 
 size_t StoredRow::memory_bytes() const {
-  // Itself, what a shared pointer keeps beside it, and its place in the books.
+  // The row itself, its shared pointer's control block, and its entry in the store.
   size_t bytes = sizeof(StoredRow) + 64 + indices.capacity() * sizeof(uint32_t) +
                  values.capacity() * sizeof(float) + unknown.capacity() * sizeof(std::string);
   for (const std::string& name : unknown) bytes += name.size();

@@ -1,5 +1,6 @@
-// The figures of a report, read from the options of its fields (proto/perceptron/v1/figure.proto): what the metrics, the
-// report's text and the status page have in common. Works on any message whose fields have these options.
+// The figures of a report, read from the options of its fields (proto/perceptron/v1/figure.proto):
+// what the metrics, the report's text and the status page have in common. Works on any message
+// whose fields have these options.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

@@ -1,4 +1,5 @@
-// Reports as text, made from the definitions of their figures. A figure that is not valid is left out.
+// Reports as text, made from the definitions of their figures. A figure that is not valid is left
+// out.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -17,7 +18,8 @@ std::string Percent(double ratio);
 // "54,000".
 std::string Grouped(uint64_t count);
 
-// "learning", "converged", "refuted", "not separable" or "drifting"; "" if the state is unspecified.
+// "learning", "converged", "refuted", "not separable" or "drifting"; "" if the state is
+// unspecified.
 std::string StateName(::perceptron::v1::ConvergenceState state);
 
 // The text of a report, one line for each label: "examples: 35,672 seen, 366 mistakes".

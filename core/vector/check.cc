@@ -52,7 +52,7 @@ ValidationError CheckSparseColumns(const Batch& batch) {
   return {};
 }
 
-// The first place where indices do not ascend, or size.
+// The first position where indices do not ascend, or size.
 size_t FirstDescent(const Row& row) {
   size_t i = 1;
   while (i < row.size && row.indices[i - 1] < row.indices[i]) ++i;
@@ -119,7 +119,7 @@ ValidationError CheckColumns(const Batch& batch) {
 
 ValidationCode CheckRow(const Row& row, uint32_t dimension, size_t max_features,
                         double* squared_norm) {
-  // First: a row may be far too long to be read in vain.
+  // First, so that a row that is far too long is not read.
   if (const ValidationCode code = CheckSize(row, dimension, max_features);
       code != ValidationCode::kNone)
     return code;
@@ -143,14 +143,14 @@ ValidationError DescribeRow(const Row& row, uint32_t dimension, size_t max_featu
     case ValidationCode::kUnsortedIndices: {
       const size_t i = FirstDescent(row);
       error.field = "indices";
-      error.place = i;
+      error.position = i;
       error.description = absl::StrCat(row.indices[i], " follows ", row.indices[i - 1],
                                        "; indices must strictly ascend");
       break;
     }
     case ValidationCode::kIndexOutOfRange:
       error.field = "indices";
-      error.place = row.size - 1;
+      error.position = row.size - 1;
       error.description =
           absl::StrCat(row.indices[row.size - 1], " is not below the model's dimension ", dimension,
                        " (indices count from 0)");
@@ -159,7 +159,7 @@ ValidationError DescribeRow(const Row& row, uint32_t dimension, size_t max_featu
       size_t i = 0;
       while (i < row.size && std::isfinite(row.values[i])) ++i;
       error.field = "values";
-      error.place = i;
+      error.position = i;
       error.description = absl::StrCat(row.values[i], " is not a finite number");
       break;
     }

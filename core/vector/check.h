@@ -1,5 +1,5 @@
 // What makes a batch or a row unfit to be read. Checked once, where data enters the core;
-// everything behind trusts it.
+// everything after that trusts it.
 #pragma once
 
 #include <cmath>
@@ -47,7 +47,7 @@ struct ValidationError {
   std::string field;
   std::string description;
   // Which of the row's indices or values it is, from 0.
-  std::optional<size_t> place = std::nullopt;
+  std::optional<size_t> position = std::nullopt;
 
   explicit operator bool() const { return code != ValidationCode::kNone; }
 };

@@ -20,19 +20,19 @@ void* AllocateFloats(size_t count) {
   if (!IsLarge(count)) return ::operator new(count * sizeof(float));
   const size_t bytes = count * sizeof(float);
   const size_t whole = (bytes + kPage - 1) / kPage * kPage;
-  void* const place = std::aligned_alloc(kPage, whole);
-  if (place == nullptr) throw std::bad_alloc();
+  void* const memory = std::aligned_alloc(kPage, whole);
+  if (memory == nullptr) throw std::bad_alloc();
   // Not the last page if much of it would lie idle. Without large pages the small ones serve.
   const size_t advised = whole - bytes <= kPage / 4 ? whole : whole - kPage;
-  if (advised > 0) static_cast<void>(madvise(place, advised, MADV_HUGEPAGE));
-  return place;
+  if (advised > 0) static_cast<void>(madvise(memory, advised, MADV_HUGEPAGE));
+  return memory;
 }
 
-void FreeFloats(void* place, size_t count) {
+void FreeFloats(void* memory, size_t count) {
   if (IsLarge(count)) {
-    std::free(place);
+    std::free(memory);
   } else {
-    ::operator delete(place);
+    ::operator delete(memory);
   }
 }
 

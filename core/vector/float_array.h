@@ -10,7 +10,7 @@ namespace perceptrond {
 // here and there, and with pages of 4 KiB each read beyond the caches must find its page first
 // (docs/performance.md has figures). Throws std::bad_alloc as any allocator. Any thread.
 void* AllocateFloats(size_t count);
-void FreeFloats(void* place, size_t count);
+void FreeFloats(void* memory, size_t count);
 
 // What a standard container asks of an allocator; only ever one of float.
 template <typename T>
@@ -19,7 +19,7 @@ struct FloatAllocator {
   using value_type = T;
 
   T* allocate(size_t count) { return static_cast<T*>(AllocateFloats(count)); }
-  void deallocate(T* place, size_t count) { FreeFloats(place, count); }
+  void deallocate(T* memory, size_t count) { FreeFloats(memory, count); }
   friend bool operator==(FloatAllocator, FloatAllocator) { return true; }
 };
 

@@ -49,7 +49,7 @@ bool StepStaysFinite(double step, const Row& row);
 // weights.size(), none twice. O(row.size).
 void AddScaled(std::span<float> weights, double step, const Row& row, CompensatedSum& squared_norm);
 
-// sum of a_i b_i over the row's places i, in float64. O(row.size).
+// sum of a_i b_i over the row's indices i, in float64. O(row.size).
 double DotAt(std::span<const float> a, std::span<const float> b, const Row& row);
 
 // sum of diagonal_i x_i^2, in float64. O(row.size).

@@ -12,7 +12,7 @@ inline constexpr uint32_t kNoIndices[1] = {};
 // A view of one row, sparse or dense. Owns nothing: the arrays must outlive it. Any thread may read
 // it.
 struct Row {
-  // Sparse: `size` places. Dense: null, and value i belongs to feature i.
+  // Sparse: `size` indices. Dense: null, and value i belongs to feature i.
   const uint32_t* indices = nullptr;
   // `size` values, or null: every value is 1.
   const float* values = nullptr;

@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/vector/simd.cc"
 #include <hwy/foreach_target.h>
-// Behind foreach_target.h.
+// After foreach_target.h.
 #include <hwy/highway.h>
 
 namespace perceptrond::simd {
@@ -31,15 +31,15 @@ constexpr size_t kWidth = hn::MaxLanes(Doubles());
 constexpr size_t kVectors = kLanes / kWidth;
 constexpr Doubles kDoubles;
 constexpr hn::Rebind<float, Doubles> kFloats;
-constexpr hn::Rebind<uint32_t, Doubles> kPlaces;
+constexpr hn::Rebind<uint32_t, Doubles> kIndices;
 constexpr hn::Rebind<int32_t, Doubles> kOffsets;
-using Places = hn::Vec<decltype(kPlaces)>;
+using Indices = hn::Vec<decltype(kIndices)>;
 
 HWY_INLINE Vector Load(const float* from) {
   return hn::PromoteTo(kDoubles, hn::LoadU(kFloats, from));
 }
 
-HWY_INLINE Vector Gather(const float* weights, Places at) {
+HWY_INLINE Vector Gather(const float* weights, Indices at) {
   return hn::PromoteTo(kDoubles, hn::GatherIndex(kFloats, weights, hn::BitCast(kOffsets, at)));
 }
 
@@ -91,7 +91,7 @@ double SparseDot(const float* weights, const uint32_t* at, const float* x, size_
   for (; i + kLanes <= size; i += kLanes) {
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t j = i + v * kWidth;
-      const Vector read = Gather(weights, hn::LoadU(kPlaces, at + j));
+      const Vector read = Gather(weights, hn::LoadU(kIndices, at + j));
       if (x == nullptr) {
         sum.Add(v, read);
       } else {
@@ -120,11 +120,11 @@ void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan)
   scan.squared_norm = norm.Total(size - i, [&](size_t j) { return Product(x[i + j], x[i + j]); });
 }
 
-// Whether a unit with masks reads part of a vector, and nothing behind it, at once.
+// Whether a unit with masks reads part of a vector, and nothing after it, at once.
 constexpr bool kMasks = !HWY_MEM_OPS_MIGHT_FAULT && kVectors == 1;
 
-// Scans sparse rows one after the other, which lie one behind the other: with little between them
-// the processor has the next row's weights under way while it sums the last's.
+// Scans sparse rows in the order in which they are stored: with little between two rows, the
+// processor fetches the weights of the next while it sums the last.
 template <bool kHasValues, bool kFar>
 class SparseScanner {
  public:
@@ -136,19 +136,19 @@ class SparseScanner {
         total_(batch.indices.size()) {}
 
   HWY_INLINE void Scan(size_t begin, size_t end, RowScan& scan) const {
-    const Places most = hn::Set(kPlaces, last_);
-    auto ascends = hn::MaskFromVec(hn::Set(kPlaces, ~uint32_t{0}));
+    const Indices most = hn::Set(kIndices, last_);
+    auto ascends = hn::MaskFromVec(hn::Set(kIndices, ~uint32_t{0}));
     Sum dot;
     Sum norm;
     size_t i = begin;
-    // One more place than a group takes: each is compared with the next.
+    // One more index than a group has: each is compared with the next.
     for (; i + kLanes < end; i += kLanes) {
       AskFor(i + kAhead, kLanes);
       for (size_t v = 0; v < kVectors; ++v) {
         const size_t j = i + v * kWidth;
-        const Places places = hn::LoadU(kPlaces, at_ + j);
-        ascends = hn::And(ascends, hn::Lt(places, hn::LoadU(kPlaces, at_ + j + 1)));
-        const Vector read = Gather(weights_, hn::Min(places, most));
+        const Indices indices = hn::LoadU(kIndices, at_ + j);
+        ascends = hn::And(ascends, hn::Lt(indices, hn::LoadU(kIndices, at_ + j + 1)));
+        const Vector read = Gather(weights_, hn::Min(indices, most));
         if constexpr (kHasValues) {
           const Vector values = Load(x_ + j);
           dot.AddProducts(v, read, values);
@@ -161,13 +161,13 @@ class SparseScanner {
     const size_t rest = end - i;
     AskFor(i + kAhead, rest);
     if constexpr (kMasks) {
-      const auto all_but_one = hn::FirstN(kPlaces, rest > 0 ? rest - 1 : 0);
-      const Places places = hn::MaskedLoad(hn::FirstN(kPlaces, rest), kPlaces, at_ + i);
-      const Places next = hn::MaskedLoad(all_but_one, kPlaces, at_ + (rest > 0 ? i + 1 : i));
-      ascends = hn::And(ascends, hn::Or(hn::Not(all_but_one), hn::Lt(places, next)));
+      const auto all_but_one = hn::FirstN(kIndices, rest > 0 ? rest - 1 : 0);
+      const Indices indices = hn::MaskedLoad(hn::FirstN(kIndices, rest), kIndices, at_ + i);
+      const Indices next = hn::MaskedLoad(all_but_one, kIndices, at_ + (rest > 0 ? i + 1 : i));
+      ascends = hn::And(ascends, hn::Or(hn::Not(all_but_one), hn::Lt(indices, next)));
       // A lane without a term adds 0.
       const Vector read =
-          hn::IfThenElseZero(hn::FirstN(kDoubles, rest), Gather(weights_, hn::Min(places, most)));
+          hn::IfThenElseZero(hn::FirstN(kDoubles, rest), Gather(weights_, hn::Min(indices, most)));
       if constexpr (kHasValues) {
         const Vector values =
             hn::PromoteTo(kDoubles, hn::MaskedLoad(hn::FirstN(kFloats, rest), kFloats, x_ + i));
@@ -176,11 +176,11 @@ class SparseScanner {
       } else {
         dot.Add(0, read);
       }
-      scan.ascends = hn::AllTrue(kPlaces, ascends);
+      scan.ascends = hn::AllTrue(kIndices, ascends);
       scan.dot = dot.Total();
       scan.squared_norm = norm.Total();
     } else {
-      bool all_ascend = hn::AllTrue(kPlaces, ascends);
+      bool all_ascend = hn::AllTrue(kIndices, ascends);
       for (size_t j = i; j + 1 < end; ++j) all_ascend &= at_[j] < at_[j + 1];
       scan.ascends = all_ascend;
       const auto weight = [&](size_t j) { return weights_[HWY_MIN(at_[j], last_)]; };
@@ -196,7 +196,7 @@ class SparseScanner {
   HWY_INLINE void AskForFirst() const { AskFor(0, HWY_MIN(kAhead, total_)); }
 
  private:
-  // Places ahead.
+  // Indices ahead.
   static constexpr size_t kAhead = 320;
 
   // For reading, into the second cache.
@@ -251,7 +251,7 @@ bool Ascends(const uint32_t* at, size_t size) {
 
 }  // namespace
 
-// Not in the namespace without a name: chosen below, behind all units.
+// Not in the namespace without a name: chosen below, after all units.
 const Loops& OfUnit() {
   static const Loops loops = {
       hwy::TargetName(HWY_TARGET), DenseDot, SparseDot, ScanDense, ScanSparseRows, Ascends};

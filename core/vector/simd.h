@@ -15,7 +15,7 @@
 
 namespace perceptrond::simd {
 
-// The loops of one unit. Dense arrays of `size`, and sparse rows of `size` places `at` with values
+// The loops of one unit. Dense arrays of `size`, and sparse rows of `size` indices `at` with values
 // x, or x null: every value is 1.
 struct Loops {
   // "AVX3": as Highway calls the unit.
@@ -23,17 +23,17 @@ struct Loops {
 
   // sum of a_i b_i.
   double (*dense_dot)(const float* a, const float* b, size_t size);
-  // sum of weights[at_i] x_i. Places are below 2^31.
+  // sum of weights[at_i] x_i. Indices are below 2^31.
   double (*sparse_dot)(const float* weights, const uint32_t* at, const float* x, size_t size);
 
   // The same with what else there is to know of a row.
   void (*scan_dense)(const float* weights, const float* x, size_t size, RowScan& scan);
-  // And of a batch's sparse rows from `first` on, as many as there are scans. Their places may be
+  // And of a batch's sparse rows from `first` on, as many as there are scans. Their indices may be
   // anything: those that are not below `limit`, from 1 to 2^31, read the last weight.
   void (*scan_sparse_rows)(const float* weights, size_t limit, const Batch& batch, size_t first,
                            std::span<RowScan> scans);
 
-  // Whether the places strictly ascend.
+  // Whether the indices strictly ascend.
   bool (*ascends)(const uint32_t* at, size_t size);
 };
 

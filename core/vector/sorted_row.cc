@@ -27,9 +27,9 @@ SortedRow::SortedRow(const Row& row) : row_(row) {
   // Unknown names share index 0: they keep their order.
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return row.indices[a] < row.indices[b]; });
-  for (const uint32_t place : order) {
-    indices_.push_back(row.indices[place]);
-    values_.push_back(row.value(place));
+  for (const uint32_t position : order) {
+    indices_.push_back(row.indices[position]);
+    values_.push_back(row.value(position));
   }
   row_ = {indices_.data(), values_.data(), row.size};
 }

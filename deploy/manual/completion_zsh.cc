@@ -54,9 +54,9 @@ std::string OptionSpecs(const Command& program, const Option& option) {
 std::string ArgumentSpecs(const Command& program, const Command& command) {
   std::string specs;
   for (const Argument& argument : command.arguments) {
-    const std::string place = argument.repeatable ? "*" : argument.required ? "" : ":";
+    const std::string prefix = argument.repeatable ? "*" : argument.required ? "" : ":";
     absl::StrAppend(&specs, " \\\n    ",
-                    Quoted(absl::StrCat(place, ":", Message(argument.name), ":",
+                    Quoted(absl::StrCat(prefix, ":", Message(argument.name), ":",
                                         Action(program, argument.value))));
   }
   return specs;

@@ -20,7 +20,7 @@ std::string ServiceSettings() {
   std::string text =
       "# Settings of the service perceptrond: variables, each standing for a flag; perceptrond(1) "
       "has them too.\n"
-      "# Behind a change: systemctl restart perceptrond\n"
+      "# After a change: systemctl restart perceptrond\n"
       "# The models are in /var/lib/perceptrond. TLS files: see docs/secure.md.\n";
   Options options;
   for (const Flag& flag : MakeFlags(&options)) {

@@ -94,8 +94,8 @@ std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
   size_t begin = 0;
   if (dense) begin = size_t{row_error.row} * batch_.dense_width;
   if (!dense && row_error.row > 0) begin = batch_.row_ends[row_error.row - 1];
-  if (error.place.has_value())
-    return absl::StrCat("columns.", error.field, "[", begin + *error.place, "]");
+  if (error.position.has_value())
+    return absl::StrCat("columns.", error.field, "[", begin + *error.position, "]");
   // The error is about the row as a whole.
   return dense ? absl::StrCat("columns.values[", begin, "]")
                : absl::StrCat("columns.row_ends[", row_error.row, "]");
@@ -113,15 +113,15 @@ std::string ExampleBatch::PathInExample(const RowError& row_error) const {
   if (!in_batch) return absl::StrCat(path, ".", error.field);
   const v1::Example& example = (*examples_)[static_cast<int>(row_error.row)];
   if (example.has_named()) {
-    if (!error.place.has_value()) return absl::StrCat(path, ".named");
-    const absl::string_view name = names_[batch_.row(row_error.row).indices[*error.place]];
+    if (!error.position.has_value()) return absl::StrCat(path, ".named");
+    const absl::string_view name = names_[batch_.row(row_error.row).indices[*error.position]];
     const auto& names = example.named().names();
     const auto found = std::find(names.begin(), names.end(), name);
     return absl::StrCat(path, ".named.", error.field, "[", found - names.begin(), "]");
   }
   const char* const form = example.has_dense() ? ".dense" : ".sparse";
-  if (!error.place.has_value()) return absl::StrCat(path, form);
-  return absl::StrCat(path, form, ".", error.field, "[", *error.place, "]");
+  if (!error.position.has_value()) return absl::StrCat(path, form);
+  return absl::StrCat(path, form, ".", error.field, "[", *error.position, "]");
 }
 
 void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {

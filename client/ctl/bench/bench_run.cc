@@ -114,7 +114,7 @@ LoadOptions BenchRun::Options() const {
   options.window = options_.window;
   options.numbered = options_.name.empty();
   options.retry = globals_.StreamRetry();
-  options.patience = globals_.StreamTimeout();
+  options.response_timeout = globals_.StreamTimeout();
   return options;
 }
 

@@ -50,7 +50,7 @@ LearnOptions LearnRun::StreamOptions() {
   // The progress line shows it.
   options.include_report = ProgressColumns().has_value();
   options.retry = globals_.StreamRetry();
-  options.patience = globals_.StreamTimeout();
+  options.response_timeout = globals_.StreamTimeout();
   options.on_result = [this](const LearnAnswer& answer) { OnAnswer(answer); };
   options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
   options.on_end = StopReading;

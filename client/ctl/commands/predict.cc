@@ -142,7 +142,7 @@ PredictOptions PredictRun::StreamOptions() {
   options.min_revision = options_.min_revision;
   options.include_class_scores = options_.include_class_scores;
   options.retry = globals_.StreamRetry();
-  options.patience = globals_.StreamTimeout();
+  options.response_timeout = globals_.StreamTimeout();
   options.on_answer = [this](const PredictAnswer& answer) { OnAnswer(answer); };
   options.on_reconnect = [this](const absl::Status& status) { connectivity_.OnLost(status); };
   options.on_end = StopReading;

@@ -15,7 +15,7 @@ struct Seen {
   int cuts = 0;
   // The answer at which the first came.
   int first = -1;
-  Adwin::Cut last;
+  Adwin::Change last;
 };
 
 // Feeds answers that are wrong with the probability `error` has at each.
@@ -100,7 +100,7 @@ TEST(Adwin, CutsWhereItsBannerSaysItDoes) {
   std::mt19937 random(6);
   Adwin adwin;
   WrittenOut written_out;
-  Adwin::Cut cut;
+  Adwin::Change cut;
   int cuts = 0;
   for (const uint64_t longest : {3, 200, 3000, 40, 1, 5000, 2}) {
     for (int n = 0; n < 40; ++n) {
@@ -153,7 +153,7 @@ TEST(Adwin, ARunOfRightAnswersCountsAsThatManySingleOnes) {
   Adwin runs;
   Adwin singles;
   std::mt19937 random(4);
-  Adwin::Cut cut;
+  Adwin::Change cut;
   for (int n = 0; n < 300; ++n) {
     const uint64_t right = random() % 100;
     runs.Add(right, true, &cut);

@@ -115,9 +115,9 @@ TEST(Progress, AfterARestartCountsOnAndBeginsTheWindowAnew) {
 TEST(Progress, CountsRefusalsAndReplaysApart) {
   Progress progress;
   Tally tally;
-  tally.Rejected(ValidationCode::kNonFiniteValue);
-  tally.Rejected(ValidationCode::kNonFiniteValue);
-  tally.Rejected(ValidationCode::kUnknownLabel);
+  tally.AddRowError(ValidationCode::kNonFiniteValue);
+  tally.AddRowError(ValidationCode::kNonFiniteValue);
+  tally.AddRowError(ValidationCode::kUnknownLabel);
   tally.duplicates = 5;
   progress.Add(tally);
   const ConvergenceReport& counters = progress.counters().report();
@@ -151,7 +151,7 @@ TEST(Progress, AMistakeThatCouldNotBeLearnedEndsTheStreakAndIsNotForgotten) {
   Tally right;
   right.examples = 9;
   Tally unlearned;
-  unlearned.Rejected(ValidationCode::kFeatureCap);
+  unlearned.AddRowError(ValidationCode::kFeatureCap);
   unlearned.unlearned = true;
   for (int i = 0; i < 1000; ++i) {
     progress.Add(right);
@@ -190,7 +190,7 @@ TEST(Progress, HasConvergedUntilAMistakeThatCouldNotBeLearned) {
   pass.set_converged(true);
   progress.AddPass(pass, 0);
   Tally unlearned;
-  unlearned.Rejected(ValidationCode::kWeightOverflow);
+  unlearned.AddRowError(ValidationCode::kWeightOverflow);
   unlearned.unlearned = true;
   progress.Add(unlearned);
   EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
@@ -198,7 +198,7 @@ TEST(Progress, HasConvergedUntilAMistakeThatCouldNotBeLearned) {
   // What is malformed says nothing of the weights.
   progress.AddPass(pass, 0);
   Tally malformed;
-  malformed.Rejected(ValidationCode::kNonFiniteValue);
+  malformed.AddRowError(ValidationCode::kNonFiniteValue);
   progress.Add(malformed);
   EXPECT_EQ(progress.MakeReport(1, Applies()).state(),
             ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
@@ -297,7 +297,7 @@ TEST(PassProgress, DoesNotConvergeIfItsStretchesSawTwoRevisions) {
 
 TEST(PassProgress, OfNoExampleHasNotConverged) {
   Tally row_errors;
-  row_errors.Rejected(ValidationCode::kNonFiniteValue);
+  row_errors.AddRowError(ValidationCode::kNonFiniteValue);
   PassProgress pass;
   pass.Add(row_errors, 4);
   const PassSummary summary = pass.End(1, 4, 3);

@@ -234,7 +234,7 @@ TEST(Expansion, RefusesProductsThatOverflow) {
     const ValidationError error = mapper.Describe(0, ValidationCode::kNonFiniteValue);
     EXPECT_EQ(error.code, ValidationCode::kNonFiniteValue);
     EXPECT_EQ(error.field, "values");
-    EXPECT_FALSE(error.place.has_value());
+    EXPECT_FALSE(error.position.has_value());
     EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNone);
   }
 }
@@ -246,9 +246,9 @@ TEST(Expansion, DescribesAnErrorOfTheRowItselfByItsPosition) {
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   double squared_norm = 0;
   ASSERT_EQ(mapper.Check(0, &squared_norm), ValidationCode::kUnsortedIndices);
-  EXPECT_EQ(mapper.Describe(0, ValidationCode::kUnsortedIndices).place, 1U);
+  EXPECT_EQ(mapper.Describe(0, ValidationCode::kUnsortedIndices).position, 1U);
   ASSERT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kNonFiniteValue);
-  EXPECT_EQ(mapper.Describe(1, ValidationCode::kNonFiniteValue).place, 1U);
+  EXPECT_EQ(mapper.Describe(1, ValidationCode::kNonFiniteValue).position, 1U);
 }
 
 // As a model does it: names of an update get weights, and then the row finds them.

@@ -31,7 +31,7 @@ int32_t Predicted(const Learner& learner, const Row& row) {
   const ScoreVectors& vectors = *learner.score_vectors();
   std::vector<double> scores(vectors.count());
   vectors.Scores(row, scores);
-  return vectors.Label(scores);
+  return vectors.decision().Label(scores);
 }
 
 std::unique_ptr<Learner> MakeVoted(uint32_t budget, uint32_t initial) {

@@ -110,7 +110,7 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   EXPECT_EQ(outcome_.row_errors[0].row, 0U);
   EXPECT_EQ(outcome_.row_errors[0].error.code, ValidationCode::kNonFiniteValue);
   EXPECT_EQ(outcome_.row_errors[0].error.field, "values");
-  EXPECT_EQ(outcome_.row_errors[0].error.place, 0);
+  EXPECT_EQ(outcome_.row_errors[0].error.position, 0);
   EXPECT_EQ(outcome_.row_errors[1].row, 2U);
   EXPECT_EQ(outcome_.row_errors[1].error.code, ValidationCode::kUnknownLabel);
   EXPECT_EQ(outcome_.row_errors[2].row, 4U);

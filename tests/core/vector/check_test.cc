@@ -47,7 +47,7 @@ TEST_P(BadRow, IsFoundAndDescribed) {
   const ValidationError error = DescribeRow(row, 4, 5, GetParam().code);
   EXPECT_EQ(error.code, GetParam().code);
   EXPECT_EQ(error.field, GetParam().field);
-  EXPECT_EQ(error.place, GetParam().place);
+  EXPECT_EQ(error.position, GetParam().place);
   EXPECT_FALSE(error.description.empty());
 }
 
