@@ -104,8 +104,8 @@ class ScoreVectors {
   void Grow(size_t size);
   // Takes on the classes and the size of `other`, which has no fewer; new weights are zero.
   void GrowLike(const ScoreVectors& other);
-  // Two labels: replaces the weights, and the scale by 1.
-  void Replace(const Row& weights, float bias_weight);
+  // Replaces vector k, and the scale, which all vectors share, by 1.
+  void Replace(size_t k, const Row& weights, float bias_weight);
 
   void AppendTo(LearnerStateView& state) const;
   // Reads what AppendTo appended for vectors with the same settings; nothing if it does not fit.

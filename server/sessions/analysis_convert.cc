@@ -156,7 +156,7 @@ void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
 
 void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
   *proto.mutable_analysis() = from.record;
-  proto.set_end(EndInWords(from.analysis.end));
+  proto.set_end(ToString(from.analysis.end));
   if (from.record.margin_lower() > 0) {
     const double ratio = from.record.radius() / from.record.margin_lower();
     proto.set_update_bound(ratio * ratio);
