@@ -58,21 +58,22 @@ v1::AnalysisStage StageOf(AnalysisStage stage) {
 
 void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::AnalysisResult& proto) {
   const NewWeights& weights = *analysis.separator;
+  const NewWeights::Vector& vector = weights.vectors[0];
   v1::Weights& separator = *proto.mutable_separator();
-  separator.mutable_values()->Add(weights.values.begin(), weights.values.end());
-  separator.set_offset(weights.offset_weight * model.settings().learner.bias_input);
+  separator.mutable_values()->Add(vector.values.begin(), vector.values.end());
+  separator.set_offset(vector.bias_weight * model.settings().learner.bias_input);
   proto.set_separator_margin(analysis.separator_margin);
   if (!model.has_names()) {
-    separator.mutable_indices()->Add(weights.indices.begin(), weights.indices.end());
+    separator.mutable_indices()->Add(vector.indices.begin(), vector.indices.end());
     return;
   }
   std::vector<uint32_t> numbers;
-  std::copy_if(weights.indices.begin(), weights.indices.end(), std::back_inserter(numbers),
+  std::copy_if(vector.indices.begin(), vector.indices.end(), std::back_inserter(numbers),
                [&](uint32_t index) { return index < weights.first_new; });
   // Indices ascend, so new names come last.
   for (std::string& name : FeatureNames(model, numbers)) separator.add_names(std::move(name));
-  for (size_t i = numbers.size(); i < weights.indices.size(); ++i)
-    separator.add_names(weights.new_names[weights.indices[i] - weights.first_new]);
+  for (size_t i = numbers.size(); i < vector.indices.size(); ++i)
+    separator.add_names(weights.new_names[vector.indices[i] - weights.first_new]);
 }
 
 }  // namespace
@@ -157,16 +158,13 @@ void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
 void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
   *proto.mutable_analysis() = from.record;
   proto.set_end(ToString(from.analysis.end));
-  if (from.record.margin_lower() > 0) {
-    const double ratio = from.record.radius() / from.record.margin_lower();
-    proto.set_update_bound(ratio * ratio);
-  }
+  if (std::isfinite(from.analysis.update_bound)) proto.set_update_bound(from.analysis.update_bound);
   if (from.separator.has_value()) SetSeparator(model, from, proto);
   std::vector<StoredUpdate> cited;
   for (const SupportVector& one : from.analysis.support)
-    cited.push_back(from.input.examples()[one.row]);
+    cited.push_back(from.input.examples()[one.example]);
   for (const CertificateEntry& one : from.analysis.certificate)
-    cited.push_back(from.input.examples()[one.row]);
+    cited.push_back(from.input.examples()[one.example]);
   std::vector<v1::RetainedExample> examples = ToProto(model, cited);
   auto next = examples.begin();
   for (const SupportVector& one : from.analysis.support) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/core/convergence/separation_checks.h"
+#include "tests/support/class_examples.h"
 #include "tests/support/shared_data.h"
 
 namespace perceptrond {
@@ -12,6 +13,8 @@ namespace {
 
 using testing::AnalyzeAll;
 using testing::AnalyzeWith;
+using testing::DrawClasses;
+using testing::DrawnClasses;
 using testing::Examples;
 using testing::ExpectCeiling;
 using testing::ExpectCertified;
@@ -136,49 +139,6 @@ TEST(ClassesEdge, MoreWeightsThanAllowedAreNotAnalyzed) {
   EXPECT_EQ(AnalyzeWith(examples, options).separability, Separability::kSeparable);
 }
 
-// Examples of K classes. With margin >= 0 only those that a random W of norm 1 separates by it;
-// else some have another class than W says.
-struct Drawn {
-  uint32_t classes;
-  uint32_t dimension;
-  size_t count;
-  double b;
-  double margin;
-};
-
-Examples Draw(uint32_t seed, const Drawn& drawn) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<std::vector<double>> w(drawn.classes, std::vector<double>(drawn.dimension + 1));
-  double squared = 0;
-  for (auto& block : w) {
-    for (double& weight : block) {
-      weight = normal(random);
-      squared += weight * weight;
-    }
-  }
-  Examples examples;
-  while (examples.size() < drawn.count) {
-    std::vector<float> x(drawn.dimension);
-    for (float& value : x) value = normal(random);
-    std::vector<double> scores;
-    for (const auto& block : w) {
-      scores.push_back(block.back() * drawn.b);
-      for (uint32_t j = 0; j < drawn.dimension; ++j) scores.back() += block[j] * x[j];
-    }
-    const auto best = std::max_element(scores.begin(), scores.end());
-    const auto label = static_cast<int>(best - scores.begin());
-    const double top = *best;
-    *best = -std::numeric_limits<double>::infinity();
-    const double margin =
-        (top - *std::max_element(scores.begin(), scores.end())) / std::sqrt(squared);
-    if (margin < drawn.margin) continue;
-    const bool noise = drawn.margin < 0 && random() % 8 == 0;
-    examples.push_back(Point(x, noise ? static_cast<int>(random() % drawn.classes) : label));
-  }
-  return examples;
-}
-
 // The rows of Kesler's construction, written out.
 std::vector<std::vector<double>> Expand(const Examples& examples, const Problem& problem) {
   std::vector<std::vector<double>> rows;
@@ -242,8 +202,9 @@ TEST(ClassesReference, AnotherSolverOnTheWrittenOutRowsAgrees) {
   int separable = 0;
   int inseparable = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {
-    const Drawn drawn{2 + seed % 4, 1 + seed % 3, 3 + seed % 11, seed % 2 == 0 ? 1.0 : 0.5, -1};
-    const Examples examples = Draw(seed, drawn);
+    const DrawnClasses drawn{2 + seed % 4, 1 + seed % 3, 3 + seed % 11, seed % 2 == 0 ? 1.0 : 0.5,
+                             -1};
+    const Examples examples = DrawClasses(seed, drawn);
     const Problem problem{drawn.b, drawn.classes};
     const Bounds bounds = NearestByExchange(Expand(examples, problem));
     const Analysis analysis = AnalyzeAll(examples, problem);
@@ -265,8 +226,8 @@ TEST(ClassesReference, AnotherSolverOnTheWrittenOutRowsAgrees) {
 
 TEST(ClassesReference, TheSameRowsWithTwoLabelsHaveTheSameMargin) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
-    const Drawn drawn{3 + seed % 5, 4, 150, seed % 2 == 0 ? 1.0 : 0.0, 0.05};
-    const Examples examples = Draw(seed, drawn);
+    const DrawnClasses drawn{3 + seed % 5, 4, 150, seed % 2 == 0 ? 1.0 : 0.0, 0.05};
+    const Examples examples = DrawClasses(seed, drawn);
     const Problem problem{drawn.b, drawn.classes};
     Examples expanded;
     for (const std::vector<double>& z : Expand(examples, problem))
@@ -310,8 +271,8 @@ size_t UpdatesOfAPerceptron(const Examples& examples, const Problem& problem) {
 
 TEST(ClassesTheorem, NoRunOfThePerceptronExceedsTheUpdateBound) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
-    const Drawn drawn{2 + seed % 6, 2 + seed % 5, 100, seed % 3 * 0.5, 0.03};
-    Examples examples = Draw(seed, drawn);
+    const DrawnClasses drawn{2 + seed % 6, 2 + seed % 5, 100, seed % 3 * 0.5, 0.03};
+    Examples examples = DrawClasses(seed, drawn);
     const Problem problem{drawn.b, drawn.classes};
     const Analysis analysis = AnalyzeAll(examples, problem);
     ExpectSolved(examples, problem, analysis);
@@ -324,8 +285,8 @@ TEST(ClassesTheorem, NoRunOfThePerceptronExceedsTheUpdateBound) {
 }
 
 TEST(ClassesControl, CancellingAtAnyCallEndsWithTrueBounds) {
-  const Drawn drawn{12, 40, 600, 1, 0.005};
-  const Examples examples = Draw(3, drawn);
+  const DrawnClasses drawn{12, 40, 600, 1, 0.005};
+  const Examples examples = DrawClasses(3, drawn);
   const Problem problem{drawn.b, drawn.classes};
   const auto rows = RowsOf(examples);
   AnalysisOptions options;

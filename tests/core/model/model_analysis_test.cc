@@ -34,7 +34,7 @@ Analysis Solve(const std::vector<SvmExample>& examples, double b) {
                     example.label});
   }
   AnalysisOptions options;
-  options.offset_value = b;
+  options.bias_input = b;
   return Analyze(rows, options, [](const AnalysisProgress&) { return true; });
 }
 
@@ -378,7 +378,7 @@ TEST(WeightReplacementRules, RefusalsChangeNothing) {
   LoneModel lone(Sampled(2));
   lone.Learn(Columns().AddDense({1, 2}, 1).AddDense({2, -3}, -1).batch());
   const std::string before = StateBytes(*lone.model);
-  const NewWeights weights{{0}, {1}, 0.5F, {}, ~0U};
+  const NewWeights weights{{{{0}, {1}, 0.5F}}, {}, ~0U};
   EXPECT_TRUE(absl::IsAborted(lone.model->ReplaceWeights(weights, 7).status()));
   testing::Freeze(*lone.model, true);
   EXPECT_TRUE(
@@ -426,7 +426,7 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     // A long run of right answers, so that the old weights would count for much.
     lone.Learn(Columns().AddDense({-8, 0}, 1).batch());
     for (int i = 0; i < 50; ++i) lone.Learn(Columns().AddDense({-1, 0}, 1).batch());
-    ASSERT_OK(lone.model->ReplaceWeights({{0, 1}, {1, 0.5F}, 0, {}, ~0U}, std::nullopt).status());
+    ASSERT_OK(lone.model->ReplaceWeights({{{{0, 1}, {1, 0.5F}, 0}}, {}, ~0U}, std::nullopt).status());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     // One example that they survive, one that they do not: w = (1, -1.5) afterwards.
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());
