@@ -26,14 +26,21 @@ class BatchLearning {
   virtual void EndBatch() = 0;
 };
 
+// The weights of one score: of features, whose indices must be below size(), and of the constant
+// input.
+struct ReplacementVector {
+  Row weights;
+  float bias_weight = 0;
+};
+
 // Learners whose weights can be replaced by others.
 class ReplaceableWeights {
  public:
   virtual ~ReplaceableWeights() = default;
-  // Sets the weights of the features in `weights`, whose indices must be below size(), and the
-  // weight of the constant input; all others become 0. What the learner remembers about how its
-  // weights performed begins anew after `age` evaluated examples. O(size()).
-  virtual void ReplaceWeights(const Row& weights, float bias_weight, uint64_t age) = 0;
+  // Replaces the weights of score k by vectors[k], and all that are not listed by 0. No more
+  // vectors than scores. What the learner remembers about how its weights performed begins anew
+  // after `age` evaluated examples. O(K size()).
+  virtual void ReplaceWeights(std::span<const ReplacementVector> vectors, uint64_t age) = 0;
 };
 
 // An update as a model retains it: the example, its target, and its score before.

@@ -36,10 +36,9 @@ std::vector<SupportExample> KernelExpansion::SupportExamples(const Row& row) con
   support.reserve(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
     const double coefficient = rows_.coefficient(i);
-    const double similarity = kernel_(example, rows_.row(i), squared_norms_[i]);
     // Coefficients that shrank to 0 keep their sign.
-    support.push_back({rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1, similarity,
-                       coefficient * similarity});
+    support.push_back({rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1,
+                       kernel_(example, rows_.row(i), squared_norms_[i]), coefficient});
   }
   return support;
 }

@@ -22,7 +22,7 @@ class LinearLearner : public Learner, public Explainable, public ReplaceableWeig
   const Predictor& predictor() const final { return *predictor_; }
   const ScoreVectors* score_vectors() const final { return &vectors_; }
   ReplaceableWeights* replaceable_weights() override {
-    return vectors_.is_multiclass() || !predictor_->CanReplaceWeights() ? nullptr : this;
+    return predictor_->CanReplaceWeights() ? this : nullptr;
   }
   const Explainable* explainable() const final { return this; }
 
@@ -67,7 +67,7 @@ class RuleLearner : public LinearLearner {
   bool Restore(LearnerState state) final;
 
   std::optional<double> DualCoefficient(const PastUpdate& update, uint64_t age) const final;
-  void ReplaceWeights(const Row& weights, float bias_weight, uint64_t age) final;
+  void ReplaceWeights(std::span<const ReplacementVector> given, uint64_t age) final;
 
  protected:
   const Rule& rule() const { return rule_; }
@@ -278,8 +278,12 @@ std::optional<double> RuleLearner<Rule>::DualCoefficient(const PastUpdate& updat
 }
 
 template <class Rule>
-void RuleLearner<Rule>::ReplaceWeights(const Row& weights, float bias_weight, uint64_t age) {
-  vectors().Replace(weights, bias_weight);
+void RuleLearner<Rule>::ReplaceWeights(std::span<const ReplacementVector> given, uint64_t age) {
+  const ReplacementVector zero{{kNoIndices, nullptr, 0}, 0};
+  for (size_t k = 0; k < vectors().count(); ++k) {
+    const ReplacementVector& one = k < given.size() ? given[k] : zero;
+    vectors().Replace(k, one.weights, one.bias_weight);
+  }
   rule_.WeightsReplaced(vectors());
   wrapper().WeightsReplaced(age);
 }

@@ -33,7 +33,7 @@ ScoreVectors::ScoreVectors(const LearnerSettings& settings, size_t size)
       exists_(vectors_.size(), true) {
   if (settings.is_multiclass()) return;
   const StartingWeights& start = settings.start;
-  Replace({start.indices.data(), start.values.data(), start.indices.size()},
+  Replace(0, {start.indices.data(), start.values.data(), start.indices.size()},
           bias_input_ != 0 ? static_cast<float>(start.bias / bias_input_) : 0);
 }
 
@@ -93,8 +93,8 @@ void ScoreVectors::GrowLike(const ScoreVectors& other) {
   exists_ = other.exists_;
 }
 
-void ScoreVectors::Replace(const Row& weights, float bias_weight) {
-  LinearWeights& one = vectors_[0];
+void ScoreVectors::Replace(size_t k, const Row& weights, float bias_weight) {
+  LinearWeights& one = vectors_[k];
   std::fill(one.weights.begin(), one.weights.end(), 0.0F);
   one.squared_norm = CompensatedSum();
   AddScaled(one.weights, 1, weights, one.squared_norm);

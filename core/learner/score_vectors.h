@@ -100,8 +100,8 @@ class ScoreVectors {
   void Grow(size_t size);
   // Adds the classes and features that only `other` has, which lacks none; new weights are zero.
   void GrowLike(const ScoreVectors& other);
-  // Two labels: replaces the weights, and the scale by 1.
-  void Replace(const Row& weights, float bias_weight);
+  // Replaces vector k, and the scale, which all vectors share, by 1.
+  void Replace(size_t k, const Row& weights, float bias_weight);
 
   // Two labels: checks and scores `count` rows of a batch from `first` on, for rows of size()
   // features, and calls take(i, code, squared norm, score) for each. A score of a row with an error

@@ -21,14 +21,6 @@ absl::Status NothingRetained(const Model& model) {
       {{"model", model.name()}});
 }
 
-absl::Status NotBinary(const Model& model) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_BINARY",
-                   absl::StrCat("model \"", model.name(),
-                                "\" has several classes; an analysis takes the two labels -1 "
-                                "and +1"),
-                   {{"model", model.name()}});
-}
-
 // Margins in the space of the features prove nothing about the kernel's space.
 absl::Status InKernelSpace(const Model& model) {
   return MakeError(
@@ -44,12 +36,16 @@ absl::Status InKernelSpace(const Model& model) {
 }  // namespace
 
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
-  if (model.settings().is_multiclass()) return NotBinary(model);
   if (FindLearner(model.settings().learner).form == Form::kKernel) return InKernelSpace(model);
-  const StoredExamplesView view = CopyStoredExamples(model);
+  AnalysisInput input;
+  StoredExamplesView view;
+  {
+    const ModelReader reader(model);
+    view = CopyStoredExamples(reader);
+    if (model.settings().is_multiclass()) input.CollectClasses(reader, view.examples);
+  }
   const StoredExamplesCopy& retained = view.examples;
   if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);
-  AnalysisInput input;
   input.complete_ = retained.complete;
   input.revision_ = view.revision;
   if (model.has_names()) input.NumberNames(model, retained);
@@ -58,6 +54,24 @@ absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
     input.Add(*update, model.has_names());
   for (const auto& [hash, row] : retained.sample) input.Add({.row = row}, model.has_names());
   return input;
+}
+
+// Of the same moment as the examples. One of the sample may be of a class that the model has not: if
+// the update that makes the class exist could not be made.
+void AnalysisInput::CollectClasses(const ModelReader& reader, const StoredExamplesCopy& examples) {
+  const Predictor& predictor = reader.state().learner->predictor();
+  for (size_t k = 0; k < predictor.scores(); ++k) {
+    if (predictor.HasLabel(static_cast<int32_t>(k))) classes_.push_back(static_cast<int32_t>(k));
+  }
+  for (const auto& [hash, row] : examples.sample) classes_.push_back(row->label);
+  std::sort(classes_.begin(), classes_.end());
+  classes_.erase(std::unique(classes_.begin(), classes_.end()), classes_.end());
+}
+
+int32_t AnalysisInput::LabelOf(const StoredRow& row) const {
+  if (classes_.empty()) return row.label;
+  const auto at = std::lower_bound(classes_.begin(), classes_.end(), row.label);
+  return static_cast<int32_t>(at - classes_.begin());
 }
 
 // At one moment: a name that got its weight between two rows would become two features.
@@ -100,7 +114,8 @@ Row AnalysisInput::Numbered(const StoredRow& row) {
 
 void AnalysisInput::Add(const StoredUpdate& example, bool named) {
   const Row row = named ? Numbered(*example.row) : example.row->row();
-  const SeenExample seen{row, example.row->label, {}};
+  const int32_t label = LabelOf(*example.row);
+  const SeenExample seen{row, label, {}};
   const Dictionary by_number;
   const auto [known, is_new] = known_.emplace(HashOf(seen, by_number), rows_.size());
   if (!is_new) {
@@ -111,7 +126,7 @@ void AnalysisInput::Add(const StoredUpdate& example, bool named) {
       return;
     }
   }
-  rows_.push_back({row, example.row->label});
+  rows_.push_back({row, label});
   examples_.push_back(example);
 }
 

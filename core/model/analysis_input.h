@@ -10,21 +10,24 @@
 #include "absl/status/statusor.h"
 #include "core/convergence/analysis/analysis.h"
 #include "core/model/model.h"
+#include "core/model/model_reader.h"
 
 namespace perceptrond {
 
 // Shares rows with the model, which learns on. Not thread-safe.
 class AnalysisInput {
  public:
-  // Copies the stored examples of one moment. FAILED_PRECONDITION: NOTHING_STORED; NOT_BINARY:
-  // the model has several classes; KERNEL_SPACE: it does not learn in the space of its features.
-  // O(features stored).
+  // Copies the stored examples of one moment. FAILED_PRECONDITION: NOTHING_STORED; KERNEL_SPACE:
+  // the model does not learn in the space of its features. O(features stored).
   static absl::StatusOr<AnalysisInput> Make(const Model& model);
 
-  // One a distinct example. The views are valid as long as this lives, also after a move.
+  // One a distinct example; of several classes the label is a position in classes(). The views are
+  // valid as long as this lives, also after a move.
   const std::vector<LabelledRow>& rows() const { return rows_; }
-  // What each row was made of: the example's latest update, if it caused any.
+  // The example of each row: the example's latest update, if it caused any.
   const std::vector<StoredUpdate>& examples() const { return examples_; }
+  // The classes that the model has, by number, ascending; empty with two labels.
+  const std::vector<int32_t>& classes() const { return classes_; }
   // The rows are all examples that the model had evaluated.
   bool complete() const { return complete_; }
   uint64_t revision() const { return revision_; }
@@ -34,6 +37,8 @@ class AnalysisInput {
   const std::vector<std::string>& new_names() const { return new_names_; }
 
  private:
+  void CollectClasses(const ModelReader& reader, const StoredExamplesCopy& examples);
+  int32_t LabelOf(const StoredRow& row) const;
   void NumberNames(const Model& model, const StoredExamplesCopy& examples);
   void Add(const StoredUpdate& example, bool named);
   // The row with the numbers of its features, ascending.
@@ -41,6 +46,7 @@ class AnalysisInput {
 
   std::vector<LabelledRow> rows_;
   std::vector<StoredUpdate> examples_;
+  std::vector<int32_t> classes_;
   bool complete_ = false;
   uint64_t revision_ = 0;
   uint32_t first_new_ = 0;

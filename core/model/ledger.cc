@@ -103,10 +103,11 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   return summary;
 }
 
-void Ledger::AddWeightReplacement(const UpdateRow& update, float bias_weight) {
+void Ledger::AddWeightReplacement(const UpdateRow& update,
+                                  std::span<const ReplacementVector> vectors) {
   MutexLock lock(&mutex_);
   progress_.AddWeightReplacement(update.revision);
-  pending_.AddWeightReplacement(update, bias_weight);
+  pending_.AddWeightReplacement(update, vectors);
 }
 
 void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {

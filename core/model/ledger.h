@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -68,9 +69,10 @@ class Ledger {
   };
   Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds an update that replaced all weights by those of its row and `bias_weight`. The caller
-  // holds the state's lock exclusively.
-  void AddWeightReplacement(const UpdateRow& update, float bias_weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds an update without a row that replaced all weights by `vectors`. The caller holds the
+  // state's lock exclusively.
+  void AddWeightReplacement(const UpdateRow& update, std::span<const ReplacementVector> vectors)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes everything since the last call, for the journal: the pending updates, with counters and

@@ -5,9 +5,11 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/cancellation_token.h"
+#include "core/convergence/analysis/separator.h"
 #include "core/convergence/analysis/signed_rows.h"
 #include "core/model/error.h"
 
@@ -50,29 +52,66 @@ v1::Analysis MakeRecord(const AnalysisInput& input, const Analysis& analysis, ab
   return record;
 }
 
+absl::Status TooLarge(const Model& model, const AnalysisOptions& options) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "ANALYSIS_TOO_LARGE",
+      absl::StrCat("the stored examples of model \"", model.name(), "\" have features for over ",
+                   options.max_weights,
+                   " weights, all classes together, which is the most that an analysis holds in "
+                   "memory; create the model with a smaller retention.sample"),
+      {{"model", model.name()}});
+}
+
 // The separator by columns of the signed rows, in float64.
-std::vector<double> InColumns(const Separator& separator, const SignedRows& rows) {
+std::vector<double> ToColumns(const Separator& separator, const SignedRows& rows) {
   std::vector<double> w(rows.columns());
-  auto weight = separator.weights.begin();
-  for (size_t column = 0; column < rows.features().size(); ++column) {
-    while (weight != separator.weights.end() && weight->index < rows.features()[column]) ++weight;
-    if (weight != separator.weights.end() && weight->index == rows.features()[column])
-      w[column] = weight->weight;
+  for (size_t k = 0; k < rows.blocks(); ++k) {
+    const std::span<double> block = std::span(w).subspan(k * rows.width(), rows.width());
+    size_t column = 0;
+    for (const FeatureWeight& one : separator.vectors[k].weights) {
+      while (rows.features()[column] < one.index) ++column;
+      block[column] = one.weight;
+    }
+    if (rows.has_bias()) block.back() = separator.vectors[k].bias_weight;
   }
-  if (rows.has_offset()) w.back() = separator.offset_weight;
   return w;
+}
+
+// The weights w as the model's, by its numbers of classes.
+NewWeights ToNewWeights(const AnalysisInput& input, const SignedRows& rows,
+                        std::span<const double> w) {
+  NewWeights weights;
+  const std::vector<int32_t>& classes = input.classes();
+  weights.vectors.resize(classes.empty() ? 1 : static_cast<size_t>(classes.back()) + 1);
+  const std::vector<WeightVector> vectors = ToWeightVectors(rows, w);
+  for (size_t k = 0; k < vectors.size(); ++k) {
+    const size_t number = classes.empty() ? 0 : static_cast<size_t>(classes[k]);
+    NewWeights::Vector& vector = weights.vectors[number];
+    for (const FeatureWeight& one : vectors[k].weights) {
+      vector.indices.push_back(one.index);
+      vector.values.push_back(one.weight);
+    }
+    vector.bias_weight = vectors[k].bias_weight;
+  }
+  if (!input.new_names().empty()) {
+    weights.new_names = input.new_names();
+    weights.first_new = input.first_new();
+  }
+  return weights;
 }
 
 // Scales the separator, rounds it to float32, and measures the margin it attains then. Sets nothing
 // if it leaves float32's range or no longer separates. Returns false if cancelled.
 bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, ModelAnalysis& result) {
-  const SignedRows rows(result.input.rows(), options.bias_input, cancellation);
+  const SignedRows rows(result.input.rows(), options, cancellation);
   if (cancellation.cancelled()) return false;
-  std::vector<double> w = InColumns(*result.analysis.separator, rows);
+  std::vector<double> w = ToColumns(*result.analysis.separator, rows);
   const Margins unit = MeasureMargins(rows, w, cancellation);
   if (cancellation.cancelled()) return false;
-  const double least = *std::min_element(unit.scores.begin(), unit.scores.end());
-  for (double& weight : w) weight = static_cast<float>(weight / least);
+  const RowScore least =
+      *std::min_element(unit.lowest.begin(), unit.lowest.end(),
+                        [](const RowScore& a, const RowScore& b) { return a.score < b.score; });
+  for (double& weight : w) weight = static_cast<float>(weight / least.score);
   const bool fits = std::all_of(w.begin(), w.end(), [](double weight) {
     return std::abs(weight) <= std::numeric_limits<float>::max();
   });
@@ -80,19 +119,19 @@ bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, Mode
   const Margins scaled = MeasureMargins(rows, w, cancellation);
   if (cancellation.cancelled()) return false;
   if (!(scaled.floor > 0)) return true;
-  NewWeights& weights = result.separator.emplace();
-  for (size_t column = 0; column < rows.features().size(); ++column) {
-    if (w[column] == 0) continue;
-    weights.indices.push_back(rows.features()[column]);
-    weights.values.push_back(static_cast<float>(w[column]));
-  }
-  if (rows.has_offset()) weights.offset_weight = static_cast<float>(w.back());
-  if (!result.input.new_names().empty()) {
-    weights.new_names = result.input.new_names();
-    weights.first_new = result.input.first_new();
-  }
+  result.separator = ToNewWeights(result.input, rows, w);
   result.separator_margin = scaled.floor;
   return true;
+}
+
+// From positions in the input's classes to the model's numbers.
+void RenumberClasses(const AnalysisInput& input, Analysis& analysis) {
+  if (input.classes().empty()) return;
+  const auto number = [&](int32_t position) {
+    return input.classes()[static_cast<size_t>(position)];
+  };
+  for (SupportVector& one : analysis.support) one.other_class = number(one.other_class);
+  for (CertificateEntry& one : analysis.certificate) one.other_class = number(one.other_class);
 }
 
 }  // namespace
@@ -103,6 +142,7 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
   absl::StatusOr<AnalysisInput> input = AnalysisInput::Make(model);
   if (!input.ok()) return input.status();
   options.bias_input = model.settings().learner.bias_input;
+  options.classes = static_cast<uint32_t>(input->classes().size());
   ModelAnalysis result{*std::move(input), {}, {}, std::nullopt, 0};
   const size_t examples = result.input.rows().size();
   const auto report = [&](const AnalysisProgress& progress) {
@@ -110,12 +150,14 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
   };
   result.analysis = Analyze(result.input.rows(), options, report);
   if (result.analysis.end == AnalysisEnd::kCancelled) return Cancelled();
+  if (result.analysis.end == AnalysisEnd::kTooManyWeights) return TooLarge(model, options);
   if (result.analysis.separator.has_value()) {
     CancellationToken cancellation(report);
     cancellation.progress = {AnalysisStage::kRefining, result.analysis.rounds, 0,
                              result.analysis.margin_floor, result.analysis.margin_ceiling};
     if (!Scale(options, cancellation, result)) return Cancelled();
   }
+  RenumberClasses(result.input, result.analysis);
   result.record = MakeRecord(result.input, result.analysis, now);
   model.ledger().AddAnalysis(result.record);
   return result;

@@ -14,12 +14,15 @@ namespace perceptrond {
 
 struct ModelAnalysis {
   AnalysisInput input;
-  // Rows of support and certificate are positions in input.rows() and input.examples().
+  // Examples of support and certificate are positions in input.rows() and input.examples(); their
+  // other_class is the model's number of it. The separator has a vector for each of
+  // input.classes().
   Analysis analysis;
   // The entry in the model's report.
   ::perceptron::v1::Analysis record;
-  // The separator as weights of the model, scaled so that the least y s over the examples is 1 but
-  // for rounding. Absent if there is none.
+  // The separator as weights of the model, scaled so that the least margin over the examples (y s,
+  // or of several classes s_y less the best other score) is 1 but for rounding. Absent if there is
+  // none.
   std::optional<NewWeights> separator;
   // A margin that exactly these float32 numbers attain.
   double separator_margin = 0;
@@ -34,10 +37,11 @@ struct ModelAnalysisProgress {
 // Called on the analyzing thread. Returns false to cancel.
 using ModelAnalysisCallback = absl::FunctionRef<bool(const ModelAnalysisProgress&)>;
 
-// Analyzes the stored examples; options.bias_input is set to the model's. What was proven is in
-// the model's ledger on return, and durable once a commit is that is submitted after that. Does not
-// delay learning. FAILED_PRECONDITION: see AnalysisInput::Make. CANCELLED: nothing was added to the
-// ledger.
+// Analyzes the stored examples; options.bias_input and options.classes are set to the model's. What
+// was proven is in the model's ledger on return, and durable once a commit is that is submitted
+// after that. Does not delay learning. On an error nothing was added to the ledger:
+// FAILED_PRECONDITION: see AnalysisInput::Make, and ANALYSIS_TOO_LARGE for more weights than
+// options.max_weights. CANCELLED.
 absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options,
                                            ModelAnalysisCallback keep_going);
 

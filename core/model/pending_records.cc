@@ -24,9 +24,8 @@ void AppendFeatures(storage::UpdateRecord& record, const UpdateRow& update) {
   if (record.dense_width() == 0) record.add_row_ends(record.indices_size());
 }
 
-void AppendRow(storage::UpdateRecord& record, const UpdateRow& update) {
-  AppendFeatures(record, update);
-  if (update.row == nullptr) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
+// What every update has.
+void AppendUpdate(storage::UpdateRecord& record, const UpdateRow& update) {
   record.add_labels(update.row == nullptr ? 0 : update.row->label);
   if (update.weight != 1 || record.weights_size() > 0) {
     record.mutable_weights()->Resize(record.labels_size() - 1, 1.0F);
@@ -36,6 +35,12 @@ void AppendRow(storage::UpdateRecord& record, const UpdateRow& update) {
   for (const std::string& name : update.new_names) record.add_new_names(name);
   if (!update.new_class.empty()) record.add_new_classes(update.new_class);
   record.set_squared_norm(update.squared_norm);
+}
+
+void AppendRow(storage::UpdateRecord& record, const UpdateRow& update) {
+  AppendFeatures(record, update);
+  if (update.row == nullptr) record.add_batch_ends(static_cast<uint32_t>(record.labels_size()));
+  AppendUpdate(record, update);
 }
 
 uint32_t DenseWidth(const UpdateRow& update) {
@@ -50,13 +55,21 @@ void PendingRecords::Add(const UpdateRow& update) {
   bytes_ += MemoryOf(update);
 }
 
-void PendingRecords::AddWeightReplacement(const UpdateRow& update, float bias_weight) {
+void PendingRecords::AddWeightReplacement(const UpdateRow& update,
+                                          std::span<const ReplacementVector> vectors) {
   storage::UpdateRecord& record = records_.emplace_back();
   record.set_first_revision(update.revision);
   record.set_replaces_weights(true);
-  record.add_bias_weights(bias_weight);
-  AppendRow(record, update);
-  bytes_ += MemoryOf(update);
+  for (const ReplacementVector& one : vectors) {
+    for (size_t i = 0; i < one.weights.size; ++i) {
+      record.add_indices(one.weights.index(i));
+      record.add_values(one.weights.value(i));
+    }
+    record.add_row_ends(record.indices_size());
+    record.add_bias_weights(one.bias_weight);
+  }
+  AppendUpdate(record, update);
+  bytes_ += MemoryOf(update) + record.indices_size() * (sizeof(float) + sizeof(uint32_t));
 }
 
 void PendingRecords::AddCurvePoint(const LearningCurvePoint& point) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/convergence/curve_points.h"
 #include "core/journal/journal.h"
+#include "core/learner/capabilities.h"
 #include "core/model/segment.h"
 
 namespace perceptrond {
@@ -16,9 +18,8 @@ class PendingRecords {
  public:
   // Adds an update. Revisions ascend by one from call to call.
   void Add(const UpdateRow& update);
-  // Adds an update whose row holds new weights, which replace all others; `bias_weight` is that of
-  // the constant input.
-  void AddWeightReplacement(const UpdateRow& update, float bias_weight);
+  // Adds an update without a row that replaced all weights by `vectors`.
+  void AddWeightReplacement(const UpdateRow& update, std::span<const ReplacementVector> vectors);
   // Adds a point of the learning curve, at the update added last.
   void AddCurvePoint(const LearningCurvePoint& point);
 

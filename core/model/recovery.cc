@@ -177,12 +177,16 @@ absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
   batch.row_ends = {record.row_ends().data(), static_cast<size_t>(record.row_ends_size())};
   batch.indices = {record.indices().data(), static_cast<size_t>(record.indices_size())};
   batch.values = {record.values().data(), static_cast<size_t>(record.values_size())};
-  batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
+  // The label of new weights is the update's, not one of their rows'.
+  if (!record.replaces_weights())
+    batch.labels = {record.labels().data(), static_cast<size_t>(record.labels_size())};
   batch.weights = {record.weights().data(), static_cast<size_t>(record.weights_size())};
   batch.dense_width = record.dense_width();
   if (ValidationError error = CheckColumns(batch)) return Inconsistent(error.description);
-  if (batch.labels.size() != batch.rows()) return Inconsistent("a row has no label");
-  if (static_cast<size_t>(record.ages_size()) != (counts_examples_ ? batch.rows() : 0))
+  const size_t updates = record.replaces_weights() ? 1 : batch.rows();
+  if (static_cast<size_t>(record.labels_size()) != updates)
+    return Inconsistent("a row has no label");
+  if (static_cast<size_t>(record.ages_size()) != (counts_examples_ ? updates : 0))
     return Inconsistent("a row has no age");
   if (absl::Status status = ReplayRows(record, batch); !status.ok()) return status;
   if (core_.settings.named_classes() && state_.class_names.size() != classes())
@@ -194,12 +198,14 @@ absl::Status Recovery::Replay(const storage::UpdateRecord& record) {
 }
 
 absl::Status Recovery::ReplayRows(const storage::UpdateRecord& record, const Batch& batch) {
+  if (record.replaces_weights()) {
+    if (record.first_revision() <= state_.revision) return absl::OkStatus();
+    return ReplayWeightReplacement(record, batch);
+  }
   for (size_t i = state_.revision + 1 - record.first_revision(); i < batch.rows(); ++i) {
     absl::Status status;
     if (std::binary_search(record.batch_ends().begin(), record.batch_ends().end(), i)) {
       status = ReplayBatchEnd(batch.row(i), batch.labels[i]);
-    } else if (record.replaces_weights()) {
-      status = ReplayWeightReplacement(record, batch);
     } else {
       status = ReplayUpdate(record, batch, i);
     }
@@ -253,12 +259,21 @@ absl::Status Recovery::ReplayBatchEnd(const Row& row, int32_t label) {
 absl::Status Recovery::ReplayWeightReplacement(const storage::UpdateRecord& record,
                                                const Batch& batch) {
   ReplaceableWeights* const replaceable = state_.learner->replaceable_weights();
-  if (batch.rows() != 1 || batch.dense_width > 0 || batch.labels[0] != 0 || replaceable == nullptr)
-    return Inconsistent("a record replaces weights and holds none");
-  const Row row = batch.row(0);
-  if (!HasWeights(row)) return Inconsistent("a replaced weight lies outside the model");
-  replaceable->ReplaceWeights(row, record.bias_weights(0),
-                              counts_examples_ ? record.ages(0) : 0);
+  const size_t rows = batch.rows();
+  if (rows == 0 || rows != static_cast<size_t>(record.bias_weights_size()) ||
+      rows > state_.learner->predictor().scores() || batch.dense_width > 0 ||
+      record.labels(0) != 0 || replaceable == nullptr)
+    return Inconsistent("a record replaces weights and has none for this model");
+  std::vector<ReplacementVector> vectors;
+  for (size_t k = 0; k < rows; ++k) {
+    const ReplacementVector one{batch.row(k), record.bias_weights(static_cast<int>(k))};
+    const bool exists = !core_.settings.is_multiclass() ||
+                        state_.learner->predictor().HasLabel(static_cast<int32_t>(k));
+    if (!HasWeights(one.weights) || (!exists && (one.weights.size > 0 || one.bias_weight != 0)))
+      return Inconsistent("a replaced weight lies outside the model");
+    vectors.push_back(one);
+  }
+  replaceable->ReplaceWeights(vectors, counts_examples_ ? record.ages(0) : 0);
   ++state_.revision;
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 #include "core/model/replace_weights.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,29 +25,38 @@ absl::Status FeatureCap(const ModelCore& core, const ModelState& state, size_t n
 
 // Names that have no weight yet.
 std::vector<std::string> FindNewNames(const ModelState& state, const NewWeights& weights) {
+  std::set<uint32_t> used;
+  for (const NewWeights::Vector& one : weights.vectors) {
+    used.insert(std::lower_bound(one.indices.begin(), one.indices.end(), weights.first_new),
+                one.indices.end());
+  }
   std::vector<std::string> names;
-  for (const uint32_t index : weights.indices) {
-    if (index < weights.first_new) continue;
+  for (const uint32_t index : used) {
     const std::string& name = weights.new_names[index - weights.first_new];
     if (state.names.Find(name) == Dictionary::kUnknown) names.push_back(name);
   }
   return names;
 }
 
-// The row of the new weights, by the indices that their names have by now.
-StoredRowPtr MakeRow(const ModelState& state, const NewWeights& weights) {
-  auto row = std::make_shared<StoredRow>();
-  row->indices = weights.indices;
-  for (uint32_t& index : row->indices) {
-    if (index >= weights.first_new)
-      index = state.names.Find(weights.new_names[index - weights.first_new]);
+// Gives the new weights the indices that their names have by now.
+void ResolveNames(const ModelState& state, NewWeights& weights) {
+  for (NewWeights::Vector& one : weights.vectors) {
+    for (uint32_t& index : one.indices) {
+      if (index >= weights.first_new)
+        index = state.names.Find(weights.new_names[index - weights.first_new]);
+    }
   }
-  row->values = weights.values;
-  return row;
+}
+
+absl::Status RevisionMismatch(const ModelState& state, absl::string_view expected) {
+  return MakeError(absl::StatusCode::kAborted, "REVISION_MISMATCH",
+                   absl::StrCat("the model is at revision ", state.revision, ", not at ", expected,
+                                ": it has learned since; analyze it again"),
+                   {{"revision", absl::StrCat(state.revision)}});
 }
 
 absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
-                              std::optional<uint64_t> expected_revision) {
+                              const NewWeights& weights, std::optional<uint64_t> expected_revision) {
   if (!state.closed.ok()) return state.closed;
   if (state.learner->replaceable_weights() == nullptr) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_REPLACEABLE",
@@ -53,23 +64,28 @@ absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
                                   " has no weights that can be replaced"),
                      {{"model", core.name}});
   }
-  if (expected_revision.has_value() && *expected_revision != state.revision) {
-    return MakeError(absl::StatusCode::kAborted, "REVISION_MISMATCH",
-                     absl::StrCat("the model is at revision ", state.revision, ", not at ",
-                                  *expected_revision, ": it has learned since; analyze it again"),
-                     {{"revision", absl::StrCat(state.revision)}});
-  }
+  if (expected_revision.has_value() && *expected_revision != state.revision)
+    return RevisionMismatch(state, absl::StrCat(*expected_revision));
+  // Classes are never removed, but a rollback leaves the model with fewer.
+  if (weights.vectors.size() > state.learner->predictor().scores())
+    return RevisionMismatch(state, "one with as many classes");
   return absl::OkStatus();
+}
+
+// A vector's weights, which must outlive the result.
+ReplacementVector View(const NewWeights::Vector& one) {
+  const uint32_t* indices = one.indices.empty() ? kNoIndices : one.indices.data();
+  return {{indices, one.values.data(), one.indices.size()}, one.bias_weight};
 }
 
 }  // namespace
 
-absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, const NewWeights& weights,
+absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
                                            std::optional<uint64_t> expected_revision) {
   const Guarded<LearningGate>::Reader gate(core.gate);
   if (gate->frozen) return ModelFrozen(core.name);
   const Guarded<ModelState>::Writer state(core.state);
-  if (absl::Status status = CheckReplaceable(core, *state, expected_revision); !status.ok())
+  if (absl::Status status = CheckReplaceable(core, *state, weights, expected_revision); !status.ok())
     return status;
   UpdateRow update;
   update.new_names = FindNewNames(*state, weights);
@@ -77,13 +93,14 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, const NewWeights& we
     return FeatureCap(core, *state, update.new_names.size());
   for (const std::string& name : update.new_names) state->names.Add(name);
   if (!update.new_names.empty()) state->learner->Grow(state->names.size() + 1);
-  update.row = MakeRow(*state, weights);
+  ResolveNames(*state, weights);
+  std::vector<ReplacementVector> vectors;
+  for (const NewWeights::Vector& one : weights.vectors) vectors.push_back(View(one));
   update.age = core.plan.age(core.ledger);
-  state->learner->replaceable_weights()->ReplaceWeights(update.row->row(), weights.offset_weight,
-                                                        update.age.value_or(0));
+  state->learner->replaceable_weights()->ReplaceWeights(vectors, update.age.value_or(0));
   update.revision = ++state->revision;
   update.squared_norm = state->learner->augmented_squared_norm();
-  core.ledger.AddWeightReplacement(update, weights.offset_weight);
+  core.ledger.AddWeightReplacement(update, vectors);
   return update.revision;
 }
 

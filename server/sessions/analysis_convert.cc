@@ -56,23 +56,29 @@ v1::AnalysisStage StageOf(AnalysisStage stage) {
   return v1::ANALYSIS_STAGE_UNSPECIFIED;
 }
 
-void SetSeparator(const Model& model, const ModelAnalysis& analysis, v1::AnalysisResult& proto) {
-  const NewWeights& weights = *analysis.separator;
-  v1::WeightVector& separator = *proto.mutable_separator()->add_vectors();
-  separator.mutable_values()->Add(weights.values.begin(), weights.values.end());
-  separator.set_bias(weights.offset_weight * model.settings().learner.bias_input);
-  proto.set_separator_margin(analysis.separator_margin);
+void SetVector(const Model& model, const NewWeights& weights, const NewWeights::Vector& vector,
+               v1::WeightVector& proto) {
+  proto.mutable_values()->Add(vector.values.begin(), vector.values.end());
+  proto.set_bias(vector.bias_weight * model.settings().learner.bias_input);
   if (!model.has_names()) {
-    separator.mutable_indices()->Add(weights.indices.begin(), weights.indices.end());
+    proto.mutable_indices()->Add(vector.indices.begin(), vector.indices.end());
     return;
   }
   std::vector<uint32_t> numbers;
-  std::copy_if(weights.indices.begin(), weights.indices.end(), std::back_inserter(numbers),
+  std::copy_if(vector.indices.begin(), vector.indices.end(), std::back_inserter(numbers),
                [&](uint32_t index) { return index < weights.first_new; });
   // Indices ascend, so new names come last.
-  for (std::string& name : FeatureNames(model, numbers)) separator.add_names(std::move(name));
-  for (size_t i = numbers.size(); i < weights.indices.size(); ++i)
-    separator.add_names(weights.new_names[weights.indices[i] - weights.first_new]);
+  for (std::string& name : FeatureNames(model, numbers)) proto.add_names(std::move(name));
+  for (size_t i = numbers.size(); i < vector.indices.size(); ++i)
+    proto.add_names(weights.new_names[vector.indices[i] - weights.first_new]);
+}
+
+// Sets the example, multiplier and other class of a support vector or certificate entry.
+template <typename From, typename Proto>
+void SetPart(const From& from, v1::StoredExample& example, Proto& proto) {
+  *proto.mutable_example() = std::move(example);
+  proto.set_multiplier(from.multiplier);
+  if (from.other_class >= 0) proto.set_other_class(from.other_class);
 }
 
 }  // namespace
@@ -157,29 +163,24 @@ void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
 
 void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
   *proto.mutable_analysis() = from.record;
-  proto.set_end_reason(EndInWords(from.analysis.end));
-  if (from.record.margin_lower() > 0) {
-    const double ratio = from.record.radius() / from.record.margin_lower();
-    proto.set_update_bound(ratio * ratio);
+  proto.set_end_reason(ToString(from.analysis.end));
+  if (std::isfinite(from.analysis.update_bound)) proto.set_update_bound(from.analysis.update_bound);
+  if (from.separator.has_value()) {
+    for (const NewWeights::Vector& vector : from.separator->vectors)
+      SetVector(model, *from.separator, vector, *proto.mutable_separator()->add_vectors());
+    proto.set_separator_margin(from.separator_margin);
   }
-  if (from.separator.has_value()) SetSeparator(model, from, proto);
   std::vector<StoredUpdate> cited;
   for (const SupportVector& one : from.analysis.support)
-    cited.push_back(from.input.examples()[one.row]);
+    cited.push_back(from.input.examples()[one.example]);
   for (const CertificateEntry& one : from.analysis.certificate)
-    cited.push_back(from.input.examples()[one.row]);
+    cited.push_back(from.input.examples()[one.example]);
   std::vector<v1::StoredExample> examples = ToProto(model, cited);
   auto next = examples.begin();
-  for (const SupportVector& one : from.analysis.support) {
-    v1::SupportVector& support = *proto.add_support_vectors();
-    *support.mutable_example() = std::move(*next++);
-    support.set_multiplier(one.multiplier);
-  }
-  for (const CertificateEntry& one : from.analysis.certificate) {
-    v1::CertificateEntry& entry = *proto.add_certificate();
-    *entry.mutable_example() = std::move(*next++);
-    entry.set_multiplier(one.multiplier);
-  }
+  for (const SupportVector& one : from.analysis.support)
+    SetPart(one, *next++, *proto.add_support_vectors());
+  for (const CertificateEntry& one : from.analysis.certificate)
+    SetPart(one, *next++, *proto.add_certificate());
 }
 
 }  // namespace perceptrond

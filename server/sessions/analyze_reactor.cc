@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "core/model/model_analysis.h"
@@ -24,6 +25,15 @@ absl::Status NoSeparator(const ModelAnalysis& analysis) {
                    none ? "the stored examples are not separable: there are no weights to adopt"
                         : "no float32 weights that separate the stored examples were found: there "
                           "are no weights to adopt");
+}
+
+// The result's separator has one vector, and its support names no classes.
+absl::Status NotBinary(const Model& model) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_BINARY",
+                   absl::StrCat("model \"", model.name(),
+                                "\" has several classes; an analysis takes the two labels -1 "
+                                "and +1"),
+                   {{"model", model.name()}});
 }
 
 }  // namespace
@@ -84,6 +94,7 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   const absl::Time started = absl::Now();
   absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.name());
   if (!model.ok()) return model.status();
+  if ((*model)->settings().is_multiclass()) return NotBinary(**model);
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
     if (absl::Now() - last_progress_ >= kProgressInterval) {
       last_progress_ = absl::Now();

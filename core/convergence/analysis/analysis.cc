@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/cancellation_token.h"
 #include "core/convergence/analysis/exact_combination.h"
@@ -18,30 +19,32 @@ namespace perceptrond {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// The first working rows, and how many join at most in one round.
+// The first working rows, and the most that are added in one round.
 constexpr size_t kFirstRows = 256;
 constexpr size_t kRowsPerRound = 256;
 // LIBSVM cannot be interrupted: more rows than this would take it over 0.1 s.
 constexpr size_t kMaxSvmRows = 1024;
-// What it leaves to the refinement: violations up to this, and any margin below this part of R.
+// What the search leaves to the refinement: violations up to this, and any margin below this part
+// of R.
 constexpr double kRoughTolerance = 1e-2;
 constexpr double kRoughMargin = 1e-3;
 // A ceiling below this part of R is worth a try to prove that nothing separates.
 constexpr double kVanishingMargin = 1e-7;
 
-// One analysis. The working rows grow by those that the best combination so far violates: their
-// ceiling is one of all rows, and their separator's floor is taken over all rows.
+// One analysis. It solves for the working rows, and adds those that the best combination so far
+// violates most: the ceiling of the working rows holds for all rows, and the separator's floor is
+// measured over all rows.
 class MarginSolver {
  public:
-  MarginSolver(std::span<const LabelledRow> rows, const AnalysisOptions& options,
+  MarginSolver(std::span<const LabelledRow> examples, const AnalysisOptions& options,
                CancellationToken& cancellation)
-      : options_(options),
-        cancellation_(cancellation),
-        rows_(rows, options.bias_input, cancellation) {}
+      : options_(options), cancellation_(cancellation), rows_(examples, options, cancellation) {}
 
   Analysis Run() {
     if (cancellation_.cancelled()) {
       End(AnalysisEnd::kCancelled);
+    } else if (rows_.columns() > options_.max_weights) {
+      End(AnalysisEnd::kTooManyWeights);
     } else {
       analysis_.radius = std::sqrt(rows_.squared_radius());
       ChooseFirst();
@@ -51,50 +54,66 @@ class MarginSolver {
   }
 
  private:
-  // Always false, for the caller to return: there is no going on.
+  // Always false, for the caller to return: the analysis is over.
   bool End(AnalysisEnd end) {
     analysis_.end = end;
     return false;
   }
 
+  // Examples at equal distances, with one of their rows each in turn.
   void ChooseFirst() {
     const size_t count = std::min(rows_.rows(), kFirstRows);
-    in_work_.resize(rows_.rows());
-    for (size_t k = 0; k < count; ++k) TakeIn(k * rows_.rows() / count);
+    const size_t per_example = rows_.rows_per_example();
+    for (size_t k = 0; k < count; ++k)
+      AddRow(k * rows_.examples() / count * per_example + k % per_example);
   }
-  void TakeIn(size_t row) {
-    in_work_[row] = true;
-    working_.push_back(row);
+  void AddRow(size_t row) {
+    if (in_work_.insert(row).second) working_.push_back(row);
   }
-  // Takes in the rows that w violates most: those whose scores, of the round before, lie below
-  // `threshold`. Says whether there were any.
-  bool TakeInBelow(double threshold) {
+  // Adds the rows that w_ violates most, at most one of each example: of those whose scores are
+  // below `threshold`. Returns whether there were any.
+  bool AddRowsBelow(double threshold) {
     std::vector<std::pair<double, size_t>> violated;
-    for (size_t i = 0; i < scores_.size(); ++i)
-      if (!in_work_[i] && scores_[i] < threshold) violated.emplace_back(scores_[i], i);
+    for (const RowScore& one : lowest_) {
+      if (!(one.score < threshold)) continue;
+      const RowScore row = in_work_.contains(one.row) ? FindLowestOutside(one.row) : one;
+      if (row.score < threshold) violated.emplace_back(row.score, row.row);
+    }
     const size_t count = std::min(violated.size(), kRowsPerRound);
     std::partial_sort(violated.begin(), violated.begin() + static_cast<std::ptrdiff_t>(count),
                       violated.end());
-    for (size_t k = 0; k < count; ++k) TakeIn(violated[k].second);
+    for (size_t k = 0; k < count; ++k) AddRow(violated[k].second);
     cancellation_.progress.working_rows = working_.size();
     return count > 0;
   }
+  // Of the rows of this one's example that are not solved for that of the lowest score.
+  RowScore FindLowestOutside(size_t row) const {
+    const size_t per_example = rows_.rows_per_example();
+    const size_t first = row / per_example * per_example;
+    RowScore lowest{row, kInfinity};
+    for (size_t other = first; other < first + per_example; ++other) {
+      if (in_work_.contains(other)) continue;
+      const double score = rows_.Dot(other, w_);
+      if (score < lowest.score) lowest = {other, score};
+    }
+    return lowest;
+  }
 
-  // Takes the bounds that a combination gives, over all rows. False: ended.
-  bool GetSummary(std::span<const SupportVector> support) {
-    ceiling_ = MarginCeiling(rows_, support);
+  // Makes a round: the bounds that a combination gives, over all rows. False: ended.
+  bool MeasureBounds(std::span<const RowMultiplier> combination) {
+    ceiling_ = MarginCeiling(rows_, combination);
     if (ceiling_ < cancellation_.progress.margin_ceiling) {
       cancellation_.progress.margin_ceiling = ceiling_;
-      analysis_.support.assign(support.begin(), support.end());
+      best_combination_.assign(combination.begin(), combination.end());
     }
-    std::vector<double> w(rows_.columns());
-    for (const SupportVector& one : support) rows_.AddScaled(one.row, one.multiplier, w);
-    Margins margins = MeasureMargins(rows_, w, cancellation_);
+    w_.assign(rows_.columns(), 0);
+    for (const RowMultiplier& one : combination) rows_.AddScaled(one.row, one.multiplier, w_);
+    Margins margins = MeasureMargins(rows_, w_, cancellation_);
     if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
-    scores_ = std::move(margins.scores);
+    lowest_ = std::move(margins.lowest);
     if (margins.floor > cancellation_.progress.margin_floor) {
       cancellation_.progress.margin_floor = margins.floor;
-      best_ = std::move(w);
+      best_ = w_;
     }
     ++cancellation_.progress.round;
     return !Finished();
@@ -111,16 +130,16 @@ class MarginSolver {
     return true;
   }
 
-  // Finds most of the support, by LIBSVM. True: the refinement is to go on from support_.
+  // Finds most of the support, by LIBSVM. True: the refinement is to continue from combination_.
   bool Search() {
     cancellation_.progress.stage = AnalysisStage::kSearching;
     while (true) {
-      support_ = SolveWithSvm(rows_, working_, cancellation_);
+      combination_ = SolveWithSvm(rows_, working_, cancellation_);
       if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
-      if (!GetSummary(support_)) return false;
+      if (!MeasureBounds(combination_)) return false;
       if (ceiling_ < kRoughMargin * analysis_.radius) return true;
       if (working_.size() > kMaxSvmRows - kRowsPerRound) return true;
-      if (!TakeInBelow(ceiling_ * ceiling_ * (1 - kRoughTolerance))) return true;
+      if (!AddRowsBelow(ceiling_ * ceiling_ * (1 - kRoughTolerance))) return true;
     }
   }
 
@@ -128,7 +147,7 @@ class MarginSolver {
   bool Refine() {
     NearestPoint nearest(rows_, options_.max_support_rows, cancellation_);
     const double tolerance = options_.relative_gap / 4;
-    auto outcome = nearest.Start(support_);
+    auto outcome = nearest.Start(combination_);
     bool certifying = true;
     while (true) {
       cancellation_.progress.stage = AnalysisStage::kRefining;
@@ -136,22 +155,22 @@ class MarginSolver {
       if (outcome == NearestPoint::Outcome::kCancelled) return End(AnalysisEnd::kCancelled);
       if (outcome == NearestPoint::Outcome::kTooManyRows)
         return End(AnalysisEnd::kTooManySupportRows);
-      if (!GetSummary(nearest.support())) return false;
+      if (!MeasureBounds(nearest.support())) return false;
       const bool vanishing =
           ceiling_ <= kVanishingMargin * analysis_.radius || analysis_.radius == 0;
       if (vanishing && certifying) {
         if (!Certify()) return false;
-        // Only once more, when all rows that matter are in.
+        // Only once more, when all rows that matter are solved for.
         certifying = false;
       }
-      if (TakeInBelow(ceiling_ * ceiling_ * (1 - tolerance))) continue;
+      if (AddRowsBelow(ceiling_ * ceiling_ * (1 - tolerance))) continue;
       if (vanishing && !Certify()) return false;
       return End(AnalysisEnd::kPrecision);
     }
   }
 
   // Tries to prove that nothing separates the working rows. True: it could not, and the analysis
-  // may go on.
+  // may continue.
   bool Certify() {
     cancellation_.progress.stage = AnalysisStage::kCertifying;
     std::vector<size_t> chosen = working_;
@@ -165,53 +184,90 @@ class MarginSolver {
   }
 
   Analysis Finish() {
-    analysis_.rounds = cancellation_.progress.round;
+    const AnalysisProgress& now = cancellation_.progress;
+    analysis_.rounds = now.round;
+    analysis_.update_bound = kInfinity;
     if (!analysis_.certificate.empty()) {
       analysis_.separability = Separability::kNotSeparable;
-      analysis_.support.clear();
       return std::move(analysis_);
     }
-    analysis_.margin_floor = cancellation_.progress.margin_floor;
-    analysis_.margin_ceiling = cancellation_.progress.margin_ceiling;
-    std::erase_if(analysis_.support, [](const auto& one) { return !(one.multiplier > 0); });
-    std::sort(analysis_.support.begin(), analysis_.support.end(),
+    analysis_.margin_floor = now.margin_floor;
+    analysis_.margin_ceiling = now.margin_ceiling;
+    std::sort(best_combination_.begin(), best_combination_.end(),
               [](const auto& a, const auto& b) { return a.row < b.row; });
-    if (analysis_.margin_floor > 0) {
-      analysis_.separability = Separability::kSeparable;
-      analysis_.separator = RoundSeparator(rows_, best_);
-      // Rounding may even better the weights.
-      if (analysis_.separator)
-        analysis_.margin_floor =
-            std::max(analysis_.margin_floor, analysis_.separator->margin_floor);
+    for (const RowMultiplier& one : best_combination_) {
+      if (one.multiplier > 0)
+        analysis_.support.push_back(
+            {rows_.example(one.row), rows_.other_class(one.row), one.multiplier});
     }
+    if (analysis_.margin_floor > 0) FinishSeparable();
     return std::move(analysis_);
+  }
+  void FinishSeparable() {
+    analysis_.separability = Separability::kSeparable;
+    analysis_.separator = RoundSeparator(rows_, best_);
+    // Rounding may improve the weights.
+    if (analysis_.separator)
+      analysis_.margin_floor = std::max(analysis_.margin_floor, analysis_.separator->margin_floor);
+    const double ratio = analysis_.radius / analysis_.margin_floor;
+    analysis_.update_bound = rows_.squared_norm_ratio() * ratio * ratio;
   }
 
   const AnalysisOptions& options_;
   CancellationToken& cancellation_;
   const SignedRows rows_;
   Analysis analysis_;
-  // Rows solved for, in the order they came in.
+  // Rows solved for, in the order they were added.
   std::vector<size_t> working_;
-  std::vector<bool> in_work_;
-  // Of the last round: the combination, its ceiling, and all rows' scores by it.
-  std::vector<SupportVector> support_;
+  absl::flat_hash_set<size_t> in_work_;
+  // What the search ended with.
+  std::vector<RowMultiplier> combination_;
+  // Of the last round: the ceiling of its combination, the combination itself, and each example's
+  // row of the lowest score by it.
   double ceiling_ = kInfinity;
-  std::vector<double> scores_;
-  // Weights of the highest floor.
+  std::vector<double> w_;
+  std::vector<RowScore> lowest_;
+  // The combination of the lowest ceiling, and the weights of the highest floor.
+  std::vector<RowMultiplier> best_combination_;
   std::vector<double> best_;
 };
 
 }  // namespace
 
-Analysis Analyze(std::span<const LabelledRow> rows, const AnalysisOptions& options,
+Analysis Analyze(std::span<const LabelledRow> examples, const AnalysisOptions& options,
                  AnalysisCallback keep_going) {
   CancellationToken cancellation(keep_going);
   cancellation.progress.margin_ceiling = kInfinity;
   Analysis nothing;
-  nothing.margin_ceiling = kInfinity;
-  if (rows.empty()) return nothing;
-  return MarginSolver(rows, options, cancellation).Run();
+  nothing.margin_ceiling = nothing.update_bound = kInfinity;
+  if (examples.empty() || options.classes == 1) return nothing;
+  return MarginSolver(examples, options, cancellation).Run();
+}
+
+const char* ToString(AnalysisEnd end) {
+  switch (end) {
+    case AnalysisEnd::kGapReached:
+      return "the bounds of the margin are as close as requested";
+    case AnalysisEnd::kCertified:
+      return "a positive combination of the examples is exactly 0, which proves that nothing "
+             "separates them";
+    case AnalysisEnd::kNoRows:
+      return "there is nothing to separate: no examples, or only one class";
+    case AnalysisEnd::kCancelled:
+      return "cancelled";
+    case AnalysisEnd::kOutOfRounds:
+      return "the limit on rounds is reached";
+    case AnalysisEnd::kTooManySupportRows:
+      return "more examples support the margin than the limit allows";
+    case AnalysisEnd::kCertificateTooLarge:
+      return "nothing seems to separate the examples, but the proof combines more of them than the "
+             "limit allows";
+    case AnalysisEnd::kPrecision:
+      return "float64 brings the bounds of the margin no closer";
+    case AnalysisEnd::kTooManyWeights:
+      return "features times classes are more weights than an analysis may have";
+  }
+  return "";
 }
 
 }  // namespace perceptrond

@@ -1,7 +1,10 @@
-// What a set of labelled rows admits: the largest margin that any separator attains on it, between
-// proven bounds; or a proof that nothing separates it; or neither, and why.
+// What a set of labelled examples admits: the largest margin that any separator attains on it,
+// between proven bounds; or a proof that nothing separates it; or neither, and why.
 //
-//   problem   z_i = y_i (x_i, b), the augmented rows with their labels multiplied in.
+//   problem   z_i, the signed rows. Two labels: y (x, b), one of each example. Several classes
+//             (Kesler's construction): for an example of class y and each other class r the vector
+//             over K blocks with (x, b) in block y, -(x, b) in block r and 0 elsewhere, so that
+//             W . z = s_y - s_r where ||W|| is the Frobenius norm of the K weight vectors.
 //             gamma* = max over unit w of min_i w . z_i = min over the hull of the z_i of ||v||
 //             (the two are each other's duals), the margin of the hard-margin support vector
 //             machine: min ||w||^2 / 2 subject to w . z_i >= 1, where ||w|| = 1 / gamma*
@@ -9,7 +12,10 @@
 //   ceiling   any alpha >= 0, of any of the rows: gamma* <= ||sum alpha_i z_i|| / sum alpha_i
 //   refusal   lambda >= 0, not all 0, with sum lambda_i z_i = 0: then no w has w . z_i > 0 for
 //             every i (Gordan 1873). Claimed only after it was checked in exact arithmetic
-//   source    seeds 002, 004; Wolfe, Finding the nearest point in a polytope, 1976. docs/adr/0011
+//   updates   a perceptron from zero weights makes at most max ||z_i||^2 / gamma*^2 of them: (R /
+//             gamma*)^2 with two labels, 2 (R / gamma*)^2 with several classes
+//   source    seeds 002, 004; Wolfe, Finding the nearest point in a polytope, 1976; Duda, Hart,
+//             Pattern Classification and Scene Analysis, 1973, section 5.12. docs/adr/0011
 #pragma once
 
 #include <cstddef>
@@ -24,35 +30,41 @@
 
 namespace perceptrond {
 
-// The row must have passed CheckRow; the label is -1 or +1.
+// The row must have passed CheckRow.
 struct LabelledRow {
   Row row;
+  // -1 or +1; with several classes the class, from 0 to K - 1.
   int32_t label = 0;
 };
 
 struct AnalysisOptions {
-  // b: each row gets one more coordinate of this value. 0: none. Finite.
+  // b: each example gets one more coordinate of this value. 0: none. Finite.
   double bias_input = 1;
+  // K, at least 2, classes without an example among them; 0: the two labels -1 and +1.
+  uint32_t classes = 0;
   // The analysis is done once (ceiling - floor) / ceiling is at most this. In (0, 1); below 1e-10
   // it may not be reached in float64.
   double relative_gap = 1e-6;
-  // How often all rows are looked through. More rounds, a smaller gap.
+  // Passes over all examples. More rounds, a smaller gap.
   size_t max_rounds = 1000;
-  // Rows that may support the margin, of which memory grows with the square: 4000 take 64 MB.
+  // Rows that may support the margin. Memory grows with the square: 4000 take 64 MB.
   size_t max_support_rows = 4000;
-  // Rows that a proof of inseparability may combine. Time grows with its cube and more: 500 take
+  // Rows that a proof of inseparability may combine. Time grows with the cube and more: 500 take
   // seconds.
   size_t max_certificate_rows = 500;
+  // Weights of a separator: the features that some example has, and the bias, times K. Each takes
+  // 40 bytes: 2^25 take 1.3 GB.
+  size_t max_weights = size_t{1} << 25;
 };
 
 enum class AnalysisStage : uint8_t { kReading, kSearching, kRefining, kCertifying };
 
-// Where an analysis stands. The bounds are proven and only get better.
+// The state of a running analysis. The bounds are proven and only get better.
 struct AnalysisProgress {
   AnalysisStage stage = AnalysisStage::kReading;
-  // Times that all rows were looked through.
+  // Passes over all examples.
   size_t round = 0;
-  // Rows that are solved for; the others are only looked through.
+  // Rows that are solved for; the others are only checked.
   size_t working_rows = 0;
   // 0: no separator is known yet.
   double margin_floor = 0;
@@ -60,7 +72,8 @@ struct AnalysisProgress {
   double margin_ceiling = 0;
 };
 
-// Called on the thread that analyzes, by amount of work, several times a second. False cancels.
+// Called on the thread that analyzes, by amount of work, several times a second. Returns false to
+// cancel.
 using AnalysisCallback = absl::FunctionRef<bool(const AnalysisProgress&)>;
 
 enum class Separability : uint8_t { kUndecided, kSeparable, kNotSeparable };
@@ -69,6 +82,7 @@ enum class Separability : uint8_t { kUndecided, kSeparable, kNotSeparable };
 enum class AnalysisEnd : uint8_t {
   kGapReached,
   kCertified,
+  // There are no examples, or of K classes only one.
   kNoRows,
   kCancelled,
   kOutOfRounds,
@@ -76,37 +90,49 @@ enum class AnalysisEnd : uint8_t {
   kCertificateTooLarge,
   // float64 does not tell gamma* from 0, or brings the bounds no nearer.
   kPrecision,
+  // Of AnalysisOptions::max_weights; nothing was computed.
+  kTooManyWeights,
 };
 
-// In words for a person.
-const char* EndInWords(AnalysisEnd end);
+// A sentence's part for a person, without a full stop.
+const char* ToString(AnalysisEnd end);
 
 struct FeatureWeight {
   uint32_t index = 0;
   float weight = 0;
 };
 
-// Of unit length but for rounding. y (w . x + w_b b) >= margin_floor ||(w, w_b)|| holds of exactly
-// these float32 numbers.
-struct Separator {
-  // By ascending index; features left out weigh 0.
+// The weights of one score.
+struct WeightVector {
+  // By ascending index; features left out have weight 0.
   std::vector<FeatureWeight> weights;
-  // w_b; its product with b is the score's offset.
-  float offset_weight = 0;
+  // w_b, the weight of the constant input; its product with b is the score's bias.
+  float bias_weight = 0;
+};
+
+// Of unit length but for rounding. w . z_i >= margin_floor ||w|| holds of exactly these float32
+// numbers.
+struct Separator {
+  // One; with several classes one a class, by number.
+  std::vector<WeightVector> vectors;
   double margin_floor = 0;
 };
 
 // ||sum multiplier_i z_i|| / sum multiplier_i <= margin_ceiling. The multipliers add up to about 1;
 // those of the quadratic program are multiplier / gamma*^2.
 struct SupportVector {
-  // A place in the rows given.
-  size_t row = 0;
+  // The example's position in the examples given.
+  size_t example = 0;
+  // The class r that the row tells the example's own class apart from; -1 with two labels.
+  int32_t other_class = -1;
   double multiplier = 0;
 };
 
 // The combination sum multiplier_i z_i is exactly 0.
 struct CertificateEntry {
-  size_t row = 0;
+  // As in SupportVector.
+  size_t example = 0;
+  int32_t other_class = -1;
   // A positive integer, in decimal: it may have thousands of digits.
   std::string multiplier;
 };
@@ -119,14 +145,16 @@ struct Analysis {
   double margin_floor = 0;
   // 0 if not separable; infinite if nothing is known.
   double margin_ceiling = 0;
-  // R: the largest ||z_i||, rounded to nearest.
+  // R: the largest ||(x, b)||, rounded to nearest.
   double radius = 0;
+  // Most updates of a perceptron from zero weights over these examples. Infinite: not known.
+  double update_bound = 0;
   // Absent if not separable, or if no float32 weights near the best ones separate. Its own floor
   // may be a rounding of the weights below margin_floor, which weights in float64 attain.
   std::optional<Separator> separator;
-  // Ascending by row. Empty if not separable.
+  // Ascending by example, then by other_class. Empty if not separable.
   std::vector<SupportVector> support;
-  // Ascending by row. Empty unless not separable.
+  // Ascending likewise. Empty unless not separable.
   std::vector<CertificateEntry> certificate;
   size_t rounds = 0;
 
@@ -136,15 +164,15 @@ struct Analysis {
   }
 };
 
-// Analyzes the rows, which must stay as they are meanwhile. Contradictions, repetitions and zero
-// rows are welcome; of no rows nothing is said. A cancelled or otherwise unfinished analysis gives
-// what was proven by then.
+// Analyzes the examples, which must not change meanwhile. Contradictions, repetitions and zero rows
+// are allowed. A cancelled or otherwise unfinished analysis returns what was proven by then.
 //
 // A pure function: any number of threads may call it at once, and equal arguments give equal
 // results, bit for bit. Between two calls of the callback lies work for at most about 0.1 s, for
-// rows of up to a thousand nonzero values. Memory: 12 bytes a nonzero value, and 4 n^2 for n
-// rows of the support.
-Analysis Analyze(std::span<const LabelledRow> rows, const AnalysisOptions& options,
+// examples of up to a thousand nonzero values. Memory: 12 bytes a nonzero value and 28 an example;
+// 40 bytes a weight (AnalysisOptions::max_weights); 4 n^2 for n rows of the support. The K - 1 rows
+// of an example are never stored. A round costs O(nonzeros K).
+Analysis Analyze(std::span<const LabelledRow> examples, const AnalysisOptions& options,
                  AnalysisCallback keep_going);
 
 }  // namespace perceptrond

@@ -22,6 +22,50 @@ double Up(double x) { return x * (1 + 0x1p-50) + kTiny; }
 // Of a result that lost digits by underflow nothing is claimed.
 double Down(double x) { return x >= std::numeric_limits<double>::min() ? x * (1 - 0x1p-50) : 0; }
 
+// x . w over one block, and the sum of its terms' magnitudes.
+struct BlockScore {
+  double score = 0;
+  double magnitude = 0;
+};
+
+BlockScore ScoreBlock(const SignedRows& rows, size_t example, std::span<const double> block) {
+  const auto at = rows.indices(example);
+  const auto x = rows.values(example);
+  BlockScore sum;
+  for (size_t k = 0; k < at.size(); ++k) {
+    const double term = x[k] * block[at[k]];
+    sum.score += term;
+    sum.magnitude += std::abs(term);
+  }
+  return sum;
+}
+
+// The lowest score of the example's rows, and the lowest that exact arithmetic might give.
+struct LowestScore {
+  RowScore row{0, kUnbounded};
+  double below = kUnbounded;
+};
+
+LowestScore FindLowest(const SignedRows& rows, size_t example, std::span<const BlockScore> scores) {
+  const size_t terms = rows.indices(example).size();
+  const size_t first = example * rows.rows_per_example();
+  const int32_t label = rows.label(example);
+  if (rows.blocks() == 1) {
+    const double score = label > 0 ? scores[0].score : -scores[0].score;
+    return {{first, score}, score - SumError(terms, scores[0].magnitude)};
+  }
+  const BlockScore& own = scores[static_cast<size_t>(label)];
+  LowestScore lowest;
+  for (size_t row = first; row < first + rows.rows_per_example(); ++row) {
+    const BlockScore& other = scores[static_cast<size_t>(rows.other_class(row))];
+    const double score = own.score - other.score;
+    if (score < lowest.row.score) lowest.row = {row, score};
+    lowest.below =
+        std::min(lowest.below, score - SumError(2 * terms, own.magnitude + other.magnitude));
+  }
+  return lowest;
+}
+
 // At least ||v||.
 double NormAbove(std::span<const double> v) {
   double squared = 0;
@@ -34,38 +78,31 @@ double NormAbove(std::span<const double> v) {
 Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
                        CancellationToken& cancellation) {
   Margins margins;
-  margins.scores.reserve(rows.rows());
+  margins.lowest.reserve(rows.examples());
+  std::vector<BlockScore> scores(rows.blocks());
   double least = kUnbounded;
-  for (size_t i = 0; i < rows.rows(); ++i) {
-    const auto at = rows.indices(i);
-    const auto x = rows.values(i);
-    double score = 0;
-    double magnitude = 0;
-    for (size_t k = 0; k < at.size(); ++k) {
-      const double term = x[k] * w[at[k]];
-      score += term;
-      magnitude += std::abs(term);
-    }
-    margins.scores.push_back(score);
-    least = std::min(least, score - SumError(at.size(), magnitude));
-    if (!cancellation.Spend(2 * at.size() + 1)) return margins;
+  for (size_t i = 0; i < rows.examples(); ++i) {
+    for (size_t k = 0; k < rows.blocks(); ++k)
+      scores[k] = ScoreBlock(rows, i, w.subspan(k * rows.width(), rows.width()));
+    const LowestScore lowest = FindLowest(rows, i, scores);
+    margins.lowest.push_back(lowest.row);
+    least = std::min(least, lowest.below);
+    if (!cancellation.Spend(2 * rows.blocks() * (rows.indices(i).size() + 1))) return margins;
   }
   const double norm = NormAbove(w);
   if (least > 0 && least < kUnbounded && norm < kUnbounded) margins.floor = Down(least / norm);
   return margins;
 }
 
-double MarginCeiling(const SignedRows& rows, std::span<const SupportVector> support) {
+double MarginCeiling(const SignedRows& rows, std::span<const RowMultiplier> support) {
   std::vector<double> sum(rows.columns());
   std::vector<double> magnitude(rows.columns());
   double total = 0;
-  for (const SupportVector& one : support) {
-    const auto at = rows.indices(one.row);
-    const auto x = rows.values(one.row);
-    for (size_t k = 0; k < at.size(); ++k) {
-      sum[at[k]] += one.multiplier * x[k];
-      magnitude[at[k]] += std::abs(one.multiplier * x[k]);
-    }
+  for (const RowMultiplier& one : support) {
+    rows.ForEach(one.row, [&](size_t column, double value) {
+      sum[column] += one.multiplier * value;
+      magnitude[column] += std::abs(one.multiplier * value);
+    });
     total += one.multiplier;
   }
   for (size_t j = 0; j < sum.size(); ++j)

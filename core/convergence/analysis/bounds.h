@@ -14,19 +14,25 @@
 
 namespace perceptrond {
 
-struct Margins {
-  // At most min_i w . z_i / ||w||; 0 if that cannot be told to be positive.
-  double floor = 0;
-  // w . z_i of each row, rounded. Incomplete if the checkpoint ended it.
-  std::vector<double> scores;
+struct RowScore {
+  size_t row = 0;
+  // w . z, rounded.
+  double score = 0;
 };
 
-// What w, of rows.columns() finite values, attains. O(nonzeros).
+struct Margins {
+  // At most min_i w . z_i / ||w||; 0 if it is not known to be positive.
+  double floor = 0;
+  // Of each example its row of the lowest score. Incomplete if the token was cancelled.
+  std::vector<RowScore> lowest;
+};
+
+// What w, of rows.columns() finite values, attains. O(nonzeros K).
 Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
                        CancellationToken& cancellation);
 
-// At least ||sum multiplier_i z_i|| / sum multiplier_i; infinite if it cannot be told. The
+// At least ||sum multiplier_i z_i|| / sum multiplier_i; infinite if no bound is known. The
 // multipliers are at least 0. O(nonzeros of the support + columns).
-double MarginCeiling(const SignedRows& rows, std::span<const SupportVector> support);
+double MarginCeiling(const SignedRows& rows, std::span<const RowMultiplier> support);
 
 }  // namespace perceptrond

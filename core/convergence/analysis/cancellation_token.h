@@ -1,22 +1,22 @@
-// Where an analysis asks whether to go on.
+// How an analysis asks whether to go on.
 #pragma once
 
 #include "core/convergence/analysis/analysis.h"
 
 namespace perceptrond {
 
-// Calls back once for so much work, not by the clock: the calls are the same on each run. Not
-// thread-safe: each analysis has its own.
+// Calls back once for each kInterval of work, not by the clock: the calls are the same on each run.
+// Not thread-safe: each analysis has its own.
 class CancellationToken {
  public:
   explicit CancellationToken(AnalysisCallback keep_going) : keep_going_(keep_going) {}
 
-  // Takes note of `work` multiplications; false once the analysis was cancelled.
+  // Adds `work` multiplications; false once the analysis was cancelled.
   bool Spend(size_t work) {
     spent_ += work;
     return spent_ < kInterval ? !cancelled_ : Ask();
   }
-  // Calls back whatever the work: before and after what cannot be interrupted.
+  // Calls back at once: before and after what cannot be interrupted.
   bool Ask() {
     spent_ = 0;
     if (!cancelled_) cancelled_ = !keep_going_(progress);
@@ -27,7 +27,7 @@ class CancellationToken {
   AnalysisProgress progress;
 
  private:
-  // Some 10 to 40 ms.
+  // About 10 to 40 ms.
   static constexpr size_t kInterval = 10'000'000;
 
   AnalysisCallback keep_going_;

@@ -38,8 +38,8 @@ bool Cholesky::Append(std::span<const double> cross, double diagonal) {
 
 void Cholesky::Remove(size_t i) {
   rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(i));
-  // The rows behind now reach one column too far: turning each pair of columns takes that back. A
-  // row needs the turns of the rows before it, so that one pass over the rows does.
+  // The rows after it now have one column too many: rotating each pair of columns removes it. A row
+  // needs the rotations of the rows before it, so that one pass over the rows is enough.
   std::vector<Turn> turns;
   for (size_t r = i; r < size(); ++r) {
     double* row = rows_[r].data() + i;

@@ -1,4 +1,4 @@
-// A Cholesky factor that rows come to and go from.
+// A Cholesky factor whose rows can be added and removed.
 #pragma once
 
 #include <cstddef>

@@ -140,8 +140,11 @@ std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
   if (x.empty() || std::any_of(x.begin(), x.end(), [](const auto& v) { return v < 0; }))
     return entries;
   const std::vector<mpz_class> multipliers = matrix.Unscale(x);
-  for (size_t k = 0; k < chosen.size(); ++k)
-    if (multipliers[k] > 0) entries.push_back({chosen[k], multipliers[k].get_str()});
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    if (multipliers[k] > 0)
+      entries.push_back(
+          {rows.example(chosen[k]), rows.other_class(chosen[k]), multipliers[k].get_str()});
+  }
   return entries;
 }
 

@@ -31,11 +31,14 @@ mpz_class Shifted(int64_t mantissa, int shift) {
 }  // namespace
 
 IntegerMatrix::IntegerMatrix(const SignedRows& rows, std::span<const size_t> chosen) {
-  std::map<uint32_t, Equation> equations;
+  std::map<size_t, Equation> equations;
   for (uint32_t k = 0; k < chosen.size(); ++k) {
-    const auto at = rows.indices(chosen[k]);
-    const auto x = rows.values(chosen[k]);
-    std::vector<Dyadic> dyadics(x.begin(), x.end());
+    std::vector<size_t> at;
+    std::vector<Dyadic> dyadics;
+    rows.ForEach(chosen[k], [&](size_t column, double value) {
+      at.push_back(column);
+      dyadics.emplace_back(value);
+    });
     int least = std::numeric_limits<int>::max();
     for (const Dyadic& one : dyadics) least = std::min(least, one.exponent);
     exponents_.push_back(dyadics.empty() ? 0 : least);

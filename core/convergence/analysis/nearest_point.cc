@@ -8,9 +8,9 @@
 namespace perceptrond {
 namespace {
 
-// So often in a row may a row taken in, or a refinement, better nothing.
+// Rows added, or refinements, in a row that improve nothing before it gives up.
 constexpr int kMaxStalls = 4;
-// Relative to R^2: where ||v||^2 is but rounding.
+// Relative to R^2: below it ||v||^2 is rounding only.
 constexpr double kVanishing = 1e-30;
 
 double SquaredNorm(const std::vector<double>& v) {
@@ -29,18 +29,18 @@ NearestPoint::NearestPoint(const SignedRows& rows, size_t max_support,
       ridge_(rows.squared_radius() > 0 ? 1e-13 * rows.squared_radius() : 1),
       scratch_(rows.columns()) {}
 
-NearestPoint::Outcome NearestPoint::Start(std::span<const SupportVector> support) {
+NearestPoint::Outcome NearestPoint::Start(std::span<const RowMultiplier> support) {
   if (support.size() > max_support_) return Outcome::kTooManyRows;
-  std::vector<SupportVector> ordered(support.begin(), support.end());
-  // The heaviest first: of rows that are nearly equal the lighter is left out.
+  std::vector<RowMultiplier> ordered(support.begin(), support.end());
+  // By falling multiplier: of rows that are nearly equal that of the smaller one is left out.
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.multiplier > b.multiplier; });
   double total = 0;
-  for (const SupportVector& one : ordered) {
+  for (const RowMultiplier& one : ordered) {
     if (Append(one)) total += one.multiplier;
     if (!cancellation_.Spend(factor_.size() * factor_.size())) return Outcome::kCancelled;
   }
-  for (SupportVector& one : support_) one.multiplier /= total;
+  for (RowMultiplier& one : support_) one.multiplier /= total;
   return Settle();
 }
 
@@ -53,7 +53,7 @@ NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, 
     best = std::min(best, squared);
     size_t worst = 0;
     double least = std::numeric_limits<double>::infinity();
-    size_t work = 2 * support_.size() * support_.size();
+    size_t work = 2 * support_.size() * support_.size() + 4 * rows_.columns();
     for (const size_t i : candidates) {
       const double score = rows_.Dot(i, point);
       if (score < least) {
@@ -65,7 +65,7 @@ NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, 
     if (!cancellation_.Spend(work)) return Outcome::kCancelled;
     if (least >= squared * (1 - tolerance)) return Outcome::kDone;
     if (squared <= kVanishing * rows_.squared_radius()) return Outcome::kDone;
-    // A row of the support that is violated asks for a refinement only.
+    // A row of the support that is violated needs a refinement only.
     if (!Supports(worst)) {
       if (support_.size() >= max_support_) return Outcome::kTooManyRows;
       if (!Append({worst, 0})) return Outcome::kDone;
@@ -77,22 +77,22 @@ NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, 
 
 std::vector<double> NearestPoint::Point() const {
   std::vector<double> point(rows_.columns());
-  for (const SupportVector& one : support_) rows_.AddScaled(one.row, one.multiplier, point);
+  for (const RowMultiplier& one : support_) rows_.AddScaled(one.row, one.multiplier, point);
   return point;
 }
 
 bool NearestPoint::Supports(size_t row) const {
   return std::any_of(support_.begin(), support_.end(),
-                     [row](const SupportVector& one) { return one.row == row; });
+                     [row](const RowMultiplier& one) { return one.row == row; });
 }
 
-bool NearestPoint::Append(const SupportVector& one) {
+bool NearestPoint::Append(const RowMultiplier& one) {
   rows_.AddScaled(one.row, 1, scratch_);
   std::vector<double> cross;
   cross.reserve(support_.size());
-  for (const SupportVector& other : support_) cross.push_back(rows_.Dot(other.row, scratch_));
+  for (const RowMultiplier& other : support_) cross.push_back(rows_.Dot(other.row, scratch_));
   const double diagonal = rows_.Dot(one.row, scratch_) + ridge_;
-  for (const uint32_t column : rows_.indices(one.row)) scratch_[column] = 0;
+  rows_.ForEach(one.row, [this](size_t column, double) { scratch_[column] = 0; });
   if (!factor_.Append(cross, diagonal)) return false;
   support_.push_back(one);
   return true;
@@ -106,10 +106,10 @@ void NearestPoint::Drop(size_t k) {
 std::vector<double> NearestPoint::Change() const {
   const std::vector<double> point = Point();
   const double squared = SquaredNorm(point);
-  // At the minimum all scores are equal: only what they differ by is solved for, so that less and
-  // less is rounded.
+  // At the minimum all scores are equal: only their differences are solved for, so that rounding
+  // errors shrink with them.
   std::vector<double> excess;
-  for (const SupportVector& one : support_) excess.push_back(rows_.Dot(one.row, point) - squared);
+  for (const RowMultiplier& one : support_) excess.push_back(rows_.Dot(one.row, point) - squared);
   std::vector<double> change = factor_.Solve(excess);
   const std::vector<double> ones = factor_.Solve(std::vector<double>(support_.size(), 1));
   // The change adds up to 0.
@@ -122,7 +122,7 @@ std::vector<double> NearestPoint::Change() const {
 NearestPoint::Outcome NearestPoint::Settle() {
   while (true) {
     const std::vector<double> change = Change();
-    // How far to go, and which multiplier becomes 0 there.
+    // The length of the step, and the multiplier that becomes 0 there.
     double step = 1;
     size_t leaving = change.size();
     for (size_t k = 0; k < change.size(); ++k) {
@@ -137,7 +137,8 @@ NearestPoint::Outcome NearestPoint::Settle() {
       support_[k].multiplier = std::max(0.0, support_[k].multiplier + step * change[k]);
     if (leaving == change.size()) return Outcome::kDone;
     Drop(leaving);
-    if (!cancellation_.Spend(support_.size() * support_.size() * 4)) return Outcome::kCancelled;
+    if (!cancellation_.Spend(4 * (support_.size() * support_.size() + rows_.columns())))
+      return Outcome::kCancelled;
   }
 }
 

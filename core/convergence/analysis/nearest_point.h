@@ -14,9 +14,9 @@ namespace perceptrond {
 //
 //   minimizes ||sum alpha_i z_i||^2, sum alpha_i = 1, alpha >= 0
 //   method    the support's own minimum is a linear system. Where a multiplier turns negative, go
-//             only so far that it becomes 0, drop its row and solve again; then take in the row
-//             that is most violated. Finite, since the minimum falls with every row taken in
-//             (Wolfe 1976). Here it starts from a support that is nearly right
+//             only so far that it becomes 0, drop its row and solve again; then add the row that
+//             is most violated. Finite, since the minimum falls with every row added (Wolfe
+//             1976). Here it starts from a support that is nearly right
 //   accuracy  each system is solved for the change of alpha, from scores z_i . v that are computed
 //             anew, and with 1e-13 R^2 added to its diagonal, so that no set of rows is dependent:
 //             iterative refinement, which is the proximal point method (Rockafellar 1976)
@@ -26,36 +26,36 @@ class NearestPoint {
  public:
   enum class Outcome { kDone, kCancelled, kTooManyRows };
 
-  // `rows` and `checkpoint` must outlive it.
+  // `rows` and `cancellation` must outlive it.
   NearestPoint(const SignedRows& rows, size_t max_support, CancellationToken& cancellation);
 
   // Begins with this support. O(k^3 + k^2 nonzeros a row) for k rows.
-  Outcome Start(std::span<const SupportVector> support);
-  // Takes in rows of `candidates`, which the support is part of, until none is violated by more
-  // than `tolerance` relative to ||v||^2, or float64 sees no improvement. Each costs
-  // O(k^2 + nonzeros of the candidates).
+  Outcome Start(std::span<const RowMultiplier> support);
+  // Adds rows of `candidates`, which include the support, until none is violated by more than
+  // `tolerance` relative to ||v||^2, or float64 shows no improvement. Each costs O(k^2 + nonzeros
+  // of the candidates + columns).
   Outcome Improve(std::span<const size_t> candidates, double tolerance);
 
   // Multipliers that are positive, adding up to 1 but for rounding.
-  const std::vector<SupportVector>& support() const { return support_; }
+  const std::vector<RowMultiplier>& support() const { return support_; }
   // v = sum alpha_i z_i.
   std::vector<double> Point() const;
 
  private:
   bool Supports(size_t row) const;
   // Adds the row with the multiplier given. False if it depends on the others beyond rounding.
-  bool Append(const SupportVector& one);
+  bool Append(const RowMultiplier& one);
   void Drop(size_t k);
   // Moves the multipliers to the minimum over the support.
   Outcome Settle();
-  // The change that the multipliers' minimum, with no regard to signs, is away.
+  // From the multipliers to their minimum, which may have negative ones.
   std::vector<double> Change() const;
 
   const SignedRows& rows_;
   const size_t max_support_;
   CancellationToken& cancellation_;
   const double ridge_;
-  std::vector<SupportVector> support_;
+  std::vector<RowMultiplier> support_;
   // Of z_i . z_j + ridge [i = j] over the support.
   Cholesky factor_;
   // columns() zeros, between calls of Append.

@@ -6,21 +6,24 @@
 
 namespace perceptrond {
 
-SignedRows::SignedRows(std::span<const LabelledRow> rows, double bias_input,
+SignedRows::SignedRows(std::span<const LabelledRow> examples, const AnalysisOptions& options,
                        CancellationToken& cancellation)
-    : has_offset_(bias_input != 0) {
-  if (!CollectFeatures(rows, cancellation)) return;
-  ends_.reserve(rows.size());
-  for (const LabelledRow& one : rows) {
-    Append(one, bias_input);
+    : has_bias_(options.bias_input != 0),
+      blocks_(std::max<size_t>(options.classes, 1)),
+      rows_per_example_(std::max<size_t>(blocks_ - 1, 1)) {
+  if (!CollectFeatures(examples, cancellation)) return;
+  labels_.reserve(examples.size());
+  ends_.reserve(examples.size());
+  for (const LabelledRow& one : examples) {
+    Append(one, options.bias_input);
     if (!cancellation.Spend(10 * one.row.size)) return;
   }
 }
 
-bool SignedRows::CollectFeatures(std::span<const LabelledRow> rows,
+bool SignedRows::CollectFeatures(std::span<const LabelledRow> examples,
                                  CancellationToken& cancellation) {
   absl::flat_hash_set<uint32_t> seen;
-  for (const LabelledRow& one : rows) {
+  for (const LabelledRow& one : examples) {
     for (size_t i = 0; i < one.row.size; ++i)
       if (one.row.value(i) != 0) seen.insert(one.row.index(i));
     if (!cancellation.Spend(10 * one.row.size)) return false;
@@ -34,10 +37,10 @@ void SignedRows::Append(const LabelledRow& one, double bias_input) {
   double squared = 0;
   const auto add = [&](size_t column, double value) {
     indices_.push_back(static_cast<uint32_t>(column));
-    values_.push_back(one.label > 0 ? value : -value);
+    values_.push_back(value);
     squared += value * value;
   };
-  // Indices ascend, so that each is looked for behind the one before.
+  // Indices ascend, so that each search begins after the one before.
   auto at = features_.begin();
   for (size_t i = 0; i < one.row.size; ++i) {
     const double value = one.row.value(i);
@@ -45,23 +48,32 @@ void SignedRows::Append(const LabelledRow& one, double bias_input) {
     at = std::lower_bound(at, features_.end(), one.row.index(i));
     add(at - features_.begin(), value);
   }
-  if (has_offset_) add(features_.size(), bias_input);
+  if (has_bias_) add(features_.size(), bias_input);
   ends_.push_back(indices_.size());
+  labels_.push_back(one.label);
   squared_radius_ = std::max(squared_radius_, squared);
 }
 
-double SignedRows::Dot(size_t i, std::span<const double> w) const {
-  const auto at = indices(i);
-  const auto x = values(i);
-  double sum = 0;
-  for (size_t k = 0; k < at.size(); ++k) sum += x[k] * w[at[k]];
-  return sum;
+int32_t SignedRows::other_class(size_t row) const {
+  if (blocks_ == 1) return -1;
+  const auto number = static_cast<int32_t>(row % rows_per_example_);
+  return number < labels_[example(row)] ? number : number + 1;
 }
 
-void SignedRows::AddScaled(size_t i, double scale, std::span<double> sum) const {
-  const auto at = indices(i);
-  const auto x = values(i);
-  for (size_t k = 0; k < at.size(); ++k) sum[at[k]] += scale * x[k];
+double SignedRows::Dot(size_t row, std::span<const double> w) const {
+  const auto at = indices(example(row));
+  const auto x = values(example(row));
+  const Blocks blocks = BlocksOf(row);
+  double sum = 0;
+  for (size_t k = 0; k < at.size(); ++k) sum += x[k] * w[blocks.first + at[k]];
+  if (blocks_ == 1) return blocks.sign * sum;
+  double other = 0;
+  for (size_t k = 0; k < at.size(); ++k) other += x[k] * w[blocks.minus + at[k]];
+  return sum - other;
+}
+
+void SignedRows::AddScaled(size_t row, double scale, std::span<double> sum) const {
+  ForEach(row, [&](size_t column, double value) { sum[column] += scale * value; });
 }
 
 }  // namespace perceptrond

@@ -25,7 +25,7 @@ void Silence() {
 }
 
 // Q / R^2 as LIBSVM takes it: row k is its number, counted from 1, and its products with all rows.
-// Divided, since LIBSVM's float32 must hold all of it. Empty if the checkpoint ended it.
+// Divided, since LIBSVM's float32 must hold all of it. Empty if the token was cancelled.
 std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<const size_t> working,
                                             CancellationToken& cancellation) {
   const size_t n = working.size();
@@ -41,7 +41,7 @@ std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<co
       products[i][k + 1] = products[k][i + 1] = product;
       work += rows.size(working[k]);
     }
-    for (const uint32_t column : rows.indices(working[i])) scattered[column] = 0;
+    rows.ForEach(working[i], [&](size_t column, double) { scattered[column] = 0; });
     if (!cancellation.Spend(work)) return {};
   }
   return products;
@@ -60,11 +60,11 @@ svm_parameter Parameters(size_t n) {
 
 }  // namespace
 
-std::vector<SupportVector> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
+std::vector<RowMultiplier> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
                                         CancellationToken& cancellation) {
   Silence();
   std::vector<std::vector<svm_node>> products = Products(rows, working, cancellation);
-  std::vector<SupportVector> support;
+  std::vector<RowMultiplier> support;
   if (!cancellation.Ask()) return support;
   std::vector<svm_node*> starts;
   for (std::vector<svm_node>& one : products) starts.push_back(one.data());

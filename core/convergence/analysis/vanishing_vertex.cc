@@ -8,10 +8,10 @@
 namespace perceptrond {
 namespace {
 
-// A multiplier below this is a 0 that was rounded; they add up to 1.
+// A multiplier below this is a rounded 0; they add up to 1.
 constexpr double kLeastMultiplier = 1e-10;
 
-// Clp copies its handlers; the checkpoint is shared by the copies.
+// Clp copies its handlers; the copies share the token.
 class Interrupter final : public ClpEventHandler {
  public:
   Interrupter(CancellationToken& cancellation, size_t work)
@@ -35,15 +35,15 @@ class Interrupter final : public ClpEventHandler {
 struct Program {
   Program(const SignedRows& rows, std::span<const size_t> chosen) {
     const double radius = std::sqrt(rows.squared_radius());
-    std::map<uint32_t, int> numbers;
+    std::map<size_t, int> numbers;
     for (const size_t i : chosen)
-      for (const uint32_t column : rows.indices(i)) numbers.emplace(column, 0);
+      rows.ForEach(i, [&](size_t column, double) { numbers.emplace(column, 0); });
     for (auto& [column, number] : numbers) number = height++;
     for (const size_t i : chosen) {
-      for (size_t k = 0; k < rows.size(i); ++k) {
-        indices.push_back(numbers.at(rows.indices(i)[k]));
-        values.push_back(rows.values(i)[k] / radius);
-      }
+      rows.ForEach(i, [&](size_t column, double value) {
+        indices.push_back(numbers.at(column));
+        values.push_back(value / radius);
+      });
       indices.push_back(height);
       values.push_back(1);
       starts.push_back(static_cast<int>(indices.size()));

@@ -14,11 +14,17 @@ using testing::GoOn;
 using testing::Point;
 using testing::RowsOf;
 
+AnalysisOptions ThroughTheOrigin() {
+  AnalysisOptions options;
+  options.bias_input = 0;
+  return options;
+}
+
 // The multipliers of all examples, through the origin.
 std::vector<CertificateEntry> Combine(const Examples& examples,
                                       AnalysisCallback keep_going = GoOn) {
   CancellationToken building(GoOn);
-  const SignedRows rows(RowsOf(examples), 0, building);
+  const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), building);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
   CancellationToken cancellation(keep_going);
@@ -27,7 +33,7 @@ std::vector<CertificateEntry> Combine(const Examples& examples,
 
 std::vector<size_t> Vertex(const Examples& examples) {
   CancellationToken cancellation(GoOn);
-  const SignedRows rows(RowsOf(examples), 0, cancellation);
+  const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), cancellation);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
   return FindVanishingVertex(rows, all, cancellation);
@@ -45,9 +51,9 @@ TEST(ExactCombination, FindsTheSmallestIntegers) {
 TEST(ExactCombination, LeavesOutRowsThatAddNothing) {
   const auto entries = Combine({Point({1, 0}, 1), Point({0, 1}, 1), Point({2, 0}, -1)});
   ASSERT_EQ(entries.size(), 2U);
-  EXPECT_EQ(entries[0].row, 0U);
+  EXPECT_EQ(entries[0].example, 0U);
   EXPECT_EQ(entries[0].multiplier, "2");
-  EXPECT_EQ(entries[1].row, 2U);
+  EXPECT_EQ(entries[1].example, 2U);
   EXPECT_EQ(entries[1].multiplier, "1");
 }
 

@@ -3,8 +3,12 @@
 
 #include <gmpxx.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "core/convergence/analysis/analysis.h"
@@ -27,13 +31,24 @@ inline std::vector<LabelledRow> RowsOf(const Examples& examples) {
   return rows;
 }
 
-inline Analysis AnalyzeAll(const Examples& examples, const AnalysisOptions& options) {
+inline Analysis AnalyzeWith(const Examples& examples, const AnalysisOptions& options) {
   return Analyze(RowsOf(examples), options, GoOn);
 }
-inline Analysis AnalyzeAll(const Examples& examples, double offset_value) {
+// What is separated: examples of two labels, or of K classes, with the constant input b.
+struct Problem {
+  // Implicit: two labels.
+  Problem(double bias_input, uint32_t number_of_classes = 0)  // NOLINT
+      : b(bias_input), classes(number_of_classes) {}
+
+  double b;
+  uint32_t classes;
+};
+
+inline Analysis AnalyzeAll(const Examples& examples, const Problem& problem) {
   AnalysisOptions options;
-  options.offset_value = offset_value;
-  return AnalyzeAll(examples, options);
+  options.bias_input = problem.b;
+  options.classes = problem.classes;
+  return AnalyzeWith(examples, options);
 }
 
 // An example of features 0, 1, ...
@@ -58,16 +73,57 @@ inline Examples Noise(uint32_t seed, size_t count, uint32_t dimension) {
   return examples;
 }
 
-// Exact columns: feature, value. The bias has a column far after any feature's.
-using ExactVector = std::map<uint64_t, mpq_class>;
-constexpr uint64_t kOffsetColumn = uint64_t{1} << 40;
+// Exact columns: class (0 with two labels) and feature, value. The bias is after any feature.
+using ExactColumn = std::pair<int, uint64_t>;
+using ExactVector = std::map<ExactColumn, mpq_class>;
+constexpr uint64_t kBiasColumn = uint64_t{1} << 40;
 
-inline void AddExactly(const SvmExample& example, double b, const mpq_class& scale,
-                       ExactVector& sum) {
-  const mpq_class factor = scale * example.label;
+// sum += scale (x, b) in the block of one class.
+inline void AddBlockExactly(const SvmExample& example, double b, int block, const mpq_class& scale,
+                            ExactVector& sum) {
   for (size_t i = 0; i < example.indices.size(); ++i)
-    sum[example.indices[i]] += factor * mpq_class(example.values[i]);
-  sum[kOffsetColumn] += factor * mpq_class(b);
+    sum[{block, example.indices[i]}] += scale * mpq_class(example.values[i]);
+  sum[{block, kBiasColumn}] += scale * mpq_class(b);
+}
+
+// sum += scale z, where z is the example's row for this other class.
+inline void AddExactly(const SvmExample& example, int other_class, const Problem& problem,
+                       const mpq_class& scale, ExactVector& sum) {
+  if (problem.classes == 0) {
+    ASSERT_EQ(other_class, -1);
+    return AddBlockExactly(example, problem.b, 0, scale * example.label, sum);
+  }
+  ASSERT_NE(other_class, example.label);
+  ASSERT_GE(other_class, 0);
+  ASSERT_LT(other_class, static_cast<int>(problem.classes));
+  AddBlockExactly(example, problem.b, example.label, scale, sum);
+  AddBlockExactly(example, problem.b, other_class, -scale, sum);
+}
+
+inline mpq_class ScoreExactly(const SvmExample& example, double b, int block,
+                              const ExactVector& w) {
+  const auto weight = [&](uint64_t feature) {
+    const auto at = w.find({block, feature});
+    return at == w.end() ? mpq_class(0) : at->second;
+  };
+  mpq_class score = weight(kBiasColumn) * b;
+  for (size_t i = 0; i < example.indices.size(); ++i)
+    score += weight(example.indices[i]) * example.values[i];
+  return score;
+}
+
+// The least of w . z over the example's rows.
+inline mpq_class MarginExactly(const SvmExample& example, const Problem& problem,
+                               const ExactVector& w) {
+  if (problem.classes == 0) return example.label * ScoreExactly(example, problem.b, 0, w);
+  const mpq_class own = ScoreExactly(example, problem.b, example.label, w);
+  std::optional<mpq_class> least;
+  for (int other = 0; other < static_cast<int>(problem.classes); ++other) {
+    if (other == example.label) continue;
+    const mpq_class margin = own - ScoreExactly(example, problem.b, other, w);
+    if (!least || margin < *least) least = margin;
+  }
+  return *least;
 }
 
 inline mpq_class SquaredNormOf(const ExactVector& v) {
@@ -77,50 +133,52 @@ inline mpq_class SquaredNormOf(const ExactVector& v) {
 }
 
 // The certificate's multipliers are positive, and what they combine to is zero.
-inline void ExpectCertified(const Examples& examples, double b, const Analysis& analysis) {
-  ASSERT_EQ(analysis.separability, Separability::kNotSeparable) << EndInWords(analysis.end);
+inline void ExpectCertified(const Examples& examples, const Problem& problem,
+                            const Analysis& analysis) {
+  ASSERT_EQ(analysis.separability, Separability::kNotSeparable) << ToString(analysis.end);
   ASSERT_FALSE(analysis.certificate.empty());
   ExactVector sum;
   for (const CertificateEntry& entry : analysis.certificate) {
     const mpq_class multiplier(entry.multiplier);
     ASSERT_GT(multiplier, 0);
-    AddExactly(examples.at(entry.row), b, multiplier, sum);
+    AddExactly(examples.at(entry.example), entry.other_class, problem, multiplier, sum);
   }
   EXPECT_EQ(SquaredNormOf(sum), 0);
   EXPECT_EQ(analysis.margin_floor, 0);
   EXPECT_EQ(analysis.margin_ceiling, 0);
+  EXPECT_TRUE(std::isinf(analysis.update_bound));
   EXPECT_TRUE(analysis.support.empty());
   EXPECT_FALSE(analysis.separator.has_value());
 }
 
 // The float32 separator has the margin it claims, on every example.
-inline void ExpectSeparates(const Examples& examples, double b, const Separator& separator) {
+inline void ExpectSeparates(const Examples& examples, const Problem& problem,
+                            const Separator& separator) {
+  ASSERT_EQ(separator.vectors.size(), std::max(problem.classes, 1U));
   ExactVector w;
-  for (const FeatureWeight& one : separator.weights) w[one.index] = one.weight;
-  w[kOffsetColumn] = separator.offset_weight;
+  for (int k = 0; k < static_cast<int>(separator.vectors.size()); ++k) {
+    for (const FeatureWeight& one : separator.vectors[k].weights) w[{k, one.index}] = one.weight;
+    w[{k, kBiasColumn}] = separator.vectors[k].bias_weight;
+  }
   const mpq_class floor(separator.margin_floor);
   ASSERT_GT(floor, 0);
   const mpq_class needed = floor * floor * SquaredNormOf(w);
   for (const SvmExample& example : examples) {
-    mpq_class score = w[kOffsetColumn] * b;
-    for (size_t i = 0; i < example.indices.size(); ++i) {
-      const auto at = w.find(example.indices[i]);
-      if (at != w.end()) score += at->second * example.values[i];
-    }
-    score *= example.label;
-    ASSERT_GT(score, 0);
-    ASSERT_GE(score * score, needed);
+    const mpq_class margin = MarginExactly(example, problem, w);
+    ASSERT_GT(margin, 0);
+    ASSERT_GE(margin * margin, needed);
   }
 }
 
 // The support's combination is as short as the ceiling says.
-inline void ExpectCeiling(const Examples& examples, double b, const Analysis& analysis) {
+inline void ExpectCeiling(const Examples& examples, const Problem& problem,
+                          const Analysis& analysis) {
   ASSERT_FALSE(analysis.support.empty());
   ExactVector sum;
   mpq_class total = 0;
   for (const SupportVector& one : analysis.support) {
     ASSERT_GT(one.multiplier, 0);
-    AddExactly(examples.at(one.row), b, mpq_class(one.multiplier), sum);
+    AddExactly(examples.at(one.example), one.other_class, problem, mpq_class(one.multiplier), sum);
     total += mpq_class(one.multiplier);
   }
   const mpq_class ceiling(analysis.margin_ceiling);
@@ -128,17 +186,19 @@ inline void ExpectCeiling(const Examples& examples, double b, const Analysis& an
 }
 
 // Separable, to the gap asked for, with every claim true.
-inline void ExpectSolved(const Examples& examples, double b, const Analysis& analysis,
+inline void ExpectSolved(const Examples& examples, const Problem& problem, const Analysis& analysis,
                          double relative_gap = 1e-6) {
-  ASSERT_EQ(analysis.separability, Separability::kSeparable) << EndInWords(analysis.end);
+  ASSERT_EQ(analysis.separability, Separability::kSeparable) << ToString(analysis.end);
   EXPECT_EQ(analysis.end, AnalysisEnd::kGapReached);
   EXPECT_LE(analysis.margin_floor, analysis.margin_ceiling);
   EXPECT_LE(analysis.relative_gap(), relative_gap);
+  const double ratio = analysis.radius / analysis.margin_floor;
+  EXPECT_DOUBLE_EQ(analysis.update_bound, (problem.classes == 0 ? 1 : 2) * ratio * ratio);
   EXPECT_TRUE(analysis.certificate.empty());
   ASSERT_TRUE(analysis.separator.has_value());
   EXPECT_LE(analysis.separator->margin_floor, analysis.margin_floor);
-  ExpectSeparates(examples, b, *analysis.separator);
-  ExpectCeiling(examples, b, analysis);
+  ExpectSeparates(examples, problem, *analysis.separator);
+  ExpectCeiling(examples, problem, analysis);
 }
 
 }  // namespace perceptrond::testing

@@ -9,6 +9,7 @@ namespace perceptrond {
 namespace {
 
 using testing::AnalyzeAll;
+using testing::AnalyzeWith;
 using testing::ExpectCeiling;
 using testing::ExpectSeparates;
 using testing::MakeSeparable;
@@ -19,7 +20,7 @@ using testing::SeparableData;
 TEST(Limits, ACertificateOfMoreRowsIsNotClaimed) {
   AnalysisOptions options;
   options.max_certificate_rows = 61;
-  const Analysis analysis = AnalyzeAll(Noise(9, 400, 60), options);
+  const Analysis analysis = AnalyzeWith(Noise(9, 400, 60), options);
   EXPECT_EQ(analysis.separability, Separability::kUndecided);
   EXPECT_EQ(analysis.end, AnalysisEnd::kCertificateTooLarge);
   EXPECT_TRUE(analysis.certificate.empty());
@@ -29,14 +30,14 @@ TEST(Limits, EndWithTheBoundsProvenByThen) {
   const SeparableData data = MakeSeparable(10, 3000, 20, 0.02, 1);
   AnalysisOptions options;
   options.max_rounds = 2;
-  const Analysis rounds = AnalyzeAll(data.examples, options);
+  const Analysis rounds = AnalyzeWith(data.examples, options);
   EXPECT_EQ(rounds.end, AnalysisEnd::kOutOfRounds);
   EXPECT_EQ(rounds.rounds, 2U);
   EXPECT_GE(rounds.margin_ceiling, data.margin);
   ExpectCeiling(data.examples, 1, rounds);
   options = AnalysisOptions();
   options.max_support_rows = 3;
-  const Analysis support = AnalyzeAll(data.examples, options);
+  const Analysis support = AnalyzeWith(data.examples, options);
   EXPECT_EQ(support.end, AnalysisEnd::kTooManySupportRows);
   EXPECT_GE(support.margin_ceiling, data.margin);
 }
@@ -84,9 +85,9 @@ void ExpectSameBits(const Analysis& a, const Analysis& b) {
   ASSERT_EQ(a.support.size(), b.support.size());
   for (size_t k = 0; k < a.support.size(); ++k)
     EXPECT_EQ(a.support[k].multiplier, b.support[k].multiplier);
-  ASSERT_EQ(a.separator->weights.size(), b.separator->weights.size());
-  for (size_t k = 0; k < a.separator->weights.size(); ++k)
-    EXPECT_EQ(a.separator->weights[k].weight, b.separator->weights[k].weight);
+  ASSERT_EQ(a.separator->vectors[0].weights.size(), b.separator->vectors[0].weights.size());
+  for (size_t k = 0; k < a.separator->vectors[0].weights.size(); ++k)
+    EXPECT_EQ(a.separator->vectors[0].weights[k].weight, b.separator->vectors[0].weights[k].weight);
 }
 
 TEST(Repetition, GivesTheSameBits) {
@@ -111,7 +112,7 @@ TEST(Threads, AnalyzeAtOnceAsEachWouldAlone) {
   ASSERT_EQ(a.separability, Separability::kNotSeparable);
   ASSERT_EQ(a.certificate.size(), b.certificate.size());
   for (size_t k = 0; k < a.certificate.size(); ++k) {
-    EXPECT_EQ(a.certificate[k].row, b.certificate[k].row);
+    EXPECT_EQ(a.certificate[k].example, b.certificate[k].example);
     EXPECT_EQ(a.certificate[k].multiplier, b.certificate[k].multiplier);
   }
 }

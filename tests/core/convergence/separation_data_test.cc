@@ -46,7 +46,7 @@ TEST_P(RealSet, HasTheOtherMachinesMarginWhereTheOffsetCostsNothing) {
   ASSERT_EQ(analysis.separability, Separability::kSeparable);
   const double squared_w = 1 / std::pow(analysis.margin_floor, 2);
   const double norm = std::sqrt(squared_w);
-  const double offset = analysis.separator->offset_weight * kLarge * norm;
+  const double offset = analysis.separator->vectors[0].bias_weight * kLarge * norm;
   const double squared_radius = std::pow(analysis.radius, 2) - kLarge * kLarge + 1;
   EXPECT_NEAR(squared_radius * (squared_w + offset * offset), GetParam().other_bound,
               1e-3 * GetParam().other_bound);

@@ -137,10 +137,10 @@ TEST(Order, OfRowsChangesNoMarginAndNoSupport) {
   EXPECT_LE(analysis.margin_floor, plain.margin_ceiling);
   EXPECT_GE(analysis.margin_ceiling, plain.margin_floor);
   std::vector<size_t> support;
-  for (const SupportVector& one : analysis.support) support.push_back(order[one.row]);
+  for (const SupportVector& one : analysis.support) support.push_back(order[one.example]);
   std::sort(support.begin(), support.end());
   ASSERT_EQ(support.size(), plain.support.size());
-  for (size_t k = 0; k < support.size(); ++k) EXPECT_EQ(support[k], plain.support[k].row);
+  for (size_t k = 0; k < support.size(); ++k) EXPECT_EQ(support[k], plain.support[k].example);
 }
 
 TEST(Integers, AreEitherSeparatedOrCertified) {

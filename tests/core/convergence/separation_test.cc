@@ -40,11 +40,11 @@ TEST(Worked, OneDimensionHasTheMarginOfItsTwoInnerPoints) {
   EXPECT_DOUBLE_EQ(analysis.radius, std::sqrt(17.0));
   EXPECT_NEAR(std::pow(analysis.radius / analysis.margin_floor, 2), 493.0, 0.05);
   ASSERT_EQ(analysis.support.size(), 2U);
-  EXPECT_EQ(analysis.support[0].row, 1U);
-  EXPECT_EQ(analysis.support[1].row, 2U);
-  ASSERT_EQ(analysis.separator->weights.size(), 1U);
-  EXPECT_NEAR(analysis.separator->weights[0].weight, -2 / std::sqrt(29.0), 1e-6);
-  EXPECT_NEAR(analysis.separator->offset_weight, 5 / std::sqrt(29.0), 1e-6);
+  EXPECT_EQ(analysis.support[0].example, 1U);
+  EXPECT_EQ(analysis.support[1].example, 2U);
+  ASSERT_EQ(analysis.separator->vectors[0].weights.size(), 1U);
+  EXPECT_NEAR(analysis.separator->vectors[0].weights[0].weight, -2 / std::sqrt(29.0), 1e-6);
+  EXPECT_NEAR(analysis.separator->vectors[0].bias_weight, 5 / std::sqrt(29.0), 1e-6);
 }
 
 TEST(Worked, AColumnOfOnesIsTheOffset) {
@@ -53,7 +53,7 @@ TEST(Worked, AColumnOfOnesIsTheOffset) {
   const Analysis analysis = AnalyzeAll(augmented, 0);
   ExpectSolved(augmented, 0, analysis);
   ExpectMargin(analysis, 1 / std::sqrt(29.0));
-  EXPECT_EQ(analysis.separator->offset_weight, 0);
+  EXPECT_EQ(analysis.separator->vectors[0].bias_weight, 0);
 }
 
 TEST(Worked, OneDimensionThroughTheOriginIsNotSeparable) {
@@ -168,8 +168,8 @@ TEST(Edge, ThePairAloneIsFoundWhereNothingElseContradicts) {
   const Analysis analysis = AnalyzeAll(examples, 0);
   ExpectCertified(examples, 0, analysis);
   ASSERT_EQ(analysis.certificate.size(), 2U);
-  EXPECT_EQ(analysis.certificate[0].row, 400U);
-  EXPECT_EQ(analysis.certificate[1].row, 600U);
+  EXPECT_EQ(analysis.certificate[0].example, 400U);
+  EXPECT_EQ(analysis.certificate[1].example, 600U);
 }
 
 TEST(Edge, MultipliersAreExactWhereRowsDifferInScale) {
@@ -199,9 +199,9 @@ TEST(Edge, FormsOfARowAreEqual) {
     // Half the distance of the two z, whose common feature and offset cancel.
     EXPECT_EQ(analysis.separability, Separability::kSeparable);
     ExpectMargin(analysis, std::sqrt(0.5));
-    ASSERT_EQ(analysis.separator->weights.size(), 2U);
-    EXPECT_EQ(analysis.separator->weights[0].index, 0U);
-    EXPECT_EQ(analysis.separator->weights[1].index, 1U);
+    ASSERT_EQ(analysis.separator->vectors[0].weights.size(), 2U);
+    EXPECT_EQ(analysis.separator->vectors[0].weights[0].index, 0U);
+    EXPECT_EQ(analysis.separator->vectors[0].weights[1].index, 1U);
   }
 }
 
@@ -209,7 +209,7 @@ TEST(Edge, IndicesMayBeHugeAndFarApart) {
   const Examples examples = {{1, {7, (1U << 28) - 1}, {1, 1}}, {-1, {7, 1000000}, {1, 1}}};
   const Analysis analysis = AnalyzeAll(examples, 1);
   ExpectSolved(examples, 1, analysis);
-  EXPECT_EQ(analysis.separator->weights.back().index, (1U << 28) - 1);
+  EXPECT_EQ(analysis.separator->vectors[0].weights.back().index, (1U << 28) - 1);
 }
 
 TEST(Edge, FloatsOfAnySizeAreAnalyzed) {
@@ -227,11 +227,11 @@ TEST(Edge, FloatsOfAnySizeAreAnalyzed) {
   }
 }
 
-TEST(Edge, EveryEndHasWordsOfItsOwn) {
+TEST(Edge, EveryEndHasATextOfItsOwn) {
   std::set<std::string> words;
-  for (int end = 0; end <= static_cast<int>(AnalysisEnd::kPrecision); ++end)
-    words.insert(EndInWords(static_cast<AnalysisEnd>(end)));
-  EXPECT_EQ(words.size(), static_cast<size_t>(AnalysisEnd::kPrecision) + 1);
+  for (int end = 0; end <= static_cast<int>(AnalysisEnd::kTooManyWeights); ++end)
+    words.insert(ToString(static_cast<AnalysisEnd>(end)));
+  EXPECT_EQ(words.size(), static_cast<size_t>(AnalysisEnd::kTooManyWeights) + 1);
   EXPECT_EQ(words.count(""), 0U);
 }
 

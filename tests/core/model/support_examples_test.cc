@@ -134,7 +134,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
   }
   LoneModel lone(settings);
   Learn(lone, 1);
-  const NewWeights weights{{0, 2, 5}, {0.5F, -1.5F, 2}, 0.25F, {}, ~0U};
+  const NewWeights weights{{{{0, 2, 5}, {0.5F, -1.5F, 2}, 0.25F}}, {}, ~0U};
   const uint64_t adopted = lone.model->ReplaceWeights(weights, std::nullopt).value();
   for (const bool learned : {false, true}) {
     if (learned) Learn(lone, 2);
@@ -248,7 +248,7 @@ TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo
   settings.mutable_retention()->set_updates(2);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).batch());
-  ASSERT_OK(lone.model->ReplaceWeights({{0}, {1}, 0, {}, ~0U}, std::nullopt).status());
+  ASSERT_OK(lone.model->ReplaceWeights({{{{0}, {1}, 0}}, {}, ~0U}, std::nullopt).status());
   const auto learn = [&](int32_t label) { lone.Learn(Columns().AddDense({5}, label).batch()); };
   learn(-1);
   EXPECT_TRUE(ExplainOne(lone, Columns().AddDense({1}, 1)).support_complete);
