@@ -156,11 +156,13 @@ absl::StatusOr<v1::PredictResponse> Client::Predict(std::string_view name,
 
 absl::StatusOr<v1::ExplainResponse> Client::Explain(std::string_view name,
                                                     v1::ExampleColumns columns,
-                                                    int32_t max_features) const {
+                                                    int32_t max_features,
+                                                    std::optional<int32_t> label) const {
   v1::ExplainRequest request;
   request.set_model(ModelName(name));
   *request.mutable_columns() = std::move(columns);
   request.set_max_features(max_features);
+  if (label.has_value()) request.set_label(*label);
   v1::ExplainResponse response;
   const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
     return connection_->Explain(context, request, &response);

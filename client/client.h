@@ -93,7 +93,8 @@ class Client {
   // At most 100 examples. max_features: most contributions listed, 0: the server's default.
   // FAILED_PRECONDITION (NOT_LINEAR): the model's score is not a sum of contributions.
   absl::StatusOr<v1::ExplainResponse> Explain(std::string_view name, v1::ExampleColumns columns,
-                                              int32_t max_features = 0) const;
+                                              int32_t max_features = 0,
+                                              std::optional<int32_t> label = std::nullopt) const;
 
   // The health of one service, or with an empty name of the whole server.
   absl::StatusOr<Health> CheckHealth(const std::string& service = "") const;

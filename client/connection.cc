@@ -19,8 +19,8 @@
 #include "absl/time/clock.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
-#include "perceptron/v1/prediction_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
+#include "perceptron/v1/prediction_service.grpc.pb.h"
 
 namespace perceptrond::client {
 namespace {
@@ -86,6 +86,7 @@ class StubConnection final : public Connection {
   explicit StubConnection(std::shared_ptr<grpc::Channel> channel)
       : models_(v1::ModelService::NewStub(channel)),
         learning_(v1::LearningService::NewStub(channel)),
+        predictions_(v1::PredictionService::NewStub(channel)),
         analysis_(v1::AnalysisService::NewStub(channel)),
         channel_(std::move(channel)) {}
 
@@ -124,11 +125,11 @@ class StubConnection final : public Connection {
   }
   grpc::Status Predict(grpc::ClientContext* context, const v1::PredictRequest& request,
                        v1::PredictResponse* response) override {
-    return learning_->Predict(context, request, response);
+    return predictions_->Predict(context, request, response);
   }
   grpc::Status Explain(grpc::ClientContext* context, const v1::ExplainRequest& request,
                        v1::ExplainResponse* response) override {
-    return learning_->Explain(context, request, response);
+    return predictions_->Explain(context, request, response);
   }
   grpc::Status CheckHealth(grpc::ClientContext* context, const std::string& service,
                            Health* health) override {
@@ -136,27 +137,28 @@ class StubConnection final : public Connection {
   }
   std::unique_ptr<grpc::ClientReaderInterface<v1::WatchModelResponse>> WatchModel(
       grpc::ClientContext* context, const v1::WatchModelRequest& request) override {
-    return learning_->WatchModel(context, request);
+    return models_->WatchModel(context, request);
   }
   std::unique_ptr<grpc::ClientReaderInterface<v1::AnalyzeResponse>> Analyze(
       grpc::ClientContext* context, const v1::AnalyzeRequest& request) override {
     return analysis_->Analyze(context, request);
   }
   grpc::Status ListStoredExamples(grpc::ClientContext* context,
-                                    const v1::ListStoredExamplesRequest& request,
-                                    v1::ListStoredExamplesResponse* response) override {
+                                  const v1::ListStoredExamplesRequest& request,
+                                  v1::ListStoredExamplesResponse* response) override {
     return analysis_->ListStoredExamples(context, request, response);
   }
   void LearnStream(grpc::ClientContext* context, LearnReactor* reactor) override {
     learning_->async()->LearnStream(context, reactor);
   }
   void PredictStream(grpc::ClientContext* context, PredictReactor* reactor) override {
-    learning_->async()->PredictStream(context, reactor);
+    predictions_->async()->PredictStream(context, reactor);
   }
 
  private:
   const std::unique_ptr<v1::ModelService::Stub> models_;
   const std::unique_ptr<v1::LearningService::Stub> learning_;
+  const std::unique_ptr<v1::PredictionService::Stub> predictions_;
   const std::unique_ptr<v1::AnalysisService::Stub> analysis_;
   const std::shared_ptr<grpc::Channel> channel_;
 };

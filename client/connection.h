@@ -18,8 +18,8 @@
 #include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
-#include "perceptron/v1/prediction_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::client {
 
@@ -59,8 +59,8 @@ class Connection {
   virtual std::unique_ptr<grpc::ClientReaderInterface<v1::AnalyzeResponse>> Analyze(
       grpc::ClientContext*, const v1::AnalyzeRequest&) = 0;
   virtual grpc::Status ListStoredExamples(grpc::ClientContext*,
-                                            const v1::ListStoredExamplesRequest&,
-                                            v1::ListStoredExamplesResponse*) = 0;
+                                          const v1::ListStoredExamplesRequest&,
+                                          v1::ListStoredExamplesResponse*) = 0;
   // Prepare a stream; reactor->StartCall() starts it.
   virtual void LearnStream(grpc::ClientContext*, LearnReactor* reactor) = 0;
   virtual void PredictStream(grpc::ClientContext*, PredictReactor* reactor) = 0;

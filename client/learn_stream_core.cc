@@ -175,8 +175,7 @@ absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opene
     if (numbered()) {
       settled = window_.Settle(opened.next_offset());
       for (const auto& message : settled) totals_.lost_answers += message->tags.size();
-      totals_.acknowledged_offset =
-          std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
+      totals_.acknowledged_offset = std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
     }
     totals_.revision = std::max(totals_.revision, opened.revision());
     ready_ = true;
@@ -231,13 +230,13 @@ void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
   totals_.mistakes += result.mistakes();
   totals_.updates += result.updates();
   totals_.duplicates += result.duplicates();
-  totals_.row_errors += static_cast<uint64_t>(result.errors_size());
+  totals_.row_errors += static_cast<uint64_t>(result.row_errors_size());
   totals_.revision = result.revision();
   if (numbered()) {
     totals_.acknowledged_offset =
         std::max(totals_.acknowledged_offset, result.acknowledged_offset());
   }
-  if (result.has_pass()) last_pass_ = result.pass();
+  if (result.has_completed_pass()) last_pass_ = result.completed_pass();
   mutex_.NotifyAll();
 }
 

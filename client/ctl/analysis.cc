@@ -61,7 +61,7 @@ Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
   if (Interrupted() && absl::IsCancelled(analyzed.status())) {
     return {kExitInterrupted,
             absl::StrCat(doing, ": interrupted; the analysis was cancelled",
-                         request.adopt()
+                         request.replace_weights()
                              ? "; check with 'perceptronctl get' whether the revision changed, "
                                "else the weights were not replaced"
                              : "")};
@@ -92,6 +92,10 @@ const char* StageText(v1::AnalysisStage stage) {
   }
 }
 
+double Seconds(const google::protobuf::Duration& duration) {
+  return static_cast<double>(duration.seconds()) + 1e-9 * duration.nanos();
+}
+
 void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out) {
   if (!result.has_update_bound()) return;
   absl::StrAppendFormat(
@@ -112,23 +116,26 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
 
 std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
   std::string text = absl::StrCat("analysis: ", FormatFigures(result.analysis()), "\n");
-  absl::StrAppendFormat(&text, "  %s after %.2f s; R = %g\n", PrintableInLine(result.end()),
-                        result.seconds(), result.analysis().radius());
+  absl::StrAppendFormat(&text, "  %s after %.2f s; R = %g\n", PrintableInLine(result.end_reason()),
+                        Seconds(result.run_duration()), result.analysis().radius());
   Bound(result, updates, &text);
-  if (result.support_size() > 0) {
-    absl::StrAppend(&text, "  ", Grouped(result.support_size()), " support examples\n");
+  if (result.support_vectors_size() > 0) {
+    absl::StrAppend(&text, "  ", Grouped(result.support_vectors_size()), " support vectors\n");
   }
   if (result.certificate_size() > 0) {
     absl::StrAppend(&text, "  proof: a combination of ", Grouped(result.certificate_size()),
                     " examples with positive integer multipliers is zero\n");
   }
   if (result.has_separator_margin()) {
-    absl::StrAppendFormat(&text, "  separator in float32: %d weights, margin %.9g\n",
-                          result.separator().values_size(), result.separator_margin());
+    int weights = 0;
+    for (const v1::WeightVector& vector : result.separator().vectors())
+      weights += vector.values_size();
+    absl::StrAppendFormat(&text, "  separator in float32: %d weights, margin %.9g\n", weights,
+                          result.separator_margin());
   }
   if (result.has_new_revision()) {
-    absl::StrAppend(&text, "  weights replaced: the separator is revision ",
-                    result.new_revision(), "\n");
+    absl::StrAppend(&text, "  weights replaced: the separator is revision ", result.new_revision(),
+                    "\n");
   }
   return text;
 }

@@ -2,24 +2,29 @@
 
 #include <CLI/CLI.hpp>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/ctl/flags.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace perceptrond::client {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
-// A setting of some learners. The flag is named like the field of perceptron.v1.Learner.
+// A setting of some learners. The flag is named like the field of its messages in perceptron/v1/learner.proto.
 struct Setting {
   const char* field;
   const char* help;
 };
 
 constexpr Setting kSettings[] = {
-    {"step_size", "Step size eta of the perceptrons and of logistic-regression, > 0 (default 1)"},
+    {"step_size",
+     "Step size eta of perceptron, batch-perceptron and logistic-regression, > 0 (default 1)"},
     {"aggressiveness",
      "Aggressiveness C of passive-aggressive-i, -ii and soft-confidence-weighted, > 0 (default 1)"},
     {"confidence",
@@ -37,9 +42,12 @@ constexpr Setting kCounts[] = {
     {"mini_batch",
      "batch-perceptron: update every N examples and at the end of a pass (default 0: at the end of "
      "a pass only)"},
-    {"budget", "Most support examples of voted- and kernel-perceptron, 1 to 100000 (default 1000)"},
+    {"budget",
+     "Most weight vectors of voted-RULE, or examples of kernel-perceptron, 1 to 100000 (default "
+     "1000)"},
     {"ratchet_examples",
-     "pocket: replace the pocket weights only if the new ones make no more errors on the latest N "
+     "pocket-RULE: replace the pocket weights only if the new ones make no more errors on the "
+     "latest N "
      "examples that caused updates (default 0: no such check)"},
 };
 
@@ -49,37 +57,113 @@ std::string FlagName(const std::string& field) {
   return "--" + absl::StrReplaceAll(field, {{"_", "-"}});
 }
 
-std::vector<std::string> LearnerNames() {
-  std::vector<std::string> names;
-  const auto* kinds = v1::LearnerKind_descriptor();
-  for (int i = 0; i < kinds->value_count(); ++i) {
-    const auto kind = static_cast<v1::LearnerKind>(kinds->value(i)->number());
-    if (kind != v1::LEARNER_KIND_UNSPECIFIED) names.push_back(LearnerName(kind));
-  }
+// The field of perceptron.v1.Learner for a part of a learner's name.
+const FieldDescriptor* FieldOf(absl::string_view part) {
+  return v1::Learner::descriptor()->FindFieldByName(absl::StrReplaceAll(part, {{"-", "_"}}));
+}
+
+bool IsIn(const FieldDescriptor* field, absl::string_view oneof) {
+  return field != nullptr && field->containing_oneof() != nullptr &&
+         field->containing_oneof()->name() == oneof;
+}
+
+// The fields that a learner's name stands for: a rule, after a wrapper or none.
+struct LearnerFields {
+  const FieldDescriptor* rule = nullptr;
+  const FieldDescriptor* wrapper = nullptr;
+};
+
+std::optional<LearnerFields> ParseName(const std::string& name) {
+  LearnerFields fields{FieldOf(name)};
+  if (IsIn(fields.rule, "rule")) return fields;
+  const size_t dash = name.find('-');
+  if (dash == std::string::npos) return std::nullopt;
+  fields.wrapper = FieldOf(name.substr(0, dash));
+  fields.rule = FieldOf(name.substr(dash + 1));
+  if (!IsIn(fields.wrapper, "prediction") || !IsIn(fields.rule, "rule")) return std::nullopt;
+  return fields;
+}
+
+std::string NamesIn(absl::string_view oneof) {
+  std::string names;
+  const auto* descriptor = v1::Learner::descriptor()->FindOneofByName(std::string(oneof));
+  for (int i = 0; i < descriptor->field_count(); ++i)
+    absl::StrAppend(&names, i == 0 ? "" : ", ",
+                    absl::StrReplaceAll(descriptor->field(i)->name(), {{"_", "-"}}));
   return names;
 }
 
-v1::LearnerKind FindLearner(const std::string& name) {
-  const auto* kinds = v1::LearnerKind_descriptor();
-  for (int i = 0; i < kinds->value_count(); ++i) {
-    const auto kind = static_cast<v1::LearnerKind>(kinds->value(i)->number());
-    if (LearnerName(kind) == name) return kind;
+std::string CheckName(const std::string& name) {
+  if (ParseName(name).has_value()) return "";
+  return absl::StrCat("\"", name, "\" is not a learner; give a rule (", NamesIn("rule"),
+                      "), or a rule after \"averaged-\", \"pocket-\" or \"voted-\"");
+}
+
+// The message that is set of a oneof, with its settings; null: none is.
+const Message* ChosenMessage(const v1::Learner& learner, const char* oneof) {
+  const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
+      learner, v1::Learner::descriptor()->FindOneofByName(oneof));
+  return field == nullptr ? nullptr : &learner.GetReflection()->GetMessage(learner, field);
+}
+
+// Sets the field of this name in the message that has it. False: none has.
+bool Set(const std::vector<Message*>& messages, const std::string& name,
+         const std::variant<double, uint32_t>& value) {
+  for (Message* const message : messages) {
+    const FieldDescriptor* const field = message->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) continue;
+    if (const double* const number = std::get_if<double>(&value)) {
+      message->GetReflection()->SetDouble(message, field, *number);
+    } else {
+      message->GetReflection()->SetUInt32(message, field, std::get<uint32_t>(value));
+    }
+    return true;
   }
-  return v1::LEARNER_KIND_UNSPECIFIED;
+  return false;
 }
 
 }  // namespace
 
-std::string LearnerName(v1::LearnerKind kind) {
-  constexpr size_t kPrefix = sizeof("LEARNER_KIND_") - 1;
-  const std::string& name = v1::LearnerKind_Name(kind);
-  if (name.size() < kPrefix) return "learner " + std::to_string(static_cast<int>(kind));
-  return absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(kPrefix)), {{"_", "-"}});
+std::string LearnerName(const v1::Learner& learner) {
+  std::string name;
+  for (const char* oneof : {"prediction", "rule"}) {
+    const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
+        learner, v1::Learner::descriptor()->FindOneofByName(oneof));
+    if (field == nullptr) continue;
+    absl::StrAppend(&name, name.empty() ? "" : "-",
+                    absl::StrReplaceAll(field->name(), {{"_", "-"}}));
+  }
+  return learner.rule_case() == v1::Learner::RULE_NOT_SET ? "a learner unknown to this version"
+                                                          : name;
+}
+
+std::string DescribeSettings(const v1::Learner& learner) {
+  std::string text;
+  for (const char* oneof : {"rule", "prediction"}) {
+    const Message* const message = ChosenMessage(learner, oneof);
+    if (message == nullptr) continue;
+    std::vector<const FieldDescriptor*> fields;
+    message->GetReflection()->ListFields(*message, &fields);
+    for (const FieldDescriptor* field : fields) {
+      const std::string name = absl::StrReplaceAll(field->name(), {{"_", " "}});
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE)
+        absl::StrAppendFormat(&text, ", %s %g", name,
+                              message->GetReflection()->GetDouble(*message, field));
+      // 0 of a count means that the rule does without it.
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32)
+        if (const uint32_t count = message->GetReflection()->GetUInt32(*message, field); count > 0)
+          absl::StrAppendFormat(&text, ", %s %d", name, count);
+    }
+  }
+  if (learner.has_kernel_perceptron())
+    absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel_perceptron().kernel()));
+  return text;
 }
 
 void LearnerFlags::AddTo(CLI::App* command) {
   command->add_option("--learner", learner_, "The learner; docs/learners.md compares them")
-      ->check(CLI::IsMember(LearnerNames()))
+      ->check(CLI::Validator([](std::string& name) { return CheckName(name); },
+                             "RULE or averaged-, pocket-, voted-RULE"))
       ->capture_default_str();
   for (const Setting& setting : kSettings) {
     const std::string field = setting.field;
@@ -90,7 +174,7 @@ void LearnerFlags::AddTo(CLI::App* command) {
   for (const Setting& setting : kCounts) {
     const std::string field = setting.field;
     command->add_option_function<uint32_t>(
-        FlagName(field), [this, field](const uint32_t& value) { counts_[field] = value; },
+        FlagName(field), [this, field](const uint32_t& value) { settings_[field] = value; },
         setting.help);
   }
   kernel_.AddTo(command);
@@ -122,12 +206,16 @@ void LearnerFlags::AddTo(CLI::App* command) {
 }
 
 std::string LearnerFlags::Apply(v1::Learner* learner) const {
-  learner->set_kind(FindLearner(learner_));
-  const auto* fields = learner->GetDescriptor();
-  for (const auto& [field, value] : settings_)
-    learner->GetReflection()->SetDouble(learner, fields->FindFieldByName(field), value);
-  for (const auto& [field, value] : counts_)
-    learner->GetReflection()->SetUInt32(learner, fields->FindFieldByName(field), value);
+  const LearnerFields fields = *ParseName(learner_);
+  std::vector<Message*> messages;
+  for (const FieldDescriptor* field : {fields.rule, fields.wrapper})
+    if (field != nullptr)
+      messages.push_back(learner->GetReflection()->MutableMessage(learner, field));
+  for (const auto& [name, value] : settings_) {
+    if (!Set(messages, name, value))
+      return absl::StrCat("--", absl::StrReplaceAll(name, {{"_", "-"}}), ": the learner ", learner_,
+                          " has no such setting");
+  }
   for (const double weight : class_weights_) learner->add_class_weights(weight);
   if (classes_ > 0) learner->mutable_classes()->set_max_classes(classes_);
   if (new_classes_ == "numbered")
@@ -141,12 +229,6 @@ std::string LearnerFlags::Apply(v1::Learner* learner) const {
   if (tie_ == "correct") learner->set_tie_rule(v1::TIE_RULE_CORRECT);
   return kernel_.Apply(learner);
 }
-
-namespace {
-
-namespace v1 = ::perceptron::v1;
-
-}  // namespace
 
 void KernelFlags::AddTo(CLI::App* command) {
   command
@@ -167,7 +249,9 @@ std::string KernelFlags::Apply(v1::Learner* learner) const {
     return "--kernel-degree and --kernel-coef0 require --kernel polynomial";
   if (gamma_ && (polynomial || kernel_ == "linear")) return "--kernel-gamma requires --kernel rbf";
   if (kernel_.empty() && !gamma_) return "";
-  v1::Kernel& kernel = *learner->mutable_kernel();
+  if (!learner->has_kernel_perceptron())
+    return "--kernel and its flags require --learner kernel-perceptron";
+  v1::Kernel& kernel = *learner->mutable_kernel_perceptron()->mutable_kernel();
   if (kernel_ == "linear") {
     kernel.mutable_linear();
   } else if (polynomial) {

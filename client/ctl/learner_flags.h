@@ -1,10 +1,11 @@
-// The flags of `create` for the learner. Names of learners come from the API's enum, so a new
-// learner needs no change here.
+// The flags of `create` for the learner. Names of learners come from the API's messages, so a
+// new learner needs no change here, unless it has a new setting.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "perceptron/v1/model.pb.h"
@@ -33,8 +34,11 @@ class KernelFlags {
 // "kernel exp(-0.5 |x - z|^2)".
 std::string DescribeKernel(const perceptron::v1::Kernel& kernel);
 
-// "averaged-perceptron" for LEARNER_KIND_AVERAGED_PERCEPTRON.
-std::string LearnerName(perceptron::v1::LearnerKind kind);
+// "arow"; with a wrapper "averaged-perceptron".
+std::string LearnerName(const perceptron::v1::Learner& learner);
+
+// The settings of its rule and wrapper: ", step size 1, ratchet examples 100".
+std::string DescribeSettings(const perceptron::v1::Learner& learner);
 
 // The learner and its settings. Must outlive the parsing of `command`.
 class LearnerFlags {
@@ -48,9 +52,8 @@ class LearnerFlags {
   std::string tie_;
   double bias_ = 1;
   bool no_bias_ = false;
-  // Values by field name of perceptron.v1.Learner.
-  std::map<std::string, double> settings_;
-  std::map<std::string, uint32_t> counts_;
+  // Values by field name of the rule's and wrapper's messages.
+  std::map<std::string, std::variant<double, uint32_t>> settings_;
   KernelFlags kernel_;
   std::vector<double> class_weights_;
   uint32_t classes_ = 0;

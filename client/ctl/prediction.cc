@@ -22,7 +22,7 @@ void DropUnknownDetails(google::rpc::Status* status) {
 }
 
 void SetError(const v1::RowError& error, v1::PredictResponse* answer) {
-  v1::RowError* own = answer->add_errors();
+  v1::RowError* own = answer->add_row_errors();
   *own->mutable_status() = error.status();
   DropUnknownDetails(own->mutable_status());
 }
@@ -59,7 +59,7 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
 
 std::string PredictionLine(const v1::PredictResponse& answer,
                            const std::vector<std::string>& names) {
-  if (answer.errors_size() > 0) return "?\n";
+  if (answer.row_errors_size() > 0) return "?\n";
   std::string line = absl::StrCat(
       PrintableInLine(LabelName(answer.labels(0), names)), "\t", Shortest(answer.scores(0)), "\t",
       answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));
@@ -112,7 +112,7 @@ std::string DescribeClasses(const v1::Model& model) {
 
 std::string ClassPredictionLine(const v1::PredictResponse& answer,
                                 const std::vector<std::string>& names) {
-  if (answer.errors_size() > 0) return "?\n";
+  if (answer.row_errors_size() > 0) return "?\n";
   std::string line = absl::StrCat(
       PrintableInLine(ClassName(answer.labels(0), names)), "\t", Shortest(answer.scores(0)), "\t",
       answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));

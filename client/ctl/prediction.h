@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "perceptron/v1/learning_service.pb.h"
-#include "perceptron/v1/prediction_service.pb.h"
 #include "perceptron/v1/model.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::client {
 

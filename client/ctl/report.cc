@@ -25,22 +25,9 @@ std::string DescribeTie(v1::TieRule rule) {
 }
 
 std::string DescribeLearner(const v1::Learner& learner) {
-  const double offset = learner.has_bias_input() ? learner.bias_input() : 1;
-  std::string text = LearnerName(learner.kind());
-  const auto number = [&](const char* name, bool given, double value) {
-    if (given) absl::StrAppendFormat(&text, ", %s %g", name, value);
-  };
-  number("step size", learner.has_step_size(), learner.step_size());
-  number("aggressiveness", learner.has_aggressiveness(), learner.aggressiveness());
-  number("margin slack", learner.has_margin_slack(), learner.margin_slack());
-  number("regularization", learner.has_regularization(), learner.regularization());
-  number("update threshold", learner.has_update_threshold(), learner.update_threshold());
-  number("mini-batch", learner.mini_batch() > 0, learner.mini_batch());
-  number("budget", learner.has_budget(), learner.budget());
-  number("ratchet over", learner.ratchet_examples() > 0, learner.ratchet_examples());
-  if (learner.has_kernel()) absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel()));
-  number("offset value", offset != 0, offset);
-  if (offset == 0) absl::StrAppend(&text, ", no offset");
+  std::string text = absl::StrCat(LearnerName(learner), DescribeSettings(learner));
+  absl::StrAppendFormat(&text, ", bias input %g",
+                        learner.has_bias_input() ? learner.bias_input() : 1);
   if (learner.class_weights_size() == 2)
     absl::StrAppendFormat(&text, ", class weights %g and %g", learner.class_weights(0),
                           learner.class_weights(1));
@@ -50,9 +37,9 @@ std::string DescribeLearner(const v1::Learner& learner) {
   return text;
 }
 
-void Weights(std::string_view of, const v1::Weights& weights, std::string* out) {
-  absl::StrAppendFormat(out, "%-13s %d non-zero, offset %g\n", std::string(of),
-                        weights.values_size(), weights.offset());
+void Weights(std::string_view of, const v1::WeightVector& weights, std::string* out) {
+  absl::StrAppendFormat(out, "%-13s %d non-zero, bias %g\n", std::string(of), weights.values_size(),
+                        weights.bias());
   for (int i = 0; i < weights.values_size(); ++i) {
     const std::string feature = i < weights.names_size()     ? weights.names(i)
                                 : i < weights.indices_size() ? absl::StrCat(weights.indices(i))
@@ -66,12 +53,12 @@ std::string Known(bool known, double value) {
   return known ? absl::StrFormat("%g", value) : std::string("-");
 }
 
-void History(const v1::Model& model, std::string* out) {
+void LearningCurve(const v1::Model& model, std::string* out) {
   constexpr char kLine[] = "  %12s %12s %12s %12s %12s %12s %12s\n";
   absl::StrAppendFormat(out, "learning curve:\n");
   absl::StrAppendFormat(out, kLine, "REVISION", "EXAMPLES", "MISTAKES", "NORM", "CEILING", "FLOOR",
                         "ERROR");
-  for (const v1::LearningCurvePoint& point : model.history()) {
+  for (const v1::LearningCurvePoint& point : model.learning_curve()) {
     absl::StrAppendFormat(
         out, kLine, absl::StrCat(point.revision()), absl::StrCat(point.examples()),
         absl::StrCat(point.mistakes()), Known(true, point.weight_norm()),
@@ -81,13 +68,13 @@ void History(const v1::Model& model, std::string* out) {
   }
 }
 
-std::string DescribeRetention(const v1::Retention& retention) {
+std::string DescribeStored(const v1::StoredExamples& stored) {
   std::string text = absl::StrFormat("the examples of %d of the latest %d updates",
-                                     retention.kept_updates(), retention.updates());
-  if (retention.sample() > 0) {
+                                     stored.updates(), stored.max_updates());
+  if (stored.max_sample() > 0) {
     absl::StrAppendFormat(&text, ", a sample of %d of at most %d different examples",
-                          retention.kept_sample(), retention.sample());
-    if (retention.complete()) absl::StrAppend(&text, " (all examples seen)");
+                          stored.sample(), stored.max_sample());
+    if (stored.complete()) absl::StrAppend(&text, " (all examples seen)");
   }
   return text;
 }
@@ -127,20 +114,21 @@ std::string DescribeModel(const v1::Model& model) {
   if (model.margin_of_interest() > 0) {
     absl::StrAppendFormat(&text, "margin:       of interest %g\n", model.margin_of_interest());
   }
-  const v1::Retention& retention = model.retention();
-  if (retention.updates() > 0 || retention.sample() > 0) {
-    absl::StrAppend(&text, "stores:       ", DescribeRetention(retention), "\n");
+  const v1::StoredExamples& stored = model.stored_examples();
+  if (stored.max_updates() > 0 || stored.max_sample() > 0) {
+    absl::StrAppend(&text, "stores:       ", DescribeStored(stored), "\n");
   }
   absl::StrAppend(&text, "revision:     ", model.revision(), "\n");
   absl::StrAppend(&text, "etag:         ", model.etag(), "\n");
   absl::StrAppend(&text, "convergence:\n", DescribeReport(model.report()));
-  if (model.has_weights()) Weights("weights:", model.weights(), &text);
-  for (int i = 0; i < model.weights_by_class_size(); ++i) {
-    const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());
-    Weights(absl::StrCat("weights of ", PrintableInLine(ClassName(i, names)), ":"),
-            model.weights_by_class(i), &text);
+  const std::vector<std::string> names(model.label_names().begin(), model.label_names().end());
+  for (int i = 0; i < model.weights().vectors_size(); ++i) {
+    const bool multiclass = model.learner().has_classes();
+    Weights(multiclass ? absl::StrCat("weights of ", PrintableInLine(ClassName(i, names)), ":")
+                       : std::string("weights:"),
+            model.weights().vectors(i), &text);
   }
-  if (model.history_size() > 0) History(model, &text);
+  if (model.learning_curve_size() > 0) LearningCurve(model, &text);
   return text;
 }
 

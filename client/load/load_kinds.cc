@@ -47,7 +47,7 @@ class LearnLoad final : public Load {
         tally.examples = answer.result.examples();
         tally.mistakes = answer.result.mistakes();
         tally.updates = answer.result.updates();
-        tally.row_errors = static_cast<uint64_t>(answer.result.errors_size());
+        tally.row_errors = static_cast<uint64_t>(answer.result.row_errors_size());
       }
       OnAnswer(answer.tags.front(), tally);
     };
@@ -79,7 +79,7 @@ class PredictLoad final : public Load {
     options.on_answer = [this](const PredictAnswer& answer) {
       LoadTally tally;
       tally.messages = 1;
-      tally.row_errors = static_cast<uint64_t>(answer.response.errors_size());
+      tally.row_errors = static_cast<uint64_t>(answer.response.row_errors_size());
       tally.examples = answer.tags.size() - tally.row_errors;
       OnAnswer(answer.tags.front(), tally);
     };

@@ -52,7 +52,8 @@ bool IsSound(const LearningCurvePoint& point) {
          is_figure(point.margin_floor()) && is_figure(point.window_error());
 }
 
-std::optional<CurvePoints> CurvePoints::From(const ::perceptron::storage::v1::LearningCurve& stored) {
+std::optional<CurvePoints> CurvePoints::From(
+    const ::perceptron::storage::v1::LearningCurve& stored) {
   if (!std::has_single_bit(stored.spacing()) ||
       static_cast<size_t>(stored.points_size()) > kMaxPoints)
     return std::nullopt;

@@ -36,7 +36,8 @@ absl::StatusOr<Admission> Admit(const LearnCall& call, size_t rows,
   admission.ends_new_pass = call.completed_pass > position.passes;
   if (frozen && (new_rows || admission.ends_new_pass)) return ModelFrozen(model);
   if (first > position.next_offset) return OffsetGap(position.next_offset, first);
-  if (call.completed_pass > position.passes + 1) return PassGap(position.passes + 1, call.completed_pass);
+  if (call.completed_pass > position.passes + 1)
+    return PassGap(position.passes + 1, call.completed_pass);
   if (call.completed_pass > 0 && !admission.ends_new_pass && new_rows) {
     return InvalidField(
         "PASS_ENDED", "completed_pass",

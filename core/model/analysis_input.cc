@@ -15,9 +15,10 @@ namespace {
 absl::Status NothingRetained(const Model& model) {
   return MakeError(
       absl::StatusCode::kFailedPrecondition, "NOTHING_STORED",
-      absl::StrCat("model \"", model.name(),
-                   "\" stores no example: it has had no update yet, or was created with "
-                   "stored_examples.max_updates = 0; stored_examples.max_sample stores other examples"),
+      absl::StrCat(
+          "model \"", model.name(),
+          "\" stores no example: it has had no update yet, or was created with "
+          "stored_examples.max_updates = 0; stored_examples.max_sample stores other examples"),
       {{"model", model.name()}});
 }
 

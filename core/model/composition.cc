@@ -92,8 +92,8 @@ absl::Status Composition::Predict(const Batch& batch, std::span<const RowError> 
   ComposedBatch composed;
   absl::Status status = Compose(batch, row_errors, composed);
   if (!status.ok()) return status;
-  status =
-      PredictBatch(core(), composed.batch, composed.row_errors, min_revision, include_class_scores, outcome);
+  status = PredictBatch(core(), composed.batch, composed.row_errors, min_revision,
+                        include_class_scores, outcome);
   outcome.fingerprint = CombineFingerprints({outcome.fingerprint, composed.fingerprint});
   outcome.component_revisions = std::move(composed.revisions);
   return status;

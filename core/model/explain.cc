@@ -23,7 +23,8 @@ void KeepLargest(size_t limit, Explanation& explanation) {
     return std::abs(a.contribution) > std::abs(b.contribution);
   });
   if (all.size() <= limit) return;
-  for (size_t i = limit; i < all.size(); ++i) explanation.other_contributions += all[i].contribution;
+  for (size_t i = limit; i < all.size(); ++i)
+    explanation.other_contributions += all[i].contribution;
   explanation.other_features = static_cast<uint32_t>(all.size() - limit);
   all.resize(limit);
 }

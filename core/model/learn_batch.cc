@@ -251,19 +251,20 @@ class Learning {
     } else {
       next_ = Next::kNothing;
       outcome_.revision = state.revision;
-      segment_.end_of_pass = call_.end_of_pass;
+      segment_.completed_pass = call_.completed_pass;
     }
     Account(state);
   }
 
   void Account(const ModelState& state) {
     sampler_.Release();
-    if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.end_of_pass == 0) return;
+    if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.completed_pass == 0)
+      return;
     segment_.revision = state.revision;
-    if (segment_.end_of_pass > 0) segment_.weight_norm = plan_.weight_norm(*state.learner);
+    if (segment_.completed_pass > 0) segment_.weight_norm = plan_.weight_norm(*state.learner);
     Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state.names);
     outcome_.next_offset = applied.next_offset;
-    if (segment_.end_of_pass > 0) outcome_.pass = std::move(applied.pass);
+    if (segment_.completed_pass > 0) outcome_.pass = std::move(applied.pass);
     segment_.first_offset = applied.next_offset;
     segment_.rows = 0;
     segment_.unchanged.clear();

@@ -27,7 +27,8 @@ constexpr uint32_t kMaxDegree = 16;
 constexpr double kMaxGamma = 1e12;
 
 absl::Status InvalidKernel(absl::string_view field, double value, absl::string_view range) {
-  return InvalidField("INVALID_FIELD", absl::StrCat("model.learner.kernel_perceptron.kernel.", field),
+  return InvalidField("INVALID_FIELD",
+                      absl::StrCat("model.learner.kernel_perceptron.kernel.", field),
                       absl::StrCat(value, " is not ", range));
 }
 
@@ -162,9 +163,7 @@ class Choice {
   const std::string& field() const { return field_->name(); }
   // As in CatalogueEntry::name.
   std::string name() const { return absl::StrReplaceAll(field_->name(), {{"_", "-"}}); }
-  const Message& message() const {
-    return learner_.GetReflection()->GetMessage(learner_, field_);
-  }
+  const Message& message() const { return learner_.GetReflection()->GetMessage(learner_, field_); }
   Message& mutable_message(v1::Learner& learner) const {
     return *learner.GetReflection()->MutableMessage(&learner, field_);
   }
@@ -187,8 +186,8 @@ std::string WrappersOf(absl::string_view rule) {
   std::string wrappers;
   for (const CatalogueEntry& entry : Catalogue()) {
     const absl::string_view name = entry.name;
-    if (name.size() > rule.size() + 1 && name.substr(name.size() - rule.size() - 1) ==
-                                             absl::StrCat("-", rule) &&
+    if (name.size() > rule.size() + 1 &&
+        name.substr(name.size() - rule.size() - 1) == absl::StrCat("-", rule) &&
         entry.wrapper != WrapperKind::kNone)
       absl::StrAppend(&wrappers, wrappers.empty() ? "" : ", ",
                       name.substr(0, name.size() - rule.size() - 1));
@@ -197,8 +196,7 @@ std::string WrappersOf(absl::string_view rule) {
 }
 
 absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings& settings) {
-  const std::string name =
-      wrapper ? absl::StrCat(wrapper.name(), "-", rule.name()) : rule.name();
+  const std::string name = wrapper ? absl::StrCat(wrapper.name(), "-", rule.name()) : rule.name();
   const CatalogueEntry* entry = FindLearner(name);
   if (entry == nullptr)
     return InvalidSetting(absl::StrCat("model.learner.", wrapper.field()),

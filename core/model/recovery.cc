@@ -102,7 +102,8 @@ absl::Status Recovery::RestoreSnapshot(const storage::Snapshot& snapshot) {
   if (absl::Status status = RestoreLearner(snapshot); !status.ok()) return status;
   if (absl::Status status = RestoreNames(snapshot); !status.ok()) return status;
   state_.revision = snapshot.revision();
-  if (absl::Status status = RestoreStoredExamples(snapshot.stored_rows()); !status.ok()) return status;
+  if (absl::Status status = RestoreStoredExamples(snapshot.stored_rows()); !status.ok())
+    return status;
   if (!snapshot.has_learning_curve()) return absl::OkStatus();
   std::optional<CurvePoints> points = CurvePoints::From(snapshot.learning_curve());
   if (!points.has_value()) return Inconsistent("the snapshot's learning curve is wrong");

@@ -56,7 +56,8 @@ absl::Status RevisionMismatch(const ModelState& state, absl::string_view expecte
 }
 
 absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
-                              const NewWeights& weights, std::optional<uint64_t> expected_revision) {
+                              const NewWeights& weights,
+                              std::optional<uint64_t> expected_revision) {
   if (!state.closed.ok()) return state.closed;
   if (state.learner->replaceable_weights() == nullptr) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_REPLACEABLE",
@@ -85,7 +86,8 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
   const Guarded<LearningGate>::Reader gate(core.gate);
   if (gate->frozen) return ModelFrozen(core.name);
   const Guarded<ModelState>::Writer state(core.state);
-  if (absl::Status status = CheckReplaceable(core, *state, weights, expected_revision); !status.ok())
+  if (absl::Status status = CheckReplaceable(core, *state, weights, expected_revision);
+      !status.ok())
     return status;
   UpdateRow update;
   update.new_names = FindNewNames(*state, weights);

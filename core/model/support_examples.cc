@@ -136,7 +136,8 @@ std::string WhyAbsent(const SupportContext& context) {
   if (context.settings.is_multiclass())
     return "which class an update took its example from is not stored";
   if (rule.form == Form::kKernel) return "";
-  if (!context.stores_updates) return "the model stores no updates (stored_examples.max_updates is 0)";
+  if (!context.stores_updates)
+    return "the model stores no updates (stored_examples.max_updates is 0)";
   return "";
 }
 

@@ -24,13 +24,17 @@ Value Flag(bool flag) { return Value(flag ? 1 : 0); }
 const ModelFamily kModelFamilies[] = {
     {"perceptrond_model_retained_examples",
      "Examples that the model stores, those that caused updates and the sample together.",
-     [](M m) { return m.stored_examples ? Value(m.stored_examples->updates + m.stored_examples->sampled) : Value(); }},
+     [](M m) {
+       return m.stored_examples ? Value(m.stored_examples->updates + m.stored_examples->sampled)
+                                : Value();
+     }},
     {"perceptrond_model_sample_complete",
      "1 if the sample is everything that the model ever evaluated, else 0. Absent without a "
      "sample.",
 
      [](M m) {
-       const bool samples = m.stored_examples && (m.stored_examples->sampled > 0 || m.stored_examples->complete);
+       const bool samples =
+           m.stored_examples && (m.stored_examples->sampled > 0 || m.stored_examples->complete);
        return samples ? Flag(m.stored_examples->complete) : Value();
      }},
     {"perceptrond_model_revision", "The model's revision: names a state of the weights exactly.",

@@ -55,7 +55,8 @@ void Thin(size_t points, LearningCurve& curves) {
 void DropUpTo(uint64_t revision, LearningCurve& curves) {
   std::vector<LearningCurvePoint>& all = curves.points;
   const auto last = std::prev(all.end());
-  all.erase(all.begin(), std::find_if(all.begin(), last, [revision](const LearningCurvePoint& point) {
+  all.erase(all.begin(),
+            std::find_if(all.begin(), last, [revision](const LearningCurvePoint& point) {
               return static_cast<uint64_t>(point.revision()) > revision;
             }));
 }

@@ -90,10 +90,9 @@ void AddLearningService(Router& router, const Backend& backend) {
   const auto learn = [backend](Call& call, const v1::LearnRequest& request) {
     Learn(backend.store, backend.drain, call, request);
   };
-  router.AddService(
-      "perceptron.v1.LearningService",
-      {{"Learn", OnRequest<v1::LearnRequest>(backend, learn, CanLearnInline)},
-       {"LearnStream", OnStream<LearnSession>(backend)}});
+  router.AddService("perceptron.v1.LearningService",
+                    {{"Learn", OnRequest<v1::LearnRequest>(backend, learn, CanLearnInline)},
+                     {"LearnStream", OnStream<LearnSession>(backend)}});
 }
 
 }  // namespace perceptrond

@@ -183,14 +183,16 @@ absl::Status Unfreeze(Store& store, const v1::UnfreezeModelRequest& request, v1:
 
 void AddModelService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
-  router.AddService("perceptron.v1.ModelService", {{"CreateModel", unary(Create)},
-                                                   {"GetModel", unary(Get)},
-                                                   {"ListModels", unary(List)},
-                                                   {"UpdateModel", unary(Update)},
-                                                   {"DeleteModel", unary(Delete)},
-                                                   {"FreezeModel", unary(Freeze)},
-                                                   {"UnfreezeModel", unary(Unfreeze)},
-                       {"WatchModel", [backend](Call& call) { WatchReactor::Start(call, backend); }}});
+  router.AddService(
+      "perceptron.v1.ModelService",
+      {{"CreateModel", unary(Create)},
+       {"GetModel", unary(Get)},
+       {"ListModels", unary(List)},
+       {"UpdateModel", unary(Update)},
+       {"DeleteModel", unary(Delete)},
+       {"FreezeModel", unary(Freeze)},
+       {"UnfreezeModel", unary(Unfreeze)},
+       {"WatchModel", [backend](Call& call) { WatchReactor::Start(call, backend); }}});
 }
 
 }  // namespace perceptrond

@@ -104,19 +104,19 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& re
     status = Limit("max_certificate_examples", request.max_certificate_examples(), kMaxCertificate,
                    options.max_certificate_rows);
   if (status.ok() && request.has_expected_revision() && !request.replace_weights()) {
-    status = InvalidField("INVALID_FIELD", "expected_revision",
-                          "applies to replace_weights only; set replace_weights too, or leave it out");
+    status =
+        InvalidField("INVALID_FIELD", "expected_revision",
+                     "applies to replace_weights only; set replace_weights too, or leave it out");
   }
   if (status.ok() && request.expected_revision() < 0)
-    status = InvalidField("INVALID_FIELD", "expected_revision",
-                          absl::StrCat(request.expected_revision(),
-                                       " is below 0; revisions start at 0"));
+    status = InvalidField(
+        "INVALID_FIELD", "expected_revision",
+        absl::StrCat(request.expected_revision(), " is below 0; revisions start at 0"));
   if (!status.ok()) return status;
   return options;
 }
 
-std::vector<v1::StoredExample> ToProto(const Model& model,
-                                         std::span<const StoredUpdate> examples) {
+std::vector<v1::StoredExample> ToProto(const Model& model, std::span<const StoredUpdate> examples) {
   std::vector<uint32_t> numbers;
   for (const StoredUpdate& one : examples) {
     if (!model.has_names()) break;

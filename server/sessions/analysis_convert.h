@@ -17,7 +17,7 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
 
 // The examples with the features in the form of the model's weights. O(features).
 std::vector<::perceptron::v1::StoredExample> ToProto(const Model& model,
-                                                       std::span<const StoredUpdate> examples);
+                                                     std::span<const StoredUpdate> examples);
 void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
 // Sets everything except the adopted revision and the duration.
 void ToProto(const Model& model, const ModelAnalysis& analysis,

@@ -113,8 +113,8 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   // A client that has cancelled does not want the weights any more; the analysis is kept.
   if (request_.replace_weights() && !cancelled_) {
     replaced = analysis->separator.has_value()
-                  ? ReplaceWeights(**model, *analysis->separator, result)
-                  : NoSeparator(*analysis);
+                   ? ReplaceWeights(**model, *analysis->separator, result)
+                   : NoSeparator(*analysis);
   }
   const absl::Status durable = backend_.store.committer().Commit(*model);
   const absl::Duration run = absl::Now() - started;
@@ -127,7 +127,8 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
 absl::Status AnalyzeReactor::ReplaceWeights(Model& model, const NewWeights& separator,
                                             v1::AnalysisResult& result) {
   std::optional<uint64_t> expected_revision;
-  if (request_.has_expected_revision()) expected_revision = static_cast<uint64_t>(request_.expected_revision());
+  if (request_.has_expected_revision())
+    expected_revision = static_cast<uint64_t>(request_.expected_revision());
   const absl::StatusOr<uint64_t> revision = model.ReplaceWeights(separator, expected_revision);
   if (revision.ok()) result.set_new_revision(static_cast<int64_t>(*revision));
   return revision.status();

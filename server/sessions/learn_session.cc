@@ -39,7 +39,8 @@ absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
   const v1::Producer::Resume& resume = request.producer().resume();
   if (resume.has_acknowledged_revision())
     return UnsupportedField("producer.resume.acknowledged_revision");
-  if (resume.has_acknowledged_epoch()) return UnsupportedField("producer.resume.acknowledged_epoch");
+  if (resume.has_acknowledged_epoch())
+    return UnsupportedField("producer.resume.acknowledged_epoch");
   return absl::OkStatus();
 }
 

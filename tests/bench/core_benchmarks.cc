@@ -38,7 +38,7 @@ storage::ModelHeader AddModel(Journal& journal, uint32_t dimension) {
   storage::ModelHeader header;
   header.mutable_model()->set_name("models/bench");
   header.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(dimension);
-  header.mutable_model()->mutable_learner()->set_offset_value(0);
+  header.mutable_model()->mutable_learner()->set_bias_input(0);
   FillDefaults(*header.mutable_model());
   Require(journal.Create(header));
   return header;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::bench {
 namespace {

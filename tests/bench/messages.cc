@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::bench {
 namespace {

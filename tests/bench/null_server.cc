@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
+#include "perceptron/v1/prediction_service.grpc.pb.h"
 
 namespace perceptrond::bench {
 namespace {
@@ -30,12 +31,12 @@ int RowCount(const Request& request) {
   return request.has_columns() ? request.columns().row_ends_size() : request.examples_size();
 }
 
-void FillResult(int rows, v1::AnswerDetail detail, int64_t number, v1::LearnResult& result) {
+void FillResult(int rows, v1::ResultDetail detail, int64_t number, v1::LearnResult& result) {
   result.set_message_number(number);
   result.set_examples(rows);
-  result.set_acknowledged_through(rows);
+  result.set_acknowledged_offset(rows);
   result.set_revision(1);
-  if (detail == v1::ANSWER_DETAIL_UPDATES) return;
+  if (detail == v1::RESULT_DETAIL_UPDATES) return;
   result.mutable_scores()->Resize(rows, 1.5F);
   result.mutable_predicted()->Resize(rows, 1);
 }
@@ -55,14 +56,14 @@ class LearnAnswerer {
   using Response = v1::LearnStreamResponse;
   void operator()(const Request& request, Response& response) {
     if (messages_ == 0) {
-      detail_ = request.answer_detail();
+      detail_ = request.result_detail();
       response.mutable_opened()->set_model_uid("none");
     }
     FillResult(RowCount(request), detail_, messages_++, *response.add_results());
   }
 
  private:
-  v1::AnswerDetail detail_ = v1::ANSWER_DETAIL_UNSPECIFIED;
+  v1::ResultDetail detail_ = v1::RESULT_DETAIL_UNSPECIFIED;
   int64_t messages_ = 0;
 };
 
@@ -133,7 +134,7 @@ class NullService final : public v1::LearningService::CallbackService {
   grpc::ServerUnaryReactor* Learn(grpc::CallbackServerContext* context,
                                   const v1::LearnRequest* request,
                                   v1::LearnResponse* response) override {
-    FillResult(RowCount(*request), request->answer_detail(), 0, *response->mutable_result());
+    FillResult(RowCount(*request), request->result_detail(), 0, *response->mutable_result());
     return Done(context);
   }
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context,

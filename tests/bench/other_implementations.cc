@@ -30,7 +30,7 @@ constexpr auto kNone = std::nullopt;
 
 // Without a coordinate for the offset; a tie is answered +1, and a mistake if that is wrong.
 void AsSol(v1::Learner& learner) {
-  learner.set_offset_value(0);
+  learner.set_bias_input(0);
   learner.set_tie_rule(v1::TIE_RULE_POSITIVE);
 }
 
@@ -47,7 +47,7 @@ std::vector<Counterpart> Perceptrons() {
              {"mnist38", {8.50, {5.20, 9.10}}}}},
            {v1::LEARNER_KIND_PERCEPTRON,
             {},
-            [](v1::Learner& learner) { learner.set_offset_value(0.1F); },
+            [](v1::Learner& learner) { learner.set_bias_input(0.1F); },
             "--bias 0.10000000149"},
            kByAnswer},
           {{"River",

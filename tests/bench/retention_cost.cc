@@ -45,9 +45,9 @@ class Cost {
     auto& settings = *header.mutable_model();
     settings.set_name("models/cost");
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
-    settings.mutable_learner()->set_offset_value(0);
-    settings.mutable_retention()->set_updates(updates);
-    settings.mutable_retention()->set_sample(sample);
+    settings.mutable_learner()->set_bias_input(0);
+    settings.mutable_stored_examples()->set_max_updates(updates);
+    settings.mutable_stored_examples()->set_max_sample(sample);
     FillDefaults(settings);
     Require(journal_.Create(header));
     auto model = Model::Load(header, journal_, Model::Limits());

@@ -72,7 +72,7 @@ void Servers::CreateModel(const std::string& id, bool offset, uint32_t bits) {
   v1::CreateModelRequest request;
   request.set_model_id(id);
   request.mutable_model()->mutable_feature_space()->mutable_hashed()->set_bits(bits);
-  if (!offset) request.mutable_model()->mutable_learner()->set_offset_value(0);
+  if (!offset) request.mutable_model()->mutable_learner()->set_bias_input(0);
   v1::Model created;
   const auto stub = v1::ModelService::NewStub(real_channels_[0]);
   const grpc::Status status = stub->CreateModel(&context, request, &created);

@@ -75,7 +75,7 @@ std::shared_ptr<Model> AddModel(Store& store, const std::string& id, uint32_t di
   ::perceptron::v1::Model settings;
   settings.set_name("models/" + id);
   settings.mutable_feature_space()->mutable_dense()->set_dimension(dimension);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   Require(store.Create(settings, "", false).status());
   auto model = store.Acquire(settings.name());
   Require(model.status());

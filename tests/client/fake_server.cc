@@ -52,7 +52,7 @@ grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamO
   if (forget_on_drop && static_cast<int64_t>(state.account.size()) > state.durable) {
     // A producer may claim only what was acknowledged.
     const int64_t claimed =
-        request.producer().has_resume() ? request.producer().resume().acknowledged_through() : -1;
+        request.producer().has_resume() ? request.producer().resume().acknowledged_offset() : -1;
     if (claimed > state.acknowledged) return grpc::Status(grpc::StatusCode::DATA_LOSS, "claimed");
     state.account.resize(static_cast<size_t>(std::max(state.durable, claimed + 1)));
   }
@@ -94,12 +94,12 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
   v1::LearnStreamRequest request;
   v1::LearnStreamResponse response;
   std::string id;
-  bool with_report = false;
+  bool include_report = false;
   for (int64_t number = 0; io->Read(&request); ++number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (number == 0) {
       id = request.producer().id();
-      with_report = request.with_report();
+      include_report = request.include_report();
       grpc::Status status = Open(request, response.mutable_opened());
       if (!status.ok()) return status;
       if (answer_opening) response.add_results();
@@ -116,21 +116,21 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
     result.set_message_number(number);
     Account(request, what == Fate::kDropHalfway ? rows / 2 : rows, &state, &result);
     if (what == Fate::kDropHalfway) return dropped;
-    if (request.end_of_pass() > 0 && !result.has_error()) {
-      if (request.end_of_pass() == state.passes + 1) {
+    if (request.completed_pass() > 0 && !result.has_error()) {
+      if (request.completed_pass() == state.passes + 1) {
         ++state.passes;
         state.durable = static_cast<int64_t>(state.account.size());
         state.pass.set_number(state.passes);
         state.pass.set_examples(state.account.size());
       }
-      if (request.end_of_pass() == state.passes) *result.mutable_pass() = state.pass;
+      if (request.completed_pass() == state.passes) *result.mutable_pass() = state.pass;
     }
     if (what == Fate::kDropAfter) return dropped;
-    result.set_acknowledged_through(static_cast<int64_t>(state.account.size()) - 1);
+    result.set_acknowledged_offset(static_cast<int64_t>(state.account.size()) - 1);
     *response.add_results() = result;
-    if (with_report) response.mutable_report()->set_examples(state.account.size());
+    if (include_report) response.mutable_report()->set_examples(state.account.size());
     // An answer that marks a pass is waited for, so it cannot be held back.
-    if (response.results_size() >= answers_together || request.end_of_pass() > 0) {
+    if (response.results_size() >= answers_together || request.completed_pass() > 0) {
       state.acknowledged = static_cast<int64_t>(state.account.size()) - 1;
       io->Write(response);
       response.Clear();

@@ -56,7 +56,7 @@ TEST(LearnStream, SendsEveryExampleInOrderAndSumsTheAnswers) {
   EXPECT_EQ(server.producer("p").account, UpTo(103));
   EXPECT_EQ(totals->examples, 103u);
   EXPECT_EQ(totals->updates, 35u);
-  EXPECT_EQ(totals->acknowledged_through, 102);
+  EXPECT_EQ(totals->acknowledged_offset, 102);
   EXPECT_EQ(totals->reconnects, 0);
 }
 
@@ -70,7 +70,7 @@ TEST(LearnStream, HasTheReportOfTheLatestAnswerIfItAskedForOne) {
       return ++messages % 5 == 0 ? Fate::kDropAfter : Fate::kAnswer;
     };
     LearnOptions options = TestOptions();
-    options.with_report = asked;
+    options.include_report = asked;
     auto stream = MustOpen(&server, std::move(options));
     EXPECT_FALSE(stream->report().has_value());
     uint32_t id = 0;
@@ -131,7 +131,7 @@ TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
               const std::vector<uint32_t> ids = UpTo(id);
               return std::vector<uint64_t>(ids.begin(), ids.end());
             }()));
-  EXPECT_EQ(totals->acknowledged_through, static_cast<int64_t>(id) - 1);
+  EXPECT_EQ(totals->acknowledged_offset, static_cast<int64_t>(id) - 1);
   EXPECT_EQ(totals->reconnects, faults);
 }
 

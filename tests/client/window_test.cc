@@ -10,7 +10,7 @@ std::shared_ptr<Outgoing> Message(int64_t first, size_t rows, int64_t pass = 0) 
   message->first_offset = first;
   message->tags.resize(rows);
   message->bytes = 10;
-  message->request.set_end_of_pass(pass);
+  message->request.set_completed_pass(pass);
   return message;
 }
 
@@ -66,10 +66,10 @@ TEST(Window, SendsAMarkAgainWithoutTheRowsItEnds) {
   window.Restart();
   EXPECT_TRUE(window.Settle(4).empty()) << "rows are reported once";
   const auto mark = window.NextToSend();
-  EXPECT_EQ(mark->request.end_of_pass(), 3);
+  EXPECT_EQ(mark->request.completed_pass(), 3);
   EXPECT_TRUE(mark->rows_settled);
   EXPECT_FALSE(mark->request.has_first_offset());
-  EXPECT_EQ(window.NextToSend()->request.end_of_pass(), 4);
+  EXPECT_EQ(window.NextToSend()->request.completed_pass(), 4);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class Load:
         return done
 
     def create(self):
-        self.call("create", MODEL, "--dimension", DIMENSION, "--retain-sample", 100000, "--margin-of-interest", 0.0001)
+        self.call("create", MODEL, "--dimension", DIMENSION, "--store-sample", 100000, "--margin-of-interest", 0.0001)
         self.call("create", HOPELESS, "--dimension", DIMENSION)
         for name in OTHERS:
             self.call("create", name, "--hash-bits", 17)

@@ -80,7 +80,7 @@ class OperateTest(unittest.TestCase):
 
     def teach(self):
         (self.directory / "rows.svm").write_text(ROWS)
-        self.ctl(self.server, "create", "m", "--dimension", 3, "--retain-sample", 10, "--margin-of-interest", 0.001)
+        self.ctl(self.server, "create", "m", "--dimension", 3, "--store-sample", 10, "--margin-of-interest", 0.001)
         self.ctl(self.server, "learn", "m", self.directory / "rows.svm", "--index-base", 0, "--until-converged", "--analyze")
 
     def families(self):
@@ -221,7 +221,7 @@ class OperateTest(unittest.TestCase):
         names = 30000
         (self.directory / "names.vw").write_text("".join(
             ("1 |" if row % 2 == 0 else "-1 |") + "".join(f" word{row * 100 + i:06}" for i in range(100)) + "\n" for row in range(names // 100)))
-        self.ctl(self.server, "create", "words", "--named", "--retain-updates", 0)
+        self.ctl(self.server, "create", "words", "--named", "--store-updates", 0)
         self.ctl(self.server, "learn", "words", self.directory / "names.vw")
         page = get(f"http://{self.server.metrics}/metrics")
         taken = float(re.search(r'^perceptrond_model_memory_bytes\{[^}]*"words"[^}]*\} (\S+)', page, re.MULTILINE)[1])

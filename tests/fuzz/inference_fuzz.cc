@@ -39,8 +39,7 @@ v1::Model Settings(uint8_t choice) {
     for (const char* name : {"a", "b", "c"}) settings.add_label_names(name);
     if ((choice & 0x08) == 0) settings.mutable_label_names()->RemoveLast();
   }
-  if ((choice & 0x20) != 0)
-    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+  if ((choice & 0x20) != 0) settings.mutable_learner()->mutable_logistic_regression();
   if ((choice & 0x40) != 0) space.mutable_map()->mutable_polynomial()->set_degree(2);
   return settings;
 }

@@ -46,7 +46,7 @@ v1::Model Settings(uint8_t choice) {
     classes.set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
   }
   if ((choice & 0x10) != 0) settings.mutable_learner()->set_step_size(1e30);
-  if ((choice & 0x20) != 0) settings.mutable_learner()->set_offset_value(0);
+  if ((choice & 0x20) != 0) settings.mutable_learner()->set_bias_input(0);
   if ((choice & 0x40) != 0) settings.mutable_learner()->set_tie_rule(v1::TIE_RULE_POSITIVE);
   return settings;
 }
@@ -104,7 +104,7 @@ struct Answers {
       Check(result.update_revisions(i) == static_cast<uint64_t>(++revision));
     }
     Check(result.revision() == revision);
-    Check(result.acknowledged_through() >= -1);
+    Check(result.acknowledged_offset() >= -1);
     examples += result.examples();
   }
 

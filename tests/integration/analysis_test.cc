@@ -18,7 +18,7 @@ class AnalysisTest : public ServerTest {
   void CreateSampling(const std::string& id, uint32_t dimension, uint32_t sample = 100'000) {
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(dimension);
-    settings.mutable_retention()->set_sample(sample);
+    settings.mutable_stored_examples()->set_max_sample(sample);
     Create(id, settings);
   }
   void Teach(const std::string& id, const std::vector<v1::Example>& examples) {
@@ -43,15 +43,15 @@ class AnalysisTest : public ServerTest {
     }
     return stream->Finish();
   }
-  std::vector<v1::RetainedExample> List(const std::string& id, int page_size, int* pages) {
-    std::vector<v1::RetainedExample> examples;
-    v1::ListRetainedExamplesRequest request;
+  std::vector<v1::StoredExample> List(const std::string& id, int page_size, int* pages) {
+    std::vector<v1::StoredExample> examples;
+    v1::ListStoredExamplesRequest request;
     request.set_name("models/" + id);
     request.set_page_size(page_size);
     do {
       grpc::ClientContext context;
-      v1::ListRetainedExamplesResponse response;
-      const grpc::Status status = analysis_->ListRetainedExamples(&context, request, &response);
+      v1::ListStoredExamplesResponse response;
+      const grpc::Status status = analysis_->ListStoredExamples(&context, request, &response);
       EXPECT_TRUE(status.ok()) << status.error_message();
       examples.insert(examples.end(), response.examples().begin(), response.examples().end());
       request.set_page_token(response.next_page_token());
@@ -99,24 +99,24 @@ TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySays) {
   EXPECT_TRUE(model.report().analysis().current());
   EXPECT_NEAR(model.report().margin_floor(), 1 / std::sqrt(17.0), 1e-6);
   EXPECT_EQ(model.report().updates_left() + model.report().updates(), 51U);
-  EXPECT_EQ(model.retention().kept_sample(), 4U);
-  EXPECT_TRUE(model.retention().complete());
+  EXPECT_EQ(model.stored_examples().sample(), 4U);
+  EXPECT_TRUE(model.stored_examples().complete());
 }
 
 TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
   CreateSampling("and", 2);
   Teach("and", and_);
   v1::AnalyzeRequest request = Request("and", true);
-  request.set_if_revision(Get("and").revision() + 1);
+  request.set_expected_revision(Get("and").revision() + 1);
   grpc::Status row_errors = Analyze(request);
   EXPECT_EQ(row_errors.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(Reason(row_errors), "REVISION_MISMATCH");
-  request.set_if_revision(Get("and").revision());
+  request.set_expected_revision(Get("and").revision());
   v1::AnalysisResult result;
   ASSERT_TRUE(Analyze(request, &result).ok());
-  EXPECT_EQ(result.adopted_revision(), request.if_revision() + 1);
+  EXPECT_EQ(result.new_revision(), request.expected_revision() + 1);
   const v1::Model adopted = Get("and");
-  EXPECT_EQ(adopted.revision(), result.adopted_revision());
+  EXPECT_EQ(adopted.revision(), result.new_revision());
   EXPECT_EQ(adopted.weights().SerializeAsString(), result.separator().SerializeAsString());
   EXPECT_FALSE(adopted.report().has_updates_left());
   server_.Kill();
@@ -137,8 +137,8 @@ TEST_F(AnalysisTest, TheSampleOutlivesARestartAsAWhole) {
   EXPECT_EQ(server_.Terminate(), 0);
   Restart();
   const v1::Model model = Get("and");
-  EXPECT_TRUE(model.retention().complete());
-  EXPECT_EQ(model.retention().kept_sample(), 4U);
+  EXPECT_TRUE(model.stored_examples().complete());
+  EXPECT_EQ(model.stored_examples().sample(), 4U);
   EXPECT_TRUE(model.report().analysis().current());
   EXPECT_TRUE(model.report().has_updates_left());
 }
@@ -168,21 +168,21 @@ TEST_F(AnalysisTest, RefusalsSayWhy) {
   CreateDense("empty", 2);
   status = Analyze(Request("empty"));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(status), "NOTHING_RETAINED");
+  EXPECT_EQ(Reason(status), "NOTHING_STORED");
   v1::AnalyzeRequest request = Request("empty");
   request.set_relative_gap(2);
   status = Analyze(request);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(BadField(status), "relative_gap");
   request = Request("empty");
-  request.set_if_revision(3);
-  EXPECT_EQ(BadField(Analyze(request)), "if_revision");
+  request.set_expected_revision(3);
+  EXPECT_EQ(BadField(Analyze(request)), "expected_revision");
   grpc::ClientContext context;
-  v1::ListRetainedExamplesRequest list;
+  v1::ListStoredExamplesRequest list;
   list.set_name("models/empty");
   list.set_page_token("nonsense");
-  v1::ListRetainedExamplesResponse response;
-  status = analysis_->ListRetainedExamples(&context, list, &response);
+  v1::ListStoredExamplesResponse response;
+  status = analysis_->ListStoredExamples(&context, list, &response);
   EXPECT_EQ(BadField(status), "page_token");
 }
 
@@ -216,7 +216,7 @@ TEST_F(AnalysisTest, CancellingAnAnalysisLetsTheNextOneRun) {
   v1::AnalyzeResponse waiting;
   ASSERT_TRUE(second->Read(&waiting));
   EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);
-  EXPECT_EQ(waiting.progress().waiting_for(), 1U);
+  EXPECT_EQ(waiting.progress().queue_position(), 1U);
   first_context.TryCancel();
   bool solved = false;
   while (second->Read(&waiting)) solved = solved || waiting.has_result();
@@ -245,10 +245,10 @@ TEST_F(AnalysisTest, PagesTogetherAreEverythingRetainedOnce) {
   Teach("and", and_);
   Teach("and", and_);
   int one_page = 0;
-  const std::vector<v1::RetainedExample> all = List("and", 0, &one_page);
+  const std::vector<v1::StoredExample> all = List("and", 0, &one_page);
   EXPECT_EQ(one_page, 1);
   int pages = 0;
-  const std::vector<v1::RetainedExample> paged = List("and", 1, &pages);
+  const std::vector<v1::StoredExample> paged = List("and", 1, &pages);
   EXPECT_EQ(pages, static_cast<int>(all.size()));
   ASSERT_EQ(paged.size(), all.size());
   const auto updates = static_cast<size_t>(Get("and").revision());
@@ -268,12 +268,12 @@ TEST_F(AnalysisTest, APageTokenOfAnotherModelIsNone) {
   }
   const auto ask = [&](const std::string& id, const std::string& token, std::string* next) {
     grpc::ClientContext context;
-    v1::ListRetainedExamplesRequest request;
+    v1::ListStoredExamplesRequest request;
     request.set_name("models/" + id);
     request.set_page_size(1);
     request.set_page_token(token);
-    v1::ListRetainedExamplesResponse response;
-    const grpc::Status status = analysis_->ListRetainedExamples(&context, request, &response);
+    v1::ListStoredExamplesResponse response;
+    const grpc::Status status = analysis_->ListStoredExamples(&context, request, &response);
     if (next != nullptr) *next = response.next_page_token();
     return status;
   };
@@ -301,7 +301,7 @@ TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {
   settings.mutable_feature_space()->mutable_named();
   settings.add_label_names("ham");
   settings.add_label_names("spam");
-  settings.mutable_retention()->set_sample(100);
+  settings.mutable_stored_examples()->set_max_sample(100);
   Create("spam", settings);
   Teach("spam",
         {NamedExample("spam", {{"prize", 1}, {"win", 2}}),
@@ -314,7 +314,7 @@ TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {
   EXPECT_EQ(model.weights().names_size(), result.separator().names_size());
   int pages = 0;
   bool found = false;
-  for (const v1::RetainedExample& one : List("spam", 2, &pages)) {
+  for (const v1::StoredExample& one : List("spam", 2, &pages)) {
     const auto& names = one.example().named().names();
     found = found || std::find(names.begin(), names.end(), "new") != names.end();
   }

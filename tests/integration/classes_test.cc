@@ -42,10 +42,10 @@ class ClassesTest : public ServerTest {
     return request;
   }
   v1::PredictResponse PredictNames(const std::string& id, const std::vector<std::string>& names,
-                                   bool all_scores = false) {
+                                   bool include_class_scores = false) {
     v1::PredictRequest request;
     request.set_model("models/" + id);
-    request.set_all_scores(all_scores);
+    request.set_include_class_scores(include_class_scores);
     for (const std::string& name : names) request.add_examples()->mutable_named()->add_names(name);
     v1::PredictResponse response;
     const grpc::Status status = Predict(request, &response);

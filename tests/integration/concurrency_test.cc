@@ -63,7 +63,7 @@ class ConcurrencyTest : public ServerTest {};
 TEST_F(ConcurrencyTest, EightStreamsTogetherKeepToTheBoundAndLoseNoCount) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   Create("shared", settings);
   std::vector<std::vector<client::Row>> sets;
   for (int i = 0; i < kStreams; ++i) sets.push_back(SeparableRows(i, 1500));

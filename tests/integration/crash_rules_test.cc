@@ -121,7 +121,7 @@ class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<v
       seen.weights += of_class.SerializeAsString();
     v1::PredictRequest request;
     request.set_model("models/" + id);
-    request.set_all_scores(multiclass);
+    request.set_include_class_scores(multiclass);
     for (const client::Row& row : MakeRows(multiclass)) {
       v1::SparseFeatures& features = *request.add_examples()->mutable_sparse();
       features.mutable_indices()->Add(row.indices.begin(), row.indices.end());

@@ -198,7 +198,7 @@ class CrashTest : private ChangingConfig,
   CrashTest() : ServerTest({"--config", path()}) {
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
-    settings.mutable_retention()->set_sample(GetParam().sample);
+    settings.mutable_stored_examples()->set_max_sample(GetParam().sample);
     Create("m", settings);
   }
 

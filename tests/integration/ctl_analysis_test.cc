@@ -13,14 +13,14 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(CtlTest, AnalyzeAdoptsTheBestSeparator) {
-  Ctl("create and --dimension 2 --retain-sample 10");
+  Ctl("create and --dimension 2 --store-sample 10");
   Ctl("learn and - --format svmlight --index-base 1", and_);
   const CommandResult analyzed = Ctl("analyze and");
   EXPECT_EQ(analyzed.exit_code, 0) << analyzed.out;
   EXPECT_THAT(analyzed.out, HasSubstr("SEPARABLE, margin at least 0.2425"));
   EXPECT_THAT(analyzed.out, HasSubstr("(R/margin)^2 = 51.0000"));
   const auto result = Json<v1::AnalysisResult>("analyze and --replace-weights");
-  EXPECT_EQ(result.adopted_revision(), Json<v1::Model>("get and").revision());
+  EXPECT_EQ(result.new_revision(), Json<v1::Model>("get and").revision());
   EXPECT_THAT(Ctl("get and").out, HasSubstr("a sample of 4 of at most 10"));
   EXPECT_EQ(Ctl("analyze and --replace-weights --if-revision 1").exit_code, 1);
   EXPECT_EQ(Ctl("analyze and --if-revision 1").exit_code, 2);
@@ -37,7 +37,7 @@ TEST_F(CtlTest, TheTimeOfAnAnalysisIsNotCountedAsLearning) {
       absl::StrAppend(&examples, " ", i, ":", static_cast<int>(random() % 2001) - 1000);
     examples += "\n";
   }
-  Ctl("create lot --dimension 120 --retain-sample 600");
+  Ctl("create lot --dimension 120 --store-sample 600");
   const std::string file = Write("lot.svm", examples);
   const absl::Time started = absl::Now();
   const auto said =
@@ -49,7 +49,7 @@ TEST_F(CtlTest, TheTimeOfAnAnalysisIsNotCountedAsLearning) {
 }
 
 TEST_F(CtlTest, ExamplesAreListedWithTheirRevisions) {
-  Ctl("create and --dimension 2 --retain-updates 5");
+  Ctl("create and --dimension 2 --store-updates 5");
   EXPECT_THAT(Ctl("examples and").out, HasSubstr("the model retains no examples"));
   Ctl("learn and - --format svmlight --index-base 1", and_);
   const CommandResult listed = CtlOut("examples and");
@@ -61,7 +61,7 @@ TEST_F(CtlTest, ExamplesAreListedWithTheirRevisions) {
 }
 
 TEST_F(CtlTest, AnAnalysisKeepsToTheLimitsItIsGiven) {
-  Ctl("create xor --dimension 2 --retain-sample 10");
+  Ctl("create xor --dimension 2 --store-sample 10");
   // Nothing separates them, and no proof takes fewer than three examples.
   const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
   EXPECT_EQ(Ctl("learn xor - --format svmlight --index-base 1", xor_).exit_code, 0);
@@ -83,7 +83,7 @@ TEST_F(CtlTest, AnAnalysisEndsWithTheGapOrTheLimitThatComesFirst) {
   const auto gap = [](const v1::Analysis& analysis) {
     return (analysis.margin_upper() - analysis.margin_lower()) / analysis.margin_upper();
   };
-  Ctl("create sms --dimension 7856 --retain-sample 10000");
+  Ctl("create sms --dimension 7856 --store-sample 10000");
   const CommandResult learned = CtlOut(
       "learn sms " + file +
       " --format svmlight --index-base 1 --analyze --analyze-max-support-examples 300 -o json");
@@ -98,8 +98,8 @@ TEST_F(CtlTest, AnAnalysisEndsWithTheGapOrTheLimitThatComesFirst) {
 class CtlInterruptedAnalysis : public CtlTest {
  protected:
   CtlInterruptedAnalysis() : analysis_(v1::AnalysisService::NewStub(channel_)) {
-    Ctl("create noise --dimension 450 --retain-sample 10000");
-    Ctl("create and --dimension 2 --retain-sample 10");
+    Ctl("create noise --dimension 450 --store-sample 10000");
+    Ctl("create and --dimension 2 --store-sample 10");
     Ctl("learn and - --format svmlight --index-base 1", and_);
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
@@ -184,7 +184,7 @@ TEST_F(CtlInterruptedAnalysis, EndsLearningWithItsSummaryAndWithoutAnalysis) {
 TEST_F(CtlTest, MushroomsConvergeWithinTheBoundOfTheirBestMargin) {
   const std::string file = SharedData("agaricus.train");
   if (file.empty()) GTEST_SKIP() << "the shared data sets are not here: set PERCEPTROND_DATA";
-  Ctl("create agaricus --dimension 127 --retain-sample 10000");
+  Ctl("create agaricus --dimension 127 --store-sample 10000");
   const CommandResult learned = Ctl(
       "learn agaricus " + file + " --format svmlight --index-base 1 --until-converged --analyze");
   EXPECT_EQ(learned.exit_code, 0) << learned.out;

@@ -64,7 +64,7 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
           .exit_code,
       0);
   // What it claims was of what they answered then.
-  ASSERT_EQ(Ctl("create claims --compose or,nand --retain-sample 10").exit_code, 0);
+  ASSERT_EQ(Ctl("create claims --compose or,nand --store-sample 10").exit_code, 0);
   EXPECT_EQ(Ctl("learn claims --analyze" + options, table({-1, 1, 1, -1})).exit_code, 0);
   const std::string before = Ctl("get claims").out;
   EXPECT_THAT(before, ::testing::HasSubstr("\n  state: CONVERGED"));
@@ -104,7 +104,7 @@ TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
 
 TEST_F(CtlTest, AnAnalysisOfAKernelsModelIsRefusedInWordsAndLeavesItConverged) {
   const std::string xor_ = "-1 1:0 2:0\n+1 1:0 2:1\n+1 1:1 2:0\n-1 1:1 2:1\n";
-  Ctl("create xor --dimension 2 --learner kernel-perceptron --kernel polynomial --retain-sample 10 "
+  Ctl("create xor --dimension 2 --learner kernel-perceptron --kernel polynomial --store-sample 10 "
       "--margin-of-interest 0.01");
   const CommandResult learned =
       Ctl("learn xor - --format svmlight --index-base 1 --until-converged --analyze", xor_);

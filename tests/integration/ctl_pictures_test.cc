@@ -137,11 +137,11 @@ TEST_F(CtlPicturesTest, DrawsTheBoundaryOfAnd) {
 TEST_F(CtlPicturesTest, DrawsWhatTheModelRetainsIfNoFileIsGiven) {
   LearnAnd();
   EXPECT_THAT(Draw("and"), HasSubstr("4 examples, 0 wrong"));
-  Ctl("create sampled --dimension 2 --retain-sample 3");
+  Ctl("create sampled --dimension 2 --store-sample 3");
   ASSERT_EQ(Ctl("learn sampled " + file_ + " --index-base 1 --passes 2").exit_code, 0);
   EXPECT_THAT(Draw("sampled"), HasSubstr("3 examples"));
   EXPECT_THAT(Draw("and --limit 2"), HasSubstr("the first 2 examples"));
-  Ctl("create none --dimension 2 --retain-updates 0");
+  Ctl("create none --dimension 2 --store-updates 0");
   ASSERT_EQ(Ctl("learn none " + file_ + " --index-base 1").exit_code, 0);
   EXPECT_THAT(Draw("none"), HasSubstr(">perceptron at revision 2<"));
 }

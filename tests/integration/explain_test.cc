@@ -79,7 +79,7 @@ TEST_F(ExplainTest, WhatIsNotListedIsSummedUp) {
   ASSERT_TRUE(Explain(request, &response).ok());
   EXPECT_EQ(response.explanations(0).contributions_size(), 1);
   EXPECT_EQ(response.explanations(0).rest(), 1);
-  EXPECT_EQ(response.explanations(0).rest_features(), 1U);
+  EXPECT_EQ(response.explanations(0).other_features(), 1U);
 }
 
 TEST_F(ExplainTest, EachErrorHasItsCodeItsReasonAndItsField) {
@@ -126,25 +126,25 @@ v1::LearnRequest Contradictions(int examples) {
 
 TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   CreateDense("line", 1);
-  v1::Model model = Get("line", v1::MODEL_VIEW_HISTORY);
+  v1::Model model = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   ASSERT_EQ(model.history_size(), 1);
   EXPECT_EQ(model.history(0).revision(), 0);
   EXPECT_FALSE(model.history(0).has_margin_ceiling());
   ASSERT_TRUE(Learn(Contradictions(3000)).ok());
-  model = Get("line", v1::MODEL_VIEW_HISTORY);
+  model = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   EXPECT_FALSE(model.has_weights());
   EXPECT_EQ(Get("line", v1::MODEL_VIEW_BASIC).history_size(), 0);
   ASSERT_GT(model.revision(), 600);
   EXPECT_LE(model.history_size(), 513);
   EXPECT_GE(model.history_size(), 256);
-  const v1::HistoryPoint last = model.history(model.history_size() - 1);
+  const v1::LearningCurvePoint last = model.history(model.history_size() - 1);
   EXPECT_EQ(last.revision(), model.revision());
   EXPECT_EQ(last.examples(), 3000U);
   EXPECT_EQ(last.weight_norm(), model.report().weight_norm());
   EXPECT_EQ(last.margin_ceiling(), model.report().margin_ceiling());
   server_.Kill();
   Restart();
-  const v1::Model again = Get("line", v1::MODEL_VIEW_HISTORY);
+  const v1::Model again = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   ASSERT_EQ(again.history_size(), model.history_size());
   for (int i = 0; i + 1 < model.history_size(); ++i)
     EXPECT_EQ(again.history(i).SerializeAsString(), model.history(i).SerializeAsString());

@@ -145,7 +145,7 @@ class InferenceEqualityTest : public InferenceTest {
       v1::PredictRequest predict;
       predict.set_model(model.name());
       *predict.mutable_columns() = Columns(rows, form);
-      predict.set_all_scores(true);
+      predict.set_include_class_scores(true);
       v1::PredictResponse expected;
       ASSERT_TRUE(Predict(predict, &expected).ok());
       for (const bool padded : {false, true}) {

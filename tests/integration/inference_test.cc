@@ -110,7 +110,7 @@ TEST_F(InferenceServiceTest, MetadataSaysWhichTensorsAModelTakesAndGives) {
   mail.mutable_feature_space()->mutable_hashed()->set_bits(4);
   mail.add_label_names("ham");
   mail.add_label_names("spam");
-  mail.mutable_learner()->set_kind(v1::LEARNER_KIND_VOTED_PERCEPTRON);
+  mail.mutable_learner()->mutable_voted();
   Create("mail", mail);
   metadata = Metadata("mail");
   EXPECT_EQ(metadata.platform(), "perceptrond_voted-perceptron");
@@ -119,7 +119,7 @@ TEST_F(InferenceServiceTest, MetadataSaysWhichTensorsAModelTakesAndGives) {
 
   v1::Model topics;
   topics.mutable_feature_space()->mutable_named();
-  topics.mutable_learner()->set_kind(v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+  topics.mutable_learner()->mutable_logistic_regression();
   topics.mutable_learner()->mutable_classes()->set_max_classes(5);
   topics.mutable_learner()->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
   Create("topics", topics);

@@ -20,7 +20,7 @@ TEST_F(LearnStreamTest, BadRowsAreRefusedOneByOneAndTheStreamGoesOn) {
   *request.add_examples() = SparseExample(-1, {{0, 3}});
   const v1::LearnResult result = stream.Ask(request);
   EXPECT_EQ(result.examples(), 2);
-  EXPECT_EQ(result.acknowledged_through(), 6);
+  EXPECT_EQ(result.acknowledged_offset(), 6);
   ASSERT_EQ(result.errors_size(), 5);
   const struct {
     uint32_t row;
@@ -130,7 +130,7 @@ TEST_F(LearnStreamTest, AMessageOfTooManyExamplesIsRefusedInBandInEitherForm) {
   v1::LearnStreamRequest examples;
   for (int i = 0; i < kOneTooMany; ++i) examples.add_examples()->set_label(1);
   EXPECT_EQ(Reason(stream.Ask(examples).error()), "TOO_MANY_EXAMPLES");
-  EXPECT_EQ(stream.Ask(Line()).acknowledged_through(), 3);
+  EXPECT_EQ(stream.Ask(Line()).acknowledged_offset(), 3);
   EXPECT_TRUE(stream.Finish().ok());
 }
 
@@ -175,11 +175,11 @@ TEST_F(LearnStreamTest, ARefusedRowOfColumnsIsNamedByItsPositionInThem) {
 
 TEST_F(LearnStreamTest, AnAnswerDetailThatIsNoneIsRefused) {
   RawLearnStream stream(*learning_, "line");
-  stream.first().set_answer_detail(static_cast<v1::AnswerDetail>(99));
+  stream.first().set_result_detail(static_cast<v1::ResultDetail>(99));
   stream.Send(stream.first());
   const grpc::Status status = stream.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(BadField(status), "answer_detail");
+  EXPECT_EQ(BadField(status), "result_detail");
 }
 
 }  // namespace

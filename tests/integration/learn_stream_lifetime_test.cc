@@ -82,11 +82,11 @@ TEST_F(LearnStreamTest, AFrozenModelAcknowledgesAReplay) {
   const v1::LearnResult again = stream.Ask(request);
   EXPECT_EQ(again.error().code(), grpc::StatusCode::OK);
   EXPECT_EQ(again.duplicates(), 4);
-  EXPECT_EQ(again.acknowledged_through(), 3);
+  EXPECT_EQ(again.acknowledged_offset(), 3);
   request.set_first_offset(1);
   const v1::LearnResult more = stream.Ask(request);
   EXPECT_EQ(Reason(more.error()), "MODEL_FROZEN");
-  EXPECT_EQ(more.acknowledged_through(), 3);
+  EXPECT_EQ(more.acknowledged_offset(), 3);
   EXPECT_TRUE(stream.Finish().ok());
 }
 
@@ -136,7 +136,7 @@ TEST_F(LearnStreamTest, StateCountersAndPassSurviveASigkill) {
     stream.Open();
     v1::LearnStreamRequest request = Line();
     request.set_first_offset(0);
-    request.set_end_of_pass(1);
+    request.set_completed_pass(1);
     stream.Ask(request);
     // In the middle of the second pass.
     v1::LearnStreamRequest half = Columns({{1, 1}, {2, 1}});
@@ -162,7 +162,7 @@ TEST_F(LearnStreamTest, StateCountersAndPassSurviveASigkill) {
   EXPECT_EQ(opened.passes(), 1);
   v1::LearnStreamRequest rest = Columns({{3, -1}, {4, -1}});
   rest.set_first_offset(6);
-  rest.set_end_of_pass(2);
+  rest.set_completed_pass(2);
   EXPECT_EQ(stream.Ask(rest).pass().examples(), 4);
   EXPECT_TRUE(stream.Finish().ok());
 }
@@ -212,7 +212,7 @@ TEST_F(CrowdedTest, StreamsGoOnInAModelThatWasAwayAndHearOfItsDeletion) {
   unnumbered.Open();
   for (int i = 0; i < 3; ++i) {
     Evict();
-    EXPECT_EQ(numbered.Ask(Row()).acknowledged_through(), i);
+    EXPECT_EQ(numbered.Ask(Row()).acknowledged_offset(), i);
     EXPECT_EQ(unnumbered.Ask(Row()).examples(), 1);
   }
   Evict();
@@ -237,13 +237,13 @@ TEST_F(CrowdedTest, AResumedStreamKeepsItsPositionWhileModelsComeAndGo) {
     RawLearnStream stream(*learning_, "one", "p" + std::to_string(i));
     v1::Producer::Resume& resume = *stream.first().mutable_producer()->mutable_resume();
     resume.set_model_uid(uid);
-    resume.set_acknowledged_through(9);
+    resume.set_acknowledged_offset(9);
     EXPECT_EQ(stream.Open().next_offset(), 10);
     v1::LearnStreamRequest request = Row();
     request.set_first_offset(10);
     const v1::LearnResult result = stream.Ask(request);
     EXPECT_EQ(Reason(result.error()), "");
-    EXPECT_EQ(result.acknowledged_through(), 10);
+    EXPECT_EQ(result.acknowledged_offset(), 10);
     EXPECT_TRUE(stream.Finish().ok());
   }
   stop = true;

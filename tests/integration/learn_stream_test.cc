@@ -23,7 +23,7 @@ TEST_F(LearnStreamTest, AnswersEachMessageWithWhatHappenedBeforeEachExampleWasLe
   EXPECT_EQ(result.mistakes(), 2);
   EXPECT_EQ(result.updates(), 2);
   EXPECT_EQ(result.revision(), 2);
-  EXPECT_EQ(result.acknowledged_through(), 3);
+  EXPECT_EQ(result.acknowledged_offset(), 3);
   EXPECT_TRUE(stream.Finish().ok());
 }
 
@@ -32,7 +32,7 @@ TEST_F(LearnStreamTest, AnswersCarryTheReportAsOfTheirLastResultIfTheFirstMessag
     const std::string name = asked ? "with" : "without";
     CreateDense(name, 1);
     RawLearnStream stream(*learning_, name);
-    stream.first().set_with_report(asked);
+    stream.first().set_include_report(asked);
     stream.Open();
     for (int message = 1; message <= 8; ++message) stream.Send(Line());
     for (int message = 1; message <= 8; ++message) {
@@ -42,7 +42,7 @@ TEST_F(LearnStreamTest, AnswersCarryTheReportAsOfTheirLastResultIfTheFirstMessag
       const v1::ConvergenceReport& report = stream.answer().report();
       const v1::LearnResult& last = *stream.answer().results().rbegin();
       EXPECT_EQ(report.updates(), static_cast<uint64_t>(last.revision()));
-      EXPECT_EQ(report.examples(), static_cast<uint64_t>(last.acknowledged_through()) + 1);
+      EXPECT_EQ(report.examples(), static_cast<uint64_t>(last.acknowledged_offset()) + 1);
       EXPECT_TRUE(report.has_margin_ceiling());
     }
     const std::string latest = stream.answer().report().ShortDebugString();
@@ -57,7 +57,7 @@ TEST_F(LearnStreamTest, PassMarksFindTheConvergenceOfTheTextbook) {
   uint64_t updates = 0;
   for (int pass = 1; pass <= 11; ++pass) {
     v1::LearnStreamRequest request = Line();
-    request.set_end_of_pass(pass);
+    request.set_completed_pass(pass);
     const v1::LearnResult result = stream.Ask(request);
     updates += result.updates();
     EXPECT_EQ(result.pass().number(), pass);
@@ -80,7 +80,7 @@ TEST_F(LearnStreamTest, PassMarksFindTheConvergenceOfTheTextbook) {
 
 TEST_F(LearnStreamTest, SmallerAnswersCarryUpdatesButNoScores) {
   RawLearnStream stream(*learning_, "line");
-  stream.first().set_answer_detail(v1::ANSWER_DETAIL_UPDATES);
+  stream.first().set_result_detail(v1::RESULT_DETAIL_UPDATES);
   stream.Open();
   const v1::LearnResult result = stream.Ask(Line());
   EXPECT_EQ(result.scores_size(), 0);
@@ -98,7 +98,7 @@ TEST_F(LearnStreamTest, ReplayedNumbersAreAcknowledgedAndNotLearnedAgain) {
     const v1::LearnResult again = stream.Ask(request);
     EXPECT_EQ(again.duplicates(), 4);
     EXPECT_EQ(again.examples(), 0);
-    EXPECT_EQ(again.acknowledged_through(), 3);
+    EXPECT_EQ(again.acknowledged_offset(), 3);
     // Half of it is new.
     request.set_first_offset(2);
     const v1::LearnResult half = stream.Ask(request);
@@ -124,7 +124,7 @@ TEST_F(LearnStreamTest, MessagesThatFollowAReplayAreReplaysTooUnlessTheySayOther
     EXPECT_EQ(stream.Ask(first).duplicates(), round * 4);
     const v1::LearnResult second = stream.Ask(Line());
     EXPECT_EQ(second.duplicates(), round * 4);
-    EXPECT_EQ(second.acknowledged_through(), 7);
+    EXPECT_EQ(second.acknowledged_offset(), 7);
     EXPECT_TRUE(stream.Finish().ok());
   }
   EXPECT_EQ(Get("line").report().examples(), 8);
@@ -139,16 +139,16 @@ TEST_F(LearnStreamTest, AGapIsRefusedInBandAndSaysWhatIsExpected) {
   EXPECT_EQ(gap.error().code(), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_EQ(Reason(gap.error()), "OFFSET_GAP");
   EXPECT_EQ(Metadata(gap.error(), "expected_offset"), "0");
-  EXPECT_EQ(gap.acknowledged_through(), -1);
+  EXPECT_EQ(gap.acknowledged_offset(), -1);
   EXPECT_EQ(gap.revision(), 0);
   request.set_first_offset(0);
   EXPECT_EQ(stream.Ask(request).examples(), 4);
   request.Clear();
-  request.set_end_of_pass(3);
+  request.set_completed_pass(3);
   EXPECT_EQ(Reason(stream.Ask(request).error()), "PASS_GAP");
-  request.set_end_of_pass(-1);
-  EXPECT_EQ(BadField(stream.Ask(request).error()), "end_of_pass");
-  request.clear_end_of_pass();
+  request.set_completed_pass(-1);
+  EXPECT_EQ(BadField(stream.Ask(request).error()), "completed_pass");
+  request.clear_completed_pass();
   request.set_model("models/other");
   EXPECT_EQ(BadField(stream.Ask(request).error()), "model");
   EXPECT_TRUE(stream.Finish().ok());
@@ -159,7 +159,7 @@ TEST_F(LearnStreamTest, AMarkSentAgainIsAnsweredAgain) {
   stream.Open();
   v1::LearnStreamRequest request = Line();
   request.set_first_offset(0);
-  request.set_end_of_pass(1);
+  request.set_completed_pass(1);
   const v1::LearnResult first = stream.Ask(request);
   const v1::LearnResult again = stream.Ask(request);
   EXPECT_EQ(first.pass().SerializeAsString(), again.pass().SerializeAsString());
@@ -170,7 +170,7 @@ TEST_F(LearnStreamTest, AMarkSentAgainIsAnsweredAgain) {
 TEST_F(LearnStreamTest, ResumingCountsWhatWasAcknowledgedAndRefusesAnotherModelsClaim) {
   RawLearnStream stream(*learning_, "line", "p");
   stream.first().mutable_producer()->mutable_resume()->set_model_uid(Get("line").uid());
-  stream.first().mutable_producer()->mutable_resume()->set_acknowledged_through(9);
+  stream.first().mutable_producer()->mutable_resume()->set_acknowledged_offset(9);
   EXPECT_EQ(stream.Open().next_offset(), 10);
   EXPECT_TRUE(stream.Finish().ok());
   EXPECT_EQ(Get("line").report().examples(), 10);
@@ -187,7 +187,7 @@ TEST_F(LearnStreamTest, APassThatHasEndedTakesNoMoreExamples) {
   stream.Open();
   v1::LearnStreamRequest request = Line();
   request.set_first_offset(0);
-  request.set_end_of_pass(1);
+  request.set_completed_pass(1);
   const v1::LearnResult first = stream.Ask(request);
   // Sent again, as after a lost answer.
   EXPECT_EQ(stream.Ask(request).pass().SerializeAsString(), first.pass().SerializeAsString());
@@ -195,8 +195,8 @@ TEST_F(LearnStreamTest, APassThatHasEndedTakesNoMoreExamples) {
   const v1::LearnResult row_errors = stream.Ask(request);
   EXPECT_EQ(row_errors.error().code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Reason(row_errors.error()), "PASS_ENDED");
-  EXPECT_EQ(row_errors.acknowledged_through(), 3);
-  request.set_end_of_pass(2);
+  EXPECT_EQ(row_errors.acknowledged_offset(), 3);
+  request.set_completed_pass(2);
   EXPECT_EQ(stream.Ask(request).pass().number(), 2);
   EXPECT_TRUE(stream.Finish().ok());
 }

@@ -92,7 +92,7 @@ TEST_F(LearnTest, ReplayedUnaryBatchesAreAcknowledgedByAFrozenModel) {
   v1::LearnResult result;
   ASSERT_TRUE(Learn(learn, &result).ok());
   EXPECT_EQ(result.duplicates(), 1);
-  EXPECT_EQ(result.acknowledged_through(), 0);
+  EXPECT_EQ(result.acknowledged_offset(), 0);
   *learn.add_examples() = SparseExample(-1, {{0, 5}});
   EXPECT_EQ(Reason(Learn(learn)), "MODEL_FROZEN");
   EXPECT_EQ(Get("plane").report().examples(), 1);

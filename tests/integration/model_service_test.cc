@@ -56,7 +56,7 @@ TEST_F(ModelServiceTest, ACreatedModelSaysAllItsDefaults) {
   EXPECT_EQ(model.learner().kind(), v1::LEARNER_KIND_PERCEPTRON);
   EXPECT_EQ(model.learner().tie_rule(), v1::TIE_RULE_MISTAKE);
   EXPECT_EQ(model.learner().step_size(), 1);
-  EXPECT_EQ(model.learner().offset_value(), 1);
+  EXPECT_EQ(model.learner().bias_input(), 1);
   EXPECT_EQ(model.state(), v1::MODEL_STATE_ACTIVE);
   EXPECT_EQ(model.revision(), 0);
   EXPECT_FALSE(model.uid().empty());
@@ -107,8 +107,8 @@ TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
              [](v1::Model& m) { m.mutable_learner()->set_step_size(0); });
   row_errors("model.learner.step_size",
              [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); });
-  row_errors("model.learner.offset_value",
-             [](v1::Model& m) { m.mutable_learner()->set_offset_value(-1); });
+  row_errors("model.learner.bias_input",
+             [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); });
   row_errors("model.learner.kind",
              [](v1::Model& m) { m.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(99)); });
   row_errors(
@@ -304,7 +304,7 @@ TEST_F(ModelServiceTest, SettingsAndStateSurviveASigkill) {
   v1::Model settings = Dense(3);
   settings.add_label_names("ham");
   settings.add_label_names("spam");
-  settings.mutable_learner()->set_offset_value(0.25);
+  settings.mutable_learner()->set_bias_input(0.25);
   Create("spam", settings);
   grpc::ClientContext context;
   v1::FreezeModelRequest freeze;

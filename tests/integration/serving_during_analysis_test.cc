@@ -28,7 +28,7 @@ TEST_F(ServerTest, PredictionsAndLearningAreAnsweredWhileAnAnalysisOfTheirModelR
   constexpr int kCalls = 100;
   v1::Model settings;
   settings.mutable_feature_space()->mutable_dense()->set_dimension(kDimension);
-  settings.mutable_retention()->set_sample(100'000);
+  settings.mutable_stored_examples()->set_max_sample(100'000);
   Create("m", settings);
   const v1::LearnRequest rows = RandomLabels("m", 1350, kDimension);
   ASSERT_TRUE(Learn(rows).ok());

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/prediction_service.pb.h"
 
 namespace perceptrond::testing {
 

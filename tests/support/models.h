@@ -54,11 +54,11 @@ struct LoneModel {
   explicit LoneModel(const v1::Model& settings) : model(MakeModel(journal, settings)) {}
 
   // Learns the batch, and ends the pass if a number is given.
-  LearnOutcome Learn(const Batch& batch, int64_t end_of_pass = 0) {
+  LearnOutcome Learn(const Batch& batch, int64_t completed_pass = 0) {
     LearnCall call;
     call.batch = batch;
     call.producer = &producer;
-    call.end_of_pass = end_of_pass;
+    call.completed_pass = completed_pass;
     LearnOutcome outcome;
     EXPECT_OK(model->Learn(call, outcome));
     return outcome;
@@ -105,7 +105,7 @@ struct Sent {
 };
 inline Sent Send(Store& store, const std::string& name, const std::string& producer,
                  const Batch& batch, std::optional<int64_t> first_offset = std::nullopt,
-                 int64_t end_of_pass = 0) {
+                 int64_t completed_pass = 0) {
   Sent sent;
   auto model = store.Acquire(name);
   if (!model.ok()) return {model.status(), {}};
@@ -116,7 +116,7 @@ inline Sent Send(Store& store, const std::string& name, const std::string& produ
   call.batch = batch;
   call.producer = found->get();
   call.first_offset = first_offset;
-  call.end_of_pass = end_of_pass;
+  call.completed_pass = completed_pass;
   sent.status = (*model)->Learn(call, sent.outcome);
   if (sent.status.ok()) sent.status = store.committer().Commit(*model);
   return sent;

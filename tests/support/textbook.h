@@ -10,11 +10,11 @@
 namespace perceptrond::testing {
 
 struct Textbook {
-  explicit Textbook(size_t dimension, double offset_value = 1, double step_size = 1)
-      : weights(dimension), offset_value(offset_value), step_size(step_size) {}
+  explicit Textbook(size_t dimension, double bias_input = 1, double step_size = 1)
+      : weights(dimension), bias_input(bias_input), step_size(step_size) {}
 
   double Score(const SvmExample& example) const {
-    double score = bias * offset_value;
+    double score = bias * bias_input;
     for (size_t i = 0; i < example.indices.size(); ++i) {
       if (example.indices[i] < weights.size())
         score += weights[example.indices[i]] * static_cast<double>(example.values[i]);
@@ -27,7 +27,7 @@ struct Textbook {
     for (size_t i = 0; i < example.indices.size(); ++i) {
       weights[example.indices[i]] += step_size * example.label * example.values[i];
     }
-    bias += step_size * example.label * offset_value;
+    bias += step_size * example.label * bias_input;
     return true;
   }
   // Learns all in their order and counts the mistakes.
@@ -46,7 +46,7 @@ struct Textbook {
   }
 
   std::vector<double> weights;
-  double offset_value;
+  double bias_input;
   double step_size;
   // The constant coordinate's weight.
   double bias = 0;

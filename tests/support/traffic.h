@@ -59,7 +59,7 @@ struct Message {
   int64_t first_offset = 0;
   std::vector<SvmExample> examples;
   // 0: none.
-  int64_t end_of_pass = 0;
+  int64_t completed_pass = 0;
 };
 
 struct TrafficOptions {
@@ -102,7 +102,7 @@ inline std::vector<Message> MakeTraffic(uint32_t seed, const TrafficOptions& opt
         example.values[0] = std::numeric_limits<float>::quiet_NaN();
     }
     offsets[producer] += static_cast<int64_t>(message.examples.size());
-    if (random() % 8 == 0) message.end_of_pass = ++passes[producer];
+    if (random() % 8 == 0) message.completed_pass = ++passes[producer];
   }
   return messages;
 }
@@ -110,7 +110,7 @@ inline std::vector<Message> MakeTraffic(uint32_t seed, const TrafficOptions& opt
 inline Sent SendMessage(Store& store, const std::string& name, Space space,
                         const Message& message) {
   return Send(store, name, message.producer, SpaceBatch(space, message.examples).batch(),
-              message.first_offset, message.end_of_pass);
+              message.first_offset, message.completed_pass);
 }
 
 }  // namespace perceptrond::testing

@@ -20,7 +20,7 @@ struct AnalyzeOptions {
 int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& options) {
   v1::AnalyzeRequest request;
   request.set_name(options.name);
-  request.set_adopt(options.replace_weights);
+  request.set_replace_weights(options.replace_weights);
   if (command.count("--if-revision") > 0) request.set_expected_revision(options.expected_revision);
   options.limits.Fill(&request);
   CatchInterrupts();
@@ -59,7 +59,7 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
   options->limits.AddTo(command);
   command->footer(
       R"(Analyzes the examples that the model retains: those that caused updates, and the sample
-of 'create --retain-sample'. If the sample holds all the model has seen, the result holds for all
+of 'create --store-sample'. If the sample holds all the model has seen, the result holds for all
 its data. Only for models of two labels; others are an error (NOT_BINARY). Ctrl-C cancels the
 analysis.
 

@@ -24,31 +24,37 @@ struct CreateOptions {
   LearnerFlags learner;
   std::vector<std::string> labels;
   double margin_of_interest = 0;
-  std::optional<uint32_t> retain_updates;
-  uint32_t retain_sample = 0;
+  std::optional<uint32_t> store_updates;
+  uint32_t store_sample = 0;
   std::string description;
   std::string start_weights;
   std::string request_id;
   bool validate_only = false;
 };
 
+// Reads JSON of one of three forms: weights, a whole model as `get --weights -o json` prints it, or
+// one vector.
 absl::Status ReadWeights(const std::string& path, v1::Weights* weights) {
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
   std::stringstream content;
   content << file.rdbuf();
-  const auto status = google::protobuf::util::JsonStringToMessage(content.str(), weights);
-  if (status.ok()) return absl::OkStatus();
-  // The file may also hold a whole model, as `get --weights -o json` prints it.
+  const auto parse = [&content](google::protobuf::Message* message) {
+    return google::protobuf::util::JsonStringToMessage(content.str(), message);
+  };
+  if (parse(weights).ok()) return absl::OkStatus();
   v1::Model model;
-  if (google::protobuf::util::JsonStringToMessage(content.str(), &model).ok() &&
-      model.has_weights()) {
+  if (parse(&model).ok() && model.has_weights()) {
     *weights = model.weights();
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, " is not a perceptron.v1.Weights in JSON: ", std::string(status.message().as_string()),
-      "; expected for example {\"indices\": [0, 2], \"values\": [0.5, -1], \"offset\": 1}"));
+  weights->Clear();
+  const auto status = parse(weights->add_vectors());
+  if (status.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " has no weights in JSON: ", std::string(status.message().as_string()),
+                   "; expected for example {\"indices\": [0, 2], \"values\": [0.5, -1], "
+                   "\"bias\": 1}"));
 }
 
 int Run(const Globals& globals, const CreateOptions& options) {
@@ -68,9 +74,10 @@ int Run(const Globals& globals, const CreateOptions& options) {
   for (const std::string& label : options.labels) model.add_label_names(label);
   model.set_margin_of_interest(options.margin_of_interest);
   model.set_description(options.description);
-  if (options.retain_updates.has_value())
-    model.mutable_retention()->set_updates(*options.retain_updates);
-  if (options.retain_sample > 0) model.mutable_retention()->set_sample(options.retain_sample);
+  if (options.store_updates.has_value())
+    model.mutable_stored_examples()->set_max_updates(*options.store_updates);
+  if (options.store_sample > 0)
+    model.mutable_stored_examples()->set_max_sample(options.store_sample);
 
   const absl::StatusOr<v1::Model> created =
       globals.Connect().CreateModel(options.name, model, options.request_id, options.validate_only);
@@ -103,12 +110,12 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       "Smallest margin of practical interest, >= 0: the report says when the data are proven "
       "not to be separable with it (default 0: none)");
   command->add_option(
-      "--retain-updates", options->retain_updates,
+      "--store-updates", options->store_updates,
       "Retain the latest N examples that caused updates, for analyze and draw; 0 to "
       "1000000 (default 1000)");
   command
       ->add_option(
-          "--retain-sample", options->retain_sample,
+          "--store-sample", options->store_sample,
           "Also retain a uniform sample of N distinct examples; 0 to 1000000. While the model "
           "has seen no more than N, the sample is complete and analyses cover all data")
       ->capture_default_str();

@@ -52,7 +52,7 @@ int Run(const Globals& globals, const ExamplesOptions& options) {
   if (!status.ok()) return PrintError(absl::StrCat("examples ", options.name), status);
   if (empty) {
     PrintStderr(
-        "the model retains no examples; see --retain-updates and --retain-sample of "
+        "the model retains no examples; see --store-updates and --store-sample of "
         "'perceptronctl create'");
   }
   return kExitOk;

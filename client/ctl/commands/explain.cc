@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/batch_builder.h"
@@ -27,6 +29,7 @@ struct ExplainRunOptions {
   std::string name;
   InputOptions input;
   int32_t top = 20;
+  std::string label;
 };
 
 // Threads: one.
@@ -42,6 +45,7 @@ class ExplainRun {
  private:
   std::string ErrorPrefix() const;
   Outcome Open();
+  Outcome ReadLabel();
   Outcome ExplainAll();
   // A row with a validation error is counted and does not end the run.
   Outcome ExplainRow(const Row& row);
@@ -52,14 +56,19 @@ class ExplainRun {
   const Client client_;
   std::unique_ptr<Input> input_;
   std::vector<std::string> label_names_;
+  bool multiclass_ = false;
+  // The class whose score is explained; absent: the predicted one.
+  std::optional<int32_t> label_;
   RowErrors row_errors_{options_.input.skip_bad_lines};
 };
 
 // A heading and a line for each contribution, with bars of '+' or '-' in proportion to their size.
-// `where` names the example, `label_names` are the model's.
+using LabelText = absl::FunctionRef<std::string(int32_t label)>;
+
+// `where` names the example, `label_text` names a label.
 std::string DescribeExplanation(const std::string& where,
                                 const perceptron::v1::Explanation& explanation, int64_t revision,
-                                const std::vector<std::string>& label_names);
+                                const LabelText& label_text);
 
 namespace v1 = ::perceptron::v1;
 
@@ -67,8 +76,9 @@ constexpr char kExplainFooter[] =
     R"(A score is the bias plus the sum of value times weight over the features. Prints these
 terms for each example, the largest first, with bars: + supports the label +1, - the label -1. With
 a feature map the features are those of the map, such as "x1*x2". If the weights are a sum of
-support examples, their contributions follow; a kernel perceptron has only these. Multiclass and
-voted models have no such sums (error NOT_LINEAR). With -o json each line is a
+support examples, their contributions follow; a kernel perceptron has only these. For several
+classes the explained score is that of the predicted class, or of --label. Voted models have no such
+sums (error NOT_LINEAR). With -o json each line is a
 perceptron.v1.ExplainResponse for one example. 'perceptronctl learn --help' describes the formats.
 
 Examples:
@@ -85,8 +95,9 @@ std::string Bar(double contribution, double largest) {
 }
 
 double Largest(const v1::Explanation& explanation) {
-  double largest = std::max(std::abs(explanation.offset()), std::abs(explanation.rest()));
-  for (const v1::Contribution& one : explanation.contributions())
+  double largest =
+      std::max(std::abs(explanation.bias()), std::abs(explanation.other_contributions()));
+  for (const v1::FeatureContribution& one : explanation.contributions())
     largest = std::max(largest, std::abs(one.contribution()));
   return largest;
 }
@@ -97,55 +108,53 @@ std::string Line(double contribution, double largest, const std::string& value,
                          Bar(contribution, largest), value, weight, feature);
 }
 
-double LargestOfMistakes(const v1::Explanation& explanation) {
-  double largest = std::max(std::abs(explanation.other_supports()), std::abs(explanation.origin()));
-  for (const v1::SupportContribution& one : explanation.mistakes())
+double LargestSupport(const v1::Explanation& explanation) {
+  double largest =
+      std::max(std::abs(explanation.other_supports()), std::abs(explanation.start_contribution()));
+  for (const v1::SupportContribution& one : explanation.supports())
     largest = std::max(largest, std::abs(one.contribution()));
   return largest;
 }
 
-std::string DescribeOrigin(const v1::Explanation& explanation, double largest) {
-  if (!explanation.has_origin()) return "";
-  return Line(
-      explanation.origin(), largest, "", "",
-      explanation.start_revision() == 0
-          ? std::string("(the starting weights)")
-          : absl::StrCat("(the weights set at revision ", explanation.start_revision(), ")"));
+std::string DescribeStart(const v1::Explanation& explanation, double largest) {
+  if (!explanation.has_start_contribution()) return "";
+  return Line(explanation.start_contribution(), largest, "", "",
+              explanation.start_revision() == 0 ? std::string("(the starting weights)")
+                                                : absl::StrCat("(the weights set at revision ",
+                                                               explanation.start_revision(), ")"));
 }
 
-// The part of the score that no retained example explains.
-std::string DescribeLost(const v1::Explanation& explanation, double largest, double sum) {
+// The part of the score that no stored example explains.
+std::string DescribeMissing(const v1::Explanation& explanation, double largest, double sum) {
   if (explanation.supports_complete()) return "";
-  const bool adopted = explanation.start_revision() > 0;
+  const bool replaced = explanation.start_revision() > 0;
   return Line(explanation.score() - sum, largest, "", "",
-              absl::StrCat("(", adopted ? "replaced weights and " : "",
-                           "examples no longer retained: see create --retain-updates)"));
+              absl::StrCat("(", replaced ? "replaced weights and " : "",
+                           "examples no longer stored: see create --store-updates)"));
 }
 
-std::string DescribeMistakes(const v1::Explanation& explanation,
-                             const std::vector<std::string>& label_names) {
+std::string DescribeSupports(const v1::Explanation& explanation, const LabelText& label_text) {
   if (!explanation.supports_absent().empty())
     return absl::StrCat("  (no contributions of support examples: ", explanation.supports_absent(),
                         ")\n");
-  if (explanation.mistakes().empty() && explanation.supports_complete() &&
-      !explanation.has_origin())
+  if (explanation.supports().empty() && explanation.supports_complete() &&
+      !explanation.has_start_contribution())
     return "";
-  const double largest = LargestOfMistakes(explanation);
+  const double largest = LargestSupport(explanation);
   std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "", "label",
-                                     "similarity", "support example");
-  double sum = explanation.other_supports() + explanation.origin();
-  for (const v1::SupportContribution& one : explanation.mistakes()) {
+                                     "kernel", "support example");
+  double sum = explanation.other_supports() + explanation.start_contribution();
+  for (const v1::SupportContribution& one : explanation.supports()) {
     sum += one.contribution();
-    text +=
-        Line(one.contribution(), largest, PrintableInLine(LabelName(one.label(), label_names)),
-             absl::StrFormat("%.6g", one.similarity()), absl::StrCat("revision ", one.revision()));
+    text += Line(one.contribution(), largest, PrintableInLine(label_text(one.label())),
+                 absl::StrFormat("%.6g", one.kernel()), absl::StrCat("revision ", one.revision()));
   }
   if (explanation.other_supports_count() > 0) {
     text += Line(explanation.other_supports(), largest, "", "",
                  absl::StrCat("(", explanation.other_supports_count(), " more: see --top)"));
   }
-  text += DescribeOrigin(explanation, largest);
-  return text + DescribeLost(explanation, largest, sum);
+  text += DescribeStart(explanation, largest);
+  return text + DescribeMissing(explanation, largest, sum);
 }
 
 std::string DescribeFeatures(const v1::Explanation& explanation) {
@@ -155,24 +164,24 @@ std::string DescribeFeatures(const v1::Explanation& explanation) {
   const double largest = Largest(explanation);
   std::string text = absl::StrFormat("  %12s  %-20s  %12s  %12s  %s\n", "contribution", "",
                                      "= value", "x weight", "feature");
-  for (const v1::Contribution& one : explanation.contributions()) {
+  for (const v1::FeatureContribution& one : explanation.contributions()) {
     const std::string name = one.name().empty() ? absl::StrCat(one.index()) : one.name();
     text += Line(one.contribution(), largest, Shortest(one.value()),
                  absl::StrFormat("%.6g", one.weight()), PrintableInLine(name));
   }
   if (explanation.other_features() > 0) {
-    text += Line(explanation.rest(), largest, "", "",
+    text += Line(explanation.other_contributions(), largest, "", "",
                  absl::StrCat("(", explanation.other_features(), " more: see --top)"));
   }
-  return text + Line(explanation.offset(), largest, "", "", "(bias)");
+  return text + Line(explanation.bias(), largest, "", "", "(bias)");
 }
 
 std::string DescribeExplanation(const std::string& where, const v1::Explanation& explanation,
-                                int64_t revision, const std::vector<std::string>& label_names) {
+                                int64_t revision, const LabelText& label_text) {
   return absl::StrCat(absl::StrFormat("%s: %s, score %g at revision %d\n", PrintableInLine(where),
-                                      PrintableInLine(LabelName(explanation.label(), label_names)),
+                                      PrintableInLine(label_text(explanation.label())),
                                       explanation.score(), revision),
-                      DescribeFeatures(explanation), DescribeMistakes(explanation, label_names));
+                      DescribeFeatures(explanation), DescribeSupports(explanation, label_text));
 }
 
 int ExplainRun::Run() {
@@ -189,6 +198,8 @@ Outcome ExplainRun::Open() {
   const absl::StatusOr<v1::Model> model = client_.GetModel(options_.name);
   if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   label_names_.assign(model->label_names().begin(), model->label_names().end());
+  multiclass_ = model->learner().has_classes();
+  if (Outcome outcome = ReadLabel(); !outcome.ok()) return outcome;
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, *model, false, false);
   if (!input.ok()) {
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(input.status().message())));
@@ -210,6 +221,25 @@ Outcome ExplainRun::ExplainAll() {
   return {};
 }
 
+Outcome ExplainRun::ReadLabel() {
+  if (options_.label.empty()) return {};
+  if (!multiclass_)
+    return UsageError(absl::StrCat(ErrorPrefix(),
+                                   ": --label chooses a class, and the model has "
+                                   "two labels with one score"));
+  const auto name = std::find(label_names_.begin(), label_names_.end(), options_.label);
+  int32_t number = 0;
+  if (name != label_names_.end()) {
+    label_ = static_cast<int32_t>(name - label_names_.begin());
+  } else if (label_names_.empty() && absl::SimpleAtoi(options_.label, &number)) {
+    label_ = number;
+  } else {
+    return UsageError(absl::StrCat(ErrorPrefix(), ": the model has no class \"",
+                                   PrintableInLine(options_.label), "\""));
+  }
+  return {};
+}
+
 Outcome ExplainRun::ExplainRow(const Row& row) {
   BatchBuilder batch;
   if (absl::Status status = batch.Add(row); !status.ok())
@@ -217,7 +247,7 @@ Outcome ExplainRun::ExplainRow(const Row& row) {
   v1::ExampleColumns columns;
   batch.Build(&columns);
   const absl::StatusOr<v1::ExplainResponse> response =
-      client_.Explain(options_.name, std::move(columns), options_.top);
+      client_.Explain(options_.name, std::move(columns), options_.top, label_);
   if (absl::IsInvalidArgument(response.status())) {
     row_errors_.AddValidationError(*input_, input_->tag(), response.status());
     return {};
@@ -231,7 +261,10 @@ void ExplainRun::Show(const v1::ExplainResponse& response) const {
   Print(globals_.json()
             ? ToJson(response, false) + "\n"
             : DescribeExplanation(input_->Where(input_->tag()), response.explanations(0),
-                                  response.revision(), label_names_));
+                                  response.revision(), [this](int32_t label) {
+                                    return multiclass_ ? ClassName(label, label_names_)
+                                                       : LabelName(label, label_names_);
+                                  }));
   // Interactive users need each answer at once.
   std::fflush(stdout);
 }
@@ -251,6 +284,8 @@ void AddExplain(CLI::App* app, const Globals* globals, Action* action) {
   command->add_option("--top", options->top, "Most contributions listed per example")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
+  command->add_option("--label", options->label,
+                      "Class whose score is explained (default: the predicted class)");
   command->footer(kExplainFooter);
   command->callback([=] { *action = [=] { return ExplainRun(*globals, *options).Run(); }; });
 }

@@ -159,7 +159,7 @@ Outcome LearnRun::Finish(Outcome outcome) {
 
 void LearnRun::OnAnswer(const LearnAnswer& answer) {
   connectivity_.OnAnswer();
-  for (const v1::RowError& error : answer.result.errors()) {
+  for (const v1::RowError& error : answer.result.row_errors()) {
     if (error.row() >= answer.tags.size()) continue;
     row_errors_.AddValidationError(*input_, answer.tags[error.row()], ToAbslStatus(error.status()));
   }

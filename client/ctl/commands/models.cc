@@ -21,11 +21,11 @@ struct ModelOptions {
   std::string description;
   double margin_of_interest = 0;
   bool weights = false;
-  bool history = false;
+  bool learning_curve = false;
 
   v1::ModelView view() const {
     if (weights) return v1::MODEL_VIEW_WEIGHTS;
-    return history ? v1::MODEL_VIEW_LEARNING_CURVE : v1::MODEL_VIEW_BASIC;
+    return learning_curve ? v1::MODEL_VIEW_LEARNING_CURVE : v1::MODEL_VIEW_BASIC;
   }
 };
 
@@ -119,13 +119,13 @@ void AddGet(CLI::App* app, const Globals* globals, Action* action) {
   auto* weights =
       command->add_flag("--weights", options->weights, "Also print the non-zero weights");
   command
-      ->add_flag("--history", options->history,
+      ->add_flag("--learning-curve", options->learning_curve,
                  "Also print the learning curve: the report at up to 512 revisions")
       ->excludes(weights);
   command->footer(R"(Examples:
   perceptronctl get spam
   perceptronctl get spam --weights -o json
-  perceptronctl get spam --history -o json | jq '.history[].marginCeiling')");
+  perceptronctl get spam --learning-curve -o json | jq '.learningCurve[].marginCeiling')");
   command->callback([=] {
     *action = [=] {
       return Show(*globals, absl::StrCat("get ", options->name),

@@ -222,9 +222,9 @@ void PredictRun::OnAnswer(const PredictAnswer& answer) {
   summary_.revision = std::max(summary_.revision, response.revision());
   int next_error = 0;
   for (int row = 0; row < static_cast<int>(answer.tags.size()); ++row) {
-    const bool has_error = next_error < response.errors_size() &&
-                           response.errors(next_error).row() == static_cast<uint32_t>(row);
-    OnRow(response, row, has_error ? &response.errors(next_error++) : nullptr,
+    const bool has_error = next_error < response.row_errors_size() &&
+                           response.row_errors(next_error).row() == static_cast<uint32_t>(row);
+    OnRow(response, row, has_error ? &response.row_errors(next_error++) : nullptr,
           answer.tags[static_cast<size_t>(row)]);
   }
   answered_ = summary_.examples;

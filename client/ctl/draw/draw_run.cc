@@ -73,7 +73,7 @@ std::string DrawRun::Title(const std::string& what) const {
 
 std::string DrawRun::Subtitle(const std::vector<RowScore>& scores) const {
   std::string text =
-      absl::StrCat(LearnerName(model_.learner().kind()), " at revision ", scorer_.last_revision());
+      absl::StrCat(LearnerName(model_.learner()), " at revision ", scorer_.last_revision());
   if (scorer_.first_revision() < scorer_.last_revision())
     absl::StrAppend(&text, " (scores from revisions ", scorer_.first_revision(), " to ",
                     scorer_.last_revision(), ")");
@@ -165,10 +165,11 @@ Outcome DrawRun::DrawLearningCurve() {
   if (Outcome outcome = Load(v1::MODEL_VIEW_LEARNING_CURVE); !outcome.ok()) return outcome;
   LearningCurvePicture picture;
   picture.title = Title("learning curve");
-  picture.subtitle = absl::StrCat(
-      LearnerName(model_.learner().kind()), ": ", model_.report().examples(), " examples, ",
-      model_.report().mistakes(), " mistakes, ", model_.report().updates(), " updates");
-  for (const v1::LearningCurvePoint& point : model_.history()) picture.points.push_back(MakePoint(point));
+  picture.subtitle = absl::StrCat(LearnerName(model_.learner()), ": ", model_.report().examples(),
+                                  " examples, ", model_.report().mistakes(), " mistakes, ",
+                                  model_.report().updates(), " updates");
+  for (const v1::LearningCurvePoint& point : model_.learning_curve())
+    picture.points.push_back(MakePoint(point));
   picture.logarithmic = options_.logarithmic;
   return WritePicture(Draw(picture), picture.subtitle);
 }
@@ -239,7 +240,7 @@ absl::StatusOr<Point> DrawRun::ReadWeights() const {
     return absl::FailedPreconditionError(
         absl::StrCat("the model has no weights of features: ", why));
   const auto weight = [&](const FeatureKey& feature) {
-    for (const v1::Contribution& one : response->explanations(0).contributions()) {
+    for (const v1::FeatureContribution& one : response->explanations(0).contributions()) {
       const bool is = feature.named ? one.name() == feature.name : one.index() == feature.index;
       if (is) return one.weight();
     }

@@ -218,10 +218,12 @@ absl::Status CheckName(const std::string& name, const std::vector<Row>& rows,
   std::set<std::string> known = NamesOf(rows);
   bool derived = false;
   if (weights != nullptr) {
-    for (const std::string& weight : weights->names()) {
-      std::vector<std::string> factors = FactorsOf(weight, map);
-      derived = derived || (factors.size() > 1 && weight == name);
-      for (std::string& factor : factors) known.insert(std::move(factor));
+    for (const v1::WeightVector& vector : weights->vectors()) {
+      for (const std::string& weight : vector.names()) {
+        std::vector<std::string> factors = FactorsOf(weight, map);
+        derived = derived || (factors.size() > 1 && weight == name);
+        for (std::string& factor : factors) known.insert(std::move(factor));
+      }
     }
   }
   if (known.contains(name)) return absl::OkStatus();

@@ -22,7 +22,7 @@ def rows(count):
 
 def sent(window):
     """Everything that goes out now: (first offset, rows, end of pass)."""
-    return [(request.first_offset, len(request.columns.row_ends), request.end_of_pass) for request in iter(window.next_to_send, None)]
+    return [(request.first_offset, len(request.columns.row_ends), request.completed_pass) for request in iter(window.next_to_send, None)]
 
 
 class WindowTest(unittest.TestCase):
@@ -34,7 +34,7 @@ class WindowTest(unittest.TestCase):
         self.window.opened(Opened(model_uid="u", next_offset=0))
         for _ in range(3):
             self.window.add(rows(10))
-        self.window.add(None, end_of_pass=1)
+        self.window.add(None, completed_pass=1)
 
     def reopen(self, next_offset, uid="u"):
         opening = self.window.opening()
@@ -53,16 +53,16 @@ class WindowTest(unittest.TestCase):
     def test_a_new_stream_claims_nothing_and_one_that_resumes_claims_what_was_acknowledged(self):
         self.assertFalse(Window("models/m", "p", 1).opening().producer.HasField("resume"))
         sent(self.window)
-        self.window.answered(Result(message_number=1, examples=10, acknowledged_through=9))
+        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
         resume = self.window.opening().producer.resume
-        self.assertEqual((resume.model_uid, resume.acknowledged_through), ("u", 9))
+        self.assertEqual((resume.model_uid, resume.acknowledged_offset), ("u", 9))
 
     def test_what_was_not_learned_is_sent_again(self):
         sent(self.window)
-        self.window.answered(Result(message_number=1, examples=10, acknowledged_through=9))
+        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
         self.reopen(10)
         self.assertEqual(sent(self.window), [(10, 10, 0), (20, 10, 0), (30, 0, 1)])
-        self.window.answered(Result(message_number=1, examples=10, acknowledged_through=19))
+        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=19))
         self.assertEqual(self.window.totals.examples, 20)
 
     def test_what_was_learned_though_its_answer_was_lost_is_not_sent_again(self):
@@ -77,7 +77,7 @@ class WindowTest(unittest.TestCase):
         self.assertEqual(sent(self.window)[0], (10, 10, 0))
 
     def test_the_mark_of_a_pass_is_sent_again_after_all_its_rows_were_settled(self):
-        self.window.add(rows(1), end_of_pass=2)
+        self.window.add(rows(1), completed_pass=2)
         sent(self.window)
         self.reopen(31)
         self.assertEqual([mark for _, _, mark in sent(self.window)], [1, 2])
@@ -86,7 +86,7 @@ class WindowTest(unittest.TestCase):
     def test_room_is_what_is_not_answered_and_comes_back_with_answers_and_what_is_settled(self):
         self.assertFalse(self.window.has_room())
         sent(self.window)
-        self.window.answered(Result(message_number=1, examples=10, acknowledged_through=9))
+        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
         self.assertTrue(self.window.has_room())
         self.window.add(rows(10))
         self.assertFalse(self.window.has_room())
@@ -106,7 +106,7 @@ class WindowTest(unittest.TestCase):
 
     def test_a_server_that_forgot_what_it_acknowledged_is_not_gone_on_with(self):
         sent(self.window)
-        self.window.answered(Result(message_number=1, examples=10, acknowledged_through=9))
+        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
         with self.assertRaisesRegex(ProtocolError, "acknowledged examples through 9 but now expects 9"):
             self.reopen(9)
 
@@ -128,7 +128,7 @@ class WindowTest(unittest.TestCase):
     def test_refused_rows_are_counted_and_the_first_is_named_by_its_number(self):
         sent(self.window)
         for number in (1, 2):
-            result = Result(message_number=number, acknowledged_through=10 * number - 1)
+            result = Result(message_number=number, acknowledged_offset=10 * number - 1)
             result.errors.add(row=4).status.message = f"bad {number}"
             self.window.answered(result)
         self.assertEqual(self.window.totals.row_errors, 2)

@@ -1,5 +1,5 @@
 // Learning curves against what their definition says of any number of revisions.
-#include "core/convergence/history.h"
+#include "core/convergence/curve_points.h"
 
 #include <bit>
 #include <limits>
@@ -10,8 +10,8 @@
 namespace perceptrond {
 namespace {
 
-HistoryPoint At(uint64_t revision) {
-  HistoryPoint point;
+LearningCurvePoint At(uint64_t revision) {
+  LearningCurvePoint point;
   point.set_revision(static_cast<int64_t>(revision));
   point.set_examples(2 * revision);
   point.set_mistakes(revision);
@@ -20,19 +20,19 @@ HistoryPoint At(uint64_t revision) {
 }
 
 // The history that was stored with these points.
-std::optional<History> Stored(uint64_t spacing, const std::vector<HistoryPoint>& points) {
+std::optional<CurvePoints> Stored(uint64_t spacing, const std::vector<LearningCurvePoint>& points) {
   ::perceptron::storage::v1::History stored;
   stored.set_spacing(spacing);
   stored.mutable_points()->Add(points.begin(), points.end());
-  return History::From(stored);
+  return CurvePoints::From(stored);
 }
 
 // The least power of two of which there are at most kMaxPoints multiples up to `revisions`.
 uint64_t ExpectedSpacing(uint64_t revisions) {
-  return std::bit_ceil(revisions / (History::kMaxPoints + 1) + 1);
+  return std::bit_ceil(revisions / (CurvePoints::kMaxPoints + 1) + 1);
 }
 
-void ExpectEveryMultiple(const History& history, uint64_t revisions) {
+void ExpectEveryMultiple(const CurvePoints& history, uint64_t revisions) {
   const uint64_t spacing = ExpectedSpacing(revisions);
   ASSERT_EQ(history.spacing(), spacing) << revisions;
   ASSERT_EQ(history.points().size(), revisions / spacing) << revisions;
@@ -41,31 +41,31 @@ void ExpectEveryMultiple(const History& history, uint64_t revisions) {
         << revisions;
 }
 
-TEST(History, HoldsEveryMultipleOfTheLeastSpacingThatFits) {
-  History history;
+TEST(CurvePoints, HoldsEveryMultipleOfTheLeastSpacingThatFits) {
+  CurvePoints history;
   for (uint64_t revision = 1; revision <= 20'000; ++revision) {
     history.Add(At(revision));
-    ASSERT_LE(history.points().size(), History::kMaxPoints);
+    ASSERT_LE(history.points().size(), CurvePoints::kMaxPoints);
     if (revision < 1100 || revision % 97 == 0) ExpectEveryMultiple(history, revision);
   }
   // Far from few, and so never a coarse curve.
-  EXPECT_GE(history.points().size(), History::kMaxPoints / 2);
+  EXPECT_GE(history.points().size(), CurvePoints::kMaxPoints / 2);
 }
 
-TEST(History, GoesOnAfterItWasAwayAsIfItHadNeverBeen) {
+TEST(CurvePoints, GoesOnAfterItWasAwayAsIfItHadNeverBeen) {
   std::mt19937 random(1);
-  History stayed;
-  History away;
+  CurvePoints stayed;
+  CurvePoints away;
   for (uint64_t revision = 1; revision <= 5'000; ++revision) {
     EXPECT_EQ(away.Wants(revision), stayed.Wants(revision));
     EXPECT_EQ(away.Add(At(revision)), stayed.Add(At(revision)));
-    if (random() % 50 == 0) away = History::From(away.ToStorage()).value();
+    if (random() % 50 == 0) away = CurvePoints::From(away.ToStorage()).value();
   }
   ExpectEveryMultiple(away, 5'000);
 }
 
-TEST(History, TakesARevisionOnceAndInOrder) {
-  History history;
+TEST(CurvePoints, TakesARevisionOnceAndInOrder) {
+  CurvePoints history;
   EXPECT_TRUE(history.Add(At(3)));
   EXPECT_FALSE(history.Wants(3));
   EXPECT_FALSE(history.Add(At(3)));
@@ -75,8 +75,8 @@ TEST(History, TakesARevisionOnceAndInOrder) {
 }
 
 // A model from before there was a history.
-TEST(History, MayBeginLate) {
-  History history;
+TEST(CurvePoints, MayBeginLate) {
+  CurvePoints history;
   for (uint64_t revision = 1'000'001; revision <= 1'003'000; ++revision) history.Add(At(revision));
   EXPECT_EQ(history.spacing(), 8U);
   EXPECT_EQ(history.points().size(), 375U);
@@ -84,7 +84,7 @@ TEST(History, MayBeginLate) {
   EXPECT_EQ(history.points().back().revision(), 1'003'000);
 }
 
-TEST(History, WhatIsNoHistoryIsNotTaken) {
+TEST(CurvePoints, WhatIsNoHistoryIsNotTaken) {
   EXPECT_TRUE(Stored(1, {}).has_value());
   EXPECT_TRUE(Stored(4, {At(4), At(12)}).has_value());
   EXPECT_FALSE(Stored(0, {}).has_value());
@@ -93,33 +93,33 @@ TEST(History, WhatIsNoHistoryIsNotTaken) {
   EXPECT_FALSE(Stored(1, {At(2), At(2)}).has_value());
   EXPECT_FALSE(Stored(1, {At(2), At(1)}).has_value());
   EXPECT_FALSE(Stored(1, {At(0)}).has_value());
-  std::vector<HistoryPoint> many;
-  for (uint64_t revision = 1; revision <= History::kMaxPoints + 1; ++revision)
+  std::vector<LearningCurvePoint> many;
+  for (uint64_t revision = 1; revision <= CurvePoints::kMaxPoints + 1; ++revision)
     many.push_back(At(revision));
   EXPECT_FALSE(Stored(1, many).has_value());
   many.pop_back();
   EXPECT_TRUE(Stored(1, many).has_value());
 }
 
-TEST(History, FiguresThatAreNoneAreNotTaken) {
+TEST(CurvePoints, FiguresThatAreNoneAreNotTaken) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double bad : {nan, -1.0, std::numeric_limits<double>::infinity()}) {
-    HistoryPoint norm = At(1);
+    LearningCurvePoint norm = At(1);
     norm.set_weight_norm(bad);
-    HistoryPoint ceiling = At(1);
+    LearningCurvePoint ceiling = At(1);
     ceiling.set_margin_ceiling(bad);
-    HistoryPoint floor = At(1);
+    LearningCurvePoint floor = At(1);
     floor.set_margin_floor(bad);
-    HistoryPoint error = At(1);
+    LearningCurvePoint error = At(1);
     error.set_window_error(bad);
-    for (const HistoryPoint& point : {norm, ceiling, floor, error}) {
+    for (const LearningCurvePoint& point : {norm, ceiling, floor, error}) {
       EXPECT_FALSE(IsSound(point));
-      History history;
+      CurvePoints history;
       EXPECT_FALSE(history.Add(point));
       EXPECT_FALSE(Stored(1, {point}).has_value());
     }
   }
-  HistoryPoint counts = At(1);
+  LearningCurvePoint counts = At(1);
   counts.set_mistakes(counts.examples() + 1);
   EXPECT_FALSE(IsSound(counts));
 }

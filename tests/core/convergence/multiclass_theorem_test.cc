@@ -90,7 +90,7 @@ Data MakeSeparableClasses(uint32_t seed, double margin, double b, size_t count) 
 v1::Model Settings(v1::LearnerKind kind, double b) {
   v1::Model settings = DenseSettings("classes", kDimension);
   settings.mutable_learner()->set_kind(kind);
-  settings.mutable_learner()->set_offset_value(b);
+  settings.mutable_learner()->set_bias_input(b);
   settings.mutable_learner()->mutable_classes()->set_max_classes(kClasses);
   return settings;
 }

@@ -22,12 +22,12 @@ constexpr double kSlack = 1e-5;
 struct Setup {
   uint32_t dimension;
   double margin;
-  double offset_value;
+  double bias_input;
   double step_size;
 };
 
 void PrintTo(const Setup& setup, std::ostream* out) {
-  *out << "d=" << setup.dimension << " margin=" << setup.margin << " b=" << setup.offset_value
+  *out << "d=" << setup.dimension << " margin=" << setup.margin << " b=" << setup.bias_input
        << " eta=" << setup.step_size;
 }
 
@@ -35,13 +35,12 @@ class Theorem : public ::testing::TestWithParam<Setup> {
  protected:
   static v1::Model Settings() {
     v1::Model settings = DenseSettings("separable", GetParam().dimension);
-    settings.mutable_learner()->set_offset_value(GetParam().offset_value);
+    settings.mutable_learner()->set_bias_input(GetParam().bias_input);
     settings.mutable_learner()->set_step_size(GetParam().step_size);
     return settings;
   }
   static SeparableData Data(uint32_t seed) {
-    return MakeSeparable(seed, 300, GetParam().dimension, GetParam().margin,
-                         GetParam().offset_value);
+    return MakeSeparable(seed, 300, GetParam().dimension, GetParam().margin, GetParam().bias_input);
   }
 };
 
@@ -86,7 +85,7 @@ TEST(TheoremLimits, StepsThatVanishInFloat32RefuteNothing) {
   for (const double step : {1e-50, 1e-300, 1e-42}) {
     v1::Model settings = DenseSettings("tiny", 1);
     settings.mutable_learner()->set_step_size(step);
-    settings.mutable_learner()->set_offset_value(0);
+    settings.mutable_learner()->set_bias_input(0);
     settings.set_margin_of_interest(0.1);
     LoneModel lone(settings);
     const Columns columns = Columns().AddDense({1}, 1).AddDense({-1}, -1);
@@ -134,7 +133,7 @@ TEST_P(Theorem, TheFloorIsTheSmallestMarginOfTheFinalWeights) {
   int64_t pass = 1;
   while (!lone.Learn(columns.batch(), pass).pass->converged()) ++pass;
   const std::vector<float> weights = lone.Weights(data.dimension);
-  const double b = GetParam().offset_value;
+  const double b = GetParam().bias_input;
   const double bias = b == 0 ? 0 : lone.Offset() / b;
   double squared = bias * bias;
   for (const float weight : weights) squared += static_cast<double>(weight) * weight;

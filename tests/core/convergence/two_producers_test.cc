@@ -11,11 +11,11 @@ using testing::DenseSettings;
 
 class TwoProducers : public ::testing::Test {
  protected:
-  LearnOutcome Learn(Producer& producer, const Columns& columns, int64_t end_of_pass = 0) {
+  LearnOutcome Learn(Producer& producer, const Columns& columns, int64_t completed_pass = 0) {
     LearnCall call;
     call.batch = columns.batch();
     call.producer = &producer;
-    call.end_of_pass = end_of_pass;
+    call.completed_pass = completed_pass;
     LearnOutcome outcome;
     EXPECT_OK(model_->Learn(call, outcome));
     return outcome;

@@ -17,7 +17,7 @@ namespace v1 = ::perceptron::v1;
 
 v1::Model Settings(uint32_t dimension, uint32_t mini_batch) {
   v1::Model settings = DenseSettings("batch", dimension);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_BATCH_PERCEPTRON);
+  settings.mutable_learner()->mutable_batch_perceptron();
   settings.mutable_learner()->set_mini_batch(mini_batch);
   return settings;
 }
@@ -131,7 +131,7 @@ TEST(BatchPerceptron, MakesAtMostTheMistakesThatItsBannerProves) {
         ++n;
       }
       v1::Model settings = Settings(3, mini_batch);
-      settings.mutable_learner()->set_offset_value(0);
+      settings.mutable_learner()->set_bias_input(0);
       LoneModel lone(settings);
       int64_t pass = 1;
       while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20'000);

@@ -129,7 +129,7 @@ inline std::string BinarySettingName(const ::testing::TestParamInfo<BinarySettin
 // Every learner, or those that a test is about, in every setting.
 inline std::vector<BinarySetting> BinarySettings(bool (*chosen)(const CatalogueEntry&)) {
   std::vector<BinarySetting> settings;
-  for (const CatalogueEntry& entry : AllLearners()) {
+  for (const CatalogueEntry& entry : Catalogue()) {
     if (!chosen(entry)) continue;
     for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive, TieRule::kCorrect}) {
       // Needs weights to start from.

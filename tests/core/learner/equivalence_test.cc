@@ -44,9 +44,9 @@ TEST_P(OffsetEquivalence, AnOffsetIsAConstantColumn) {
     example.values.push_back(static_cast<float>(b));
   }
   v1::Model with_offset = DenseSettings("offset", kDimension);
-  with_offset.mutable_learner()->set_offset_value(b);
+  with_offset.mutable_learner()->set_bias_input(b);
   v1::Model with_column = DenseSettings("column", kDimension + 1);
-  with_column.mutable_learner()->set_offset_value(0);
+  with_column.mutable_learner()->set_bias_input(0);
   LoneModel offset(with_offset);
   LoneModel column(with_column);
   const LearnOutcome one = offset.Learn(Columns(plain).batch(), 1);
@@ -107,7 +107,7 @@ TEST(StartingWeights, GoOnAsIfTheyHadBeenLearned) {
   const Columns second(examples, 200, 400);
   for (const double b : {0.0, 1.0, 2.0}) {
     v1::Model settings = DenseSettings("whole", kDimension);
-    settings.mutable_learner()->set_offset_value(b);
+    settings.mutable_learner()->set_bias_input(b);
     LoneModel whole(settings);
     whole.Learn(first.batch());
     const std::vector<float> weights = whole.Weights(kDimension);

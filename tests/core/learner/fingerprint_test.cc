@@ -144,7 +144,7 @@ const std::map<std::string, std::pair<uint64_t, uint64_t>> kExpected = {
 };
 
 TEST(Fingerprint, EveryLearnerLearnsTheSameBits) {
-  for (const CatalogueEntry& entry : AllLearners()) {
+  for (const CatalogueEntry& entry : Catalogue()) {
     uint64_t found[2] = {0, 0};
     for (const uint32_t classes : {1U, 5U}) {
       if (classes > 1 && !entry.has_classes()) continue;

@@ -73,7 +73,7 @@ double Psi(double share, double score) { return share * share + 2 * share - 2 * 
 struct Space {
   const char* name;
   KernelSettings kernel;
-  double offset_value;
+  double bias_input;
   // R^2: every example's K(x, x) is that.
   double squared_radius;
   double K(const Point& x, const Point& z) const {
@@ -84,7 +84,7 @@ struct Space {
       distance += std::pow(double{x[i]} - z[i], 2);
     }
     const bool linear = kernel.kind == KernelSettings::Kind::kLinear;
-    return (linear ? dot : std::exp(-kernel.gamma * distance)) + offset_value * offset_value;
+    return (linear ? dot : std::exp(-kernel.gamma * distance)) + bias_input * bias_input;
   }
 };
 
@@ -93,12 +93,12 @@ Space Linear() {
   kernel.kind = KernelSettings::Kind::kLinear;
   return {"Linear", kernel, 0, 1};
 }
-Space Gaussian(double offset_value) {
+Space Gaussian(double bias_input) {
   KernelSettings kernel;
   kernel.kind = KernelSettings::Kind::kRbf;
   kernel.gamma = 0.5;
-  return {offset_value > 0 ? "GaussianWithOffset" : "Gaussian", kernel, offset_value,
-          1 + offset_value * offset_value};
+  return {bias_input > 0 ? "GaussianWithOffset" : "Gaussian", kernel, bias_input,
+          1 + bias_input * bias_input};
 }
 
 // sum of c K(z, .)
@@ -184,7 +184,7 @@ class Watched {
     LearnerSettings settings;
     settings.rule = RuleKind::kKernelPerceptron;
     settings.kernel = space.kernel;
-    settings.bias_input = space.offset_value;
+    settings.bias_input = space.bias_input;
     settings.budget = static_cast<uint32_t>(budget);
     return settings;
   }

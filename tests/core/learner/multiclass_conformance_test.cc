@@ -312,7 +312,7 @@ TEST_P(MulticlassConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
 
 std::vector<Setting> Settings() {
   std::vector<Setting> settings;
-  for (const CatalogueEntry& entry : AllLearners()) {
+  for (const CatalogueEntry& entry : Catalogue()) {
     if (!entry.has_classes()) continue;
     for (const uint32_t initial : {0U, kClasses}) {
       for (const TieRule tie : {TieRule::kMistake, TieRule::kPositive}) {

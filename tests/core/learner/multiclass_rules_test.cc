@@ -71,7 +71,7 @@ v1::Model Settings(const Rule& rule, uint32_t classes, uint32_t dimension, bool 
   v1::Model settings = DenseSettings("rule", dimension);
   settings.mutable_learner()->set_kind(rule.kind);
   settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
-  settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
+  settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   return settings;
 }

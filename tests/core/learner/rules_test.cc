@@ -68,7 +68,7 @@ TEST(Catalogue, HasEveryLearnerOfTheApiUnderItsNameAndThereIsAPaperOfEach) {
 v1::Model Settings(const PaperRule& rule, uint32_t dimension, bool offset) {
   v1::Model settings = DenseSettings("rule", dimension);
   settings.mutable_learner()->set_kind(rule.kind);
-  settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
+  settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   return settings;
 }
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Papers, RuleTest,
 
 TEST(AveragedPerceptron, IsTheTextbooksAverageOnAnd) {
   v1::Model settings = DenseSettings("and", 2);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_AVERAGED_PERCEPTRON);
+  settings.mutable_learner()->mutable_averaged();
   LoneModel lone(settings);
   Columns columns;
   columns.AddDense({0, 0}, -1).AddDense({0, 1}, -1).AddDense({1, 0}, -1).AddDense({1, 1}, 1);
@@ -160,9 +160,9 @@ TEST(MarginPerceptron, KeepsToItsBoundAndEndsWithItsMargin) {
     for (const double margin : {0.3, 0.1}) {
       const Columns columns = Separable(random, 5, margin, 60);
       v1::Model settings = DenseSettings("alma", 5);
-      settings.mutable_learner()->set_kind(v1::LEARNER_KIND_MARGIN_PERCEPTRON);
+      settings.mutable_learner()->mutable_margin_perceptron();
       settings.mutable_learner()->set_margin_slack(alpha);
-      settings.mutable_learner()->set_offset_value(0);
+      settings.mutable_learner()->set_bias_input(0);
       LoneModel lone(settings);
       const auto updates = static_cast<double>(UpdatesToConverge(lone, columns));
       const double bound = 2 / (margin * margin) * std::pow(2 / alpha - 1, 2) + 8 / alpha - 4;
@@ -181,8 +181,8 @@ TEST(PassiveAggressive, MakesAtMostTheMistakesItsTheoremAllows) {
   for (const double margin : {0.3, 0.1, 0.03}) {
     const Columns columns = Separable(random, 8, margin, 2000);
     v1::Model settings = DenseSettings("pa", 8);
-    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE);
-    settings.mutable_learner()->set_offset_value(0);
+    settings.mutable_learner()->mutable_passive_aggressive();
+    settings.mutable_learner()->set_bias_input(0);
     LoneModel lone(settings);
     EXPECT_LE(static_cast<double>(lone.Learn(columns.batch()).mistakes), 1 / (margin * margin));
   }
@@ -221,7 +221,7 @@ TEST(Pocket, AnswersBetterThanThePerceptronItLearnsWithWhereNothingSeparates) {
 
 TEST(LogisticRegression, ItsProbabilitiesAreThoseOfItsScores) {
   v1::Model settings = DenseSettings("soft", 1);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+  settings.mutable_learner()->mutable_logistic_regression();
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).AddDense({-2}, -1).AddDense({0.5}, 1).batch());
   const PredictOutcome outcome =
@@ -236,7 +236,7 @@ TEST(LogisticRegression, AThresholdLeavesOutWhatIsNearlyCertain) {
   const Columns columns = Separable(random, 4, 0.2, 2000);
   const auto updates = [&](double threshold) {
     v1::Model settings = DenseSettings("soft", 4);
-    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+    settings.mutable_learner()->mutable_logistic_regression();
     settings.mutable_learner()->set_update_threshold(threshold);
     LoneModel lone(settings);
     lone.Learn(columns.batch());

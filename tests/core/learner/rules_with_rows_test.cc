@@ -87,7 +87,7 @@ TEST_P(RowRuleTest, DoesAsItsPaperSays) {
   v1::Model settings = DenseSettings("rule", data.dimension);
   settings.mutable_learner()->set_kind(rule.kind);
   settings.mutable_learner()->set_budget(rule.budget);
-  settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
+  settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   LoneModel lone(settings);
   const std::unique_ptr<Paper> paper = rule.paper(data.dimension + (offset ? 1 : 0), offset);
@@ -131,7 +131,7 @@ const Columns& Xor() {
 
 v1::Model KernelSettingsOf(void (*settings)(v1::Learner&), uint32_t dimension) {
   v1::Model model = DenseSettings("kernel", dimension);
-  model.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  model.mutable_learner()->mutable_kernel_perceptron();
   settings(*model.mutable_learner());
   return model;
 }
@@ -189,7 +189,7 @@ TEST(KernelPerceptron, MakesAtMostTheUpdatesOfTheTheoremWhileNothingIsForgotten)
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
   v1::Model settings = KernelSettingsOf(&SetGaussian, 2);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   // g = sum of +-K(c_i, .) over far centres: a point near c_i has y g(x) near 1.
   const float centres[4][2] = {{0, 0}, {30, 0}, {0, 30}, {30, 30}};
   Columns columns;
@@ -242,7 +242,7 @@ size_t WrongOnceConverged(LoneModel& lone, const Columns& columns) {
 
 v1::Model Ratchet(uint32_t dimension, uint32_t examples) {
   v1::Model settings = DenseSettings("ratchet", dimension);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_POCKET);
+  settings.mutable_learner()->mutable_pocket();
   settings.mutable_learner()->set_ratchet_examples(examples);
   return settings;
 }
@@ -269,7 +269,7 @@ TEST(PocketRatchet, MushroomsAreAllRightOnceItHasConverged) {
 TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
   const auto with = [](auto set) {
     v1::Model settings = DenseSettings("kernel", 2);
-    settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+    settings.mutable_learner()->mutable_kernel_perceptron();
     set(*settings.mutable_learner()->mutable_kernel());
     return settings;
   };
@@ -317,7 +317,7 @@ TEST(KernelPerceptron, HasNoWeightsToShow) {
 
 TEST(VotedPerceptron, AnswersWithTheVotesOfItsWeightsOnAnd) {
   v1::Model settings = DenseSettings("and", 2);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_VOTED_PERCEPTRON);
+  settings.mutable_learner()->mutable_voted();
   LoneModel lone(settings);
   testing::PaperVoted paper(3, 1000);
   const Columns columns =
@@ -341,7 +341,7 @@ TEST(VotedPerceptron, AnswersWithTheVotesOfItsWeightsOnAnd) {
 
 TEST(VotedPerceptron, LearnsAsThePerceptronAndKeepsItsProofs) {
   v1::Model settings = DenseSettings("xor", 2);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_VOTED_PERCEPTRON);
+  settings.mutable_learner()->mutable_voted();
   settings.mutable_learner()->set_budget(2);
   LoneModel voted(settings);
   LoneModel plain(DenseSettings("plain", 2));

@@ -62,7 +62,7 @@ TEST_P(SyntheticRows, ARuleScoresAsItsPaperDoes) {
   const SvmData data = rows.make();
   testing::v1::Model settings = testing::DenseSettings("rule", data.dimension);
   settings.mutable_learner()->set_kind(rule.kind);
-  settings.mutable_learner()->set_offset_value(has_bias ? 1 : 0);
+  settings.mutable_learner()->set_bias_input(has_bias ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   LoneModel lone(settings);
   const std::unique_ptr<Paper> paper = rule.paper(data.dimension + (has_bias ? 1 : 0), has_bias);

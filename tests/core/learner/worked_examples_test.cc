@@ -41,7 +41,7 @@ Columns ToColumns(const std::vector<Point>& data) {
 
 v1::Model Settings(size_t dimension, bool offset, v1::TieRule tie) {
   v1::Model settings = DenseSettings("worked", static_cast<uint32_t>(dimension));
-  settings.mutable_learner()->set_offset_value(offset ? 1 : 0);
+  settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   settings.mutable_learner()->set_tie_rule(tie);
   return settings;
 }

@@ -28,7 +28,7 @@ inline std::shared_ptr<Model> Reload(LoneModel& lone) {
 
 inline v1::Model Sampled(uint32_t dimension, uint32_t sample = 10'000) {
   v1::Model settings = DenseSettings("m", dimension);
-  settings.mutable_retention()->set_sample(sample);
+  settings.mutable_stored_examples()->set_max_sample(sample);
   return settings;
 }
 

@@ -26,7 +26,7 @@ class AnalysisConcurrency : public ::testing::Test {
     options.snapshot_bytes = 1;
     store_ = std::make_unique<Store>(std::make_unique<MemoryJournal>(), options);
     ::perceptron::v1::Model settings = testing::DenseSettings("m", kDimension);
-    settings.mutable_retention()->set_sample(kExamples);
+    settings.mutable_stored_examples()->set_max_sample(kExamples);
     EXPECT_OK(store_->Create(settings, "", false).status());
     model_ = store_->Acquire("m").value();
   }

@@ -20,7 +20,7 @@ TEST(BatchConcurrency, WhatStreamsDidAtOnceIsReplayedAsItWas) {
   options.memory_budget = 1;
   Store store(std::make_unique<MemoryJournal>(), options);
   v1::Model settings = testing::DenseSettings("m", traffic.dimension);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_BATCH_PERCEPTRON);
+  settings.mutable_learner()->mutable_batch_perceptron();
   settings.mutable_learner()->set_mini_batch(8);
   ASSERT_OK(store.Create(settings, "", false).status());
   const std::vector<Message> messages = MakeTraffic(4, traffic);

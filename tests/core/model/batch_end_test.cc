@@ -18,7 +18,7 @@ namespace v1 = ::perceptron::v1;
 
 v1::Model Settings(uint32_t dimension, uint32_t mini_batch) {
   v1::Model settings = testing::DenseSettings("models/m", dimension);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_BATCH_PERCEPTRON);
+  settings.mutable_learner()->mutable_batch_perceptron();
   settings.mutable_learner()->set_mini_batch(mini_batch);
   return settings;
 }
@@ -142,7 +142,7 @@ TEST(BatchEnd, SurvivesARestartAfterEveryMessage) {
       for (const Message& message : MakeTraffic(3, traffic)) {
         const Sent sent = SendMessage(*store, "models/m", traffic.space, message);
         ASSERT_OK(sent.status);
-        never.Learn(Columns(message.examples).batch(), message.end_of_pass);
+        never.Learn(Columns(message.examples).batch(), message.completed_pass);
         store.reset();
         store = Open(directory, snapshot_bytes);
         ASSERT_EQ(StateBytes(**store->Acquire("models/m")), StateBytes(*never.model));
@@ -166,7 +166,7 @@ struct Reloaded {
     const Columns ones = Ones(2);
     call.batch = ones.batch();
     call.producer = &producer;
-    call.end_of_pass = 1;
+    call.completed_pass = 1;
     LearnOutcome outcome;
     EXPECT_OK(learned->Learn(call, outcome));
     JournalEntry entry = learned->ledger().TakePending();

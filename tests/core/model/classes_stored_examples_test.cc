@@ -46,8 +46,8 @@ class ClassesRetained : public ::testing::TestWithParam<Case> {
       settings.mutable_feature_space()->mutable_hashed()->set_bits(kBits);
     settings.mutable_learner()->set_kind(GetParam().kind);
     testing::SetClasses(GetParam().classes, kClasses, settings);
-    settings.mutable_retention()->set_updates(updates);
-    settings.mutable_retention()->set_sample(sample);
+    settings.mutable_stored_examples()->set_max_updates(updates);
+    settings.mutable_stored_examples()->set_max_sample(sample);
     return settings;
   }
   ClassBatch Batched(const std::vector<SvmExample>& examples) const {

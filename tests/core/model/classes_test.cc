@@ -66,8 +66,8 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
 }
 
 TEST(ClassSettings, ALearnerWithoutSeveralClassesSaysWhichHaveThem) {
-  const std::string problem = Problem(
-      [](v1::Model& m) { m.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON); });
+  const std::string problem =
+      Problem([](v1::Model& m) { m.mutable_learner()->mutable_kernel_perceptron(); });
   EXPECT_EQ(problem.find("model.learner.classes: the learner kernel-perceptron has two"), 0U);
   for (const CatalogueEntry& entry : Catalogue()) {
     const bool named = problem.find(" " + std::string(entry.name)) != std::string::npos;

@@ -40,7 +40,7 @@ class CompositionReport : public ::testing::TestWithParam<v1::LearnerKind> {
     v1::Model settings;
     settings.set_name(kName);
     settings.set_margin_of_interest(kMarginOfInterest);
-    settings.mutable_retention()->set_sample(1000);
+    settings.mutable_stored_examples()->set_max_sample(1000);
     for (const char* name : {"x", "y"}) {
       auto& input = *settings.mutable_feature_space()->mutable_composition()->add_inputs();
       input.set_model(name);

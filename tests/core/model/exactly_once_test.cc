@@ -16,13 +16,13 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 class ExactlyOnce : public ::testing::Test {
  protected:
-  absl::Status Learn(const Columns& columns, std::optional<int64_t> first, int64_t end_of_pass = 0,
-                     bool all_or_nothing = false) {
+  absl::Status Learn(const Columns& columns, std::optional<int64_t> first,
+                     int64_t completed_pass = 0, bool all_or_nothing = false) {
     LearnCall call;
     call.batch = columns.batch();
     call.producer = producer_.get();
     call.first_offset = first;
-    call.end_of_pass = end_of_pass;
+    call.completed_pass = completed_pass;
     call.all_or_nothing = all_or_nothing;
     return model_->Learn(call, outcome_);
   }

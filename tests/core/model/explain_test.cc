@@ -163,7 +163,7 @@ TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
 
 TEST(Explain, SaysWhenMistakesAreNoLongerRetained) {
   v1::Model settings = testing::DenseSettings("and", 2);
-  settings.mutable_retention()->set_updates(1);
+  settings.mutable_stored_examples()->set_max_updates(1);
   LoneModel lone(settings);
   lone.Learn(testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
   const ExplainOutcome outcome = Explain(lone, testing::Columns().AddDense({2, 3}, 1).unlabelled());
@@ -213,11 +213,11 @@ TEST(Explain, ListsTheLargestFirstAndSumsUpTheRest) {
   EXPECT_EQ(all.contributions[1].part.value, -4);
   EXPECT_EQ(all.contributions[1].weight, 1);
   EXPECT_EQ(all.contributions[2].contribution, 3);
-  EXPECT_EQ(all.rest_features, 0U);
+  EXPECT_EQ(all.other_features, 0U);
   const Explanation first = Explain(lone, columns.unlabelled(), 1).explanations.at(0);
   ASSERT_EQ(first.contributions.size(), 1U);
   EXPECT_EQ(first.rest, -1);
-  EXPECT_EQ(first.rest_features, 2U);
+  EXPECT_EQ(first.other_features, 2U);
 }
 
 TEST(Explain, FeaturesOfOneSizeKeepTheirOrder) {

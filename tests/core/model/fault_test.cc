@@ -219,7 +219,7 @@ TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
     testing::LoneModel twin(settings);
     for (const Message& message : MakeTraffic(seed, traffic)) {
       const Sent sent = Insist(*store_, name, space, message);
-      twin.Learn(testing::SpaceBatch(space, message.examples).batch(), message.end_of_pass);
+      twin.Learn(testing::SpaceBatch(space, message.examples).batch(), message.completed_pass);
       ASSERT_EQ(sent.outcome.revision, twin.model->revision());
       ASSERT_EQ(sent.outcome.next_offset, twin.model->ledger().Position(twin.producer).next_offset);
     }

@@ -1,6 +1,6 @@
 // A model's curves: what they say, that nothing but the updates decides where they have points, and
 // that they outlive whatever the model does.
-#include "core/convergence/history.h"
+#include "core/convergence/curve_points.h"
 
 #include <bit>
 
@@ -34,9 +34,9 @@ std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
 std::string Bytes(const Model& model) { return MakeSnapshot(model).history().SerializeAsString(); }
 
 // Without times.
-std::vector<std::string> Figures(const std::vector<HistoryPoint>& points) {
+std::vector<std::string> Figures(const std::vector<LearningCurvePoint>& points) {
   std::vector<std::string> figures;
-  for (HistoryPoint point : points) {
+  for (LearningCurvePoint point : points) {
     point.clear_time();
     figures.push_back(point.ShortDebugString());
   }
@@ -51,7 +51,7 @@ TEST(LearningCurve, APointIsTheReportRightAfterItsUpdate) {
             .updated_rows.empty())
       continue;
     const ConvergenceReport report = MakeReport(*lone.model);
-    HistoryPoint point = MakePoint(report, absl::UnixEpoch());
+    LearningCurvePoint point = MakePoint(report, absl::UnixEpoch());
     EXPECT_EQ(point.weight_norm(), report.weight_norm());
     EXPECT_EQ(point.margin_ceiling(), report.margin_ceiling());
     EXPECT_EQ(point.has_margin_floor(), report.has_margin_floor());
@@ -60,7 +60,7 @@ TEST(LearningCurve, APointIsTheReportRightAfterItsUpdate) {
     expected.push_back(point.ShortDebugString());
   }
   ASSERT_GT(expected.size(), 100U);
-  ASSERT_LE(expected.size(), History::kMaxPoints);
+  ASSERT_LE(expected.size(), CurvePoints::kMaxPoints);
   EXPECT_EQ(Figures(MakeLearningCurve(*lone.model).points), expected);
 }
 
@@ -74,8 +74,8 @@ TEST(LearningCurve, MessagesAndCommitsDoNotDecideWhereTheyHavePoints) {
     if (begin % 2 == 0) parts.model->ledger().TakePending();
   }
   const LearningCurve curves = MakeLearningCurve(*whole.model);
-  EXPECT_GT(whole.model->revision(), 4 * History::kMaxPoints);
-  EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
+  EXPECT_GT(whole.model->revision(), 4 * CurvePoints::kMaxPoints);
+  EXPECT_GT(curves.points.size(), CurvePoints::kMaxPoints / 2);
   EXPECT_EQ(Figures(curves.points), Figures(MakeLearningCurve(*parts.model).points));
 }
 
@@ -102,7 +102,7 @@ TEST(LearningCurve, EndWithThePresentState) {
 TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   LoneModel lone(testing::DenseSettings("m", 2));
   lone.Learn(Columns().AddDense({1, 0}, 1).AddDense({-1, 0}, -1).batch());
-  const HistoryPoint updated = MakeLearningCurve(*lone.model).points.back();
+  const LearningCurvePoint updated = MakeLearningCurve(*lone.model).points.back();
   const uint64_t revision = lone.model->revision();
   ASSERT_GT(revision, 0U);
   Columns right;
@@ -111,8 +111,8 @@ TEST(LearningCurve, TheLastUpdateKeepsItsOwnPointBeforeThePresent) {
   ASSERT_EQ(lone.model->revision(), revision);
   const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_EQ(curves.points.size(), revision + 1);
-  const HistoryPoint& own = curves.points[revision - 1];
-  const HistoryPoint& present = curves.points[revision];
+  const LearningCurvePoint& own = curves.points[revision - 1];
+  const LearningCurvePoint& present = curves.points[revision];
   EXPECT_EQ(own.revision(), present.revision());
   EXPECT_EQ(own.examples(), present.examples() - curves.report.streak());
   EXPECT_EQ(own.mistakes(), present.mistakes());
@@ -134,12 +134,12 @@ TEST(LearningCurve, WithoutMoreExamplesThePresentStandsForTheLastUpdate) {
 
 TEST(LearningCurve, FiguresThatDoNotApplyAreAbsentAndNotZero) {
   v1::Model settings = testing::DenseSettings("m", 3);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_AROW);
+  settings.mutable_learner()->mutable_arow();
   LoneModel lone(settings);
   lone.Learn(Columns(Noise(3, 50)).batch());
   const LearningCurve curves = MakeLearningCurve(*lone.model);
   ASSERT_GT(curves.points.size(), 10U);
-  for (const HistoryPoint& point : curves.points) {
+  for (const LearningCurvePoint& point : curves.points) {
     EXPECT_FALSE(point.has_margin_ceiling());
     EXPECT_FALSE(point.has_margin_floor());
     EXPECT_GT(point.weight_norm(), 0);
@@ -201,7 +201,7 @@ TEST_P(CurvesOnDisk, AreTheSameAfterTheServerWasAway) {
   }
   const LearningCurve curves = MakeLearningCurve(**store_->Acquire("models/m"));
   EXPECT_GT(curves.points.back().revision(), 3000);
-  EXPECT_GT(curves.points.size(), History::kMaxPoints / 2);
+  EXPECT_GT(curves.points.size(), CurvePoints::kMaxPoints / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Snapshots, CurvesOnDisk,
@@ -219,9 +219,9 @@ TEST(LearningCurve, TakeFewBytesOfTheJournal) {
     points += static_cast<uint64_t>(record.history_size());
   }
   // One an update at first; then half of them, a quarter, and so on.
-  const uint64_t doublings = std::bit_width(updates / History::kMaxPoints);
-  EXPECT_GT(updates, 8 * History::kMaxPoints);
-  EXPECT_LE(points, History::kMaxPoints + 1 + doublings * (History::kMaxPoints / 2 + 1));
+  const uint64_t doublings = std::bit_width(updates / CurvePoints::kMaxPoints);
+  EXPECT_GT(updates, 8 * CurvePoints::kMaxPoints);
+  EXPECT_LE(points, CurvePoints::kMaxPoints + 1 + doublings * (CurvePoints::kMaxPoints / 2 + 1));
 }
 
 absl::Status LoadWith(const std::function<void(storage::UpdateRecord&)>& change) {

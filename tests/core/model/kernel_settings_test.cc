@@ -24,7 +24,7 @@ std::string Problem(v1::LearnerKind kind, const std::function<void(v1::Learner&)
 
 TEST(RowSettings, DefaultsAreWrittenOut) {
   v1::Model settings = testing::DenseSettings("m", 3);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  settings.mutable_learner()->mutable_kernel_perceptron();
   FillDefaults(settings);
   EXPECT_EQ(settings.learner().budget(), 1000U);
   EXPECT_EQ(settings.learner().kernel().rbf().gamma(), 1);

@@ -31,7 +31,7 @@ UpdateRow MakeUpdate(uint64_t revision, float value) {
 
 class LedgerTest : public ::testing::Test {
  protected:
-  Ledger ledger_{CommittedState(), RetentionSettings(), TheoremContext()};
+  Ledger ledger_{CommittedState(), StoredExamplesSettings(), TheoremContext()};
   const std::shared_ptr<Producer> producer_ = ledger_.FindProducer("p").value();
   const Dictionary names_{};
 };
@@ -80,7 +80,7 @@ TEST_F(LedgerTest, APassOfRightRowsAtOneRevisionConverges) {
   segment.producer = "p";
   segment.rows = 3;
   segment.unchanged.push_back({5, RightRows(3)});
-  segment.end_of_pass = 1;
+  segment.completed_pass = 1;
   segment.revision = 5;
   segment.weight_norm = 2;
   const Ledger::Applied applied = ledger_.Apply(*producer_, segment, names_);
@@ -96,7 +96,7 @@ TEST_F(LedgerTest, APassOverTwoRevisionsDoesNotConverge) {
   segment.rows = 4;
   segment.unchanged.push_back({5, RightRows(3)});
   segment.unchanged.push_back({6, RightRows(1)});
-  segment.end_of_pass = 1;
+  segment.completed_pass = 1;
   segment.revision = 6;
   EXPECT_FALSE(ledger_.Apply(*producer_, segment, names_).pass->converged());
 }

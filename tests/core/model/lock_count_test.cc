@@ -49,7 +49,7 @@ TEST_F(LockCount, TheEndOfAPassAcquiresNoMore) {
 // One more, for the sample that every row is in.
 TEST_F(LockCount, AConvergedMessageOfASampledModelAcquiresFive) {
   v1::Model settings = testing::DenseSettings("models/m", kDimension);
-  settings.mutable_retention()->set_sample(1000);
+  settings.mutable_stored_examples()->set_max_sample(1000);
   LoneModel lone(settings);
   Converge(lone, columns_.batch());
   EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch()); }), 5U);

@@ -30,9 +30,9 @@ absl::StatusOr<ModelAnalysis> AnalyzeClasses(Model& model, const AnalysisOptions
 
 v1::Model ClassModel(ClassKind kind = ClassKind::kFixed, double b = 1, double step_size = 1) {
   v1::Model settings = DenseSettings("m", kDimension);
-  settings.mutable_learner()->set_offset_value(b);
+  settings.mutable_learner()->set_bias_input(b);
   if (step_size != 1) settings.mutable_learner()->set_step_size(step_size);
-  settings.mutable_retention()->set_sample(10'000);
+  settings.mutable_stored_examples()->set_max_sample(10'000);
   testing::SetClasses(kind, kClasses, settings);
   return settings;
 }
@@ -300,8 +300,8 @@ TEST(ClassWeightReplacementRules, AClassThatCameSinceTheAnalysisHasWeightsOfZero
 
 TEST(ClassWeightReplacementRules, NamesOfTheSeparatorGetWeightsInEveryClassOnce) {
   v1::Model settings = testing::NamedSettings("m");
-  settings.mutable_retention()->set_sample(10);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_stored_examples()->set_max_sample(10);
+  settings.mutable_learner()->set_bias_input(0);
   settings.mutable_learner()->mutable_classes()->set_max_classes(3);
   LoneModel lone(settings);
   const auto learn = [&](std::vector<std::pair<std::string, float>> features, int32_t label) {

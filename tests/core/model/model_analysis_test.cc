@@ -33,20 +33,20 @@ Analysis Solve(const std::vector<SvmExample>& examples, double b) {
                     example.label});
   }
   AnalysisOptions options;
-  options.offset_value = b;
+  options.bias_input = b;
   return Analyze(rows, options, [](const AnalysisProgress&) { return true; });
 }
 
 struct Setup {
   uint32_t dimension;
   double margin;
-  double offset_value;
+  double bias_input;
   double step_size;
   uint32_t sample;
 };
 
 void PrintTo(const Setup& setup, std::ostream* out) {
-  *out << "d=" << setup.dimension << " margin=" << setup.margin << " b=" << setup.offset_value
+  *out << "d=" << setup.dimension << " margin=" << setup.margin << " b=" << setup.bias_input
        << " eta=" << setup.step_size << " sample=" << setup.sample;
 }
 
@@ -57,7 +57,7 @@ class AnalysedRun : public ::testing::TestWithParam<Setup> {
 
   static v1::Model Settings() {
     v1::Model settings = Sampled(GetParam().dimension, GetParam().sample);
-    settings.mutable_learner()->set_offset_value(GetParam().offset_value);
+    settings.mutable_learner()->set_bias_input(GetParam().bias_input);
     settings.mutable_learner()->set_step_size(GetParam().step_size);
     return settings;
   }
@@ -76,7 +76,7 @@ class AnalysedRun : public ::testing::TestWithParam<Setup> {
 TEST_P(AnalysedRun, EveryFigureIsValidOrAbsent) {
   for (uint32_t seed = 1; seed <= 3; ++seed) {
     const SeparableData data = MakeSeparable(seed, kExamples, GetParam().dimension,
-                                             GetParam().margin, GetParam().offset_value);
+                                             GetParam().margin, GetParam().bias_input);
     for (size_t analysed = kStretch; analysed <= kExamples; analysed += kStretch) {
       LoneModel lone(Settings());
       for (size_t at = 0; at < kExamples; at += kStretch) {
@@ -86,7 +86,7 @@ TEST_P(AnalysedRun, EveryFigureIsValidOrAbsent) {
         if (seen < analysed) continue;
         const std::vector<SvmExample> so_far(
             data.examples.begin(), data.examples.begin() + static_cast<std::ptrdiff_t>(seen));
-        const Analysis truth = Solve(so_far, GetParam().offset_value);
+        const Analysis truth = Solve(so_far, GetParam().bias_input);
         ASSERT_EQ(truth.separability, Separability::kSeparable);
         const ConvergenceReport report = MakeReport(*lone.model);
         ASSERT_TRUE(report.has_margin_ceiling());
@@ -115,7 +115,7 @@ class CompleteRun : public AnalysedRun {};
 // The same data again change nothing of what is known of them.
 TEST_P(CompleteRun, RepetitionsLeaveTheAnalysisCurrent) {
   const SeparableData data =
-      MakeSeparable(4, kExamples, GetParam().dimension, GetParam().margin, GetParam().offset_value);
+      MakeSeparable(4, kExamples, GetParam().dimension, GetParam().margin, GetParam().bias_input);
   LoneModel lone(Settings());
   lone.Learn(Columns(data.examples).batch());
   ASSERT_OK(Analyzed(*lone.model).status());
@@ -139,7 +139,7 @@ TEST_P(CompleteRun, RepetitionsLeaveTheAnalysisCurrent) {
 TEST_P(CompleteRun, ExamplesThatCountOtherwiseEndWhatIsSaidOfUpdates) {
   for (uint32_t seed = 1; seed <= 5; ++seed) {
     const SeparableData data = MakeSeparable(seed, kExamples, GetParam().dimension,
-                                             GetParam().margin, GetParam().offset_value);
+                                             GetParam().margin, GetParam().bias_input);
     LoneModel lone(Settings());
     const Columns columns(data.examples);
     const uint64_t updates = UpdatesToConverge(lone, data.examples);
@@ -239,7 +239,7 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
 // XOR, which nothing separates but a kernel.
 TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
   v1::Model settings = Sampled(2);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  settings.mutable_learner()->mutable_kernel_perceptron();
   settings.mutable_learner()->mutable_kernel()->mutable_polynomial();
   settings.set_margin_of_interest(0.01);
   LoneModel lone(settings);

@@ -107,7 +107,7 @@ TEST(Predict, UnknownNamesScoreNothing) {
 
 TEST(Scores, AreFiniteWhateverTheWeights) {
   v1::Model settings = DenseSettings("model", 2);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({kHuge, kHuge}, 1).batch());
   const Columns columns = Columns().AddDense({kHuge, kHuge}, 1).AddDense({-kHuge, -kHuge}, -1);
@@ -125,7 +125,7 @@ TEST(Scores, AreFiniteWhateverTheWeights) {
 
 TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   v1::Model settings = DenseSettings("model", 3);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   LoneModel lone(settings);
   const Columns columns = Columns()
                               .AddDense({kHuge, kHuge, kHuge}, 1)
@@ -255,7 +255,7 @@ TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
 
 TEST(FeatureCap, APassWhoseMistakeCouldNotBeLearnedHasNotConverged) {
   v1::Model settings = testing::NamedSettings("model", 2);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   LoneModel lone(settings);
   const NamedColumns columns({{{{"x", 1}}, 1}, {{{"y", 1}}, -1}, {{{"z", 1}}, 1}});
   for (int64_t pass = 1; pass <= 3; ++pass) {
@@ -349,12 +349,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "model.learner.step_size"},
         BadSettings{"NaNStep", [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); },
                     "model.learner.step_size"},
-        BadSettings{"NegativeOffset",
-                    [](v1::Model& m) { m.mutable_learner()->set_offset_value(-1); },
-                    "model.learner.offset_value"},
+        BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
+                    "model.learner.bias_input"},
         BadSettings{"InfiniteOffset",
-                    [](v1::Model& m) { m.mutable_learner()->set_offset_value(INFINITY); },
-                    "model.learner.offset_value"},
+                    [](v1::Model& m) { m.mutable_learner()->set_bias_input(INFINITY); },
+                    "model.learner.bias_input"},
         BadSettings{"StartOutside",
                     [](v1::Model& m) {
                       m.mutable_learner()->mutable_starting_weights()->add_indices(4);
@@ -370,13 +369,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadSettings{"StartOffsetThatNoWeightHolds",
                     [](v1::Model& m) {
                       m.mutable_learner()->mutable_starting_weights()->set_offset(1e30);
-                      m.mutable_learner()->set_offset_value(1e-20);
+                      m.mutable_learner()->set_bias_input(1e-20);
                     },
                     "model.learner.starting_weights.offset"},
         BadSettings{"StartOffsetWithoutOne",
                     [](v1::Model& m) {
                       m.mutable_learner()->mutable_starting_weights()->set_offset(1);
-                      m.mutable_learner()->set_offset_value(0);
+                      m.mutable_learner()->set_bias_input(0);
                     },
                     "model.learner.starting_weights.offset"},
         BadSettings{"ZeroStartWithTiesCorrect",

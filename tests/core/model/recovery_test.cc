@@ -96,7 +96,7 @@ TEST_P(Recovery, IsExactWhereverTheStoreIsDropped) {
       const std::shared_ptr<Producer> producer =
           twin->ledger().FindProducer(message.producer).value();
       call.producer = producer.get();
-      call.end_of_pass = message.end_of_pass;
+      call.completed_pass = message.completed_pass;
       LearnOutcome expected;
       ASSERT_OK(twin->Learn(call, expected));
       ASSERT_EQ(sent.outcome.next_offset, expected.next_offset);

@@ -139,7 +139,7 @@ TEST_P(RulesRecovery, ComesBackToTheBit) {
     for (const Message& message : Traffic(1)) {
       const testing::Sent sent = testing::Send(
           *store, "models/m", "p", testing::SpaceBatch(GetParam().space, message.examples).batch(),
-          std::nullopt, message.end_of_pass > 0 ? ++passes : 0);
+          std::nullopt, message.completed_pass > 0 ? ++passes : 0);
       ASSERT_OK(sent.status);
       updates += sent.outcome.updated_rows.size();
     }
@@ -166,9 +166,9 @@ TEST_P(RulesRecovery, AModelThatLeftMemoryBetweenMessagesEndsWithTheSameBits) {
   for (const Message& message : messages) {
     const testing::SpaceBatch batch(GetParam().space, message.examples);
     ASSERT_OK(
-        testing::Send(*store, "models/m", "p", batch.batch(), std::nullopt, message.end_of_pass)
+        testing::Send(*store, "models/m", "p", batch.batch(), std::nullopt, message.completed_pass)
             .status);
-    twin.Learn(batch.batch(), message.end_of_pass);
+    twin.Learn(batch.batch(), message.completed_pass);
     do {
       for (const char* other : {"models/x", "models/y"}) ASSERT_OK(store->Acquire(other).status());
     } while (store->stats().models_in_memory > 1);

@@ -94,7 +94,7 @@ class Rollback : public ::testing::TestWithParam<std::tuple<Case, Fate>> {
   Sent SendTo(Store& store, const Message& message) const {
     return WithBatch(message, [&](const Batch& batch) {
       return testing::Send(store, kName, message.producer, batch, message.first_offset,
-                           message.end_of_pass);
+                           message.completed_pass);
     });
   }
   // Every bit that it answers with.
@@ -128,7 +128,7 @@ class Rollback : public ::testing::TestWithParam<std::tuple<Case, Fate>> {
   }
   void TeachTwin(const Message& message, LearnOutcome& outcome) {
     outcome = WithBatch(
-        message, [&](const Batch& batch) { return twin_->Learn(batch, message.end_of_pass); });
+        message, [&](const Batch& batch) { return twin_->Learn(batch, message.completed_pass); });
   }
   void LearnSafely(std::span<const Message> messages);
   void LearnFailing(std::span<const Message> messages);

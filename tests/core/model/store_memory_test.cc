@@ -122,7 +122,7 @@ TEST_F(StoreMemoryTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
 
 TEST_F(StoreMemoryTest, UpdatesThatWaitCountAsMemory) {
   v1::Model settings = DenseSettings("a", 10'000);
-  settings.mutable_retention()->set_updates(0);
+  settings.mutable_stored_examples()->set_max_updates(0);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
   const size_t before = MeasureMemory(model->core()).total;
@@ -140,7 +140,7 @@ TEST_F(StoreMemoryTest, UpdatesThatWaitCountAsMemory) {
 
 TEST_F(StoreMemoryTest, WhatIsRetainedCountsAsMemory) {
   v1::Model settings = DenseSettings("a", 10'000);
-  settings.mutable_retention()->set_updates(2);
+  settings.mutable_stored_examples()->set_max_updates(2);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
   const size_t before = MeasureMemory(model->core()).total;

@@ -50,7 +50,7 @@ std::vector<Plain> PlainSample(const Model& model) {
 v1::Model Sampling(Space space, uint32_t dimension, uint32_t sample) {
   v1::Model settings = testing::SpaceSettings(space, "models/m", dimension);
   if (space == Space::kHashed) settings.mutable_feature_space()->mutable_hashed()->set_bits(16);
-  settings.mutable_retention()->set_sample(sample);
+  settings.mutable_stored_examples()->set_max_sample(sample);
   return settings;
 }
 
@@ -123,7 +123,7 @@ TEST_P(Retaining, AFullSampleIsTheSameWhateverTheOrder) {
 
 TEST_P(Retaining, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
   v1::Model settings = Sampling(GetParam(), kDimension, 0);
-  settings.mutable_retention()->set_updates(9);
+  settings.mutable_stored_examples()->set_max_updates(9);
   testing::LoneModel lone(settings);
   std::vector<std::pair<uint64_t, float>> updates;
   for (const SvmExample& example : Examples(4)) {

@@ -145,7 +145,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
       ExplainOutcome outcome;
       ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, 0, kAll, outcome));
       const Explanation& explanation = outcome.explanations.at(0);
-      EXPECT_EQ(explanation.origin_revision, adopted);
+      EXPECT_EQ(explanation.start_revision, adopted);
       const double weight = feature == 0 ? 0.5 : feature == 2 ? -1.5 : feature == 5 ? 2 : 0;
       EXPECT_TRUE(explanation.support_complete);
       ASSERT_TRUE(explanation.origin.has_value());
@@ -164,7 +164,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
           .value();
   const std::vector<Explanation> after = Explain(lone);
   for (size_t i = 0; i < before.size(); ++i) {
-    EXPECT_EQ(after[i].origin_revision, adopted);
+    EXPECT_EQ(after[i].start_revision, adopted);
     EXPECT_EQ(after[i].origin, before[i].origin);
   }
 }
@@ -184,7 +184,7 @@ TEST_P(ExplainBySupport, StartingWeightsAreALineOfTheirOwn) {
   ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, 0, kAll, outcome));
   const Explanation& explanation = outcome.explanations.at(0);
   EXPECT_EQ(explanation.origin, -6 + 0.5);
-  EXPECT_EQ(explanation.origin_revision, 0U);
+  EXPECT_EQ(explanation.start_revision, 0U);
   EXPECT_NEAR(*explanation.origin + SumOfMistakes(explanation), explanation.score,
               1e-5 * (1 + SizeOfMistakes(explanation)));
 }
@@ -205,7 +205,7 @@ Explanation ExplainOne(const LoneModel& lone, const Columns& row) {
 // tie, the second since the first says K = 4 + 1 there.
 TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
   v1::Model settings = testing::DenseSettings("k", 2);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  settings.mutable_learner()->mutable_kernel_perceptron();
   settings.mutable_learner()->mutable_kernel()->mutable_polynomial()->set_degree(2);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
@@ -226,7 +226,7 @@ TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
 
 TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
   v1::Model settings = testing::DenseSettings("k", 2);
-  settings.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  settings.mutable_learner()->mutable_kernel_perceptron();
   settings.mutable_learner()->set_budget(4);
   LoneModel lone(settings);
   for (int i = 0; i < 40; ++i) {
@@ -245,7 +245,7 @@ TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
 
 TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo) {
   v1::Model settings = testing::DenseSettings("m", 1);
-  settings.mutable_retention()->set_updates(2);
+  settings.mutable_stored_examples()->set_max_updates(2);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).batch());
   ASSERT_OK(lone.model->ReplaceWeights({{{{0}, {1}, 0}}, {}, ~0U}, std::nullopt).status());
@@ -259,16 +259,16 @@ TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo
   EXPECT_EQ(explanation.support.size(), 2U);
   EXPECT_FALSE(explanation.support_complete);
   EXPECT_FALSE(explanation.origin.has_value());
-  EXPECT_EQ(explanation.origin_revision, 2U);
+  EXPECT_EQ(explanation.start_revision, 2U);
 }
 
 TEST(ExplainByFewer, AModelThatRetainsNoUpdatesSaysSo) {
   v1::Model settings = testing::DenseSettings("m", 1);
-  settings.mutable_retention()->set_updates(0);
+  settings.mutable_stored_examples()->set_max_updates(0);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).batch());
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1}, 1));
-  EXPECT_NE(explanation.support_absent.find("retention.updates"), std::string::npos);
+  EXPECT_NE(explanation.support_absent.find("stored_examples.max_updates"), std::string::npos);
   EXPECT_EQ(explanation.contributions.size(), 1U);
 }
 

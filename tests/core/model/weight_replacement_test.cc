@@ -117,8 +117,8 @@ TEST(WeightReplacementRules, RefusalsChangeNothing) {
 TEST(WeightReplacementRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
   for (const bool room : {true, false}) {
     v1::Model settings = testing::NamedSettings("m", room ? 3 : 1);
-    settings.mutable_retention()->set_sample(10);
-    settings.mutable_learner()->set_offset_value(0);
+    settings.mutable_stored_examples()->set_max_sample(10);
+    settings.mutable_learner()->set_bias_input(0);
     LoneModel lone(settings);
     const auto learn = [&](std::vector<std::pair<std::string, float>> features, int32_t label) {
       testing::NamedExample example;
@@ -149,7 +149,7 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
        {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, v1::LEARNER_KIND_POCKET}) {
     v1::Model settings = DenseSettings("m", 2);
     settings.mutable_learner()->set_kind(kind);
-    settings.mutable_learner()->set_offset_value(0);
+    settings.mutable_learner()->set_bias_input(0);
     LoneModel lone(settings);
     // A long run of right answers, so that the old weights would count for much.
     lone.Learn(Columns().AddDense({-8, 0}, 1).batch());

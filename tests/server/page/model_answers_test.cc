@@ -120,8 +120,8 @@ TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
   }
   const v1::Model now = Detail("m").model();
   ASSERT_GE(now.history_size(), 2);
-  const v1::HistoryPoint& present = now.history(now.history_size() - 1);
-  const v1::HistoryPoint& updated = now.history(now.history_size() - 2);
+  const v1::LearningCurvePoint& present = now.history(now.history_size() - 1);
+  const v1::LearningCurvePoint& updated = now.history(now.history_size() - 2);
   EXPECT_GE(now.revision(), last);
   EXPECT_EQ(updated.revision(), now.revision());
   EXPECT_EQ(present.revision(), now.revision());
@@ -156,7 +156,7 @@ TEST_F(StatusPageTest, TopFeaturesAreListedOrTheirAbsenceExplained) {
   Create(testing::NamedSettings("models/named"));
   Create(DenseSettings("models/new", 2));
   v1::Model kernel = DenseSettings("models/kernel", 2);
-  kernel.mutable_learner()->set_kind(v1::LEARNER_KIND_KERNEL_PERCEPTRON);
+  kernel.mutable_learner()->mutable_kernel_perceptron();
   Create(kernel);
   const testing::NamedColumns rows({testing::NamedExample{{{"light", 1}, {"heavy", 3}}, 1}},
                                    std::vector<std::string>{});

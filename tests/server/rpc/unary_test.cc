@@ -180,7 +180,7 @@ TEST_F(UnaryTest, AModelCanRunInlineOnceItIsInMemory) {
 
 TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
   v1::Model voted = DenseSettings("models/voted", 2);
-  voted.mutable_learner()->set_kind(v1::LEARNER_KIND_VOTED_PERCEPTRON);
+  voted.mutable_learner()->mutable_voted();
   v1::Model classes = DenseSettings("models/classes", 2);
   classes.mutable_learner()->mutable_classes()->set_max_classes(3);
   v1::Model polynomial = DenseSettings("models/polynomial", 2);

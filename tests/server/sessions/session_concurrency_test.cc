@@ -91,7 +91,7 @@ TEST(SessionConcurrency, EightSessionsLoseNothingAndKeepToTheBoundWhileOthersPre
   v1::Model settings;
   settings.set_name("models/m");
   settings.mutable_feature_space()->mutable_dense()->set_dimension(kWidth);
-  settings.mutable_learner()->set_offset_value(0);
+  settings.mutable_learner()->set_bias_input(0);
   ASSERT_TRUE(store.Create(settings, "", false).ok());
 
   std::atomic<uint64_t> examples = 0;
