@@ -12,6 +12,7 @@
 #include "tests/support/models.h"
 #include "tests/support/multiclass_papers.h"
 #include "tests/support/svmlight.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -33,7 +34,7 @@ struct DataSet {
 };
 
 struct Contender {
-  v1::LearnerKind kind;
+  std::string kind;
   std::function<std::unique_ptr<MulticlassPaper>(size_t classes, size_t dimension)> paper;
   std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
   std::string note = {};
@@ -47,22 +48,22 @@ std::function<std::unique_ptr<MulticlassPaper>(size_t, size_t)> Of(Args... args)
 }
 
 std::vector<Contender> Contenders() {
-  const auto c = [](v1::Learner& learner) { learner.set_aggressiveness(0.1); };
+  const auto c = [](v1::Learner& learner) { perceptrond::testing::SetNumber(learner, "aggressiveness", 0.1); };
   return {
-      {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperMulticlassPerceptron>()},
-      {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperMulticlassAveraged>()},
-      {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{0})},
-      {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{1000}),
-       [](v1::Learner& learner) { learner.set_ratchet_examples(1000); }, " (ratchet over 1000)"},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperMulticlassPassiveAggressive>(1, 0.1),
+      {"perceptron", Of<testing::PaperMulticlassPerceptron>()},
+      {"averaged-perceptron", Of<testing::PaperMulticlassAveraged>()},
+      {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{0})},
+      {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{1000}),
+       [](v1::Learner& learner) { perceptrond::testing::SetCount(learner, "ratchet_examples", 1000); }, " (ratchet over 1000)"},
+      {"passive-aggressive", Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
+      {"passive-aggressive-i", Of<testing::PaperMulticlassPassiveAggressive>(1, 0.1),
        c, " (C = 0.1)"},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II,
+      {"passive-aggressive-ii",
        Of<testing::PaperMulticlassPassiveAggressive>(2, 0.1), c, " (C = 0.1)"},
-      {v1::LEARNER_KIND_AROW, Of<testing::PaperMulticlassArow>(1.0)},
-      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperSoftmax>(0.1),
-       [](v1::Learner& learner) { learner.set_step_size(0.1); }, " (eta = 0.1)"},
-      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperSoftmax>(1.0), [](v1::Learner&) {},
+      {"arow", Of<testing::PaperMulticlassArow>(1.0)},
+      {"logistic-regression", Of<testing::PaperSoftmax>(0.1),
+       [](v1::Learner& learner) { perceptrond::testing::SetNumber(learner, "step_size", 0.1); }, " (eta = 0.1)"},
+      {"logistic-regression", Of<testing::PaperSoftmax>(1.0), [](v1::Learner&) {},
        " (eta = 1, the default)"}};
 }
 
@@ -121,7 +122,7 @@ Figures MeasurePaper(const Contender& contender, const DataSet& data) {
 
 Figures MeasureOurs(const Contender& contender, const DataSet& data) {
   v1::Model settings = testing::DenseSettings("table", data.dimension());
-  settings.mutable_learner()->set_kind(contender.kind);
+  perceptrond::testing::SetLearner(*settings.mutable_learner(), contender.kind);
   settings.mutable_learner()->mutable_classes()->set_max_classes(data.classes);
   contender.settings(*settings.mutable_learner());
   testing::LoneModel lone(settings);
@@ -138,7 +139,7 @@ Figures MeasureOurs(const Contender& contender, const DataSet& data) {
 }
 
 std::string NameOf(const Contender& contender) {
-  std::string name = v1::LearnerKind_Name(contender.kind).substr(13);
+  std::string name = testing::TestName(contender.kind);
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(c)); });
   return name + contender.note;

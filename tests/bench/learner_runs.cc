@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/support/models.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -65,7 +66,7 @@ std::vector<SvmExample> AsClasses(std::vector<SvmExample> examples, uint32_t cla
 
 v1::Model Settings(const PaperRule& rule, const DataSet& data, const HowToMeasure& how) {
   v1::Model settings = testing::DenseSettings("table", data.dimension);
-  settings.mutable_learner()->set_kind(rule.kind);
+  perceptrond::testing::SetLearner(*settings.mutable_learner(), rule.learner);
   rule.settings(*settings.mutable_learner());
   if (how.classes > 0) settings.mutable_learner()->mutable_classes()->set_max_classes(how.classes);
   return settings;

@@ -70,9 +70,9 @@ void PrintPasses(const std::string& directory) {
   // Nothing separates it; of the rules that answer with their latest weights.
   PrintPassesOf(LoadElecInRandomOrder(directory),
                 Those(testing::PaperRules(), [](const PaperRule& rule) {
-                  return rule.kind == v1::LEARNER_KIND_PERCEPTRON ||
-                         rule.kind == v1::LEARNER_KIND_MARGIN_PERCEPTRON ||
-                         rule.kind == v1::LEARNER_KIND_KERNEL_PERCEPTRON;
+                  return rule.learner == "perceptron" ||
+                         rule.learner == "margin-perceptron" ||
+                         rule.learner == "kernel-perceptron";
                 }));
 }
 

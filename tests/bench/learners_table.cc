@@ -52,7 +52,7 @@ bool Print(const OtherImplementation& other, const DataSet& data) {
   return true;
 }
 
-void PrintCounterparts(v1::LearnerKind kind, const DataSet& data) {
+void PrintCounterparts(const std::string& kind, const DataSet& data) {
   for (const Counterpart& one : Counterparts()) {
     if (one.ours.kind != kind || !Print(one.other, data)) continue;
     if (one.ours.paper == nullptr)

@@ -23,13 +23,13 @@ std::vector<PaperRule> TableRules(const DataSet& data) {
   std::vector<PaperRule> rules = testing::PaperRules();
   // No test compares it: at its default step, far too long for pixels, float32 and float64 part
   // ways.
-  rules.push_back({v1::LEARNER_KIND_LOGISTIC_REGRESSION, testing::Of<testing::PaperLogistic>(1.0),
+  rules.push_back({"logistic-regression", testing::Of<testing::PaperLogistic>(1.0),
                    [](v1::Learner&) {}, " (eta = 1, the default)"});
   if (data.name == "mnist38") {
     rules.push_back(
-        {v1::LEARNER_KIND_KERNEL_PERCEPTRON,
+        {"kernel-perceptron",
          testing::Of<testing::PaperForgetron>(&WideGaussian, size_t{1000}),
-         [](v1::Learner& learner) { learner.mutable_kernel()->mutable_rbf()->set_gamma(1.0 / 64); },
+         [](v1::Learner& learner) { learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(1.0 / 64); },
          " (Gaussian, gamma = 1/64, budget 1000)"});
   }
   std::stable_sort(rules.begin(), rules.end(),
@@ -37,6 +37,6 @@ std::vector<PaperRule> TableRules(const DataSet& data) {
   return rules;
 }
 
-std::string NameOf(const PaperRule& rule) { return testing::LearnerName(rule.kind) + rule.note; }
+std::string NameOf(const PaperRule& rule) { return testing::LearnerName(rule.learner) + rule.note; }
 
 }  // namespace perceptrond

@@ -88,7 +88,7 @@ storage::ModelHeader Header(uint8_t choice) {
   const perceptrond::CatalogueEntry& entry =
       perceptrond::Catalogue()[static_cast<size_t>(number % learners)];
   perceptron::v1::Learner& learner = *header.mutable_model()->mutable_learner();
-  learner.set_kind(static_cast<perceptron::v1::LearnerKind>(1 + number % learners));
+  learner.set_kind(static_cast<std::string>(1 + number % learners));
   if (number >= learners && entry.has_classes()) {
     learner.mutable_classes()->set_max_classes(3);
     learner.mutable_classes()->set_new_classes(choice % 2 == 0
@@ -104,8 +104,8 @@ void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t
   Check(model.revision() == revision);
   const perceptrond::WeightList list = perceptrond::ListWeights(model);
   for (const float weight : list.values) Check(std::isfinite(weight));
-  Check(std::isfinite(list.offset));
-  for (const perceptrond::WeightList& weights : perceptrond::ListClassWeights(model)) {
+  Check(std::isfinite(list.bias));
+  for (const perceptrond::WeightList& weights : perceptrond::ListWeights(model)) {
     for (const float weight : weights.values) Check(std::isfinite(weight));
   }
   perceptrond::Batch batch;

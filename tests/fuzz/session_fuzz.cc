@@ -19,6 +19,7 @@
 #include "core/model/views.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
+#include "tests/support/learners.h"
 
 namespace {
 
@@ -45,7 +46,7 @@ v1::Model Settings(uint8_t choice) {
     classes.set_max_classes(3);
     classes.set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
   }
-  if ((choice & 0x10) != 0) settings.mutable_learner()->set_step_size(1e30);
+  if ((choice & 0x10) != 0) perceptrond::testing::SetNumber(*settings.mutable_learner(), "step_size", 1e30);
   if ((choice & 0x20) != 0) settings.mutable_learner()->set_bias_input(0);
   if ((choice & 0x40) != 0) settings.mutable_learner()->set_tie_rule(v1::TIE_RULE_POSITIVE);
   return settings;
@@ -143,9 +144,9 @@ Answers Learn(Store& store, const std::vector<std::string_view>& messages) {
 void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers& answers) {
   const auto model = store.Acquire("models/m");
   Check(model.ok());
-  const perceptrond::WeightList list = perceptrond::ListWeights(**model);
+  const perceptrond::WeightList list = perceptrond::ListWeights(**model)[0];
   for (const float weight : list.values) Check(std::isfinite(weight));
-  Check(std::isfinite(list.offset));
+  Check(std::isfinite(list.bias));
   const perceptrond::ConvergenceReport counters = perceptrond::MakeReport(**model);
   Check(list.revision == static_cast<uint64_t>(answers.revision));
   Check(counters.updates() == list.revision);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/integration/fixture.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -14,10 +15,10 @@ class ClassesTest : public ServerTest {
  protected:
   v1::Model CreateClasses(const std::string& id, v1::Classes::NewClasses new_classes,
                           uint32_t max_classes = 3,
-                          v1::LearnerKind kind = v1::LEARNER_KIND_PERCEPTRON) {
+                          const std::string& kind = "perceptron") {
     v1::Model model;
     model.mutable_feature_space()->mutable_named();
-    model.mutable_learner()->set_kind(kind);
+    testing::SetLearner(*model.mutable_learner(), kind);
     model.mutable_learner()->mutable_classes()->set_max_classes(max_classes);
     model.mutable_learner()->mutable_classes()->set_new_classes(new_classes);
     return Create(id, model);
@@ -76,10 +77,10 @@ TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
   const v1::Model after = Get("topics");
   EXPECT_THAT(after.label_names(), ElementsAre("tea", "rum", "ale"));
   EXPECT_EQ(after.revision(), before.revision());
-  ASSERT_EQ(after.weights_by_class_size(), 3);
+  ASSERT_EQ(after.weights().vectors_size(), 3);
   for (int k = 0; k < 3; ++k) {
-    EXPECT_EQ(after.weights_by_class(k).SerializeAsString(),
-              before.weights_by_class(k).SerializeAsString());
+    EXPECT_EQ(after.weights().vectors(k).SerializeAsString(),
+              before.weights().vectors(k).SerializeAsString());
   }
   EXPECT_EQ(PredictNames("topics", {"tea", "rum", "ale"}, true).SerializeAsString(),
             answers.SerializeAsString());
@@ -126,7 +127,7 @@ TEST_F(ClassesTest, NestedExamplesTakeLabelsByNumberOrByNameButNotBothInAMessage
 }
 
 TEST_F(ClassesTest, ProbabilitiesOfAllClassesAreThereOnRequest) {
-  CreateClasses("soft", v1::Classes::NEW_CLASSES_NUMBERED, 5, v1::LEARNER_KIND_LOGISTIC_REGRESSION);
+  CreateClasses("soft", v1::Classes::NEW_CLASSES_NUMBERED, 5, "logistic-regression");
   v1::LearnRequest request;
   request.set_model("models/soft");
   for (const int label : {3, 1, 3}) {
@@ -143,7 +144,7 @@ TEST_F(ClassesTest, ProbabilitiesOfAllClassesAreThereOnRequest) {
   EXPECT_TRUE(std::isnan(all.class_probabilities(0)));
   EXPECT_NEAR(all.class_probabilities(1) + all.class_probabilities(3), 1, 1e-6);
   EXPECT_EQ(all.class_probabilities(1), brief.probabilities(0));
-  EXPECT_EQ(Get("soft").weights_by_class_size(), 4);
+  EXPECT_EQ(Get("soft").weights().vectors_size(), 4);
 }
 
 }  // namespace

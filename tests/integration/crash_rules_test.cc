@@ -10,6 +10,7 @@
 #include "client/learn_stream.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/tight.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -61,7 +62,7 @@ struct Seen {
   std::string answers;
 };
 
-class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<v1::LearnerKind> {
+class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<std::string> {
  protected:
   CrashRulesTest() : ServerTest({"--snapshot-bytes", "4KiB"}) {}
 
@@ -71,7 +72,7 @@ class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<v
     request.set_model_id(id);
     v1::Model& model = *request.mutable_model();
     model.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
-    model.mutable_learner()->set_kind(GetParam());
+    testing::SetLearner(*model.mutable_learner(), GetParam());
     // So that batches end and stored examples are replaced.
     Tighten(*model.mutable_learner());
     if (multiclass) model.mutable_learner()->mutable_classes()->set_max_classes(kClasses);
@@ -85,8 +86,8 @@ class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<v
 
   // The others are compared by their answers alone.
   static bool HasWeights() {
-    return GetParam() != v1::LEARNER_KIND_VOTED_PERCEPTRON &&
-           GetParam() != v1::LEARNER_KIND_KERNEL_PERCEPTRON;
+    return GetParam() != "voted-perceptron" &&
+           GetParam() != "kernel-perceptron";
   }
 
   // Streams all rows as one producer, over as many connections as it takes.
@@ -117,7 +118,7 @@ class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<v
     seen.revision = model.revision();
     seen.examples = model.report().examples();
     seen.weights = model.weights().SerializeAsString();
-    for (const v1::Weights& of_class : model.weights_by_class())
+    for (const v1::Weights& of_class : model.weights().vectors())
       seen.weights += of_class.SerializeAsString();
     v1::PredictRequest request;
     request.set_model("models/" + id);
@@ -176,17 +177,17 @@ TEST_P(CrashRulesTest, ServerKilledUnderLoadHasTheWeightsOfARunWithoutAKill) {
   }
 }
 
-std::vector<v1::LearnerKind> EveryRule() {
-  std::vector<v1::LearnerKind> kinds;
+std::vector<std::string> EveryRule() {
+  std::vector<std::string> kinds;
   const auto* const values = v1::LearnerKind_descriptor();
   for (int i = 1; i < values->value_count(); ++i)
-    kinds.push_back(static_cast<v1::LearnerKind>(values->value(i)->number()));
+    kinds.push_back(static_cast<std::string>(values->value(i)->number()));
   return kinds;
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CrashRulesTest, ::testing::ValuesIn(EveryRule()),
                          [](const auto& run) {
-                           return v1::LearnerKind_Name(run.param).substr(sizeof("LEARNER_KIND_") -
+                           return testing::TestName(run.param).substr(sizeof("LEARNER_KIND_") -
                                                                          1);
                          });
 

@@ -280,12 +280,12 @@ class CrashTest : private ChangingConfig,
     }
     const auto model = Model::Load(*header, **journal, {});
     ASSERT_TRUE(model.ok()) << model.status();
-    const WeightList list = ListWeights(**model);
+    const WeightList list = ListWeights(**model)[0];
     EXPECT_EQ(list.revision, serial_.revision);
     std::vector<float> loaded(kDimension);
     for (size_t i = 0; i < list.indices.size(); ++i) loaded[list.indices[i]] = list.values[i];
     EXPECT_EQ(0, std::memcmp(loaded.data(), serial_.weights.data(), kDimension * sizeof(float)));
-    EXPECT_EQ(list.offset, serial_.offset);
+    EXPECT_EQ(list.bias, serial_.offset);
   }
 
   History history_;

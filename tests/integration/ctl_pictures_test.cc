@@ -110,7 +110,7 @@ TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
   LearnAnd();
   const v1::Model model = Json<v1::Model>("get and --history");
   // The last update as it was made, and the pass without a mistake that came after it.
-  ASSERT_EQ(model.history_size(), 19);
+  ASSERT_EQ(model.learning_curve_size(), 19);
   EXPECT_EQ(model.history(17).revision(), 18);
   EXPECT_EQ(model.history(18).revision(), 18);
   EXPECT_EQ(model.history(18).examples() - model.history(17).examples(), model.report().streak());

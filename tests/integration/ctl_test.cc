@@ -135,12 +135,12 @@ TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
 TEST_F(CtlTest, TheMarginOfDataIsThatOfTheLectureNotes) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   for (const auto& [index, value] : {std::pair(0U, 1.0F), std::pair(1U, -1.0F)}) {
     start.add_indices(index);
     start.add_values(value);
   }
-  start.set_offset(1);
+  start.set_bias(1);
   Create("seed", settings);
   const std::string right = "1 1:2.5 2:1.5\n-1 1:-1.5 2:1.5\n";
   const auto predict = [&](const std::string& rows, const std::string& more) {

@@ -12,12 +12,12 @@ class ExplainTest : public ServerTest {
     // Seed 000: theta = (1, -1), theta_0 = 1.
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-    v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+    v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
     start.add_indices(0);
     start.add_indices(1);
     start.add_values(1);
     start.add_values(-1);
-    start.set_offset(1);
+    start.set_bias(1);
     Create("plane", settings);
   }
   static v1::ExplainRequest Request(std::initializer_list<float> values) {
@@ -127,17 +127,17 @@ v1::LearnRequest Contradictions(int examples) {
 TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   CreateDense("line", 1);
   v1::Model model = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
-  ASSERT_EQ(model.history_size(), 1);
+  ASSERT_EQ(model.learning_curve_size(), 1);
   EXPECT_EQ(model.history(0).revision(), 0);
   EXPECT_FALSE(model.history(0).has_margin_ceiling());
   ASSERT_TRUE(Learn(Contradictions(3000)).ok());
   model = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   EXPECT_FALSE(model.has_weights());
-  EXPECT_EQ(Get("line", v1::MODEL_VIEW_BASIC).history_size(), 0);
+  EXPECT_EQ(Get("line", v1::MODEL_VIEW_BASIC).learning_curve_size(), 0);
   ASSERT_GT(model.revision(), 600);
-  EXPECT_LE(model.history_size(), 513);
-  EXPECT_GE(model.history_size(), 256);
-  const v1::LearningCurvePoint last = model.history(model.history_size() - 1);
+  EXPECT_LE(model.learning_curve_size(), 513);
+  EXPECT_GE(model.learning_curve_size(), 256);
+  const v1::LearningCurvePoint last = model.history(model.learning_curve_size() - 1);
   EXPECT_EQ(last.revision(), model.revision());
   EXPECT_EQ(last.examples(), 3000U);
   EXPECT_EQ(last.weight_norm(), model.report().weight_norm());
@@ -145,8 +145,8 @@ TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   server_.Kill();
   Restart();
   const v1::Model again = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
-  ASSERT_EQ(again.history_size(), model.history_size());
-  for (int i = 0; i + 1 < model.history_size(); ++i)
+  ASSERT_EQ(again.learning_curve_size(), model.learning_curve_size());
+  for (int i = 0; i + 1 < model.learning_curve_size(); ++i)
     EXPECT_EQ(again.history(i).SerializeAsString(), model.history(i).SerializeAsString());
 }
 

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/integration/inference_fixture.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -179,9 +180,9 @@ class InferenceEqualityTest : public InferenceTest {
   }
 };
 
-v1::Model Settings(v1::LearnerKind kind, uint32_t classes = 0) {
+v1::Model Settings(const std::string& kind, uint32_t classes = 0) {
   v1::Model settings;
-  settings.mutable_learner()->set_kind(kind);
+  testing::SetLearner(*settings.mutable_learner(), kind);
   if (classes > 0) settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
   return settings;
 }
@@ -190,11 +191,11 @@ TEST_F(InferenceEqualityTest, OfEveryLearnerInADenseSpace) {
   const auto* const kinds = v1::LearnerKind_descriptor();
   for (int i = 1; i < kinds->value_count(); ++i) {
     SCOPED_TRACE(kinds->value(i)->name());
-    v1::Model settings = Settings(static_cast<v1::LearnerKind>(kinds->value(i)->number()));
+    v1::Model settings = Settings(static_cast<std::string>(kinds->value(i)->number()));
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
     // Else its weights would stay zero, and its distances unknown, until a pass ends.
-    if (settings.learner().kind() == v1::LEARNER_KIND_BATCH_PERCEPTRON)
-      settings.mutable_learner()->set_mini_batch(10);
+    if (settings.learner().kind() == "batch-perceptron")
+      testing::SetCount(*settings.mutable_learner(), "mini_batch", 10);
     const v1::Model model = MakeTaught("m" + std::to_string(i), settings, Form::kDense);
     EXPECT_GT(model.revision(), 0);
     ExpectEqual(model, RandomRows(3, kRows), {Form::kDense, Form::kSparse});
@@ -205,7 +206,7 @@ TEST_F(InferenceEqualityTest, OfHashedAndNamedSpacesWithEveryFeatureMap) {
   for (const bool hashed : {true, false}) {
     for (int map = 0; map < 4; ++map) {
       SCOPED_TRACE(std::to_string(hashed) + " " + std::to_string(map));
-      v1::Model settings = Settings(v1::LEARNER_KIND_AROW);
+      v1::Model settings = Settings("arow");
       settings.add_label_names("no");
       settings.add_label_names("yes");
       v1::FeatureSpace& space = *settings.mutable_feature_space();
@@ -232,9 +233,9 @@ TEST_F(InferenceEqualityTest, OfHashedAndNamedSpacesWithEveryFeatureMap) {
 
 TEST_F(InferenceEqualityTest, OfSeveralClasses) {
   int i = 0;
-  for (const v1::LearnerKind kind :
-       {v1::LEARNER_KIND_PERCEPTRON, v1::LEARNER_KIND_AVERAGED_PERCEPTRON,
-        v1::LEARNER_KIND_LOGISTIC_REGRESSION}) {
+  for (const std::string kind :
+       {"perceptron", "averaged-perceptron",
+        "logistic-regression"}) {
     for (const auto new_classes : {v1::Classes::NEW_CLASSES_NONE, v1::Classes::NEW_CLASSES_NUMBERED,
                                    v1::Classes::NEW_CLASSES_NAMED}) {
       for (const bool names : {false, true}) {
@@ -262,13 +263,13 @@ TEST_F(InferenceEqualityTest, OfSeveralClasses) {
 TEST_F(InferenceEqualityTest, OfCompositions) {
   for (const Form form : {Form::kDense, Form::kNamed}) {
     const std::string prefix = form == Form::kDense ? "d" : "n";
-    v1::Model settings = Settings(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I);
+    v1::Model settings = Settings("passive-aggressive-i");
     if (form == Form::kDense) {
       settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
     } else {
       settings.mutable_feature_space()->mutable_named();
     }
-    v1::Model whole = Settings(v1::LEARNER_KIND_PERCEPTRON);
+    v1::Model whole = Settings("perceptron");
     for (const char* part : {"x", "y", "z"}) {
       MakeTaught(prefix + part, settings, form);
       auto& input = *whole.mutable_feature_space()->mutable_composition()->add_inputs();

@@ -1,6 +1,7 @@
 // Managing models over a real connection: every row of the error table, paging, etags, masks, what
 // survives a restart.
 #include "tests/integration/fixture.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -53,7 +54,7 @@ class ModelServiceTest : public ServerTest {
 TEST_F(ModelServiceTest, ACreatedModelSaysAllItsDefaults) {
   const v1::Model model = Create("spam", Dense(3));
   EXPECT_EQ(model.name(), "models/spam");
-  EXPECT_EQ(model.learner().kind(), v1::LEARNER_KIND_PERCEPTRON);
+  EXPECT_EQ(model.learner().kind(), "perceptron");
   EXPECT_EQ(model.learner().tie_rule(), v1::TIE_RULE_MISTAKE);
   EXPECT_EQ(model.learner().step_size(), 1);
   EXPECT_EQ(model.learner().bias_input(), 1);
@@ -104,21 +105,21 @@ TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
   row_errors("model.feature_space.hashed.bits",
              [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); });
   row_errors("model.learner.step_size",
-             [](v1::Model& m) { m.mutable_learner()->set_step_size(0); });
+             [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); });
   row_errors("model.learner.step_size",
-             [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); });
+             [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); });
   row_errors("model.learner.bias_input",
              [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); });
   row_errors("model.learner.kind",
-             [](v1::Model& m) { m.mutable_learner()->set_kind(static_cast<v1::LearnerKind>(99)); });
+             [](v1::Model& m) { testing::SetLearner(*m.mutable_learner(), static_cast<std::string>(99)); });
   row_errors(
       "model.learner.tie_rule",
       [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); }, "ZERO_START");
   row_errors("model.label_names", [](v1::Model& m) { m.add_label_names("only"); });
   row_errors("model.margin_of_interest", [](v1::Model& m) { m.set_margin_of_interest(-1); });
   row_errors("model.learner.starting_weights", [](v1::Model& m) {
-    m.mutable_learner()->mutable_starting_weights()->add_indices(3);
-    m.mutable_learner()->mutable_starting_weights()->add_values(1);
+    testing::StartingVector(*m.mutable_learner()).add_indices(3);
+    testing::StartingVector(*m.mutable_learner()).add_values(1);
   });
   const grpc::Status bad_name = TryCreate("no spaces", Dense(3));
   EXPECT_EQ(BadField(bad_name), "model_id");
@@ -261,7 +262,7 @@ TEST_F(ModelServiceTest, AStepSizeBeyondFloatsRangeIsRefused) {
     v1::CreateModelRequest request;
     request.set_model_id("m");
     *request.mutable_model() = Dense(2);
-    request.mutable_model()->mutable_learner()->set_step_size(step_size);
+    testing::SetNumber(*request.mutable_model()->mutable_learner(), "step_size", step_size);
     grpc::ClientContext context;
     v1::Model created;
     const grpc::Status status = models_->CreateModel(&context, request, &created);
@@ -270,7 +271,7 @@ TEST_F(ModelServiceTest, AStepSizeBeyondFloatsRangeIsRefused) {
     EXPECT_THAT(status.error_message(), ::testing::HasSubstr("float32"));
   }
   v1::Model least = Dense(2);
-  least.mutable_learner()->set_step_size(1.1754944e-38);
+  testing::SetNumber(*least.mutable_learner(), "step_size", 1.1754944e-38);
   Create("least", least);
 }
 

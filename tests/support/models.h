@@ -71,11 +71,11 @@ struct LoneModel {
   // Every weight, zeros too, of a dense or hashed model.
   std::vector<float> Weights(size_t dimension) const {
     std::vector<float> weights(dimension);
-    const WeightList list = ListWeights(*model);
+    const WeightList list = ListWeights(*model)[0];
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     return weights;
   }
-  double Offset() const { return ListWeights(*model).offset; }
+  double Offset() const { return ListWeights(*model)[0].bias; }
 
   MemoryJournal journal;
   std::shared_ptr<Model> model;
@@ -94,7 +94,7 @@ inline void Freeze(Model& model, bool frozen) {
 // tests/core/model/history_test.cc is about those.
 inline std::string StateBytes(const Model& model) {
   storage::Snapshot snapshot = MakeSnapshot(model);
-  snapshot.clear_history();
+  snapshot.clear_learning_curve();
   return snapshot.SerializeAsString();
 }
 

@@ -21,7 +21,7 @@ LearningCurvePoint At(uint64_t revision) {
 
 // The history that was stored with these points.
 std::optional<CurvePoints> Stored(uint64_t spacing, const std::vector<LearningCurvePoint>& points) {
-  ::perceptron::storage::v1::History stored;
+  ::perceptron::storage::v1::LearningCurve stored;
   stored.set_spacing(spacing);
   stored.mutable_points()->Add(points.begin(), points.end());
   return CurvePoints::From(stored);

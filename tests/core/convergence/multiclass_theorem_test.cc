@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -87,9 +88,9 @@ Data MakeSeparableClasses(uint32_t seed, double margin, double b, size_t count) 
   return data;
 }
 
-v1::Model Settings(v1::LearnerKind kind, double b) {
+v1::Model Settings(const std::string& kind, double b) {
   v1::Model settings = DenseSettings("classes", kDimension);
-  settings.mutable_learner()->set_kind(kind);
+  testing::SetLearner(*settings.mutable_learner(), kind);
   settings.mutable_learner()->set_bias_input(b);
   settings.mutable_learner()->mutable_classes()->set_max_classes(kClasses);
   return settings;
@@ -98,10 +99,10 @@ v1::Model Settings(v1::LearnerKind kind, double b) {
 // What the model predicts with, the plain perceptron's weights.
 Matrix WeightsOf(const LoneModel& lone, double b) {
   Matrix weights;
-  for (const WeightList& list : ListClassWeights(*lone.model)) {
+  for (const WeightList& list : ListWeights(*lone.model)) {
     auto& row = weights.emplace_back(kDimension + 1);
     for (size_t i = 0; i < list.indices.size(); ++i) row[list.indices[i]] = list.values[i];
-    row.back() = b == 0 ? 0 : list.offset / b;
+    row.back() = b == 0 ? 0 : list.bias / b;
   }
   return weights;
 }
@@ -112,9 +113,9 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
   const double b = GetParam();
   for (uint32_t seed = 1; seed <= 4; ++seed) {
     const Data data = MakeSeparableClasses(seed, 0.2, b, 240);
-    for (const v1::LearnerKind kind :
-         {v1::LEARNER_KIND_PERCEPTRON, v1::LEARNER_KIND_AVERAGED_PERCEPTRON,
-          v1::LEARNER_KIND_POCKET, v1::LEARNER_KIND_VOTED_PERCEPTRON}) {
+    for (const std::string kind :
+         {"perceptron", "averaged-perceptron",
+          "pocket-perceptron", "voted-perceptron"}) {
       LoneModel lone(Settings(kind, b));
       const double bound = 2 * data.squared_radius / (data.margin * data.margin);
       bool converged = false;
@@ -149,7 +150,7 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
                   2 * data.squared_radius / (report.margin_floor() * report.margin_floor()),
                   1e-9 * report.update_bound());
       EXPECT_GE(report.update_bound(), static_cast<double>(report.updates()));
-      if (kind != v1::LEARNER_KIND_PERCEPTRON) continue;
+      if (kind != "perceptron") continue;
       const Matrix weights = WeightsOf(lone, b);
       double margin = std::numeric_limits<double>::infinity();
       for (const SvmExample& example : data.examples)
@@ -183,12 +184,12 @@ TEST(MulticlassTheoremLimits, ExactUpdatesThatComeBackToZeroProveThatNothingSepa
 
 TEST(MulticlassTheoremLimits, IsNotClaimedWhereClassesAppearMidStreamOrCountUnequally) {
   const Data data = MakeSeparableClasses(9, 0.2, 1, 100);
-  v1::Model appearing = Settings(v1::LEARNER_KIND_PERCEPTRON, 1);
+  v1::Model appearing = Settings("perceptron", 1);
   appearing.mutable_learner()->mutable_classes()->set_new_classes(
       v1::Classes::NEW_CLASSES_NUMBERED);
-  v1::Model weighted = Settings(v1::LEARNER_KIND_PERCEPTRON, 1);
+  v1::Model weighted = Settings("perceptron", 1);
   for (int k = 0; k < kClasses; ++k) weighted.mutable_learner()->add_class_weights(1 + k);
-  v1::Model other = Settings(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, 1);
+  v1::Model other = Settings("passive-aggressive", 1);
   for (const v1::Model& settings : {appearing, weighted, other}) {
     LoneModel lone(settings);
     for (int64_t pass = 1; pass <= 3; ++pass) lone.Learn(Columns(data.examples).batch(), pass);

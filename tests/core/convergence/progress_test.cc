@@ -124,8 +124,8 @@ TEST(Progress, CountsRefusalsAndReplaysApart) {
   EXPECT_EQ(counters.examples(), 0U);
   EXPECT_EQ(counters.streak(), 0U);
   EXPECT_EQ(counters.duplicates(), 5U);
-  EXPECT_EQ(counters.rejected().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
-  EXPECT_EQ(counters.rejected().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
+  EXPECT_EQ(counters.row_errors().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
+  EXPECT_EQ(counters.row_errors().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
 }
 
 TEST(Progress, TheErrorCeilingNeedsAStreakLongEnoughAndExamplesThatComeOnce) {
@@ -302,7 +302,7 @@ TEST(PassProgress, OfNoExampleHasNotConverged) {
   pass.Add(row_errors, 4);
   const PassSummary summary = pass.End(1, 4, 3);
   EXPECT_FALSE(summary.converged());
-  EXPECT_EQ(summary.rejected(), 1U);
+  EXPECT_EQ(summary.row_errors(), 1U);
 }
 
 }  // namespace

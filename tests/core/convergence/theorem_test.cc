@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -36,7 +37,7 @@ class Theorem : public ::testing::TestWithParam<Setup> {
   static v1::Model Settings() {
     v1::Model settings = DenseSettings("separable", GetParam().dimension);
     settings.mutable_learner()->set_bias_input(GetParam().bias_input);
-    settings.mutable_learner()->set_step_size(GetParam().step_size);
+    testing::SetNumber(*settings.mutable_learner(), "step_size", GetParam().step_size);
     return settings;
   }
   static SeparableData Data(uint32_t seed) {
@@ -84,7 +85,7 @@ TEST_P(Theorem, HoldsAtEveryMomentOfTheRun) {
 TEST(TheoremLimits, StepsThatVanishInFloat32RefuteNothing) {
   for (const double step : {1e-50, 1e-300, 1e-42}) {
     v1::Model settings = DenseSettings("tiny", 1);
-    settings.mutable_learner()->set_step_size(step);
+    testing::SetNumber(*settings.mutable_learner(), "step_size", step);
     settings.mutable_learner()->set_bias_input(0);
     settings.set_margin_of_interest(0.1);
     LoneModel lone(settings);
@@ -191,7 +192,7 @@ TEST(Refutation, ComesAtTheLatestWhenTheBoundIsExceeded) {
 TEST(Report, SaysNothingTheTheoremDoesNotSayOfStartingWeights) {
   v1::Model settings = DenseSettings("started", 2);
   settings.set_margin_of_interest(0.1);
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_indices(0);
   start.add_values(1);
   LoneModel lone(settings);

@@ -93,8 +93,8 @@ storage::Snapshot LargeSnapshot(uint64_t revision) {
   snapshot.set_revision(revision);
   snapshot.add_scalars(0.1);
   snapshot.mutable_time()->set_seconds(7);
-  snapshot.mutable_history()->set_spacing(2);
-  snapshot.mutable_history()->add_points()->set_revision(4);
+  snapshot.mutable_learning_curve()->set_spacing(2);
+  snapshot.mutable_learning_curve()->add_points()->set_revision(4);
   storage::StateArray& dense = *snapshot.add_arrays();
   dense.set_size(1000);
   for (int i = 0; i < 1000; ++i) dense.add_values(static_cast<float>(i));

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
 #include "tests/support/papers_with_rows.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -18,7 +19,7 @@ namespace v1 = ::perceptron::v1;
 v1::Model Settings(uint32_t dimension, uint32_t mini_batch) {
   v1::Model settings = DenseSettings("batch", dimension);
   settings.mutable_learner()->mutable_batch_perceptron();
-  settings.mutable_learner()->set_mini_batch(mini_batch);
+  testing::SetCount(*settings.mutable_learner(), "mini_batch", mini_batch);
   return settings;
 }
 
@@ -101,7 +102,7 @@ TEST(BatchPerceptron, AMistakeChangesNoScoreBeforeItsBatchEnds) {
 
 TEST(BatchPerceptron, StepsAreScaledByTheStepSizeAndTheWeights) {
   v1::Model settings = Settings(1, 0);
-  settings.mutable_learner()->set_step_size(0.5);
+  testing::SetNumber(*settings.mutable_learner(), "step_size", 0.5);
   settings.mutable_learner()->add_class_weights(1);
   settings.mutable_learner()->add_class_weights(3);
   LoneModel lone(settings);
@@ -159,7 +160,7 @@ TEST(BatchPerceptron, WithBatchesOfOneHasThePerceptronsBits) {
 
 TEST(BatchPerceptron, ASumThatAStepCouldNotTakeInIsRefusedWhenItGrows) {
   v1::Model settings = Settings(1, 0);
-  settings.mutable_learner()->set_step_size(4);
+  testing::SetNumber(*settings.mutable_learner(), "step_size", 4);
   LoneModel lone(settings);
   const Columns columns = Columns().AddDense({6e37F}, 1).AddDense({6e37F}, 1);
   const LearnOutcome outcome = lone.Learn(columns.batch(), 1);

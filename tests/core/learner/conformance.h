@@ -14,6 +14,7 @@
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/support/columns.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond::testing {
 
@@ -136,7 +137,7 @@ inline std::vector<BinarySetting> BinarySettings(bool (*chosen)(const CatalogueE
       if (tie == TieRule::kCorrect && entry.form == Form::kKernel) continue;
       for (const double bias : {0.0, 1.0, 0.25, 7.5}) {
         settings.emplace_back(&entry, tie, bias, 1.0);
-        if ((entry.options & kTakesStepSize) == 0) continue;
+        if (!testing::HasSetting(entry.name, "step_size")) continue;
         settings.emplace_back(&entry, tie, bias, 0.375);
         settings.emplace_back(&entry, tie, bias, 3.0);
       }

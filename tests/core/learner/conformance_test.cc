@@ -7,6 +7,7 @@
 
 #include "perceptron/v1/model.pb.h"
 #include "tests/core/learner/conformance.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -218,20 +219,21 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, LearnerConformance,
                          })),
                          BinarySettingName);
 
-// LEARNER_KIND_AVERAGED_PERCEPTRON as perceptronctl says it.
-std::string ApiName(const CatalogueEntry& entry) {
-  std::string name = ::perceptron::v1::LearnerKind_Name(static_cast<int>(*entry.kind) + 1);
-  name.erase(0, sizeof("LEARNER_KIND_") - 1);
-  for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(c));
-  return name;
+TEST(Catalogue, NamesEachRuleAndWrapperAsTheApisFields) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    v1::Learner learner;
+    SetLearner(learner, entry.name);
+    EXPECT_EQ(LearnerName(learner), entry.name);
+    EXPECT_EQ(FindLearner(entry.name), &entry);
+  }
+  EXPECT_EQ(FindLearner("pocket-logistic-regression"), nullptr);
 }
 
-TEST(Catalogue, HoldsEveryKindInTheOrderOfItsValues) {
-  for (size_t i = 0; i < Catalogue().size(); ++i) {
-    const CatalogueEntry& entry = Catalogue()[i];
-    EXPECT_EQ(static_cast<size_t>(*entry.kind), i);
-    EXPECT_EQ(&FindLearner(*entry.kind), &entry);
-    EXPECT_EQ(entry.name, ApiName(entry));
+TEST(Catalogue, HoldsEveryRuleOfTheApi) {
+  const auto* const rules = v1::Learner::descriptor()->FindOneofByName("rule");
+  for (int i = 0; i < rules->field_count(); ++i) {
+    const std::string name = absl::StrReplaceAll(rules->field(i)->name(), {{"_", "-"}});
+    EXPECT_NE(FindLearner(name), nullptr) << name;
   }
 }
 

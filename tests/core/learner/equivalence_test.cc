@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -75,7 +76,7 @@ TEST(StepSize, PowersOfTwoScaleTheWeightsAndChangeNoPrediction) {
   ASSERT_GT(reference.updated_rows.size(), 100U);
   for (const double step : {0.25, 0.5, 2.0, 1024.0}) {
     v1::Model settings = DenseSettings("scaled", kDimension);
-    settings.mutable_learner()->set_step_size(step);
+    testing::SetNumber(*settings.mutable_learner(), "step_size", step);
     LoneModel scaled(settings);
     const LearnOutcome outcome = scaled.Learn(columns.batch());
     EXPECT_EQ(outcome.updated_rows, reference.updated_rows);
@@ -95,7 +96,7 @@ TEST(StepSize, OtherStepsChangeNoUpdateOnExactData) {
   const Columns columns(Noise(3, 500, /*integers=*/true));
   LoneModel one(DenseSettings("one", kDimension));
   v1::Model settings = DenseSettings("three", kDimension);
-  settings.mutable_learner()->set_step_size(3);
+  testing::SetNumber(*settings.mutable_learner(), "step_size", 3);
   LoneModel three(settings);
   EXPECT_EQ(one.Learn(columns.batch()).updated_rows, three.Learn(columns.batch()).updated_rows);
 }
@@ -111,12 +112,12 @@ TEST(StartingWeights, GoOnAsIfTheyHadBeenLearned) {
     LoneModel whole(settings);
     whole.Learn(first.batch());
     const std::vector<float> weights = whole.Weights(kDimension);
-    v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+    v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
     for (uint32_t i = 0; i < kDimension; ++i) {
       start.add_indices(i);
       start.add_values(weights[i]);
     }
-    start.set_offset(whole.Offset());
+    start.set_bias(whole.Offset());
     LoneModel started(settings);
     const LearnOutcome one = whole.Learn(second.batch());
     const LearnOutcome other = started.Learn(second.batch());
@@ -130,12 +131,12 @@ TEST(StartingWeights, GoOnAsIfTheyHadBeenLearned) {
 
 TEST(StartingWeights, TakeWordsInANamedSpace) {
   v1::Model settings = testing::NamedSettings("named");
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_names("spam");
   start.add_names("ham");
   start.add_values(2);
   start.add_values(-3);
-  start.set_offset(0.5);
+  start.set_bias(0.5);
   const LoneModel lone(settings);
   const testing::NamedColumns columns(
       {{{{"spam", 1}}, 0}, {{{"ham", 2}}, 0}, {{{"ham", 1}, {"spam", 1}, {"other", 9}}, 0}});

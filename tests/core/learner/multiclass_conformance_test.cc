@@ -9,6 +9,8 @@
 #include "core/learner/score_vectors.h"
 #include "tests/core/learner/conformance.h"
 
+#include "tests/support/learners.h"
+
 namespace perceptrond::testing {
 namespace {
 
@@ -278,7 +280,8 @@ TEST_P(MulticlassConformance, NormsAndPredictedScoresAreThoseOfTheHypothesesItSh
 TEST_P(MulticlassConformance, TheWeightsOfAllClassesAddUpToNothing) {
   // Each step gives one class what it takes from others; second-order rules weigh them by
   // variances.
-  if (std::get<0>(GetParam())->options & (kTakesRegularization | kTakesConfidence)) return;
+  const std::string& learner_name = std::get<0>(GetParam())->name;
+  if (HasSetting(learner_name, "regularization") || HasSetting(learner_name, "confidence")) return;
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, Columns(Noise(13, 300)).batch());
   for (uint32_t i = 0; i < kDimension; ++i) {

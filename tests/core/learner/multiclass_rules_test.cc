@@ -9,6 +9,7 @@
 #include "tests/support/models.h"
 #include "tests/support/multiclass_papers.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -22,7 +23,7 @@ using testing::Vector;
 namespace v1 = ::perceptron::v1;
 
 struct Rule {
-  v1::LearnerKind kind;
+  std::string kind;
   std::function<std::unique_ptr<MulticlassPaper>(size_t classes, size_t dimension)> paper;
   std::function<void(v1::Learner&)> settings = [](v1::Learner&) {};
 };
@@ -35,41 +36,41 @@ std::function<std::unique_ptr<MulticlassPaper>(size_t, size_t)> Of(Args... args)
 }
 
 const Rule kRules[] = {
-    {v1::LEARNER_KIND_PERCEPTRON, Of<testing::PaperMulticlassPerceptron>()},
-    {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, Of<testing::PaperMulticlassAveraged>()},
-    {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{0})},
-    {v1::LEARNER_KIND_POCKET, Of<testing::PaperMulticlassPocket>(size_t{40}),
-     [](v1::Learner& learner) { learner.set_ratchet_examples(40); }},
-    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
-    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperMulticlassPassiveAggressive>(1, 0.02),
-     [](v1::Learner& learner) { learner.set_aggressiveness(0.02); }},
-    {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperMulticlassPassiveAggressive>(2, 0.5),
-     [](v1::Learner& learner) { learner.set_aggressiveness(0.5); }},
-    {v1::LEARNER_KIND_AROW, Of<testing::PaperMulticlassArow>(1.0)},
-    {v1::LEARNER_KIND_AROW, Of<testing::PaperMulticlassArow>(10.0),
-     [](v1::Learner& learner) { learner.set_regularization(10); }},
-    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperMulticlassAlma>(0.9)},
-    {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperMulticlassAlma>(0.5),
-     [](v1::Learner& learner) { learner.set_margin_slack(0.5); }},
-    {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperMulticlassBatch>(uint64_t{20}),
-     [](v1::Learner& learner) { learner.set_mini_batch(20); }},
-    {v1::LEARNER_KIND_SOFT_CONFIDENCE_WEIGHTED,
+    {"perceptron", Of<testing::PaperMulticlassPerceptron>()},
+    {"averaged-perceptron", Of<testing::PaperMulticlassAveraged>()},
+    {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{0})},
+    {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{40}),
+     [](v1::Learner& learner) { testing::SetCount(learner, "ratchet_examples", 40); }},
+    {"passive-aggressive", Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
+    {"passive-aggressive-i", Of<testing::PaperMulticlassPassiveAggressive>(1, 0.02),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.02); }},
+    {"passive-aggressive-ii", Of<testing::PaperMulticlassPassiveAggressive>(2, 0.5),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.5); }},
+    {"arow", Of<testing::PaperMulticlassArow>(1.0)},
+    {"arow", Of<testing::PaperMulticlassArow>(10.0),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 10); }},
+    {"margin-perceptron", Of<testing::PaperMulticlassAlma>(0.9)},
+    {"margin-perceptron", Of<testing::PaperMulticlassAlma>(0.5),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "margin_slack", 0.5); }},
+    {"batch-perceptron", Of<testing::PaperMulticlassBatch>(uint64_t{20}),
+     [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 20); }},
+    {"soft-confidence-weighted",
      Of<testing::PaperMulticlassScw>(0.6744897501960817, 1.0)},
-    {v1::LEARNER_KIND_SOFT_CONFIDENCE_WEIGHTED,
+    {"soft-confidence-weighted",
      Of<testing::PaperMulticlassScw>(1.2815515655446004, 0.1),
      [](v1::Learner& learner) {
-       learner.set_confidence(0.9);
-       learner.set_aggressiveness(0.1);
+       testing::SetNumber(learner, "confidence", 0.9);
+       testing::SetNumber(learner, "aggressiveness", 0.1);
      }},
-    {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperSoftmax>(0.05),
-     [](v1::Learner& learner) { learner.set_step_size(0.05); }},
+    {"logistic-regression", Of<testing::PaperSoftmax>(0.05),
+     [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.05); }},
 };
 
-void PrintTo(const Rule& rule, std::ostream* out) { *out << v1::LearnerKind_Name(rule.kind); }
+void PrintTo(const Rule& rule, std::ostream* out) { *out << testing::TestName(rule.kind); }
 
 v1::Model Settings(const Rule& rule, uint32_t classes, uint32_t dimension, bool offset) {
   v1::Model settings = DenseSettings("rule", dimension);
-  settings.mutable_learner()->set_kind(rule.kind);
+  testing::SetLearner(*settings.mutable_learner(), rule.kind);
   settings.mutable_learner()->mutable_classes()->set_max_classes(classes);
   settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   rule.settings(*settings.mutable_learner());
@@ -99,10 +100,10 @@ std::vector<SvmExample> Clouds(uint32_t seed, int classes, uint32_t dimension, s
 // Weights by class, zeros too; the offset last.
 std::vector<Vector> AllWeights(const LoneModel& lone, uint32_t dimension) {
   std::vector<Vector> all;
-  for (const WeightList& list : ListClassWeights(*lone.model)) {
+  for (const WeightList& list : ListWeights(*lone.model)) {
     Vector& weights = all.emplace_back(dimension + 1);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
-    weights.back() = list.offset;
+    weights.back() = list.bias;
   }
   return all;
 }
@@ -152,17 +153,17 @@ INSTANTIATE_TEST_SUITE_P(Papers, MulticlassRule,
                          ::testing::Combine(::testing::ValuesIn(kRules), ::testing::Bool()),
                          [](const auto& info) {
                            std::string name =
-                               v1::LearnerKind_Name(std::get<0>(info.param).kind).substr(13);
+                               testing::TestName(std::get<0>(info.param).kind);
                            return name + "_" + std::to_string(info.index);
                          });
 
 // Two classes, with labels 0 and 1, beside a two-class model with labels -1 and +1.
 struct Twins {
-  Twins(v1::LearnerKind kind, const std::function<void(v1::Learner&)>& several,
+  Twins(const std::string& kind, const std::function<void(v1::Learner&)>& several,
         const std::function<void(v1::Learner&)>& two)
       : classes(Settings({kind, nullptr, several}, 2, 6, true)), signs([&] {
           v1::Model settings = DenseSettings("two", 6);
-          settings.mutable_learner()->set_kind(kind);
+          testing::SetLearner(*settings.mutable_learner(), kind);
           two(*settings.mutable_learner());
           return settings;
         }()) {
@@ -182,7 +183,7 @@ struct Twins {
 
 // The two-class rule's w is factor x w_1, and w_0 = -w_1: then s_1 - s_0 = 2 s / factor has its
 // sign.
-void ExpectTwins(v1::LearnerKind kind, const std::function<void(v1::Learner&)>& several,
+void ExpectTwins(const std::string& kind, const std::function<void(v1::Learner&)>& several,
                  const std::function<void(v1::Learner&)>& two, double factor, double tolerance) {
   Twins twins(kind, several, two);
   EXPECT_GT(twins.updates, 50U);
@@ -200,39 +201,39 @@ void ExpectTwins(v1::LearnerKind kind, const std::function<void(v1::Learner&)>& 
 TEST(TwoClasses, ThePerceptronIsTheTwoClassPerceptronToTheBit) {
   // w_1 moves as w does, and w_0 as -w: so the margin is 2 y s, of one sign with y s.
   const auto as_it_is = [](v1::Learner&) {};
-  ExpectTwins(v1::LEARNER_KIND_PERCEPTRON, as_it_is, as_it_is, 1, 0);
+  ExpectTwins("perceptron", as_it_is, as_it_is, 1, 0);
 }
 
 TEST(TwoClasses, TheAveragedPerceptronIsTheTwoClassOneToTheBit) {
   const auto as_it_is = [](v1::Learner&) {};
-  ExpectTwins(v1::LEARNER_KIND_AVERAGED_PERCEPTRON, as_it_is, as_it_is, 1, 0);
+  ExpectTwins("averaged-perceptron", as_it_is, as_it_is, 1, 0);
 }
 
 TEST(TwoClasses, ThePocketIsTheTwoClassPocketToTheBit) {
   const auto as_it_is = [](v1::Learner&) {};
-  ExpectTwins(v1::LEARNER_KIND_POCKET, as_it_is, as_it_is, 1, 0);
+  ExpectTwins("pocket-perceptron", as_it_is, as_it_is, 1, 0);
 }
 
 TEST(TwoClasses, PassiveAggressiveIsTheTwoClassOneAtHalfTheScale) {
   // With w = 2 w_1: l is the same, and 2 t = 2 l / 2N = l / N.
   const auto as_it_is = [](v1::Learner&) {};
-  ExpectTwins(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, as_it_is, as_it_is, 2, 1e-4);
+  ExpectTwins("passive-aggressive", as_it_is, as_it_is, 2, 1e-4);
 }
 
 TEST(TwoClasses, PassiveAggressiveIAndIIAreTheTwoClassOnesWithTwiceTheAggressiveness) {
   // 2 min(C, l / 2N) = min(2C, l / N), and 2 l / (2N + 1 / 2C) = l / (N + 1 / 4C).
-  const auto c = [](v1::Learner& learner) { learner.set_aggressiveness(0.1); };
-  const auto twice = [](v1::Learner& learner) { learner.set_aggressiveness(0.2); };
-  ExpectTwins(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, c, twice, 2, 1e-4);
-  ExpectTwins(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, c, twice, 2, 1e-4);
+  const auto c = [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.1); };
+  const auto twice = [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.2); };
+  ExpectTwins("passive-aggressive-i", c, twice, 2, 1e-4);
+  ExpectTwins("passive-aggressive-ii", c, twice, 2, 1e-4);
 }
 
 TEST(TwoClasses, SoftmaxIsLogisticRegressionWithTwiceTheStep) {
   // P(1) = 1 / (1 + e^-(s_1 - s_0)) with s_1 - s_0 = 2 w_1 x; w = 2 w_1 moves by 2 eta.
   ExpectTwins(
-      v1::LEARNER_KIND_LOGISTIC_REGRESSION,
-      [](v1::Learner& learner) { learner.set_step_size(0.1); },
-      [](v1::Learner& learner) { learner.set_step_size(0.2); }, 2, 1e-3);
+      "logistic-regression",
+      [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.1); },
+      [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.2); }, 2, 1e-3);
 }
 
 TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
@@ -254,7 +255,7 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
         columns.AddDense(x, static_cast<int32_t>(best - x.begin()));
         ++n;
       }
-      LoneModel lone(Settings({v1::LEARNER_KIND_PERCEPTRON, nullptr}, classes, classes, false));
+      LoneModel lone(Settings({"perceptron", nullptr}, classes, classes, false));
       int64_t pass = 1;
       while (!lone.Learn(columns.batch(), pass).pass->converged()) ASSERT_LT(++pass, 20000);
       EXPECT_LE(static_cast<double>(lone.model->revision()), 2 / (margin * margin));
@@ -277,7 +278,7 @@ TEST(MulticlassPerceptron, MakesAtMostTheUpdatesOfItsTheorem) {
 // noise, whatever the weights it learns with do; and a class that is added later has weights of
 // zero in the pocket.
 TEST(MulticlassPocket, AnswersWithTheWeightsThatHadTheLongestRun) {
-  v1::Model settings = Settings({v1::LEARNER_KIND_POCKET, nullptr}, 4, 2, true);
+  v1::Model settings = Settings({"pocket-perceptron", nullptr}, 4, 2, true);
   settings.mutable_learner()->mutable_classes()->set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
   LoneModel lone(settings);
   Columns clean;
@@ -302,7 +303,7 @@ TEST(MulticlassPocket, AnswersWithTheWeightsThatHadTheLongestRun) {
 }
 
 TEST(Softmax, ProbabilitiesAreThoseOfItsScoresAndAddUpToOne) {
-  LoneModel lone(Settings({v1::LEARNER_KIND_LOGISTIC_REGRESSION, nullptr}, 4, 3, true));
+  LoneModel lone(Settings({"logistic-regression", nullptr}, 4, 3, true));
   lone.Learn(Columns(Clouds(6, 4, 3, 300, 1)).batch());
   const Columns asked(Clouds(7, 4, 3, 50, 1));
   PredictOutcome outcome;
@@ -327,7 +328,7 @@ TEST(Softmax, ProbabilitiesAreThoseOfItsScoresAndAddUpToOne) {
 }
 
 TEST(ClassWeights, ScaleTheStepsOfTheirClassAmongSeveral) {
-  v1::Model settings = Settings({v1::LEARNER_KIND_PERCEPTRON, nullptr}, 3, 1, false);
+  v1::Model settings = Settings({"perceptron", nullptr}, 3, 1, false);
   for (const double weight : {1.0, 4.0, 1.0}) settings.mutable_learner()->add_class_weights(weight);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1}, 1).batch());

@@ -10,6 +10,7 @@
 #include "tests/support/models.h"
 #include "tests/support/paper_rules.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -27,47 +28,41 @@ namespace v1 = ::perceptron::v1;
 // The list's, of those that answer with one vector of weights, and some with other settings.
 std::vector<PaperRule> Rules() {
   std::vector<PaperRule> rules = {
-      {v1::LEARNER_KIND_MARGIN_PERCEPTRON, Of<testing::PaperAlma>(0.6),
-       [](v1::Learner& learner) { learner.set_margin_slack(0.6); }},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_I, Of<testing::PaperPassiveAggressive>(1, 0.02),
-       [](v1::Learner& learner) { learner.set_aggressiveness(0.02); }},
-      {v1::LEARNER_KIND_PASSIVE_AGGRESSIVE_II, Of<testing::PaperPassiveAggressive>(2, 0.5),
-       [](v1::Learner& learner) { learner.set_aggressiveness(0.5); }},
-      {v1::LEARNER_KIND_AROW, Of<testing::PaperArow>(10.0),
-       [](v1::Learner& learner) { learner.set_regularization(10); }},
-      {v1::LEARNER_KIND_LOGISTIC_REGRESSION, Of<testing::PaperLogistic>(0.02),
-       [](v1::Learner& learner) { learner.set_step_size(0.02); }},
-      {v1::LEARNER_KIND_BATCH_PERCEPTRON, Of<testing::PaperBatch>(uint64_t{7}),
-       [](v1::Learner& learner) { learner.set_mini_batch(7); }},
-      {v1::LEARNER_KIND_POCKET, Of<testing::PaperRatchet>(size_t{60}),
-       [](v1::Learner& learner) { learner.set_ratchet_examples(60); }},
+      {"margin-perceptron", Of<testing::PaperAlma>(0.6),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "margin_slack", 0.6); }},
+      {"passive-aggressive-i", Of<testing::PaperPassiveAggressive>(1, 0.02),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.02); }},
+      {"passive-aggressive-ii", Of<testing::PaperPassiveAggressive>(2, 0.5),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.5); }},
+      {"arow", Of<testing::PaperArow>(10.0),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 10); }},
+      {"logistic-regression", Of<testing::PaperLogistic>(0.02),
+       [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 0.02); }},
+      {"batch-perceptron", Of<testing::PaperBatch>(uint64_t{7}),
+       [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 7); }},
+      {"pocket-perceptron", Of<testing::PaperRatchet>(size_t{60}),
+       [](v1::Learner& learner) { testing::SetCount(learner, "ratchet_examples", 60); }},
   };
   for (PaperRule& rule : testing::PaperRules()) {
-    const auto& entry = FindLearner(static_cast<LearnerKind>(rule.kind - 1));
-    if (entry.form == Form::kLinear) rules.push_back(std::move(rule));
+    if (FindLearner(rule.learner)->form == Form::kLinear) rules.push_back(std::move(rule));
   }
   return rules;
 }
 
-// The API's numbers, the core's and the catalogue's order are one, and every learner has a paper to
-// be compared with.
-TEST(Catalogue, HasEveryLearnerOfTheApiUnderItsNameAndThereIsAPaperOfEach) {
-  const auto* const kinds = v1::LearnerKind_descriptor();
-  ASSERT_EQ(Catalogue().size() + 1, static_cast<size_t>(kinds->value_count()));
+// Every rule, and every wrapper over the perceptron, has a paper to be compared with.
+TEST(Catalogue, HasAPaperOfEachRuleAndWrapper) {
   const std::vector<PaperRule> papers = testing::PaperRules();
-  for (size_t i = 0; i < Catalogue().size(); ++i) {
-    const auto kind = static_cast<v1::LearnerKind>(i + 1);
-    EXPECT_EQ(static_cast<size_t>(*Catalogue()[i].kind), i);
-    EXPECT_EQ(testing::LearnerName(kind), Catalogue()[i].name);
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.wrapper != WrapperKind::kNone && entry.rule != RuleKind::kPerceptron) continue;
     EXPECT_TRUE(std::any_of(papers.begin(), papers.end(),
-                            [&](const PaperRule& rule) { return rule.kind == kind; }))
-        << Catalogue()[i].name << ": give it a line in tests/support/paper_rules.h";
+                            [&](const PaperRule& rule) { return rule.learner == entry.name; }))
+        << entry.name << ": give it a line in tests/support/paper_rules.h";
   }
 }
 
 v1::Model Settings(const PaperRule& rule, uint32_t dimension, bool offset) {
   v1::Model settings = DenseSettings("rule", dimension);
-  settings.mutable_learner()->set_kind(rule.kind);
+  testing::SetLearner(*settings.mutable_learner(), rule.learner);
   settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   return settings;
@@ -110,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Papers, RuleTest,
                                             ::testing::Bool()),
                          [](const auto& info) {
                            std::string name =
-                               v1::LearnerKind_Name(std::get<0>(info.param).kind).substr(13);
+                               testing::TestName(std::get<0>(info.param).learner);
                            name += "_" + std::to_string(info.index);
                            return name;
                          });
@@ -161,7 +156,7 @@ TEST(MarginPerceptron, KeepsToItsBoundAndEndsWithItsMargin) {
       const Columns columns = Separable(random, 5, margin, 60);
       v1::Model settings = DenseSettings("alma", 5);
       settings.mutable_learner()->mutable_margin_perceptron();
-      settings.mutable_learner()->set_margin_slack(alpha);
+      testing::SetNumber(*settings.mutable_learner(), "margin_slack", alpha);
       settings.mutable_learner()->set_bias_input(0);
       LoneModel lone(settings);
       const auto updates = static_cast<double>(UpdatesToConverge(lone, columns));
@@ -203,9 +198,9 @@ TEST(Pocket, AnswersBetterThanThePerceptronItLearnsWithWhereNothingSeparates) {
       test.AddDense(x, right);
     }
   }
-  const auto errors = [&](v1::LearnerKind kind) {
+  const auto errors = [&](const std::string& kind) {
     v1::Model settings = DenseSettings("noisy", 3);
-    settings.mutable_learner()->set_kind(kind);
+    testing::SetLearner(*settings.mutable_learner(), kind);
     LoneModel lone(settings);
     lone.Learn(train.batch());
     const PredictOutcome outcome = lone.Predict(test.unlabelled());
@@ -214,9 +209,9 @@ TEST(Pocket, AnswersBetterThanThePerceptronItLearnsWithWhereNothingSeparates) {
       wrong += outcome.labels[i] != test.batch().labels[i] ? 1 : 0;
     return wrong;
   };
-  const int perceptron = errors(v1::LEARNER_KIND_PERCEPTRON);
-  EXPECT_LT(errors(v1::LEARNER_KIND_POCKET), perceptron);
-  EXPECT_LT(errors(v1::LEARNER_KIND_AVERAGED_PERCEPTRON), perceptron);
+  const int perceptron = errors("perceptron");
+  EXPECT_LT(errors("pocket-perceptron"), perceptron);
+  EXPECT_LT(errors("averaged-perceptron"), perceptron);
 }
 
 TEST(LogisticRegression, ItsProbabilitiesAreThoseOfItsScores) {
@@ -237,7 +232,7 @@ TEST(LogisticRegression, AThresholdLeavesOutWhatIsNearlyCertain) {
   const auto updates = [&](double threshold) {
     v1::Model settings = DenseSettings("soft", 4);
     settings.mutable_learner()->mutable_logistic_regression();
-    settings.mutable_learner()->set_update_threshold(threshold);
+    testing::SetNumber(*settings.mutable_learner(), "update_threshold", threshold);
     LoneModel lone(settings);
     lone.Learn(columns.batch());
     return lone.model->revision();

@@ -9,6 +9,7 @@
 #include "tests/support/papers_with_rows.h"
 #include "tests/support/separable.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -36,16 +37,16 @@ double Cubic(std::span<const double> x, std::span<const double> z) {
   return std::pow(0.5 + Dot(x, z), 3);
 }
 
-void SetLinear(v1::Learner& learner) { learner.mutable_kernel()->mutable_linear(); }
-void SetGaussian(v1::Learner& learner) { learner.mutable_kernel()->mutable_rbf()->set_gamma(0.05); }
+void SetLinear(v1::Learner& learner) { learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_linear(); }
+void SetGaussian(v1::Learner& learner) { learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(0.05); }
 void SetCubic(v1::Learner& learner) {
-  learner.mutable_kernel()->mutable_polynomial()->set_degree(3);
-  learner.mutable_kernel()->mutable_polynomial()->set_coef0(0.5);
+  learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(3);
+  learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(0.5);
 }
 
 struct Rule {
   const char* name;
-  v1::LearnerKind kind;
+  std::string kind;
   testing::MakePaper paper;
   uint32_t budget;
   void (*settings)(v1::Learner&);
@@ -53,12 +54,12 @@ struct Rule {
 
 Rule Forgetron(const char* name, testing::PaperKernel kernel, void (*settings)(v1::Learner&),
                uint32_t budget) {
-  return {name, v1::LEARNER_KIND_KERNEL_PERCEPTRON,
+  return {name, "kernel-perceptron",
           Of<testing::PaperForgetron>(kernel, size_t{budget}), budget, settings};
 }
 
 Rule Voted(uint32_t budget) {
-  return {"Voted", v1::LEARNER_KIND_VOTED_PERCEPTRON, Of<testing::PaperVoted>(size_t{budget}),
+  return {"Voted", "voted-perceptron", Of<testing::PaperVoted>(size_t{budget}),
           budget, [](v1::Learner&) {}};
 }
 
@@ -85,8 +86,8 @@ TEST_P(RowRuleTest, DoesAsItsPaperSays) {
   SvmData data = testing::ReadSvmlight(*path);
   if (data.examples.size() > 1000) data.examples.resize(1000);
   v1::Model settings = DenseSettings("rule", data.dimension);
-  settings.mutable_learner()->set_kind(rule.kind);
-  settings.mutable_learner()->set_budget(rule.budget);
+  testing::SetLearner(*settings.mutable_learner(), rule.kind);
+  testing::SetCount(*settings.mutable_learner(), "budget", rule.budget);
   settings.mutable_learner()->set_bias_input(offset ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   LoneModel lone(settings);
@@ -106,7 +107,7 @@ TEST_P(RowRuleTest, DoesAsItsPaperSays) {
     apart = std::max(apart, std::abs(answer - scores[i]));
   }
   // A vote may fall to the other side where a score is nearly 0.
-  EXPECT_LE(apart, (rule.kind == v1::LEARNER_KIND_VOTED_PERCEPTRON ? 0.02 : 1e-6) * largest);
+  EXPECT_LE(apart, (rule.kind == "voted-perceptron" ? 0.02 : 1e-6) * largest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Papers, RowRuleTest,
@@ -170,7 +171,7 @@ TEST(KernelPerceptron, ItsNormIsThatOfItsFunction) {
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
   v1::Model settings = KernelSettingsOf(&SetGaussian, 3);
-  settings.mutable_learner()->set_budget(9);
+  testing::SetCount(*settings.mutable_learner(), "budget", 9);
   LoneModel lone(settings);
   testing::PaperForgetron paper(4, true, &Gaussian, 9);
   for (int n = 0; n < 300; ++n) {
@@ -243,7 +244,7 @@ size_t WrongOnceConverged(LoneModel& lone, const Columns& columns) {
 v1::Model Ratchet(uint32_t dimension, uint32_t examples) {
   v1::Model settings = DenseSettings("ratchet", dimension);
   settings.mutable_learner()->mutable_pocket();
-  settings.mutable_learner()->set_ratchet_examples(examples);
+  testing::SetCount(*settings.mutable_learner(), "ratchet_examples", examples);
   return settings;
 }
 
@@ -270,7 +271,7 @@ TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
   const auto with = [](auto set) {
     v1::Model settings = DenseSettings("kernel", 2);
     settings.mutable_learner()->mutable_kernel_perceptron();
-    set(*settings.mutable_learner()->mutable_kernel());
+    set(*settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel());
     return settings;
   };
   const std::vector<v1::Model> models = {
@@ -290,7 +291,7 @@ TEST(KernelPerceptron, NormAndRadiusAreOfItsKernelsSpace) {
       ASSERT_GT(report.updates(), 0U);
       EXPECT_LE(report.weight_norm(),
                 std::sqrt(static_cast<double>(report.updates())) * report.radius() * 1.000001)
-          << settings.learner().kernel().ShortDebugString() << " seed " << seed;
+          << settings.learner().kernel_perceptron().kernel().ShortDebugString() << " seed " << seed;
     }
   }
 }
@@ -311,7 +312,7 @@ TEST(KernelPerceptron, AnExampleBeyondItsRangeIsRefusedAndChangesNothing) {
 TEST(KernelPerceptron, HasNoWeightsToShow) {
   LoneModel lone(KernelSettingsOf(&SetGaussian, 2));
   lone.Learn(Xor().batch());
-  EXPECT_TRUE(ListWeights(*lone.model).values.empty());
+  EXPECT_TRUE(ListWeights(*lone.model)[0].values.empty());
   EXPECT_GT(MeasureMemory(lone.model->core()).total, sizeof(Model));
 }
 
@@ -342,7 +343,7 @@ TEST(VotedPerceptron, AnswersWithTheVotesOfItsWeightsOnAnd) {
 TEST(VotedPerceptron, LearnsAsThePerceptronAndKeepsItsProofs) {
   v1::Model settings = DenseSettings("xor", 2);
   settings.mutable_learner()->mutable_voted();
-  settings.mutable_learner()->set_budget(2);
+  testing::SetCount(*settings.mutable_learner(), "budget", 2);
   LoneModel voted(settings);
   LoneModel plain(DenseSettings("plain", 2));
   EXPECT_EQ(voted.Learn(Xor().batch(), 1).scores, plain.Learn(Xor().batch(), 1).scores);

@@ -7,6 +7,7 @@
 #include "tests/support/models.h"
 #include "tests/support/paper_rules.h"
 #include "tests/support/separable.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -61,7 +62,7 @@ TEST_P(SyntheticRows, ARuleScoresAsItsPaperDoes) {
   const auto& [rule, rows, has_bias] = GetParam();
   const SvmData data = rows.make();
   testing::v1::Model settings = testing::DenseSettings("rule", data.dimension);
-  settings.mutable_learner()->set_kind(rule.kind);
+  testing::SetLearner(*settings.mutable_learner(), rule.learner);
   settings.mutable_learner()->set_bias_input(has_bias ? 1 : 0);
   rule.settings(*settings.mutable_learner());
   LoneModel lone(settings);
@@ -87,7 +88,7 @@ TEST_P(SyntheticRows, ARuleScoresAsItsPaperDoes) {
     furthest = std::max(furthest, std::abs(answer - scores[i]));
   }
   // A vote may fall to the other side where a score is nearly 0.
-  const bool votes = rule.kind == testing::v1::LEARNER_KIND_VOTED_PERCEPTRON;
+  const bool votes = rule.learner == "voted-perceptron";
   EXPECT_LE(furthest, (votes ? 0.02 : 2e-3) * largest);
 }
 
@@ -98,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Papers, SyntheticRows,
                                                               Rows{"sparse", &SparseRows}),
                                             ::testing::Bool()),
                          [](const auto& run) {
-                           std::string name = testing::LearnerName(std::get<0>(run.param).kind);
+                           std::string name = testing::TestName(std::get<0>(run.param).learner);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name + "_" + std::get<1>(run.param).name + "_" +
                                   std::to_string(run.index);

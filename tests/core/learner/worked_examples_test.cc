@@ -106,12 +106,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(WorkedExamples, OneUpdate) {
   v1::Model settings = DenseSettings("worked", 2);
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_indices(0);
   start.add_indices(1);
   start.add_values(1);
   start.add_values(-1);
-  start.set_offset(1);
+  start.set_bias(1);
   LoneModel lone(settings);
   const LearnOutcome outcome = lone.Learn(Columns().AddDense({1, 3}, 1).batch());
   EXPECT_EQ(outcome.scores, std::vector<float>{-1});
@@ -124,12 +124,12 @@ TEST(WorkedExamples, OneUpdate) {
 
 TEST(WorkedExamples, Margins) {
   v1::Model settings = DenseSettings("worked", 2);
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_indices(0);
   start.add_indices(1);
   start.add_values(1);
   start.add_values(-1);
-  start.set_offset(1);
+  start.set_bias(1);
   const LoneModel lone(settings);
   const std::vector<Point> data = {{{1, 3}, 1}, {{2.5, 1.5}, 1}, {{-1.5, 1.5}, -1}};
   const PredictOutcome outcome = lone.Predict(ToColumns(data).unlabelled());

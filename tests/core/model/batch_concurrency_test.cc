@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -21,7 +22,7 @@ TEST(BatchConcurrency, WhatStreamsDidAtOnceIsReplayedAsItWas) {
   Store store(std::make_unique<MemoryJournal>(), options);
   v1::Model settings = testing::DenseSettings("m", traffic.dimension);
   settings.mutable_learner()->mutable_batch_perceptron();
-  settings.mutable_learner()->set_mini_batch(8);
+  testing::SetCount(*settings.mutable_learner(), "mini_batch", 8);
   ASSERT_OK(store.Create(settings, "", false).status());
   const std::vector<Message> messages = MakeTraffic(4, traffic);
   std::vector<std::thread> threads;

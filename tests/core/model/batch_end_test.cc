@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -19,7 +20,7 @@ namespace v1 = ::perceptron::v1;
 v1::Model Settings(uint32_t dimension, uint32_t mini_batch) {
   v1::Model settings = testing::DenseSettings("models/m", dimension);
   settings.mutable_learner()->mutable_batch_perceptron();
-  settings.mutable_learner()->set_mini_batch(mini_batch);
+  testing::SetCount(*settings.mutable_learner(), "mini_batch", mini_batch);
   return settings;
 }
 
@@ -118,7 +119,7 @@ TEST(BatchEnd, AFrozenModelEndsNone) {
   ASSERT_OK(store->Create(Settings(1, 0), "", false).status());
   Send(*store, "models/m", "a", Ones(2).batch(), 0);
   ASSERT_OK(store
-                ->Change("models/m", "", false,
+                ->Change("models/m", {"", {}, false},
                          [](v1::Model& model) {
                            model.set_state(v1::MODEL_STATE_FROZEN);
                            return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -23,7 +24,7 @@ constexpr int kClasses = 6;
 constexpr uint32_t kDimension = 20;
 
 struct Case {
-  v1::LearnerKind kind;
+  std::string kind;
   ClassKind classes;
   Space space;
   // The rule keeps rows beside its weights.
@@ -31,23 +32,23 @@ struct Case {
 };
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
+  return testing::TestName(info.param.kind) + "_" +
          testing::ClassKindName(info.param.classes) + "_" + testing::SpaceName(info.param.space) +
          (info.param.ratchet ? "_Ratchet" : "");
 }
 
-void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
     if (!entry.has_classes()) continue;
-    const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
+    const auto kind = entry.name;
     for (const ClassKind classes :
          {ClassKind::kFixed, ClassKind::kFixedNamed, ClassKind::kNumbered, ClassKind::kNamed}) {
       for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
         cases.push_back({kind, classes, space});
-      if ((entry.options & kTakesRatchet) != 0)
+      if (testing::HasSetting(entry.name, "ratchet_examples"))
         cases.push_back({kind, classes, Space::kNamed, /*ratchet=*/true});
     }
   }
@@ -58,8 +59,8 @@ class ClassesRecovery : public ::testing::TestWithParam<Case> {
  protected:
   v1::Model Settings(const std::string& name) const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, name, kDimension);
-    settings.mutable_learner()->set_kind(GetParam().kind);
-    if (GetParam().ratchet) settings.mutable_learner()->set_ratchet_examples(6);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
+    if (GetParam().ratchet) testing::SetCount(*settings.mutable_learner(), "ratchet_examples", 6);
     testing::SetClasses(GetParam().classes, kClasses, settings);
     return settings;
   }

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -23,17 +24,17 @@ constexpr uint32_t kDimension = 20;
 constexpr uint32_t kBits = 16;
 
 struct Case {
-  v1::LearnerKind kind;
+  std::string kind;
   ClassKind classes;
   Space space;
 };
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
+  return testing::TestName(info.param.kind) + "_" +
          testing::ClassKindName(info.param.classes) + "_" + testing::SpaceName(info.param.space);
 }
 
-void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
 
 // An example as it was sent: what its class is called, and its values by feature.
 using Plain = std::pair<std::string, std::map<std::string, float>>;
@@ -44,7 +45,7 @@ class ClassesRetained : public ::testing::TestWithParam<Case> {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "models/m", kDimension);
     if (GetParam().space == Space::kHashed)
       settings.mutable_feature_space()->mutable_hashed()->set_bits(kBits);
-    settings.mutable_learner()->set_kind(GetParam().kind);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
     testing::SetClasses(GetParam().classes, kClasses, settings);
     settings.mutable_stored_examples()->set_max_updates(updates);
     settings.mutable_stored_examples()->set_max_sample(sample);
@@ -166,8 +167,8 @@ TEST_P(ClassesRetained, IsThereAgainToTheBitAfterTheStoreWasAway) {
   EXPECT_TRUE(model->ledger().stored_examples().statistics().complete);
   EXPECT_EQ(LabelNames(*model), LabelNames(*twin.model));
   // Stored examples are part of it.
-  EXPECT_EQ(MakeSnapshot(*model).retained().SerializeAsString(),
-            MakeSnapshot(*twin.model).retained().SerializeAsString());
+  EXPECT_EQ(MakeSnapshot(*model).stored_rows().SerializeAsString(),
+            MakeSnapshot(*twin.model).stored_rows().SerializeAsString());
   EXPECT_EQ(testing::StateBytes(*model), testing::StateBytes(*twin.model));
 }
 
@@ -196,8 +197,8 @@ TEST_P(ClassesRetained, UpdatesComeBackFromTheirRecordsAfterACrash) {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   // A rule that writes on mistakes, and one that writes on every example.
-  for (const v1::LearnerKind kind :
-       {v1::LEARNER_KIND_PERCEPTRON, v1::LEARNER_KIND_LOGISTIC_REGRESSION}) {
+  for (const std::string kind :
+       {"perceptron", "logistic-regression"}) {
     for (const ClassKind classes :
          {ClassKind::kFixed, ClassKind::kFixedNamed, ClassKind::kNumbered, ClassKind::kNamed}) {
       for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})

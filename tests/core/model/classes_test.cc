@@ -7,6 +7,7 @@
 #include "core/model/explain.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -57,7 +58,7 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
   EXPECT_EQ(Problem([](v1::Model& m) { m.mutable_learner()->add_class_weights(1); }),
             "model.learner.class_weights: give one for each of the 3 classes; or none");
   EXPECT_EQ(
-      Problem([](v1::Model& m) { m.mutable_learner()->mutable_starting_weights()->set_offset(1); }),
+      Problem([](v1::Model& m) { testing::StartingVector(*m.mutable_learner()).set_bias(1); }),
       "model.learner.starting_weights: a model of several classes starts from zero weights");
   EXPECT_NE(Problem([](v1::Model& m) {
               m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT);
@@ -197,14 +198,38 @@ TEST(Classes, TooManyScoresAtOnceAreRefused) {
   EXPECT_OK(lone.model->Predict(columns.unlabelled(), {}, 0, outcome, false));
 }
 
-TEST(Classes, AreNotExplained) {
+// Mistakes on both rows: W = (eta x) for the row's class less the same for the class predicted.
+TEST(Classes, AreExplainedByTheirScores) {
   LoneModel lone(Settings(ClassKind::kFixed));
-  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({2, 0}, 1);
+  const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 2);
   lone.Learn(rows.batch());
+  PredictOutcome predicted;
+  ASSERT_OK(lone.model->Predict(rows.unlabelled(), {}, 0, predicted, /*include_class_scores=*/true));
+  const size_t classes = predicted.class_scores.size() / 2;
+  for (size_t k = 0; k < classes; ++k) {
+    ExplainOutcome outcome;
+    ASSERT_OK(lone.model->Explain(rows.unlabelled(), {}, {0, 20, static_cast<int32_t>(k)}, outcome));
+    for (size_t i = 0; i < 2; ++i) {
+      const Explanation& explanation = outcome.explanations.at(i);
+      EXPECT_EQ(explanation.label, static_cast<int32_t>(k));
+      EXPECT_EQ(static_cast<float>(explanation.score), predicted.class_scores[i * classes + k]);
+      double sum = explanation.bias;
+      for (const Contribution& one : explanation.contributions) sum += one.contribution;
+      EXPECT_EQ(sum, explanation.score);
+    }
+  }
   ExplainOutcome outcome;
-  const absl::Status explained = lone.model->Explain(rows.unlabelled(), {}, 0, 20, outcome);
-  EXPECT_TRUE(absl::IsFailedPrecondition(explained));
-  EXPECT_EQ(testing::ReasonOf(explained), "NOT_LINEAR");
+  ASSERT_OK(lone.model->Explain(rows.unlabelled(), {}, {}, outcome));
+  EXPECT_EQ(outcome.explanations.at(1).label, predicted.labels.at(1));
+  EXPECT_FALSE(outcome.explanations.at(1).support_absent.empty());
+}
+
+TEST(Classes, AreNotExplainedForALabelThatTheyDoNotHave) {
+  LoneModel lone(Settings(ClassKind::kFixed));
+  const Columns rows = Columns().AddDense({1, 0}, 1);
+  ExplainOutcome outcome;
+  EXPECT_EQ(testing::ReasonOf(lone.model->Explain(rows.unlabelled(), {}, {0, 20, 99}, outcome)),
+            "UNKNOWN_LABEL");
 }
 
 TEST(Classes, TheReportHasTheTheoremOfKeslersConstruction) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/journal_decorator.h"
 #include "tests/support/models.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -24,13 +25,13 @@ constexpr double kMarginOfInterest = 1e-3;
 
 // Two scores of two features are the features themselves in other coordinates, once they are
 // independent; before, they are less.
-class CompositionReport : public ::testing::TestWithParam<v1::LearnerKind> {
+class CompositionReport : public ::testing::TestWithParam<std::string> {
  protected:
   CompositionReport() {
     Open();
     for (const char* name : {"x", "y"}) {
       v1::Model component = DenseSettings(name, 2);
-      component.mutable_learner()->set_kind(GetParam());
+      testing::SetLearner(*component.mutable_learner(), GetParam());
       EXPECT_OK(store_->Create(component, "", false).status());
     }
     Compose();
@@ -284,9 +285,9 @@ TEST_P(CompositionReport, AListDoesNotLoadComponentsAndClaimsNothingThatTheyCoul
 }
 
 INSTANTIATE_TEST_SUITE_P(Components, CompositionReport,
-                         ::testing::Values(v1::LEARNER_KIND_PERCEPTRON,
-                                           v1::LEARNER_KIND_AVERAGED_PERCEPTRON,
-                                           v1::LEARNER_KIND_POCKET));
+                         ::testing::Values("perceptron",
+                                           "averaged-perceptron",
+                                           "pocket-perceptron"));
 
 }  // namespace
 }  // namespace perceptrond

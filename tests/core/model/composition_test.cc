@@ -7,6 +7,7 @@
 #include "tests/support/journal_decorator.h"
 #include "tests/support/textbook.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -109,23 +110,23 @@ TEST_F(CompositionTest, GatesThatWereLearnedMakeXorWhichNoneOfThemCan) {
       {-1, {1}, {1}}, {1, {0, 1}, {1, 1}}, {1, {0, 1}, {1, 1}}, {-1, {0}, {1}}};
   uint64_t updates = 0;
   while (const uint64_t mistakes = textbook.Pass(answers)) updates += mistakes;
-  const WeightList list = ListWeights(*store_->Acquire("xor").value());
+  const WeightList list = ListWeights(*store_->Acquire("xor").value())[0];
   EXPECT_EQ(list.revision, updates);
   EXPECT_THAT(list.values, ElementsAre(textbook.weights[0], textbook.weights[1]));
-  EXPECT_EQ(list.offset, textbook.bias);
+  EXPECT_EQ(list.bias, textbook.bias);
 }
 
 TEST_F(CompositionTest, AFeatureIsTheComponentsStepSignOrScore) {
   v1::Model line = DenseSettings("line", 1);
-  line.mutable_learner()->mutable_starting_weights()->add_indices(0);
-  line.mutable_learner()->mutable_starting_weights()->add_values(2);
-  line.mutable_learner()->mutable_starting_weights()->set_offset(-1);
+  testing::StartingVector(*line.mutable_learner()).add_indices(0);
+  testing::StartingVector(*line.mutable_learner()).add_values(2);
+  testing::StartingVector(*line.mutable_learner()).set_bias(-1);
   ASSERT_OK(Create(line));
   const Columns rows = Columns().AddDense({3}, 0).AddDense({-4}, 0);
   const auto feature_of = [&](const std::string& name, Composition::Output output) {
     v1::Model copy = Composed(name, {"line"}, output);
-    copy.mutable_learner()->mutable_starting_weights()->add_indices(0);
-    copy.mutable_learner()->mutable_starting_weights()->add_values(1);
+    testing::StartingVector(*copy.mutable_learner()).add_indices(0);
+    testing::StartingVector(*copy.mutable_learner()).add_values(1);
     EXPECT_OK(Create(copy));
     return Predict(name, rows.unlabelled()).scores;
   };
@@ -199,8 +200,8 @@ TEST_F(CompositionTest, AnswersNameTheRevisionsTheComponentsAnsweredFrom) {
 TEST_F(CompositionTest, TheRevisionThatIsNamedGaveTheFeatures) {
   ASSERT_OK(Create(DenseSettings("line", 1)));
   v1::Model copy = Composed("copy", {"line"}, Composition::OUTPUT_SCORE);
-  copy.mutable_learner()->mutable_starting_weights()->add_indices(0);
-  copy.mutable_learner()->mutable_starting_weights()->add_values(1);
+  testing::StartingVector(*copy.mutable_learner()).add_indices(0);
+  testing::StartingVector(*copy.mutable_learner()).add_values(1);
   ASSERT_OK(Create(copy));
   // Each is a mistake: 1 scores 2 at odd revisions and 0 at even ones.
   std::thread learning([&] {

@@ -101,7 +101,7 @@ class Concurrency : public ::testing::Test {
   void ReportOnce(uint64_t& examples) {
     const ModelReader reader(*model_);
     const ConvergenceReport report = MakeReport(reader);
-    EXPECT_EQ(report.updates(), ListWeights(reader).revision);
+    EXPECT_EQ(report.updates(), ListWeights(reader)[0].revision);
     EXPECT_EQ(report.mistakes(), report.updates());
     EXPECT_GE(report.examples(), examples);
     examples = report.examples();
@@ -157,14 +157,14 @@ TEST_F(Concurrency, EightStreamsAreOneRunOfThePerceptron) {
   for (const storage::UpdateRecord& record : journal_->records()) replayed.Apply(record);
   EXPECT_EQ(replayed.no_mistakes, 0U);
   EXPECT_EQ(replayed.revision, updates);
-  const WeightList list = ListWeights(*model_);
+  const WeightList list = ListWeights(*model_)[0];
   std::vector<float> weights(kDimension);
   for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
   for (uint32_t i = 0; i < kDimension; ++i) {
     EXPECT_EQ(std::bit_cast<uint32_t>(weights[i]), std::bit_cast<uint32_t>(replayed.weights[i]))
         << i;
   }
-  EXPECT_EQ(list.offset, replayed.bias);
+  EXPECT_EQ(list.bias, replayed.bias);
 
   // And so does the journal itself, snapshots and all.
   const std::string state = StateBytes(*model_);
@@ -205,7 +205,7 @@ TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
         EXPECT_OK(model->Predict(
             testing::SpaceBatch(testing::Space::kNamed, message.examples).batch(), {}, 0, outcome));
       }
-      const WeightList weights = ListWeights(*model);
+      const WeightList weights = ListWeights(*model)[0];
       EXPECT_EQ(weights.names.size(), weights.values.size());
     }
   });

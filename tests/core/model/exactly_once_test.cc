@@ -117,8 +117,8 @@ TEST_F(ExactlyOnce, ThePositionMovesOverRefusedRows) {
   EXPECT_EQ(outcome_.predicted[0], 0);
   ASSERT_OK(Learn(columns, 0));
   EXPECT_EQ(outcome_.duplicates, 5U);
-  EXPECT_EQ(Report().rejected().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
-  EXPECT_EQ(Report().rejected().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
+  EXPECT_EQ(Report().row_errors().at(ReasonName(ValidationCode::kNonFiniteValue)), 2U);
+  EXPECT_EQ(Report().row_errors().at(ReasonName(ValidationCode::kUnknownLabel)), 1U);
 }
 
 TEST_F(ExactlyOnce, RowsWithErrorsFoundBeforehandAreRefusedAtTheirPosition) {

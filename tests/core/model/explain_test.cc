@@ -7,6 +7,7 @@
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -22,7 +23,7 @@ constexpr size_t kAll = 1 << 20;
 
 ExplainOutcome Explain(const LoneModel& lone, const Batch& batch, size_t max_features = kAll) {
   ExplainOutcome outcome;
-  EXPECT_OK(lone.model->Explain(batch, {}, 0, max_features, outcome));
+  EXPECT_OK(lone.model->Explain(batch, {}, {0, max_features, {}}, outcome));
   EXPECT_TRUE(outcome.row_errors.empty());
   return outcome;
 }
@@ -40,18 +41,18 @@ std::vector<v1::FeatureMap> Maps(Space space) {
 }
 
 struct Case {
-  v1::LearnerKind kind;
+  std::string kind;
   Space space;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form != Form::kLinear) continue;
     for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
-      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1), space});
+      cases.push_back({entry.name, space});
   }
   return cases;
 }
@@ -60,10 +61,10 @@ class ExplainEvery : public ::testing::TestWithParam<Case> {
  protected:
   v1::Model Settings(const v1::FeatureMap& map) const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "m", 10);
-    settings.mutable_learner()->set_kind(GetParam().kind);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
     // There are no passes here, at whose ends it would learn.
-    if (GetParam().kind == v1::LEARNER_KIND_BATCH_PERCEPTRON)
-      settings.mutable_learner()->set_mini_batch(5);
+    if (GetParam().kind == "batch-perceptron")
+      testing::SetCount(*settings.mutable_learner(), "mini_batch", 5);
     if (map.map_case() != v1::FeatureMap::MAP_NOT_SET)
       *settings.mutable_feature_space()->mutable_map() = map;
     // Room for products.
@@ -83,8 +84,8 @@ class ExplainEvery : public ::testing::TestWithParam<Case> {
 
 // Names that share a slot are added up in float32 for the score, and explained separately.
 void ExpectSumIsScore(const Explanation& explanation, float predicted) {
-  double sum = explanation.offset + explanation.rest;
-  double size = std::abs(explanation.offset) + std::abs(explanation.rest);
+  double sum = explanation.bias + explanation.other_contributions;
+  double size = std::abs(explanation.bias) + std::abs(explanation.other_contributions);
   for (const Contribution& one : explanation.contributions) {
     EXPECT_EQ(one.contribution, one.weight * static_cast<double>(one.part.value));
     EXPECT_NE(one.contribution, 0);
@@ -124,7 +125,7 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
         ASSERT_EQ(outcome.explanations.size(), message.examples.size());
         for (size_t i = 0; i < outcome.explanations.size(); ++i) {
           ExpectSumIsScore(outcome.explanations[i], predicted.scores[i]);
-          if (GetParam().kind == v1::LEARNER_KIND_PERCEPTRON) {
+          if (GetParam().kind == "perceptron") {
             ExpectMistakesSumToScore(outcome.explanations[i], outcome.revision);
           }
           EXPECT_EQ(outcome.explanations[i].label, predicted.labels[i]);
@@ -138,14 +139,14 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ExplainEvery, ::testing::ValuesIn(Cases()), [](const auto& info) {
-  return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
+  return testing::TestName(info.param.kind) + "_" +
          testing::SpaceName(info.param.space);
 });
 
 // ALGORITHMS, section 2: AND. Each update of the four rows adds eta c y (x, b).
 TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
   v1::Model settings = testing::DenseSettings("and", 2);
-  settings.mutable_learner()->set_step_size(0.5);
+  testing::SetNumber(*settings.mutable_learner(), "step_size", 0.5);
   LoneModel lone(settings);
   const testing::Columns rows = testing::Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1);
   lone.Learn(rows.batch());
@@ -154,9 +155,9 @@ TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
   const std::vector<SupportContribution>& mistakes = outcome.explanations[0].support;
   ASSERT_EQ(mistakes.size(), 2U);
   EXPECT_EQ(mistakes[0].revision, 1U);
-  EXPECT_EQ(mistakes[0].similarity, 6);
+  EXPECT_EQ(mistakes[0].kernel, 6);
   EXPECT_EQ(mistakes[0].contribution, 3);
-  EXPECT_EQ(mistakes[1].similarity, 3);
+  EXPECT_EQ(mistakes[1].kernel, 3);
   EXPECT_EQ(mistakes[1].contribution, -1.5);
   EXPECT_EQ(outcome.explanations[0].score, 1.5);
 }
@@ -176,12 +177,11 @@ TEST(Explain, ScoresThatAreNoSumAreRefused) {
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form != Form::kVotes) continue;
     v1::Model settings = testing::DenseSettings("m", 2);
-    settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
+    testing::SetLearner(*settings.mutable_learner(), entry.name);
     const LoneModel lone(settings);
     const testing::Columns row = testing::Columns().AddDense({1, 1}, 1);
     ExplainOutcome outcome;
-    const absl::Status status = lone.model->Explain(row.unlabelled(), {}, 0, 20, outcome);
+    const absl::Status status = lone.model->Explain(row.unlabelled(), {}, {0, 20, {}}, outcome);
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << entry.name;
     EXPECT_EQ(testing::ReasonOf(status), "NOT_LINEAR");
   }
@@ -190,12 +190,12 @@ TEST(Explain, ScoresThatAreNoSumAreRefused) {
 // w = (3, -5, 1, 0) with an offset of 2.
 LoneModel Given() {
   v1::Model settings = testing::DenseSettings("m", 4);
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_indices(0);
   start.add_indices(1);
   start.add_indices(2);
   for (const float weight : {3.0F, -5.0F, 1.0F}) start.add_values(weight);
-  start.set_offset(2);
+  start.set_bias(2);
   return LoneModel(settings);
 }
 
@@ -205,7 +205,7 @@ TEST(Explain, ListsTheLargestFirstAndSumsUpTheRest) {
   const Explanation all = Explain(lone, columns.unlabelled()).explanations.at(0);
   EXPECT_EQ(all.score, 3 - 5 - 4 + 2);
   EXPECT_EQ(all.label, -1);
-  EXPECT_EQ(all.offset, 2);
+  EXPECT_EQ(all.bias, 2);
   ASSERT_EQ(all.contributions.size(), 3U);  // what weighs nothing says nothing
   EXPECT_EQ(all.contributions[0].contribution, -5);
   EXPECT_EQ(all.contributions[0].part.index, 1U);
@@ -216,7 +216,7 @@ TEST(Explain, ListsTheLargestFirstAndSumsUpTheRest) {
   EXPECT_EQ(all.other_features, 0U);
   const Explanation first = Explain(lone, columns.unlabelled(), 1).explanations.at(0);
   ASSERT_EQ(first.contributions.size(), 1U);
-  EXPECT_EQ(first.rest, -1);
+  EXPECT_EQ(first.other_contributions, -1);
   EXPECT_EQ(first.other_features, 2U);
 }
 
@@ -277,12 +277,12 @@ TEST(Explain, EndsAtTheFirstBadRowAndSaysWhich) {
   const LoneModel lone = Given();
   const testing::Columns columns = testing::Columns().Add({0}, {1}, 1).Add({9}, {1}, 1);
   ExplainOutcome outcome;
-  EXPECT_OK(lone.model->Explain(columns.unlabelled(), {}, 0, 5, outcome));
+  EXPECT_OK(lone.model->Explain(columns.unlabelled(), {}, {0, 5, {}}, outcome));
   ASSERT_EQ(outcome.row_errors.size(), 1U);
   EXPECT_EQ(outcome.row_errors[0].row, 1U);
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kIndexOutOfRange);
   const std::vector<RowError> before{{0, {ValidationCode::kBadName, "examples[0]", "bad"}}};
-  EXPECT_OK(lone.model->Explain(columns.unlabelled(), before, 0, 5, outcome));
+  EXPECT_OK(lone.model->Explain(columns.unlabelled(), before, {0, 5, {}}, outcome));
   EXPECT_EQ(outcome.row_errors[0].row, 0U);
 }
 
@@ -290,7 +290,7 @@ TEST(Explain, AnOlderStateThanAskedForIsAborted) {
   const LoneModel lone = Given();
   ExplainOutcome outcome;
   const testing::Columns columns = testing::Columns().AddDense({1, 1, 1, 1}, 1);
-  EXPECT_TRUE(absl::IsAborted(lone.model->Explain(columns.unlabelled(), {}, 7, 5, outcome)));
+  EXPECT_TRUE(absl::IsAborted(lone.model->Explain(columns.unlabelled(), {}, {7, 5, {}}, outcome)));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ using Call = FaultyJournal::Call;
 using Fate = FaultyJournal::Fate;
 
 std::map<std::string, uint64_t> RowErrors(const ConvergenceReport& report) {
-  return {report.rejected().begin(), report.rejected().end()};
+  return {report.row_errors().begin(), report.row_errors().end()};
 }
 
 class Faults : public ::testing::Test {
@@ -283,11 +283,11 @@ TEST_F(Faults, RandomFailuresUnderSeveralProducersKeepTheJournalOneRun) {
     return absl::OkStatus();
   }));
   EXPECT_EQ(model->revision(), updates);
-  const WeightList list = ListWeights(*model);
+  const WeightList list = ListWeights(*model)[0];
   std::vector<double> weights(kDimension);
   for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
   for (uint32_t i = 0; i < kDimension; ++i) EXPECT_NEAR(weights[i], textbook.weights[i], 1e-4) << i;
-  EXPECT_EQ(list.offset, textbook.bias);
+  EXPECT_EQ(list.bias, textbook.bias);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
   return examples;
 }
 
-std::string Bytes(const Model& model) { return MakeSnapshot(model).history().SerializeAsString(); }
+std::string Bytes(const Model& model) { return MakeSnapshot(model).learning_curve().SerializeAsString(); }
 
 // Without times.
 std::vector<std::string> Figures(const std::vector<LearningCurvePoint>& points) {
@@ -216,7 +216,7 @@ TEST(LearningCurve, TakeFewBytesOfTheJournal) {
   uint64_t points = 0;
   for (const storage::UpdateRecord& record : recording->records()) {
     updates += static_cast<uint64_t>(record.labels_size());
-    points += static_cast<uint64_t>(record.history_size());
+    points += static_cast<uint64_t>(record.learning_curve_size());
   }
   // One an update at first; then half of them, a quarter, and so on.
   const uint64_t doublings = std::bit_width(updates / CurvePoints::kMaxPoints);
@@ -244,13 +244,13 @@ absl::Status LoadWith(const std::function<void(storage::UpdateRecord&)>& change)
 TEST(LearningCurve, PointsThatContradictTheirRecordAreDataLoss) {
   EXPECT_OK(LoadWith([](storage::UpdateRecord& /*record*/) {}));
   // Written by a server from before there were any.
-  EXPECT_OK(LoadWith([](storage::UpdateRecord& record) { record.clear_history(); }));
+  EXPECT_OK(LoadWith([](storage::UpdateRecord& record) { record.clear_learning_curve(); }));
   EXPECT_TRUE(absl::IsDataLoss(LoadWith(
-      [](storage::UpdateRecord& record) { record.mutable_history(0)->set_revision(99); })));
+      [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_revision(99); })));
   EXPECT_TRUE(absl::IsDataLoss(LoadWith(
-      [](storage::UpdateRecord& record) { record.mutable_history(0)->set_revision(-1); })));
+      [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_revision(-1); })));
   EXPECT_TRUE(absl::IsDataLoss(LoadWith(
-      [](storage::UpdateRecord& record) { record.mutable_history(0)->set_weight_norm(-1); })));
+      [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_weight_norm(-1); })));
 }
 
 }  // namespace

@@ -3,22 +3,23 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 
-absl::StatusOr<ModelSettings> Read(v1::LearnerKind kind,
+absl::StatusOr<ModelSettings> Read(const std::string& kind,
                                    const std::function<void(v1::Learner&)>& change) {
   v1::Model settings = testing::DenseSettings("m", 3);
-  settings.mutable_learner()->set_kind(kind);
+  testing::SetLearner(*settings.mutable_learner(), kind);
   change(*settings.mutable_learner());
   FillDefaults(settings);
   return ReadSettings(settings);
 }
 
-std::string Problem(v1::LearnerKind kind, const std::function<void(v1::Learner&)>& change) {
+std::string Problem(const std::string& kind, const std::function<void(v1::Learner&)>& change) {
   return std::string(Read(kind, change).status().message());
 }
 
@@ -26,85 +27,94 @@ TEST(RowSettings, DefaultsAreWrittenOut) {
   v1::Model settings = testing::DenseSettings("m", 3);
   settings.mutable_learner()->mutable_kernel_perceptron();
   FillDefaults(settings);
-  EXPECT_EQ(settings.learner().budget(), 1000U);
-  EXPECT_EQ(settings.learner().kernel().rbf().gamma(), 1);
-  EXPECT_FALSE(settings.learner().has_step_size());
-  settings.mutable_learner()->mutable_kernel()->mutable_polynomial();
+  EXPECT_EQ(settings.learner().kernel_perceptron().budget(), 1000U);
+  EXPECT_EQ(settings.learner().kernel_perceptron().kernel().rbf().gamma(), 1);
+  settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial();
   FillDefaults(settings);
-  EXPECT_EQ(settings.learner().kernel().polynomial().degree(), 2U);
-  EXPECT_EQ(settings.learner().kernel().polynomial().coef0(), 1);
+  EXPECT_EQ(settings.learner().kernel_perceptron().kernel().polynomial().degree(), 2U);
+  EXPECT_EQ(settings.learner().kernel_perceptron().kernel().polynomial().coef0(), 1);
 }
 
 TEST(RowSettings, AreRead) {
-  const auto kernel = Read(v1::LEARNER_KIND_KERNEL_PERCEPTRON, [](v1::Learner& learner) {
-    learner.set_budget(7);
-    learner.mutable_kernel()->mutable_polynomial()->set_degree(5);
-    learner.mutable_kernel()->mutable_polynomial()->set_coef0(0);
+  const auto kernel = Read("kernel-perceptron", [](v1::Learner& learner) {
+    testing::SetCount(learner, "budget", 7);
+    learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(5);
+    learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(0);
   });
   ASSERT_OK(kernel.status());
   EXPECT_EQ(kernel->learner.budget, 7U);
   EXPECT_EQ(kernel->learner.kernel.kind, KernelSettings::Kind::kPolynomial);
   EXPECT_EQ(kernel->learner.kernel.degree, 5U);
   EXPECT_EQ(kernel->learner.kernel.coef0, 0);
-  const auto batch = Read(v1::LEARNER_KIND_BATCH_PERCEPTRON,
-                          [](v1::Learner& learner) { learner.set_mini_batch(64); });
+  const auto batch = Read("batch-perceptron",
+                          [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 64); });
   ASSERT_OK(batch.status());
   EXPECT_EQ(batch->learner.mini_batch, 64U);
-  const auto pocket = Read(v1::LEARNER_KIND_POCKET,
-                           [](v1::Learner& learner) { learner.set_ratchet_examples(100); });
+  const auto pocket = Read("pocket-perceptron",
+                           [](v1::Learner& learner) { testing::SetCount(learner, "ratchet_examples", 100); });
   ASSERT_OK(pocket.status());
   EXPECT_EQ(pocket->learner.ratchet_examples, 100U);
 }
 
 TEST(RowSettings, OutOfRangeNameTheirField) {
-  constexpr auto kKernel = v1::LEARNER_KIND_KERNEL_PERCEPTRON;
-  EXPECT_EQ(Problem(kKernel, [](v1::Learner& learner) { learner.set_budget(0); }),
-            "model.learner.budget: 0 is not between 1 and 100000");
-  EXPECT_EQ(Problem(v1::LEARNER_KIND_VOTED_PERCEPTRON,
-                    [](v1::Learner& learner) { learner.set_budget(100'001); }),
-            "model.learner.budget: 100001 is not between 1 and 100000");
-  EXPECT_EQ(Problem(v1::LEARNER_KIND_BATCH_PERCEPTRON,
-                    [](v1::Learner& learner) { learner.set_mini_batch(1U << 31); }),
-            "model.learner.mini_batch: 2147483648 is not below 2^31");
-  EXPECT_EQ(Problem(v1::LEARNER_KIND_POCKET,
-                    [](v1::Learner& learner) { learner.set_ratchet_examples(100'001); }),
-            "model.learner.ratchet_examples: 100001 is not at most 100000");
+  constexpr auto kKernel = "kernel-perceptron";
+  EXPECT_EQ(Problem(kKernel, [](v1::Learner& learner) { testing::SetCount(learner, "budget", 0); }),
+            "model.learner.kernel_perceptron.budget: 0 is not between 1 and 100000");
+  EXPECT_EQ(Problem("voted-perceptron",
+                    [](v1::Learner& learner) { testing::SetCount(learner, "budget", 100'001); }),
+            "model.learner.voted.budget: 100001 is not between 1 and 100000");
+  EXPECT_EQ(Problem("batch-perceptron",
+                    [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 1U << 31); }),
+            "model.learner.batch_perceptron.mini_batch: 2147483648 is not below 2^31");
+  EXPECT_EQ(Problem("pocket-perceptron",
+                    [](v1::Learner& learner) { testing::SetCount(learner, "ratchet_examples", 100'001); }),
+            "model.learner.pocket.ratchet_examples: 100001 is not at most 100000");
   for (const double gamma : {0.0, -1.0, 2e12, std::nan("")}) {
     EXPECT_NE(Problem(kKernel,
                       [&](v1::Learner& learner) {
-                        learner.mutable_kernel()->mutable_rbf()->set_gamma(gamma);
+                        learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(gamma);
                       })
-                  .find("model.learner.kernel.rbf.gamma"),
+                  .find("model.learner.kernel_perceptron.kernel.rbf.gamma"),
               std::string::npos);
   }
   EXPECT_EQ(Problem(kKernel,
                     [](v1::Learner& learner) {
-                      learner.mutable_kernel()->mutable_polynomial()->set_degree(17);
+                      learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(17);
                     }),
-            "model.learner.kernel.polynomial.degree: 17 is not between 1 and 16");
+            "model.learner.kernel_perceptron.kernel.polynomial.degree: 17 is not between 1 and 16");
   EXPECT_EQ(Problem(kKernel,
                     [](v1::Learner& learner) {
-                      learner.mutable_kernel()->mutable_polynomial()->set_coef0(-1);
+                      learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(-1);
                     }),
-            "model.learner.kernel.polynomial.coef0: -1 is not at least 0 and finite");
+            "model.learner.kernel_perceptron.kernel.polynomial.coef0: -1 is not at least 0 and finite");
 }
 
-TEST(RowSettings, ThatARuleDoesNotHaveAreRefused) {
-  EXPECT_EQ(Problem(v1::LEARNER_KIND_PERCEPTRON,
-                    [](v1::Learner& learner) { learner.mutable_kernel()->mutable_linear(); }),
-            "model.learner.kernel: the learner perceptron has no such setting");
-  EXPECT_EQ(Problem(v1::LEARNER_KIND_AVERAGED_PERCEPTRON,
-                    [](v1::Learner& learner) { learner.set_ratchet_examples(5); }),
-            "model.learner.ratchet_examples: the learner averaged-perceptron has no such setting");
-  EXPECT_EQ(Problem(v1::LEARNER_KIND_KERNEL_PERCEPTRON,
+TEST(RowSettings, AWrapperThatARuleDoesNotAllowIsRefused) {
+  EXPECT_EQ(Problem("arow", [](v1::Learner& learner) { learner.mutable_voted(); }),
+            "model.learner.voted: the rule arow does not allow it; it allows pocket");
+  EXPECT_EQ(Problem("kernel-perceptron", [](v1::Learner& learner) { learner.mutable_averaged(); }),
+            "model.learner.averaged: the rule kernel-perceptron does not allow it; it allows none");
+}
+
+// As a newer client may send it.
+TEST(RowSettings, ARuleThatTheServerDoesNotKnowIsRefused) {
+  const std::string problem = Problem("perceptron", [](v1::Learner& learner) {
+    learner.clear_rule();
+    learner.GetReflection()->MutableUnknownFields(&learner)->AddLengthDelimited(19, "");
+  });
+  EXPECT_NE(problem.find("a rule or setting that this server does not know"), std::string::npos);
+}
+
+TEST(RowSettings, StartingWeightsAndTiesThatARuleDoesNotHaveAreRefused) {
+  EXPECT_EQ(Problem("kernel-perceptron",
                     [](v1::Learner& learner) {
-                      learner.mutable_starting_weights()->add_indices(0);
-                      learner.mutable_starting_weights()->add_values(1);
+                      testing::StartingVector(learner).add_indices(0);
+                      testing::StartingVector(learner).add_values(1);
                     }),
             "model.learner.starting_weights: the learner kernel-perceptron has no weights to start "
             "from");
   // A score of 0 would never be a mistake, and every score is 0 at first.
-  EXPECT_NE(Problem(v1::LEARNER_KIND_KERNEL_PERCEPTRON,
+  EXPECT_NE(Problem("kernel-perceptron",
                     [](v1::Learner& learner) { learner.set_tie_rule(v1::TIE_RULE_CORRECT); }),
             "");
 }

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/class_examples.h"
 #include "tests/support/class_traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -31,7 +32,7 @@ absl::StatusOr<ModelAnalysis> AnalyzeClasses(Model& model, const AnalysisOptions
 v1::Model ClassModel(ClassKind kind = ClassKind::kFixed, double b = 1, double step_size = 1) {
   v1::Model settings = DenseSettings("m", kDimension);
   settings.mutable_learner()->set_bias_input(b);
-  if (step_size != 1) settings.mutable_learner()->set_step_size(step_size);
+  if (step_size != 1) testing::SetNumber(*settings.mutable_learner(), "step_size", step_size);
   settings.mutable_stored_examples()->set_max_sample(10'000);
   testing::SetClasses(kind, kClasses, settings);
   return settings;
@@ -73,8 +74,8 @@ std::shared_ptr<Model> LoadAgain(LoneModel& lone) {
 
 std::string LearnedState(const Model& model) {
   storage::Snapshot snapshot = MakeSnapshot(model);
-  snapshot.clear_retained();
-  snapshot.clear_history();
+  snapshot.clear_stored_rows();
+  snapshot.clear_learning_curve();
   return snapshot.SerializeAsString();
 }
 
@@ -153,8 +154,7 @@ TEST(AnalysedClassesOnce, ACertificateIsAProofForEveryLearner) {
     if (!entry.has_classes()) continue;
     for (const ClassKind kind : {ClassKind::kFixed, ClassKind::kNumbered}) {
       v1::Model settings = ClassModel(kind);
-      settings.mutable_learner()->set_kind(
-          static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
+      testing::SetLearner(*settings.mutable_learner(), entry.name);
       LoneModel lone(settings);
       lone.Learn(exclusive_or.batch());
       const ModelAnalysis analysis = AnalyzeClasses(*lone.model).value();
@@ -200,8 +200,7 @@ class ClassWeightReplacement : public ::testing::TestWithParam<const CatalogueEn
 TEST_P(ClassWeightReplacement, TheSeparatorPredictsAndIsReplayedToTheBit) {
   for (const ClassKind kind : {ClassKind::kFixed, ClassKind::kNumbered, ClassKind::kNamed}) {
     v1::Model settings = ClassModel(kind);
-    settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(*GetParam()->kind) + 1));
+    testing::SetLearner(*settings.mutable_learner(), GetParam()->name);
     LoneModel lone(settings);
     std::vector<SvmExample> examples = SeparableClasses(3);
     const std::vector<SvmExample> more = SeparableClasses(8);
@@ -290,11 +289,11 @@ TEST(ClassWeightReplacementRules, AClassThatCameSinceTheAnalysisHasWeightsOfZero
   const ModelAnalysis analysis = AnalyzeClasses(*lone.model).value();
   lone.Learn(Columns().AddDense({0, 0, 1, 0, 0}, 2).batch());
   ASSERT_OK(lone.model->ReplaceWeights(*analysis.separator, std::nullopt).status());
-  const std::vector<WeightList> lists = ListClassWeights(*lone.model);
+  const std::vector<WeightList> lists = ListWeights(*lone.model);
   ASSERT_EQ(lists.size(), 3U);
   EXPECT_FALSE(lists[0].values.empty());
   EXPECT_TRUE(lists[2].values.empty());
-  EXPECT_EQ(lists[2].offset, 0);
+  EXPECT_EQ(lists[2].bias, 0);
   EXPECT_EQ(LearnedState(*LoadAgain(lone)), LearnedState(*lone.model));
 }
 
@@ -321,7 +320,7 @@ TEST(ClassWeightReplacementRules, NamesOfTheSeparatorGetWeightsInEveryClassOnce)
   ASSERT_OK(lone.model->ReplaceWeights(*analysis.separator, std::nullopt).status());
   const std::shared_ptr<Model> again = LoadAgain(lone);
   for (const std::shared_ptr<Model>& model : {lone.model, again}) {
-    const std::vector<WeightList> lists = ListClassWeights(*model);
+    const std::vector<WeightList> lists = ListWeights(*model);
     ASSERT_EQ(lists.size(), 3U);
     for (const WeightList& list : lists)
       EXPECT_EQ(list.names, (std::vector<std::string>{"a", "b", "c", "d", "e"}));

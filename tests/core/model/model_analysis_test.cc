@@ -9,6 +9,7 @@
 #include "tests/core/model/analysed_model.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -58,7 +59,7 @@ class AnalysedRun : public ::testing::TestWithParam<Setup> {
   static v1::Model Settings() {
     v1::Model settings = Sampled(GetParam().dimension, GetParam().sample);
     settings.mutable_learner()->set_bias_input(GetParam().bias_input);
-    settings.mutable_learner()->set_step_size(GetParam().step_size);
+    testing::SetNumber(*settings.mutable_learner(), "step_size", GetParam().step_size);
     return settings;
   }
   // Updates until a pass over the data seen changes nothing.
@@ -185,8 +186,7 @@ TEST(ModelAnalysis, ACertificateIsAProofForEveryLearnerOfTheFeaturesSpace) {
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form == Form::kKernel) continue;
     v1::Model settings = Sampled(2);
-    settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
+    testing::SetLearner(*settings.mutable_learner(), entry.name);
     settings.set_margin_of_interest(0.5);
     LoneModel lone(settings);
     lone.Learn(xor_.batch());
@@ -213,8 +213,7 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form == Form::kKernel) continue;
     v1::Model settings = Sampled(5);
-    settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1));
+    testing::SetLearner(*settings.mutable_learner(), entry.name);
     LoneModel lone(settings);
     const SeparableData data = MakeSeparable(3, 200, 5, 0.2, 1);
     const Columns columns(data.examples);
@@ -240,7 +239,7 @@ TEST(ModelAnalysis, BoundsUpdatesOnlyOfTheRulesThatTheTheoremSpeaksOf) {
 TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
   v1::Model settings = Sampled(2);
   settings.mutable_learner()->mutable_kernel_perceptron();
-  settings.mutable_learner()->mutable_kernel()->mutable_polynomial();
+  settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial();
   settings.set_margin_of_interest(0.01);
   LoneModel lone(settings);
   const Columns xor_ =

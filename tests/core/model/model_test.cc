@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -138,7 +139,7 @@ TEST(Learn, RefusesWhatWouldLeaveFloat32AndLearnsOn) {
   EXPECT_EQ(outcome.next_offset, 3);
   EXPECT_EQ(outcome.updated_rows, (std::vector<uint32_t>{0, 2}));
   const ConvergenceReport report = MakeReport(*lone.model);
-  EXPECT_EQ(report.rejected().at(ReasonName(ValidationCode::kWeightOverflow)), 1U);
+  EXPECT_EQ(report.row_errors().at(ReasonName(ValidationCode::kWeightOverflow)), 1U);
   EXPECT_TRUE(std::isfinite(report.weight_norm()));
 }
 
@@ -248,7 +249,7 @@ TEST(FeatureCap, RefusesTheUpdateThatNeedsMoreNamesAndAddsNoneOfThem) {
   EXPECT_EQ(lone.Learn(NamedColumns({{{{"a", -5}, {"c", 1}}, 1}}).batch()).updated_rows.size(), 1U);
   EXPECT_TRUE(
       lone.Learn(NamedColumns({{{{"x", 1}, {"y", 1}, {"z", 1}}, 1}}).batch()).row_errors.empty());
-  const WeightList weights = ListWeights(*lone.model);
+  const WeightList weights = ListWeights(*lone.model)[0];
   EXPECT_EQ(weights.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(weights.values, (std::vector<float>{-4, 1, 1}));
 }
@@ -345,9 +346,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadSettings{"TooManyBits",
                     [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); },
                     "model.feature_space.hashed.bits"},
-        BadSettings{"ZeroStep", [](v1::Model& m) { m.mutable_learner()->set_step_size(0); },
+        BadSettings{"ZeroStep", [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
                     "model.learner.step_size"},
-        BadSettings{"NaNStep", [](v1::Model& m) { m.mutable_learner()->set_step_size(NAN); },
+        BadSettings{"NaNStep", [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
                     "model.learner.step_size"},
         BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
                     "model.learner.bias_input"},
@@ -356,25 +357,25 @@ INSTANTIATE_TEST_SUITE_P(
                     "model.learner.bias_input"},
         BadSettings{"StartOutside",
                     [](v1::Model& m) {
-                      m.mutable_learner()->mutable_starting_weights()->add_indices(4);
-                      m.mutable_learner()->mutable_starting_weights()->add_values(1);
+                      testing::StartingVector(*m.mutable_learner()).add_indices(4);
+                      testing::StartingVector(*m.mutable_learner()).add_values(1);
                     },
                     "model.learner.starting_weights"},
         BadSettings{"StartInfinite",
                     [](v1::Model& m) {
-                      m.mutable_learner()->mutable_starting_weights()->add_indices(1);
-                      m.mutable_learner()->mutable_starting_weights()->add_values(INFINITY);
+                      testing::StartingVector(*m.mutable_learner()).add_indices(1);
+                      testing::StartingVector(*m.mutable_learner()).add_values(INFINITY);
                     },
                     "model.learner.starting_weights"},
         BadSettings{"StartOffsetThatNoWeightHolds",
                     [](v1::Model& m) {
-                      m.mutable_learner()->mutable_starting_weights()->set_offset(1e30);
+                      testing::StartingVector(*m.mutable_learner()).set_bias(1e30);
                       m.mutable_learner()->set_bias_input(1e-20);
                     },
                     "model.learner.starting_weights.offset"},
         BadSettings{"StartOffsetWithoutOne",
                     [](v1::Model& m) {
-                      m.mutable_learner()->mutable_starting_weights()->set_offset(1);
+                      testing::StartingVector(*m.mutable_learner()).set_bias(1);
                       m.mutable_learner()->set_bias_input(0);
                     },
                     "model.learner.starting_weights.offset"},

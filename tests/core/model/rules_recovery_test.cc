@@ -9,6 +9,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/tight.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -22,7 +23,7 @@ namespace v1 = ::perceptron::v1;
 enum class Map { kIdentity, kPolynomial, kProducts, kFourier };
 
 struct Case {
-  v1::LearnerKind kind;
+  std::string kind;
   Map map;
   Space space;
   // Of what the rule keeps so little that batches end and rows go; another kernel.
@@ -35,24 +36,24 @@ const char* MapName(Map map) {
 }
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" + MapName(info.param.map) + "_" +
+  return testing::TestName(info.param.kind) + "_" + MapName(info.param.map) + "_" +
          testing::SpaceName(info.param.space) + (info.param.tight ? "_Tight" : "");
 }
 
-void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
 
 // Each learner in each space; the perceptron and the one with most state under each map.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed}) {
     for (const CatalogueEntry& entry : Catalogue()) {
-      const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
+      const auto kind = entry.name;
       cases.push_back({kind, Map::kIdentity, space});
-      if (testing::CanBeTight(entry.options))
+      if (testing::CanBeTight(entry.name))
         cases.push_back({kind, Map::kIdentity, space, /*tight=*/true});
     }
-    for (const v1::LearnerKind kind :
-         {v1::LEARNER_KIND_PERCEPTRON, v1::LEARNER_KIND_AVERAGED_PERCEPTRON}) {
+    for (const std::string kind :
+         {"perceptron", "averaged-perceptron"}) {
       cases.push_back({kind, Map::kPolynomial, space});
       cases.push_back({kind, Map::kFourier, space});
       // Products are of names.
@@ -67,7 +68,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
   v1::Model Settings() const {
     v1::Model settings =
         testing::SpaceSettings(GetParam().space, "models/m", TrafficOptions().dimension);
-    settings.mutable_learner()->set_kind(GetParam().kind);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
     if (GetParam().tight) testing::Tighten(*settings.mutable_learner());
     v1::FeatureMap& map = *settings.mutable_feature_space()->mutable_map();
     switch (GetParam().map) {
@@ -114,8 +115,7 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
       for (const float far : outcome.distances) bits.push_back(std::bit_cast<uint32_t>(far));
       ExplainOutcome explained;
       if (!model
-               ->Explain(testing::SpaceBatch(GetParam().space, message.examples).batch(), {}, 0,
-                         1000, explained)
+               ->Explain(testing::SpaceBatch(GetParam().space, message.examples).batch(), {}, {0, 1000, {}}, explained)
                .ok())
         continue;
       for (const Explanation& explanation : explained.explanations) {
@@ -219,21 +219,21 @@ TEST(FeatureMaps, SettingsOutOfRangeNameTheirField) {
 }
 
 TEST(LearnerSettings, ASettingThatTheRuleDoesNotHaveIsRefused) {
-  const auto problem = [](v1::LearnerKind kind, const std::function<void(v1::Learner&)>& change) {
+  const auto problem = [](const std::string& kind, const std::function<void(v1::Learner&)>& change) {
     v1::Model settings = testing::DenseSettings("m", 3);
-    settings.mutable_learner()->set_kind(kind);
+    testing::SetLearner(*settings.mutable_learner(), kind);
     change(*settings.mutable_learner());
     FillDefaults(settings);
     return std::string(ReadSettings(settings).status().message());
   };
-  EXPECT_EQ(problem(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE, [](v1::Learner&) {}), "");
-  EXPECT_EQ(problem(v1::LEARNER_KIND_PASSIVE_AGGRESSIVE,
-                    [](v1::Learner& learner) { learner.set_step_size(2); }),
+  EXPECT_EQ(problem("passive-aggressive", [](v1::Learner&) {}), "");
+  EXPECT_EQ(problem("passive-aggressive",
+                    [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 2); }),
             "model.learner.step_size: the learner passive-aggressive has no such setting");
   EXPECT_EQ(
-      problem(v1::LEARNER_KIND_AROW, [](v1::Learner& learner) { learner.set_regularization(0); }),
+      problem("arow", [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 0); }),
       "model.learner.regularization: 0 is not above 0 and finite");
-  EXPECT_EQ(problem(v1::LEARNER_KIND_AROW,
+  EXPECT_EQ(problem("arow",
                     [](v1::Learner& learner) {
                       learner.add_class_weights(1);
                       learner.add_class_weights(2);

@@ -9,6 +9,7 @@
 #include "tests/support/class_traffic.h"
 #include "tests/support/faulty_journal.h"
 #include "tests/support/tight.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -33,14 +34,14 @@ constexpr char kName[] = "models/m";
 // are added by name.
 enum class Form { kTwoLabels, kTight, kClasses };
 
-using Case = std::tuple<v1::LearnerKind, Form>;
+using Case = std::tuple<std::string, Form>;
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
-    const auto kind = static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
+    const auto kind = entry.name;
     cases.emplace_back(kind, Form::kTwoLabels);
-    if (testing::CanBeTight(entry.options)) cases.emplace_back(kind, Form::kTight);
+    if (testing::CanBeTight(entry.name)) cases.emplace_back(kind, Form::kTight);
     if (entry.has_classes()) cases.emplace_back(kind, Form::kClasses);
   }
   return cases;
@@ -50,20 +51,20 @@ std::string CaseName(const ::testing::TestParamInfo<std::tuple<Case, Fate>>& inf
   constexpr const char* kForms[] = {"", "_Tight", "_Classes"};
   constexpr const char* kFates[] = {"Works", "Fails", "FailsAfterwards", "LeavesRecords"};
   const auto& [kind, form] = std::get<0>(info.param);
-  return v1::LearnerKind_Name(kind).substr(13) + kForms[static_cast<int>(form)] + "_" +
+  return testing::TestName(kind) + kForms[static_cast<int>(form)] + "_" +
          kFates[static_cast<int>(std::get<1>(info.param))];
 }
 
 class Rollback : public ::testing::TestWithParam<std::tuple<Case, Fate>> {
  protected:
   void SetUp() override { twin_.emplace(Settings()); }
-  v1::LearnerKind kind() const { return std::get<0>(std::get<0>(GetParam())); }
+  std::string kind() const { return std::get<0>(std::get<0>(GetParam())); }
   Form form() const { return std::get<1>(std::get<0>(GetParam())); }
   Fate fate() const { return std::get<1>(GetParam()); }
 
   v1::Model Settings() const {
     v1::Model settings = testing::SpaceSettings(Space::kNamed, kName, kDimension);
-    settings.mutable_learner()->set_kind(kind());
+    testing::SetLearner(*settings.mutable_learner(), kind());
     if (form() == Form::kTight) testing::Tighten(*settings.mutable_learner());
     if (form() == Form::kClasses) testing::SetClasses(ClassKind::kNamed, kClasses, settings);
     return settings;

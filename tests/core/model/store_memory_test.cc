@@ -59,11 +59,11 @@ TEST_F(StoreMemoryTest, ServesMoreModelsThanFitFromSeveralThreads) {
   uint64_t examples = 0;
   for (size_t m = 0; m < kModels; ++m) {
     const std::shared_ptr<Model> model = store_->Acquire(absl::StrCat("model-", m)).value();
-    const WeightList list = ListWeights(*model);
+    const WeightList list = ListWeights(*model)[0];
     std::vector<double> weights(kDimension);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     EXPECT_EQ(weights, twins[m].textbook.weights) << m;
-    EXPECT_EQ(list.offset, twins[m].textbook.bias);
+    EXPECT_EQ(list.bias, twins[m].textbook.bias);
     examples += MakeReport(*model).examples();
   }
   EXPECT_EQ(examples, static_cast<uint64_t>(kThreads * kMessages));

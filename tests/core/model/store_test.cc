@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/model/store_fixture.h"
 #include "tests/support/recording_journal.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -21,7 +22,7 @@ namespace v1 = ::perceptron::v1;
 TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
   const auto first = store_->Create(DenseSettings("a", 2), "request-1", false);
   ASSERT_OK(first.status());
-  EXPECT_EQ(first->learner().step_size(), 1);
+  EXPECT_EQ(first->learner().perceptron().step_size(), 1);
   EXPECT_EQ(first->state(), v1::MODEL_STATE_ACTIVE);
   const auto again = store_->Create(DenseSettings("a", 2), "request-1", false);
   ASSERT_OK(again.status());
@@ -88,10 +89,10 @@ TEST_F(StoreTest, AnEtagGuardsChangesAndDeletion) {
     model.set_description("changed");
     return absl::OkStatus();
   };
-  const auto changed = store_->Change("a", first.etag(), false, describe);
+  const auto changed = store_->Change("a", {first.etag(), {}, false}, describe);
   ASSERT_OK(changed.status());
   EXPECT_NE(changed->etag(), first.etag());
-  EXPECT_EQ(ReasonOf(store_->Change("a", first.etag(), false, describe).status()), "ETAG_MISMATCH");
+  EXPECT_EQ(ReasonOf(store_->Change("a", {first.etag(), {}, false}, describe).status()), "ETAG_MISMATCH");
   EXPECT_TRUE(absl::IsAborted(store_->Delete("a", first.etag(), false)));
   EXPECT_OK(store_->Delete("a", changed->etag(), false));
 }
@@ -100,7 +101,7 @@ TEST_F(StoreTest, WhatIsNotThereIsNotFound) {
   const auto nothing = [](v1::Model&) { return absl::OkStatus(); };
   for (const absl::Status& status :
        {store_->Acquire("a").status(), store_->Get("a").status(), store_->Delete("a", "", false),
-        store_->Change("a", "", false, nothing).status()}) {
+        store_->Change("a", {"", {}, false}, nothing).status()}) {
     EXPECT_TRUE(absl::IsNotFound(status));
     EXPECT_EQ(ReasonOf(status), "MODEL_NOT_FOUND");
   }
@@ -109,7 +110,7 @@ TEST_F(StoreTest, WhatIsNotThereIsNotFound) {
 TEST_F(StoreTest, AFrozenModelStaysFrozenAfterARestart) {
   Create("a");
   ASSERT_OK(store_
-                ->Change("a", "", false,
+                ->Change("a", {"", {}, false},
                          [](v1::Model& model) {
                            model.set_state(v1::MODEL_STATE_FROZEN);
                            return absl::OkStatus();
@@ -158,13 +159,13 @@ TEST_F(StoreTest, AModelWhoseDeletionFailedIsThereAsItWas) {
 
 TEST_F(StoreTest, AListLeavesOutStartingWeights) {
   v1::Model settings = DenseSettings("a", 2);
-  settings.mutable_learner()->mutable_starting_weights()->add_indices(1);
-  settings.mutable_learner()->mutable_starting_weights()->add_values(3);
+  testing::StartingVector(*settings.mutable_learner()).add_indices(1);
+  testing::StartingVector(*settings.mutable_learner()).add_values(3);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const ModelSummary listed = store_->List("", 10).value().at(0);
   EXPECT_TRUE(listed.settings.learner().has_starting_weights());
-  EXPECT_EQ(listed.settings.learner().starting_weights().values_size(), 0);
-  EXPECT_EQ(store_->Get("a").value().settings.learner().starting_weights().values_size(), 1);
+  EXPECT_EQ(listed.settings.learner().starting_weights().vectors_size(), 0);
+  EXPECT_EQ(store_->Get("a").value().settings.learner().starting_weights().vectors_size(), 1);
 }
 
 TEST_F(StoreTest, EverythingSubmittedIsAnsweredBeforeTheStoreEnds) {

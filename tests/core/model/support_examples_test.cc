@@ -8,6 +8,7 @@
 #include "core/model/replace_weights.h"
 #include "gtest/gtest.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -23,18 +24,18 @@ constexpr size_t kAll = 1 << 20;
 constexpr uint32_t kDimension = 10;
 
 struct Case {
-  v1::LearnerKind kind;
+  std::string kind;
   Space space;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << v1::LearnerKind_Name(c.kind); }
+void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.form == Form::kVotes) continue;
     for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})
-      cases.push_back({static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1), space});
+      cases.push_back({entry.name, space});
   }
   return cases;
 }
@@ -55,7 +56,7 @@ double SizeOfMistakes(const Explanation& explanation) {
 class ExplainBySupport : public ::testing::TestWithParam<Case> {
  protected:
   const CatalogueEntry& rule() const {
-    return FindLearner(static_cast<LearnerKind>(GetParam().kind - 1));
+    return *FindLearner(GetParam().kind);
   }
   bool adopts() const {
     LearnerSettings settings;
@@ -65,9 +66,9 @@ class ExplainBySupport : public ::testing::TestWithParam<Case> {
   }
   v1::Model Settings() const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "m", kDimension);
-    settings.mutable_learner()->set_kind(GetParam().kind);
-    if (GetParam().kind == v1::LEARNER_KIND_BATCH_PERCEPTRON)
-      settings.mutable_learner()->set_mini_batch(7);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
+    if (GetParam().kind == "batch-perceptron")
+      testing::SetCount(*settings.mutable_learner(), "mini_batch", 7);
     if (rule().takes_weights) {
       settings.mutable_learner()->add_class_weights(0.5);
       settings.mutable_learner()->add_class_weights(2);
@@ -92,7 +93,7 @@ class ExplainBySupport : public ::testing::TestWithParam<Case> {
     for (const testing::Message& message : Traffic(9)) {
       ExplainOutcome outcome;
       const SpaceBatch rows(GetParam().space, message.examples);
-      EXPECT_OK(lone.model->Explain(rows.batch(), {}, 0, limit, outcome));
+      EXPECT_OK(lone.model->Explain(rows.batch(), {}, {0, limit, {}}, outcome));
       all.insert(all.end(), outcome.explanations.begin(), outcome.explanations.end());
     }
     return all;
@@ -114,7 +115,7 @@ TEST_P(ExplainBySupport, TheySumToTheScoreOrItSaysWhyNot) {
       }
       EXPECT_EQ(explanation.support_absent, "");
       EXPECT_TRUE(explanation.support_complete);
-      EXPECT_FALSE(explanation.origin.has_value());
+      EXPECT_FALSE(explanation.start_contribution.has_value());
       EXPECT_LE(explanation.support.size(), limit);
       EXPECT_NEAR(SumOfMistakes(explanation), explanation.score,
                   1e-5 * (1 + SizeOfMistakes(explanation)));
@@ -129,8 +130,8 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
   v1::Model settings = Settings();
   // They would be as many again in the score.
   for (int i = 0; i < 3; ++i) {
-    settings.mutable_learner()->mutable_starting_weights()->add_indices(static_cast<uint32_t>(i));
-    settings.mutable_learner()->mutable_starting_weights()->add_values(static_cast<float>(7 * i));
+    testing::StartingVector(*settings.mutable_learner()).add_indices(static_cast<uint32_t>(i));
+    testing::StartingVector(*settings.mutable_learner()).add_values(static_cast<float>(7 * i));
   }
   LoneModel lone(settings);
   Learn(lone, 1);
@@ -143,13 +144,13 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
     for (const uint32_t feature : {0U, 1U, 2U, 5U}) {
       const Columns row = Columns().Add({feature}, {3}, 1);
       ExplainOutcome outcome;
-      ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, 0, kAll, outcome));
+      ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, {0, kAll, {}}, outcome));
       const Explanation& explanation = outcome.explanations.at(0);
       EXPECT_EQ(explanation.start_revision, adopted);
       const double weight = feature == 0 ? 0.5 : feature == 2 ? -1.5 : feature == 5 ? 2 : 0;
       EXPECT_TRUE(explanation.support_complete);
-      ASSERT_TRUE(explanation.origin.has_value());
-      EXPECT_NEAR(*explanation.origin, 3 * weight + 0.25, 1e-5 * (1 + SizeOfMistakes(explanation)));
+      ASSERT_TRUE(explanation.start_contribution.has_value());
+      EXPECT_NEAR(*explanation.start_contribution, 3 * weight + 0.25, 1e-5 * (1 + SizeOfMistakes(explanation)));
       EXPECT_EQ(explanation.support.empty(), !learned);
       for (const SupportContribution& mistake : explanation.support)
         EXPECT_GT(mistake.revision, adopted);
@@ -165,7 +166,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
   const std::vector<Explanation> after = Explain(lone);
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_EQ(after[i].start_revision, adopted);
-    EXPECT_EQ(after[i].origin, before[i].origin);
+    EXPECT_EQ(after[i].start_contribution, before[i].start_contribution);
   }
 }
 
@@ -173,31 +174,31 @@ TEST_P(ExplainBySupport, StartingWeightsAreALineOfTheirOwn) {
   if (!rule().no_dual.empty() || rule().form != Form::kLinear || GetParam().space != Space::kDense)
     return;
   v1::Model settings = Settings();
-  v1::Weights& start = *settings.mutable_learner()->mutable_starting_weights();
+  v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
   start.add_indices(1);
   start.add_values(-2);
-  start.set_offset(0.5);
+  start.set_bias(0.5);
   LoneModel lone(settings);
   Learn(lone, 1);
   const Columns row = Columns().Add({0, 1}, {1, 3}, 1);
   ExplainOutcome outcome;
-  ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, 0, kAll, outcome));
+  ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, {0, kAll, {}}, outcome));
   const Explanation& explanation = outcome.explanations.at(0);
-  EXPECT_EQ(explanation.origin, -6 + 0.5);
+  EXPECT_EQ(explanation.start_contribution, -6 + 0.5);
   EXPECT_EQ(explanation.start_revision, 0U);
-  EXPECT_NEAR(*explanation.origin + SumOfMistakes(explanation), explanation.score,
+  EXPECT_NEAR(*explanation.start_contribution + SumOfMistakes(explanation), explanation.score,
               1e-5 * (1 + SizeOfMistakes(explanation)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ExplainBySupport, ::testing::ValuesIn(Cases()),
                          [](const auto& info) {
-                           return v1::LearnerKind_Name(info.param.kind).substr(13) + "_" +
+                           return testing::TestName(info.param.kind) + "_" +
                                   testing::SpaceName(info.param.space);
                          });
 
 Explanation ExplainOne(const LoneModel& lone, const Columns& row) {
   ExplainOutcome outcome;
-  EXPECT_OK(lone.model->Explain(row.unlabelled(), {}, 0, kAll, outcome));
+  EXPECT_OK(lone.model->Explain(row.unlabelled(), {}, {0, kAll, {}}, outcome));
   return outcome.explanations.at(0);
 }
 
@@ -206,7 +207,7 @@ Explanation ExplainOne(const LoneModel& lone, const Columns& row) {
 TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
   v1::Model settings = testing::DenseSettings("k", 2);
   settings.mutable_learner()->mutable_kernel_perceptron();
-  settings.mutable_learner()->mutable_kernel()->mutable_polynomial()->set_degree(2);
+  settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(2);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
   ASSERT_EQ(lone.model->revision(), 2U);
@@ -216,7 +217,7 @@ TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
   ASSERT_EQ(explanation.support.size(), 2U);
   EXPECT_EQ(explanation.support[0].revision, 1U);
   EXPECT_EQ(explanation.support[0].label, 1);
-  EXPECT_EQ(explanation.support[0].similarity, 16 + 1);
+  EXPECT_EQ(explanation.support[0].kernel, 16 + 1);
   EXPECT_EQ(explanation.support[0].contribution, 17);
   EXPECT_EQ(explanation.support[1].revision, 2U);
   EXPECT_EQ(explanation.support[1].label, -1);
@@ -227,7 +228,7 @@ TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
 TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
   v1::Model settings = testing::DenseSettings("k", 2);
   settings.mutable_learner()->mutable_kernel_perceptron();
-  settings.mutable_learner()->set_budget(4);
+  testing::SetCount(*settings.mutable_learner(), "budget", 4);
   LoneModel lone(settings);
   for (int i = 0; i < 40; ++i) {
     const auto x = static_cast<float>(i % 7) - 3;
@@ -252,13 +253,13 @@ TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo
   const auto learn = [&](int32_t label) { lone.Learn(Columns().AddDense({5}, label).batch()); };
   learn(-1);
   EXPECT_TRUE(ExplainOne(lone, Columns().AddDense({1}, 1)).support_complete);
-  EXPECT_EQ(ExplainOne(lone, Columns().AddDense({1}, 1)).origin, 1);
+  EXPECT_EQ(ExplainOne(lone, Columns().AddDense({1}, 1)).start_contribution, 1);
   learn(1);
   learn(-1);
   const Explanation explanation = ExplainOne(lone, Columns().AddDense({1}, 1));
   EXPECT_EQ(explanation.support.size(), 2U);
   EXPECT_FALSE(explanation.support_complete);
-  EXPECT_FALSE(explanation.origin.has_value());
+  EXPECT_FALSE(explanation.start_contribution.has_value());
   EXPECT_EQ(explanation.start_revision, 2U);
 }
 

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/traffic.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -45,10 +46,6 @@ std::vector<Weight> TopWeightsOf(const WeightList& list, size_t limit) {
   return weights;
 }
 
-v1::LearnerKind KindOf(const CatalogueEntry& entry) {
-  return static_cast<v1::LearnerKind>(static_cast<int>(*entry.kind) + 1);
-}
-
 class TopWeightsOfLearner
     : public ::testing::TestWithParam<std::tuple<const CatalogueEntry*, Space>> {
  protected:
@@ -61,11 +58,11 @@ TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
   traffic.space = space();
   traffic.bad_rows = false;
   v1::Model settings = testing::SpaceSettings(space(), "models/m", traffic.dimension);
-  settings.mutable_learner()->set_kind(KindOf(entry()));
+  testing::SetLearner(*settings.mutable_learner(), entry().name);
   LoneModel lone(settings);
   for (const testing::Message& message : testing::MakeTraffic(1, traffic))
     lone.Learn(testing::SpaceBatch(space(), message.examples).batch());
-  const WeightList all = ListWeights(*lone.model);
+  const WeightList all = ListWeights(*lone.model)[0];
   for (const size_t limit : {1, 5, 1000}) {
     const TopWeights top = FindTopWeights(*lone.model, limit);
     if (entry().form != Form::kLinear) {
@@ -75,7 +72,7 @@ TEST_P(TopWeightsOfLearner, AreThoseOfTheWholeList) {
     ASSERT_EQ(top.lists.size(), 1U);
     EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(all, limit));
     // The whole list's is in float32.
-    EXPECT_NEAR(top.lists[0].offset, all.offset, 1e-6 * std::abs(all.offset));
+    EXPECT_NEAR(top.lists[0].bias, all.bias, 1e-6 * std::abs(all.bias));
     EXPECT_EQ(top.lists[0].revision, all.revision);
     EXPECT_EQ(top.last_revision, all.revision);
   }
@@ -87,13 +84,13 @@ class TopWeightsOfClasses : public TopWeightsOfLearner {};
 TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
   constexpr int kClasses = 6;
   v1::Model settings = testing::SpaceSettings(space(), "models/m", 12);
-  settings.mutable_learner()->set_kind(KindOf(entry()));
+  testing::SetLearner(*settings.mutable_learner(), entry().name);
   testing::SetClasses(ClassKind::kNamed, kClasses, settings);
   LoneModel lone(settings);
   EXPECT_TRUE(FindTopWeights(*lone.model, 3).lists.empty());
   for (const auto& examples : testing::ClassMessages(2, kClasses, 12, 60))
     lone.Learn(testing::ClassBatch(ClassKind::kNamed, space(), examples).batch());
-  const std::vector<WeightList> all = ListClassWeights(*lone.model);
+  const std::vector<WeightList> all = ListWeights(*lone.model);
   ASSERT_EQ(all.size(), static_cast<size_t>(kClasses));
   const TopWeights top = FindTopWeights(*lone.model, 4);
   if (entry().form != Form::kLinear) {
@@ -103,7 +100,7 @@ TEST_P(TopWeightsOfClasses, AreThoseOfEachClassesList) {
   ASSERT_EQ(top.lists.size(), all.size());
   for (size_t k = 0; k < top.lists.size(); ++k) {
     EXPECT_EQ(Weights(top.lists[k]), TopWeightsOf(all[k], 4)) << k;
-    EXPECT_NEAR(top.lists[k].offset, all[k].offset, 1e-5) << k;
+    EXPECT_NEAR(top.lists[k].bias, all[k].bias, 1e-5) << k;
   }
 }
 
@@ -164,7 +161,7 @@ TEST(TopWeights, AreFoundWhileOthersLearnThem) {
   learner.join();
   const TopWeights top = FindTopWeights(*lone.model, 50);
   EXPECT_EQ(top.lists[0].values.size(), 50U);
-  EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(ListWeights(*lone.model), 50));
+  EXPECT_EQ(Weights(top.lists[0]), TopWeightsOf(ListWeights(*lone.model)[0], 50));
   EXPECT_EQ(top.last_revision, lone.model->revision());
 }
 

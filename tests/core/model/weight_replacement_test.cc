@@ -6,6 +6,7 @@
 #include "tests/core/model/analysed_model.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
+#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -24,9 +25,9 @@ namespace v1 = ::perceptron::v1;
 // The learner's state, without the stored examples.
 std::string Learned(const Model& model) {
   storage::Snapshot snapshot = MakeSnapshot(model);
-  snapshot.clear_retained();
+  snapshot.clear_stored_rows();
   // Its points have times, and what was known at them.
-  snapshot.clear_history();
+  snapshot.clear_learning_curve();
   return snapshot.SerializeAsString();
 }
 
@@ -34,8 +35,7 @@ class WeightReplacement : public ::testing::TestWithParam<const CatalogueEntry*>
  protected:
   v1::Model Settings() const {
     v1::Model settings = Sampled(5);
-    settings.mutable_learner()->set_kind(
-        static_cast<v1::LearnerKind>(static_cast<int>(*GetParam()->kind) + 1));
+    testing::SetLearner(*settings.mutable_learner(), GetParam()->name);
     return settings;
   }
   const SeparableData data_ = MakeSeparable(3, 200, 5, 0.05, 1);
@@ -106,7 +106,7 @@ TEST(WeightReplacementRules, RefusalsChangeNothing) {
   LoneModel lone(Sampled(2));
   lone.Learn(Columns().AddDense({1, 2}, 1).AddDense({2, -3}, -1).batch());
   const std::string before = StateBytes(*lone.model);
-  const NewWeights weights{{0}, {1}, 0.5F, {}, ~0U};
+  const NewWeights weights{{{{0}, {1}, 0.5F}}, {}, ~0U};
   EXPECT_TRUE(absl::IsAborted(lone.model->ReplaceWeights(weights, 7).status()));
   testing::Freeze(*lone.model, true);
   EXPECT_TRUE(
@@ -134,27 +134,27 @@ TEST(WeightReplacementRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
     const auto revision = lone.model->ReplaceWeights(*analysis.separator, std::nullopt);
     if (!room) {
       EXPECT_TRUE(absl::IsResourceExhausted(revision.status()));
-      EXPECT_EQ(ListWeights(*lone.model).names, std::vector<std::string>{"a"});
+      EXPECT_EQ(ListWeights(*lone.model)[0].names, std::vector<std::string>{"a"});
       continue;
     }
     ASSERT_OK(revision.status());
-    EXPECT_EQ(ListWeights(*lone.model).names, (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(ListWeights(*Reload(lone)).names, (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(ListWeights(*Reload(lone)).values, ListWeights(*lone.model).values);
+    EXPECT_EQ(ListWeights(*lone.model)[0].names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(ListWeights(*Reload(lone))[0].names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(ListWeights(*Reload(lone))[0].values, ListWeights(*lone.model)[0].values);
   }
 }
 
 TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
-  for (const v1::LearnerKind kind :
-       {v1::LEARNER_KIND_AVERAGED_PERCEPTRON, v1::LEARNER_KIND_POCKET}) {
+  for (const std::string kind :
+       {"averaged-perceptron", "pocket-perceptron"}) {
     v1::Model settings = DenseSettings("m", 2);
-    settings.mutable_learner()->set_kind(kind);
+    testing::SetLearner(*settings.mutable_learner(), kind);
     settings.mutable_learner()->set_bias_input(0);
     LoneModel lone(settings);
     // A long run of right answers, so that the old weights would count for much.
     lone.Learn(Columns().AddDense({-8, 0}, 1).batch());
     for (int i = 0; i < 50; ++i) lone.Learn(Columns().AddDense({-1, 0}, 1).batch());
-    ASSERT_OK(lone.model->ReplaceWeights({{0, 1}, {1, 0.5F}, 0, {}, ~0U}, std::nullopt).status());
+    ASSERT_OK(lone.model->ReplaceWeights({{{{0, 1}, {1, 0.5F}, 0}}, {}, ~0U}, std::nullopt).status());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     // One example that they survive, one that they do not: w = (1, -1.5) afterwards.
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());
@@ -162,7 +162,7 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     lone.Learn(Columns().AddDense({0, 2}, -1).batch());
     // Two examples evaluated since: w after the first is (1, 0.5), after the second (1, -1.5). The
     // pocket's run of one stands.
-    const std::vector<float> expected = kind == v1::LEARNER_KIND_AVERAGED_PERCEPTRON
+    const std::vector<float> expected = kind == "averaged-perceptron"
                                             ? std::vector<float>{1, -0.5F}
                                             : std::vector<float>{1, 0.5F};
     EXPECT_EQ(lone.Weights(2), expected);

@@ -82,7 +82,7 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   const std::vector<std::string> lines = FormatReport(detail.model().report());
   EXPECT_EQ(std::vector<std::string>(detail.report().begin(), detail.report().end()), lines);
   const LearningCurve curves = MakeLearningCurve(*store_->GetIfLoaded("models/m"));
-  ASSERT_EQ(static_cast<size_t>(detail.model().history_size()), curves.points.size());
+  ASSERT_EQ(static_cast<size_t>(detail.model().learning_curve_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
     EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(), curves.points[i].revision());
   }
@@ -98,11 +98,11 @@ TEST_F(StatusPageTest, ACurveStartsAfterTheKnownRevisionAndEndsWithTheCurrentSta
   const int64_t last = whole.model().revision();
   const int present = whole.model().report().streak() > 0 ? 1 : 0;
   const page::ModelDetail rest = Detail("m", {{"after_revision", absl::StrCat(last - 5)}});
-  ASSERT_EQ(rest.model().history_size(), 5 + present);
+  ASSERT_EQ(rest.model().learning_curve_size(), 5 + present);
   EXPECT_EQ(rest.model().history(0).revision(), last - 4);
   for (const int64_t known : {last, last + 100}) {
     const page::ModelDetail present = Detail("m", {{"after_revision", absl::StrCat(known)}});
-    ASSERT_EQ(present.model().history_size(), 1);
+    ASSERT_EQ(present.model().learning_curve_size(), 1);
     EXPECT_EQ(present.model().history(0).revision(), last);
     EXPECT_EQ(present.model().history(0).examples(), 100U);
   }
@@ -119,9 +119,9 @@ TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
         testing::Send(*store_, "models/m", "p", Columns().AddDense({1, 1}, 1).batch()).status);
   }
   const v1::Model now = Detail("m").model();
-  ASSERT_GE(now.history_size(), 2);
-  const v1::LearningCurvePoint& present = now.history(now.history_size() - 1);
-  const v1::LearningCurvePoint& updated = now.history(now.history_size() - 2);
+  ASSERT_GE(now.learning_curve_size(), 2);
+  const v1::LearningCurvePoint& present = now.history(now.learning_curve_size() - 1);
+  const v1::LearningCurvePoint& updated = now.history(now.learning_curve_size() - 2);
   EXPECT_GE(now.revision(), last);
   EXPECT_EQ(updated.revision(), now.revision());
   EXPECT_EQ(present.revision(), now.revision());
@@ -129,9 +129,9 @@ TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
   EXPECT_EQ(updated.weight_norm(), present.weight_norm());
   const page::ModelDetail rest =
       Detail("m", {{"after_revision", absl::StrCat(now.revision() - 1)}});
-  EXPECT_EQ(rest.model().history_size(), 2);
+  EXPECT_EQ(rest.model().learning_curve_size(), 2);
   const page::ModelDetail known = Detail("m", {{"after_revision", absl::StrCat(now.revision())}});
-  ASSERT_EQ(known.model().history_size(), 1);
+  ASSERT_EQ(known.model().learning_curve_size(), 1);
   EXPECT_EQ(known.model().history(0).examples(), present.examples());
 }
 
@@ -139,17 +139,17 @@ TEST_F(StatusPageTest, CurvesOfAListAreThinnedAndKeepTheFirstAndTheLastPoint) {
   Create(DenseSettings("models/m", 2));
   LearnNoise("models/m", 400);
   const page::ModelDetail whole = Detail("m");
-  ASSERT_GT(whole.model().history_size(), 100);
+  ASSERT_GT(whole.model().learning_curve_size(), 100);
   for (const int points : {1, 2, 10, 64}) {
     const auto list = List({{"points", absl::StrCat(points)}});
-    const auto& history = list.models(0).model().history();
+    const auto& history = list.models(0).model().learning_curve();
     ASSERT_EQ(history.size(), points);
     EXPECT_EQ(history[points - 1].revision(), whole.model().revision());
     EXPECT_TRUE(points == 1 || history[0].revision() == whole.model().history(0).revision());
     for (int i = 1; i < points; ++i) EXPECT_GT(history[i].examples(), history[i - 1].examples());
   }
-  EXPECT_EQ(List({{"points", "0"}}).models(0).model().history_size(), 0);
-  EXPECT_EQ(List({{"points", "1000"}}).models(0).model().history_size(), 64);
+  EXPECT_EQ(List({{"points", "0"}}).models(0).model().learning_curve_size(), 0);
+  EXPECT_EQ(List({{"points", "1000"}}).models(0).model().learning_curve_size(), 64);
 }
 
 TEST_F(StatusPageTest, TopFeaturesAreListedOrTheirAbsenceExplained) {

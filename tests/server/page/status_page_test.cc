@@ -160,7 +160,7 @@ TEST_F(StatusPageTest, AskingLoadsNothingUnlessItIsAskedTo) {
   const page::ModelList list = List();
   EXPECT_FALSE(list.models(0).in_memory());
   EXPECT_EQ(list.models(0).convergence(), "");
-  EXPECT_EQ(list.models(0).model().history_size(), 0);
+  EXPECT_EQ(list.models(0).model().learning_curve_size(), 0);
   const page::ModelDetail stored = Detail("m", {{"features", "5"}});
   EXPECT_FALSE(stored.in_memory());
   EXPECT_EQ(stored.model().report().examples(), 50U);
@@ -170,7 +170,7 @@ TEST_F(StatusPageTest, AskingLoadsNothingUnlessItIsAskedTo) {
   const page::ModelDetail loaded = Detail("m", {{"load", "true"}});
   EXPECT_TRUE(loaded.in_memory());
   // The curve of what it learned before.
-  EXPECT_GT(loaded.model().history_size(), 10);
+  EXPECT_GT(loaded.model().learning_curve_size(), 10);
   EXPECT_EQ(store_->stats().loads, 1U);
   EXPECT_EQ(Ask("/api/models/none", {{"load", "true"}}).status, 404);
 }
