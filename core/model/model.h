@@ -94,8 +94,9 @@ struct PredictOutcome {
 
 class Model;
 
-// Whether a component that is not in memory is loaded to ask it.
-enum class ComponentAccess : uint8_t { kLoad, kOnlyInMemory };
+// Which components of a composition are asked for their state: all, and those that are not in memory
+// are loaded; those in memory; or none.
+enum class ComponentAccess : uint8_t { kLoad, kOnlyInMemory, kNone };
 
 // The model of a name, as Store::Acquire returns it; with kOnlyInMemory NOT_FOUND unless it is in
 // memory.

@@ -8,22 +8,21 @@
 
 namespace perceptrond {
 
-// Holds the state's lock shared: what is read through one reader is of one revision.
+// Holds the state's lock shared: what is read through one reader is of one revision. A thread has at
+// most one reader of a model at a time, or it may wait for itself.
 // Example:
 //   const ModelReader reader(*model);
 //   Show(MakeReport(reader), ListWeights(reader));  // of the same revision
-// or, for one view, MakeReport(*model).
+// A view alone, as in MakeReport(*model), holds the lock only inside of the call.
 //
-// Of a composition its components are asked first, without a lock of this model. Those that are not
-// in memory are loaded, unless `access` forbids it: then claims that hold only as long as the
-// components are unchanged are absent from reports.
+// Of a composition its components are asked first, without a lock of this model. Claims that hold
+// only while the components are unchanged are absent from reports if a component was not asked.
 class ModelReader {
  public:
-  // Implicit, so that each view can be had of a model.
-  ModelReader(const Model& model,  // NOLINT(google-explicit-constructor)
-              ComponentAccess access = ComponentAccess::kLoad)
+  explicit ModelReader(const Model& model, ComponentAccess access = ComponentAccess::kLoad)
       : core_(model.core()),
-        components_(model.ComponentsFingerprint(access)),
+        components_(access == ComponentAccess::kNone ? std::nullopt
+                                                     : model.ComponentsFingerprint(access)),
         state_(model.core().state) {}
 
   const ModelState& state() const { return *state_; }

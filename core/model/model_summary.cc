@@ -11,13 +11,13 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
   ModelSummary summary;
   summary.settings = header.model();
   if (loaded != nullptr && loaded->id() == header.id()) {
-    summary.report = MakeReport({*loaded, access});
+    summary.report = MakeReport(*loaded, access);
     summary.journal = *Guarded<JournalUse>::Reader(loaded->core().journal_use);
     summary.memory_bytes = MeasureMemory(loaded->core()).total;
     summary.retained = loaded->ledger().stored_examples().statistics();
     summary.in_memory = true;
     if (loaded->settings().new_classes == NewClasses::kNamed) {
-      const std::vector<std::string> names = LabelNames({*loaded, access});
+      const std::vector<std::string> names = LabelNames(*loaded);
       summary.settings.mutable_label_names()->Assign(names.begin(), names.end());
     }
   } else {

@@ -9,5 +9,8 @@ namespace perceptrond {
 // The state of one revision: weights, names, classes, learning curve, stored examples. The time is
 // not set. O(weights and stored examples).
 storage::Snapshot MakeSnapshot(const ModelReader& reader);
+inline storage::Snapshot MakeSnapshot(const Model& model) {
+  return MakeSnapshot(ModelReader(model, ComponentAccess::kNone));
+}
 
 }  // namespace perceptrond

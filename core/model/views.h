@@ -1,5 +1,5 @@
 // What can be seen of a model: report, learning curve, weights, names, stored examples, sizes. Each
-// function takes a ModelReader, or a Model for a view alone.
+// view is read through a ModelReader; the overload for a Model makes one for the call.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,15 @@
 namespace perceptrond {
 
 ConvergenceReport MakeReport(const ModelReader& reader);
+inline ConvergenceReport MakeReport(const Model& model,
+                                    ComponentAccess access = ComponentAccess::kLoad) {
+  return MakeReport(ModelReader(model, access));
+}
 LearningCurve MakeLearningCurve(const ModelReader& reader);
+inline LearningCurve MakeLearningCurve(const Model& model,
+                                       ComponentAccess access = ComponentAccess::kLoad) {
+  return MakeLearningCurve(ModelReader(model, access));
+}
 
 // Weights that are not 0.
 struct WeightList {
@@ -32,8 +40,14 @@ struct WeightList {
 // All weights that the model predicts with. Of several classes nothing but the revision.
 // O(weights).
 WeightList ListWeights(const ModelReader& reader);
+inline WeightList ListWeights(const Model& model) {
+  return ListWeights(ModelReader(model, ComponentAccess::kNone));
+}
 // The same for several classes, one list a class, by number; empty for two labels.
 std::vector<WeightList> ListClassWeights(const ModelReader& reader);
+inline std::vector<WeightList> ListClassWeights(const Model& model) {
+  return ListClassWeights(ModelReader(model, ComponentAccess::kNone));
+}
 
 // The `limit` weights of largest magnitude that the model predicts with, largest first; of equal
 // ones that of the lower index first.
@@ -50,8 +64,15 @@ TopWeights FindTopWeights(const Model& model, size_t limit);
 
 // The names of +1 and -1, or of the classes there are now.
 std::vector<std::string> LabelNames(const ModelReader& reader);
+inline std::vector<std::string> LabelNames(const Model& model) {
+  return LabelNames(ModelReader(model, ComponentAccess::kNone));
+}
 // The names of features, by the numbers they have in a named space. O(numbers).
 std::vector<std::string> FeatureNames(const ModelReader& reader, std::span<const uint32_t> numbers);
+inline std::vector<std::string> FeatureNames(const Model& model,
+                                             std::span<const uint32_t> numbers) {
+  return FeatureNames(ModelReader(model, ComponentAccess::kNone), numbers);
+}
 struct FeatureNumbers {
   // 0 for names without a weight.
   std::vector<uint32_t> numbers;
@@ -59,6 +80,9 @@ struct FeatureNumbers {
   uint32_t next = 0;
 };
 FeatureNumbers FindFeatures(const ModelReader& reader, std::span<const absl::string_view> names);
+inline FeatureNumbers FindFeatures(const Model& model, std::span<const absl::string_view> names) {
+  return FindFeatures(ModelReader(model, ComponentAccess::kNone), names);
+}
 
 // The stored examples and the revision they belong to. A composition's sample is complete only
 // while its components would compute what they computed then. Delays updates, but not evaluation,
@@ -68,11 +92,21 @@ struct StoredExamplesView {
   uint64_t revision = 0;
 };
 StoredExamplesView CopyStoredExamples(const ModelReader& reader);
+inline StoredExamplesView CopyStoredExamples(const Model& model,
+                                             ComponentAccess access = ComponentAccess::kLoad) {
+  return CopyStoredExamples(ModelReader(model, access));
+}
 
 // The learner computes probabilities.
 bool HasProbabilities(const ModelReader& reader);
+inline bool HasProbabilities(const Model& model) {
+  return HasProbabilities(ModelReader(model, ComponentAccess::kNone));
+}
 // How many weights the model predicts with, of all classes together. O(1).
 size_t CountWeights(const ModelReader& reader);
+inline size_t CountWeights(const Model& model) {
+  return CountWeights(ModelReader(model, ComponentAccess::kNone));
+}
 
 // Memory, approximate. The parts are counted under the state's shared lock.
 struct ModelMemory {

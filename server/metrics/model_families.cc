@@ -26,7 +26,8 @@ const ModelFamily kModelFamilies[] = {
      "Examples that the model stores, those that caused updates and the sample together.",
      [](M m) { return m.retained ? Value(m.retained->updates + m.retained->sampled) : Value(); }},
     {"perceptrond_model_sample_complete",
-     "1 if the sample is everything that the model ever evaluated, else 0. Absent without a sample.",
+     "1 if the sample is everything that the model ever evaluated, else 0. Absent without a "
+     "sample.",
 
      [](M m) {
        const bool samples = m.retained && (m.retained->sampled > 0 || m.retained->complete);

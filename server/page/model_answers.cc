@@ -101,7 +101,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     entry.set_convergence(StateName(entry.model().report().state()));
     const std::shared_ptr<Model> model = store_.GetIfLoaded(summary.settings.name());
     if (query.points == 0 || model == nullptr || model->uid() != summary.settings.uid()) continue;
-    LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
+    LearningCurve curves = MakeLearningCurve(*model, ComponentAccess::kOnlyInMemory);
     Thin(std::min(query.points, kMaxPoints), curves);
     ToProto(curves, *entry.mutable_model());
   }
@@ -136,7 +136,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   answer.set_in_memory(summary->in_memory);
   const std::shared_ptr<Model> model = store_.GetIfLoaded(name);
   if (model != nullptr && model->uid() == proto.uid()) {
-    LearningCurve curves = MakeLearningCurve({*model, ComponentAccess::kOnlyInMemory});
+    LearningCurve curves = MakeLearningCurve(*model, ComponentAccess::kOnlyInMemory);
     DropUpTo(query.after_revision, curves);
     ToProto(curves, proto);
     if (query.features > 0) {
@@ -153,7 +153,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
 }
 
 void ModelAnswers::DescribeWeights(const Model& model, size_t limit, page::TopFeatures& features) {
-  if (CountWeights({model, ComponentAccess::kOnlyInMemory}) > kMaxWeights) {
+  if (CountWeights(model) > kMaxWeights) {
     features.set_absent("the model has more weights than this page searches");
     return;
   }

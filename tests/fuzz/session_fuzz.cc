@@ -143,11 +143,10 @@ Answers Learn(Store& store, const std::vector<std::string_view>& messages) {
 void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers& answers) {
   const auto model = store.Acquire("models/m");
   Check(model.ok());
-  const perceptrond::ModelReader reader(**model);
-  const perceptrond::WeightList list = perceptrond::ListWeights(reader);
+  const perceptrond::WeightList list = perceptrond::ListWeights(**model);
   for (const float weight : list.values) Check(std::isfinite(weight));
   Check(std::isfinite(list.offset));
-  const perceptrond::ConvergenceReport counters = perceptrond::MakeReport(reader);
+  const perceptrond::ConvergenceReport counters = perceptrond::MakeReport(**model);
   Check(list.revision == static_cast<uint64_t>(answers.revision));
   Check(counters.updates() == list.revision);
   Check(counters.mistakes() <= counters.examples() && counters.updates() <= counters.examples());

@@ -283,8 +283,7 @@ class CrashTest : private ChangingConfig,
     const WeightList list = ListWeights(**model);
     EXPECT_EQ(list.revision, serial_.revision);
     std::vector<float> loaded(kDimension);
-    for (size_t i = 0; i < list.indices.size(); ++i)
-      loaded[list.indices[i]] = list.values[i];
+    for (size_t i = 0; i < list.indices.size(); ++i) loaded[list.indices[i]] = list.values[i];
     EXPECT_EQ(0, std::memcmp(loaded.data(), serial_.weights.data(), kDimension * sizeof(float)));
     EXPECT_EQ(list.offset, serial_.offset);
   }

@@ -83,7 +83,7 @@ TEST_F(CtlTest, DigitsAreLearnedByEveryRuleOfSeveralClasses) {
     // The perceptron errs most: see docs/learners.md.
     EXPECT_LT(Number(summary, "errorRate"), 0.15) << learner;
   }
-  const CommandResult none = Ctl("create m --dimension 2 --classes 3 --learner voted-perceptron");
+  const CommandResult none = Ctl("create m --dimension 2 --classes 3 --learner kernel-perceptron");
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.out, HasSubstr("these have several: perceptron, "));
 }

@@ -67,13 +67,14 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
   ASSERT_EQ(Ctl("create claims --compose or,nand --retain-sample 10").exit_code, 0);
   EXPECT_EQ(Ctl("learn claims --analyze" + options, table({-1, 1, 1, -1})).exit_code, 0);
   const std::string before = Ctl("get claims").out;
-  EXPECT_THAT(before, ::testing::HasSubstr("\n  converged"));
-  EXPECT_THAT(before, ::testing::HasSubstr("more updates until it has converged"));
+  EXPECT_THAT(before, ::testing::HasSubstr("\n  state: CONVERGED"));
+  EXPECT_THAT(before, ::testing::HasSubstr("more until it has converged"));
   EXPECT_EQ(Ctl("learn or - --format svmlight --index-base 1", "-1 1:0 2:1\n").exit_code, 0);
   const std::string after = Ctl("get claims").out;
-  EXPECT_THAT(after, ::testing::HasSubstr("\n  learning"));
-  EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more updates until it has converged")));
-  EXPECT_THAT(after, ::testing::HasSubstr("or its components learned and answer otherwise"));
+  EXPECT_THAT(after, ::testing::HasSubstr("\n  state: LEARNING"));
+  EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more until it has converged")));
+  EXPECT_THAT(after,
+              ::testing::HasSubstr("no marked pass without an update since the last update"));
   const CommandResult row_errors = Ctl("delete or");
   EXPECT_NE(row_errors.exit_code, 0);
   EXPECT_THAT(row_errors.out, ::testing::HasSubstr("MODEL_IN_USE"));
@@ -95,7 +96,7 @@ TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
   const CommandResult weights = Ctl("get xor --weights");
   EXPECT_EQ(weights.exit_code, 1);
   EXPECT_THAT(weights.out, ::testing::HasSubstr("NOT_LINEAR"));
-  EXPECT_THAT(weights.out, ::testing::HasSubstr("no one vector of weights"));
+  EXPECT_THAT(weights.out, ::testing::HasSubstr("without a weight vector"));
   EXPECT_EQ(Ctl("create odd --dimension 2 --learner kernel-perceptron --kernel-degree 3").exit_code,
             2);
   EXPECT_EQ(Ctl("create odd --dimension 2 --kernel linear").exit_code, 1);
@@ -111,7 +112,7 @@ TEST_F(CtlTest, AnAnalysisOfAKernelsModelIsRefusedInWordsAndLeavesItConverged) {
   EXPECT_THAT(learned.out, ::testing::HasSubstr("learns in its kernel's space"));
   EXPECT_THAT(learned.out, ::testing::HasSubstr("KERNEL_SPACE"));
   const CommandResult got = Ctl("get xor");
-  EXPECT_THAT(got.out, ::testing::HasSubstr("\n  converged"));
+  EXPECT_THAT(got.out, ::testing::HasSubstr("\n  state: CONVERGED"));
   EXPECT_THAT(got.out, ::testing::Not(::testing::HasSubstr("separable")));
 }
 
@@ -169,8 +170,8 @@ TEST_F(CtlTest, MushroomsConvergeAsTheReferenceDoes) {
   const CommandResult learned =
       Ctl("learn agaricus " + file + " --format svmlight --index-base 1 --until-converged");
   EXPECT_EQ(learned.exit_code, 0) << learned.out;
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 1: 6513 examples, 61 mistakes"));
-  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 15: 6513 examples, 0 mistakes"));
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 1: 6,513 examples, 61 mistakes"));
+  EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 15: 6,513 examples, 0 mistakes"));
   EXPECT_EQ(Json<v1::Model>("get agaricus").revision(), 139);
 }
 

@@ -29,7 +29,7 @@ TEST_F(StatusPageServerTest, IsServedBesideTheMetrics) {
   EXPECT_THAT(Ask("/api/models?search=A&page_size=3"), HasSubstr("\"name\":\"models/a\""));
   EXPECT_THAT(Ask("/api/models?search=%61&page_size=3"), HasSubstr("\"name\":\"models/a\""));
   EXPECT_THAT(Ask("/api/models?search=b"), Not(HasSubstr("models/a")));
-  EXPECT_THAT(Ask("/api/models/a"), HasSubstr("\"report\":[\"learning\""));
+  EXPECT_THAT(Ask("/api/models/a"), HasSubstr("\"report\":[\"state: LEARNING"));
   EXPECT_THAT(Ask("/models/b"), HasSubstr("HTTP/1.1 404"));
   EXPECT_THAT(Ask("/", "-X POST -d x"),
               ::testing::AllOf(HasSubstr("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));

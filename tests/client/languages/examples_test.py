@@ -128,7 +128,7 @@ class ExamplesTest(unittest.TestCase):
 
     def error_by_perceptronctl(self, name):
         test = self.file("test.tsv", TEST)
-        return re.search(r"(\d+ predicted at revision \d+)\n(errors: \d+ of \d+ \([\d.]+%\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
+        return re.search(r"(\d+ predicted at revision \d+)\n(errors: \d+ of \d+ \([\d.]+ %\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
 
     @only_if("predict" in PROGRAMS)
     def test_what_is_predicted_is_what_perceptronctl_predicts_to_the_bit(self):

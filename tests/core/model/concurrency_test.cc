@@ -205,7 +205,8 @@ TEST_F(Concurrency, ANamedSpaceGrowsUnderItsReaders) {
         EXPECT_OK(model->Predict(
             testing::SpaceBatch(testing::Space::kNamed, message.examples).batch(), {}, 0, outcome));
       }
-      EXPECT_EQ(ListWeights(*model).names.size(), ListWeights(*model).values.size());
+      const WeightList weights = ListWeights(*model);
+      EXPECT_EQ(weights.names.size(), weights.values.size());
     }
   });
   for (std::thread& thread : learners) thread.join();
