@@ -91,13 +91,14 @@ class LearnStreamUnderFaults : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
   std::mt19937 random(GetParam());
+  std::mt19937 fates(GetParam() + 1000);  // drawn by the server's threads
   FakeServer server;
   server.forget_on_drop = GetParam() % 2 == 0;
   server.answer_opening = GetParam() % 3 == 0;
   server.answers_together = 1 + static_cast<int>(GetParam() % 4);
   int faults = 0;
   server.fate = [&](const v1::LearnStreamRequest&) {
-    const uint32_t drawn = random() % 12;
+    const uint32_t drawn = fates() % 12;
     if (drawn >= 3 || faults == 40) return Fate::kAnswer;
     ++faults;
     return drawn == 0 ? Fate::kDropBefore : drawn == 1 ? Fate::kDropHalfway : Fate::kDropAfter;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -39,7 +40,7 @@ struct Script {
   // The message that is rejected and ends the stream.
   std::string row_errors ABSL_GUARDED_BY(mutex);
   // The number of unanswered messages at which the session is full.
-  size_t most = 1000;
+  std::atomic<size_t> most = 1000;
   bool can_run_inline = true;
   std::vector<std::string> accepted ABSL_GUARDED_BY(mutex);
   std::function<void()> ready ABSL_GUARDED_BY(mutex);
