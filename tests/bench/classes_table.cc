@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "tests/bench/spread.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/multiclass_papers.h"
 #include "tests/support/svmlight.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -48,23 +48,28 @@ std::function<std::unique_ptr<MulticlassPaper>(size_t, size_t)> Of(Args... args)
 }
 
 std::vector<Contender> Contenders() {
-  const auto c = [](v1::Learner& learner) { perceptrond::testing::SetNumber(learner, "aggressiveness", 0.1); };
-  return {
-      {"perceptron", Of<testing::PaperMulticlassPerceptron>()},
-      {"averaged-perceptron", Of<testing::PaperMulticlassAveraged>()},
-      {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{0})},
-      {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{1000}),
-       [](v1::Learner& learner) { perceptrond::testing::SetCount(learner, "ratchet_examples", 1000); }, " (ratchet over 1000)"},
-      {"passive-aggressive", Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
-      {"passive-aggressive-i", Of<testing::PaperMulticlassPassiveAggressive>(1, 0.1),
-       c, " (C = 0.1)"},
-      {"passive-aggressive-ii",
-       Of<testing::PaperMulticlassPassiveAggressive>(2, 0.1), c, " (C = 0.1)"},
-      {"arow", Of<testing::PaperMulticlassArow>(1.0)},
-      {"logistic-regression", Of<testing::PaperSoftmax>(0.1),
-       [](v1::Learner& learner) { perceptrond::testing::SetNumber(learner, "step_size", 0.1); }, " (eta = 0.1)"},
-      {"logistic-regression", Of<testing::PaperSoftmax>(1.0), [](v1::Learner&) {},
-       " (eta = 1, the default)"}};
+  const auto c = [](v1::Learner& learner) {
+    perceptrond::testing::SetNumber(learner, "aggressiveness", 0.1);
+  };
+  return {{"perceptron", Of<testing::PaperMulticlassPerceptron>()},
+          {"averaged-perceptron", Of<testing::PaperMulticlassAveraged>()},
+          {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{0})},
+          {"pocket-perceptron", Of<testing::PaperMulticlassPocket>(size_t{1000}),
+           [](v1::Learner& learner) {
+             perceptrond::testing::SetCount(learner, "ratchet_examples", 1000);
+           },
+           " (ratchet over 1000)"},
+          {"passive-aggressive", Of<testing::PaperMulticlassPassiveAggressive>(0, 1.0)},
+          {"passive-aggressive-i", Of<testing::PaperMulticlassPassiveAggressive>(1, 0.1), c,
+           " (C = 0.1)"},
+          {"passive-aggressive-ii", Of<testing::PaperMulticlassPassiveAggressive>(2, 0.1), c,
+           " (C = 0.1)"},
+          {"arow", Of<testing::PaperMulticlassArow>(1.0)},
+          {"logistic-regression", Of<testing::PaperSoftmax>(0.1),
+           [](v1::Learner& learner) { perceptrond::testing::SetNumber(learner, "step_size", 0.1); },
+           " (eta = 0.1)"},
+          {"logistic-regression", Of<testing::PaperSoftmax>(1.0), [](v1::Learner&) {},
+           " (eta = 1, the default)"}};
 }
 
 // After the first pass and after the last.

@@ -6,8 +6,8 @@
 #include <random>
 #include <utility>
 
-#include "tests/support/models.h"
 #include "tests/support/learners.h"
+#include "tests/support/models.h"
 
 namespace perceptrond {
 namespace {

@@ -70,8 +70,7 @@ void PrintPasses(const std::string& directory) {
   // Nothing separates it; of the rules that answer with their latest weights.
   PrintPassesOf(LoadElecInRandomOrder(directory),
                 Those(testing::PaperRules(), [](const PaperRule& rule) {
-                  return rule.learner == "perceptron" ||
-                         rule.learner == "margin-perceptron" ||
+                  return rule.learner == "perceptron" || rule.learner == "margin-perceptron" ||
                          rule.learner == "kernel-perceptron";
                 }));
 }

@@ -54,7 +54,7 @@ bool Print(const OtherImplementation& other, const DataSet& data) {
 
 void PrintCounterparts(const std::string& kind, const DataSet& data) {
   for (const Counterpart& one : Counterparts()) {
-    if (one.ours.kind != kind || !Print(one.other, data)) continue;
+    if (one.ours.learner != kind || !Print(one.other, data)) continue;
     if (one.ours.paper == nullptr)
       Print("– ours" + (one.ours.note.empty() ? "" : ": `" + one.ours.note + "`"),
             MeasureOurs(one.ours, data, one.how));
@@ -71,8 +71,8 @@ void PrintTable(const DataSet& data) {
   for (size_t i = 0; i < rules.size(); ++i) {
     Print(NameOf(rules[i]), MeasureOurs(rules[i], data, {}));
     Print("– its paper, float64", MeasurePaper(rules[i], data, {}));
-    if (i + 1 == rules.size() || rules[i + 1].kind != rules[i].kind)
-      PrintCounterparts(rules[i].kind, data);
+    if (i + 1 == rules.size() || rules[i + 1].learner != rules[i].learner)
+      PrintCounterparts(rules[i].learner, data);
   }
   for (const OtherImplementation& other : OtherRules()) Print(other, data);
 }

@@ -36,7 +36,7 @@ void Require(const grpc::Status& status, const char* what) {
 std::unique_ptr<Stream> Open(grpc::Channel& channel, Call call, grpc::ClientContext& context) {
   const grpc::internal::RpcMethod method(call == Call::kLearnStream
                                              ? "/perceptron.v1.LearningService/LearnStream"
-                                             : "/perceptron.v1.LearningService/PredictStream",
+                                             : "/perceptron.v1.PredictionService/PredictStream",
                                          grpc::internal::RpcMethod::BIDI_STREAMING);
   return std::unique_ptr<Stream>(
       grpc::internal::ClientReaderWriterFactory<Bytes, Bytes>::Create(&channel, method, &context));
@@ -141,7 +141,7 @@ StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const Stream
 }
 
 Latency UnaryPredict(grpc::Channel& channel, Messages& messages, double seconds) {
-  const grpc::internal::RpcMethod method("/perceptron.v1.LearningService/Predict",
+  const grpc::internal::RpcMethod method("/perceptron.v1.PredictionService/Predict",
                                          grpc::internal::RpcMethod::NORMAL_RPC);
   return TimeEach(messages, seconds, [&](const Bytes& message) {
     grpc::ClientContext context;

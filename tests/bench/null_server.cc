@@ -38,7 +38,7 @@ void FillResult(int rows, v1::ResultDetail detail, int64_t number, v1::LearnResu
   result.set_revision(1);
   if (detail == v1::RESULT_DETAIL_UPDATES) return;
   result.mutable_scores()->Resize(rows, 1.5F);
-  result.mutable_predicted()->Resize(rows, 1);
+  result.mutable_predicted_labels()->Resize(rows, 1);
 }
 
 void Answer(const v1::PredictRequest& request, v1::PredictResponse& response) {
@@ -129,7 +129,13 @@ class Stream final
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-class NullService final : public v1::LearningService::CallbackService {
+grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+class NullLearning final : public v1::LearningService::CallbackService {
  public:
   grpc::ServerUnaryReactor* Learn(grpc::CallbackServerContext* context,
                                   const v1::LearnRequest* request,
@@ -137,37 +143,36 @@ class NullService final : public v1::LearningService::CallbackService {
     FillResult(RowCount(*request), request->result_detail(), 0, *response->mutable_result());
     return Done(context);
   }
+  grpc::ServerBidiReactor<v1::LearnStreamRequest, v1::LearnStreamResponse>* LearnStream(
+      grpc::CallbackServerContext* /*context*/) override {
+    return new Stream<LearnAnswerer>();
+  }
+};
+
+class NullPrediction final : public v1::PredictionService::CallbackService {
+ public:
   grpc::ServerUnaryReactor* Predict(grpc::CallbackServerContext* context,
                                     const v1::PredictRequest* request,
                                     v1::PredictResponse* response) override {
     Answer(*request, *response);
     return Done(context);
   }
-  grpc::ServerBidiReactor<v1::LearnStreamRequest, v1::LearnStreamResponse>* LearnStream(
-      grpc::CallbackServerContext* /*context*/) override {
-    return new Stream<LearnAnswerer>();
-  }
   grpc::ServerBidiReactor<v1::PredictRequest, v1::PredictResponse>* PredictStream(
       grpc::CallbackServerContext* /*context*/) override {
     return new Stream<PredictAnswerer>();
   }
-
- private:
-  static grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context) {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
 };
 
 int Main(const std::vector<std::string>& listen) {
-  NullService service;
+  NullLearning learning;
+  NullPrediction prediction;
   grpc::ServerBuilder builder;
   std::vector<int> ports(listen.size());
   for (size_t i = 0; i < listen.size(); ++i)
     builder.AddListeningPort(listen[i], grpc::InsecureServerCredentials(), &ports[i]);
   builder.SetMaxReceiveMessageSize(16 << 20);
-  builder.RegisterService(&service);
+  builder.RegisterService(&learning);
+  builder.RegisterService(&prediction);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return 1;
   std::vector<std::string> addresses;

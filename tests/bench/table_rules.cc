@@ -27,16 +27,24 @@ std::vector<PaperRule> TableRules(const DataSet& data) {
                    [](v1::Learner&) {}, " (eta = 1, the default)"});
   if (data.name == "mnist38") {
     rules.push_back(
-        {"kernel-perceptron",
-         testing::Of<testing::PaperForgetron>(&WideGaussian, size_t{1000}),
-         [](v1::Learner& learner) { learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(1.0 / 64); },
+        {"kernel-perceptron", testing::Of<testing::PaperForgetron>(&WideGaussian, size_t{1000}),
+         [](v1::Learner& learner) {
+           learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(1.0 /
+                                                                                           64);
+         },
          " (Gaussian, gamma = 1/64, budget 1000)"});
   }
+  // The settings of one learner together, in the order of the learners' first rows.
+  const std::vector<PaperRule> order = rules;
+  const auto first = [&order](const PaperRule& rule) {
+    return std::find_if(order.begin(), order.end(),
+                        [&](const PaperRule& one) { return one.learner == rule.learner; });
+  };
   std::stable_sort(rules.begin(), rules.end(),
-                   [](const PaperRule& a, const PaperRule& b) { return a.kind < b.kind; });
+                   [&](const PaperRule& a, const PaperRule& b) { return first(a) < first(b); });
   return rules;
 }
 
-std::string NameOf(const PaperRule& rule) { return testing::LearnerName(rule.learner) + rule.note; }
+std::string NameOf(const PaperRule& rule) { return rule.learner + rule.note; }
 
 }  // namespace perceptrond

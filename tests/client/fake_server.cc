@@ -10,6 +10,7 @@ namespace perceptrond::client {
 FakeServer::FakeServer() {
   grpc::ServerBuilder builder;
   builder.RegisterService(this);
+  builder.RegisterService(&predictions_);
   server_ = builder.BuildAndStart();
 }
 
@@ -123,7 +124,7 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
         state.pass.set_number(state.passes);
         state.pass.set_examples(state.account.size());
       }
-      if (request.completed_pass() == state.passes) *result.mutable_pass() = state.pass;
+      if (request.completed_pass() == state.passes) *result.mutable_completed_pass() = state.pass;
     }
     if (what == Fate::kDropAfter) return dropped;
     result.set_acknowledged_offset(static_cast<int64_t>(state.account.size()) - 1);
@@ -141,10 +142,10 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
   return grpc::Status::OK;
 }
 
-grpc::Status FakeServer::PredictStream(grpc::ServerContext*, PredictStreamIo* io) {
+grpc::Status FakeServer::Predictions::PredictStream(grpc::ServerContext*, PredictStreamIo* io) {
   v1::PredictRequest request;
   for (int answered = 0; io->Read(&request); ++answered) {
-    if (answered == predict_break_after) {
+    if (answered == server_.predict_break_after) {
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dropped");
     }
     v1::PredictResponse response;

@@ -16,6 +16,7 @@
 #include "client/connection.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
+#include "perceptron/v1/prediction_service.grpc.pb.h"
 
 namespace perceptrond::client {
 
@@ -76,12 +77,21 @@ class FakeServer final : public v1::LearningService::Service {
 
   grpc::Status Learn(grpc::ServerContext*, const v1::LearnRequest*, v1::LearnResponse*) override;
   grpc::Status LearnStream(grpc::ServerContext*, LearnStreamIo* io) override;
-  grpc::Status PredictStream(grpc::ServerContext*, PredictStreamIo* io) override;
 
   grpc::Status Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened);
   void Account(const v1::LearnStreamRequest& request, int rows, ProducerState* state,
                v1::LearnResult* result);
 
+  class Predictions final : public v1::PredictionService::Service {
+   public:
+    explicit Predictions(const FakeServer& server) : server_(server) {}
+    grpc::Status PredictStream(grpc::ServerContext*, PredictStreamIo* io) override;
+
+   private:
+    const FakeServer& server_;
+  };
+
+  Predictions predictions_{*this};
   std::mutex mutex_;
   std::map<std::string, ProducerState> producers_;
   int64_t openings_ = 0;

@@ -189,7 +189,7 @@ TEST(LearnStream, ReportsRefusedRowsAndGoesOn) {
   server.on_result = [](const v1::LearnStreamRequest& request, v1::LearnResult* result) {
     for (int row = 0; row < request.columns().row_ends_size(); ++row) {
       if (request.columns().indices(row) % 5 == 4) {
-        v1::RowError* error = result->add_errors();
+        v1::RowError* error = result->add_row_errors();
         error->set_row(static_cast<uint32_t>(row));
         *error->mutable_status() =
             ToRpcStatus(MakeError(absl::StatusCode::kResourceExhausted, "FEATURE_CAP", "full"));
@@ -199,7 +199,7 @@ TEST(LearnStream, ReportsRefusedRowsAndGoesOn) {
   std::vector<uint64_t> refused;
   LearnOptions options = TestOptions();
   options.on_result = [&](const LearnAnswer& answer) {
-    for (const v1::RowError& error : answer.result.errors()) {
+    for (const v1::RowError& error : answer.result.row_errors()) {
       refused.push_back(answer.tags[error.row()]);
     }
   };

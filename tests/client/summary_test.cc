@@ -53,7 +53,7 @@ TEST(LearnSummary, TellsUpdatesAfterRightAnswersFromThoseAfterMistakes) {
 v1::Model WithRefusals() {
   v1::Model model;
   for (const char* reason : {"TOO_LONG", "BAD_LABEL", "NOT_FINITE", "FEATURE_CAP", "ZERO"}) {
-    (*model.mutable_report()->mutable_rejected())[reason] = 1;
+    (*model.mutable_report()->mutable_row_errors())[reason] = 1;
   }
   return model;
 }

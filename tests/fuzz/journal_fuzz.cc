@@ -15,6 +15,7 @@
 #include "core/model/snapshot.h"
 #include "core/model/views.h"
 #include "tests/support/journal_decorator.h"
+#include "tests/support/learners.h"
 
 namespace {
 
@@ -88,7 +89,7 @@ storage::ModelHeader Header(uint8_t choice) {
   const perceptrond::CatalogueEntry& entry =
       perceptrond::Catalogue()[static_cast<size_t>(number % learners)];
   perceptron::v1::Learner& learner = *header.mutable_model()->mutable_learner();
-  learner.set_kind(static_cast<std::string>(1 + number % learners));
+  perceptrond::testing::SetLearner(learner, entry.name);
   if (number >= learners && entry.has_classes()) {
     learner.mutable_classes()->set_max_classes(3);
     learner.mutable_classes()->set_new_classes(choice % 2 == 0
@@ -102,11 +103,9 @@ storage::ModelHeader Header(uint8_t choice) {
 // It answers as a model does, and what it would journal is a model again.
 void CheckSound(const Model& model, const storage::ModelHeader& header, uint64_t revision) {
   Check(model.revision() == revision);
-  const perceptrond::WeightList list = perceptrond::ListWeights(model);
-  for (const float weight : list.values) Check(std::isfinite(weight));
-  Check(std::isfinite(list.bias));
   for (const perceptrond::WeightList& weights : perceptrond::ListWeights(model)) {
     for (const float weight : weights.values) Check(std::isfinite(weight));
+    Check(std::isfinite(weights.bias));
   }
   perceptrond::Batch batch;
   const uint32_t row_ends[] = {0};

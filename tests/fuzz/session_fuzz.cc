@@ -46,7 +46,8 @@ v1::Model Settings(uint8_t choice) {
     classes.set_max_classes(3);
     classes.set_new_classes(v1::Classes::NEW_CLASSES_NAMED);
   }
-  if ((choice & 0x10) != 0) perceptrond::testing::SetNumber(*settings.mutable_learner(), "step_size", 1e30);
+  if ((choice & 0x10) != 0)
+    perceptrond::testing::SetNumber(*settings.mutable_learner(), "step_size", 1e30);
   if ((choice & 0x20) != 0) settings.mutable_learner()->set_bias_input(0);
   if ((choice & 0x40) != 0) settings.mutable_learner()->set_tie_rule(v1::TIE_RULE_POSITIVE);
   return settings;
@@ -79,7 +80,7 @@ void Predict(Store& store, const std::vector<std::string_view>& messages) {
     Check(session.Take(response));
     Check(response.scores_size() == response.labels_size());
     Check(response.distances().empty() || response.distances_size() == response.scores_size());
-    for (const v1::RowError& error : response.errors())
+    for (const v1::RowError& error : response.row_errors())
       Check(error.row() < static_cast<uint32_t>(response.labels_size()));
   }
 }
@@ -99,7 +100,7 @@ struct Answers {
     Check(result.updates() == static_cast<uint64_t>(result.updated_rows_size()));
     Check(result.updated_rows_size() == result.update_revisions_size());
     Check(result.updates() <= result.examples() && result.mistakes() <= result.examples());
-    Check(result.scores_size() == result.predicted_size());
+    Check(result.scores_size() == result.predicted_labels_size());
     for (int i = 0; i < result.updated_rows_size(); ++i) {
       Check(i == 0 || result.updated_rows(i - 1) < result.updated_rows(i));
       Check(result.update_revisions(i) == static_cast<uint64_t>(++revision));
@@ -162,8 +163,8 @@ void CheckModel(Store& store, perceptrond::MemoryJournal& journal, const Answers
   Check(reloaded.examples() == counters.examples() && reloaded.mistakes() == counters.mistakes());
   Check(reloaded.duplicates() == counters.duplicates());
   using Counts = std::map<std::string, uint64_t>;
-  Check(Counts(reloaded.rejected().begin(), reloaded.rejected().end()) ==
-        Counts(counters.rejected().begin(), counters.rejected().end()));
+  Check(Counts(reloaded.row_errors().begin(), reloaded.row_errors().end()) ==
+        Counts(counters.row_errors().begin(), counters.row_errors().end()));
 }
 
 }  // namespace

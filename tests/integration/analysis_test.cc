@@ -31,7 +31,7 @@ class AnalysisTest : public ServerTest {
   static v1::AnalyzeRequest Request(const std::string& id, bool adopt = false) {
     v1::AnalyzeRequest request;
     request.set_name("models/" + id);
-    request.set_adopt(adopt);
+    request.set_replace_weights(adopt);
     return request;
   }
   grpc::Status Analyze(const v1::AnalyzeRequest& request, v1::AnalysisResult* result = nullptr) {
@@ -89,11 +89,11 @@ TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySays) {
   EXPECT_TRUE(result.analysis().complete());
   EXPECT_EQ(result.analysis().examples(), 4U);
   EXPECT_NEAR(result.update_bound(), 3 * 17, 1e-3);
-  EXPECT_EQ(result.support_size(), 3);
-  EXPECT_THAT(result.separator().indices(), ::testing::ElementsAre(0, 1));
-  EXPECT_NEAR(result.separator().values(0), 2, 1e-4);
-  EXPECT_NEAR(result.separator().values(1), 2, 1e-4);
-  EXPECT_NEAR(result.separator().offset(), -3, 1e-4);
+  EXPECT_EQ(result.support_vectors_size(), 3);
+  EXPECT_THAT(result.separator().vectors(0).indices(), ::testing::ElementsAre(0, 1));
+  EXPECT_NEAR(result.separator().vectors(0).values(0), 2, 1e-4);
+  EXPECT_NEAR(result.separator().vectors(0).values(1), 2, 1e-4);
+  EXPECT_NEAR(result.separator().vectors(0).bias(), -3, 1e-4);
 
   const v1::Model model = Get("and");
   EXPECT_TRUE(model.report().analysis().current());
@@ -117,7 +117,8 @@ TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
   EXPECT_EQ(result.new_revision(), request.expected_revision() + 1);
   const v1::Model adopted = Get("and");
   EXPECT_EQ(adopted.revision(), result.new_revision());
-  EXPECT_EQ(adopted.weights().SerializeAsString(), result.separator().SerializeAsString());
+  EXPECT_EQ(adopted.weights().SerializeAsString(),
+            result.separator().vectors(0).SerializeAsString());
   EXPECT_FALSE(adopted.report().has_updates_left());
   server_.Kill();
   Restart();
@@ -308,10 +309,10 @@ TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {
          NamedExample("spam", {{"prize", 3}, {"new", 1}}), NamedExample("ham", {{"see", 1}})});
   v1::AnalysisResult result;
   ASSERT_TRUE(Analyze(Request("spam", true), &result).ok());
-  EXPECT_THAT(result.separator().names(), ::testing::Contains("see"));
+  EXPECT_THAT(result.separator().vectors(0).names(), ::testing::Contains("see"));
   EXPECT_TRUE(result.analysis().complete());
   const v1::Model model = Get("spam");
-  EXPECT_EQ(model.weights().names_size(), result.separator().names_size());
+  EXPECT_EQ(model.weights().vectors(0).names_size(), result.separator().vectors(0).names_size());
   int pages = 0;
   bool found = false;
   for (const v1::StoredExample& one : List("spam", 2, &pages)) {

@@ -14,8 +14,7 @@ using ::testing::ElementsAre;
 class ClassesTest : public ServerTest {
  protected:
   v1::Model CreateClasses(const std::string& id, v1::Classes::NewClasses new_classes,
-                          uint32_t max_classes = 3,
-                          const std::string& kind = "perceptron") {
+                          uint32_t max_classes = 3, const std::string& kind = "perceptron") {
     v1::Model model;
     model.mutable_feature_space()->mutable_named();
     testing::SetLearner(*model.mutable_learner(), kind);
@@ -61,7 +60,7 @@ TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
     RawLearnStream stream(*learning_, "topics", "p");
     stream.Open();
     const v1::LearnResult first = stream.Ask(Columns({"tea", "tea", "rum"}));
-    EXPECT_THAT(first.predicted(), ElementsAre(-1, 0, 0));
+    EXPECT_THAT(first.predicted_labels(), ElementsAre(-1, 0, 0));
     EXPECT_THAT(first.updated_rows(), ElementsAre(0, 2));
     EXPECT_THAT(Get("topics").label_names(), ElementsAre("tea", "rum"));
     const v1::LearnResult second = stream.Ask(Columns({"ale", "tea", "rum"}));
@@ -88,9 +87,9 @@ TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
   RawLearnStream stream(*learning_, "topics", "p");
   EXPECT_EQ(stream.Open().next_offset(), 6);
   const v1::LearnResult third = stream.Ask(Columns({"gin", "tea"}));
-  ASSERT_EQ(third.errors_size(), 1);
-  EXPECT_EQ(third.errors(0).status().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(Reason(third.errors(0).status()), "CLASS_CAP");
+  ASSERT_EQ(third.row_errors_size(), 1);
+  EXPECT_EQ(third.row_errors(0).status().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(third.row_errors(0).status()), "CLASS_CAP");
   EXPECT_EQ(third.examples(), 1U);
 }
 
@@ -110,19 +109,19 @@ TEST_F(ClassesTest, NestedExamplesTakeLabelsByNumberOrByNameButNotBothInAMessage
   numbered.set_label(0);
   const v1::LearnResult result = stream.Ask(request);
   EXPECT_EQ(result.examples(), 1U);
-  ASSERT_EQ(result.errors_size(), 2);
-  EXPECT_EQ(Reason(result.errors(0).status()), "UNKNOWN_LABEL");
-  EXPECT_EQ(BadField(result.errors(0).status()), "examples[1].label_name");
-  EXPECT_EQ(Reason(result.errors(1).status()), "WRONG_FORM");
-  EXPECT_EQ(BadField(result.errors(1).status()), "examples[2].label");
+  ASSERT_EQ(result.row_errors_size(), 2);
+  EXPECT_EQ(Reason(result.row_errors(0).status()), "UNKNOWN_LABEL");
+  EXPECT_EQ(BadField(result.row_errors(0).status()), "examples[1].label_name");
+  EXPECT_EQ(Reason(result.row_errors(1).status()), "WRONG_FORM");
+  EXPECT_EQ(BadField(result.row_errors(1).status()), "examples[2].label");
   v1::LearnStreamRequest numbers;
   *numbers.add_examples() = numbered;
   v1::Example& unknown = *numbers.add_examples();
   unknown.set_label(3);
   const v1::LearnResult then = stream.Ask(numbers);
   EXPECT_EQ(then.examples(), 1U);
-  ASSERT_EQ(then.errors_size(), 1);
-  EXPECT_EQ(BadField(then.errors(0).status()), "examples[1].label");
+  ASSERT_EQ(then.row_errors_size(), 1);
+  EXPECT_EQ(BadField(then.row_errors(0).status()), "examples[1].label");
   EXPECT_THAT(PredictNames("drinks", {"dark", "hot"}).labels(), ElementsAre(1, 0));
 }
 

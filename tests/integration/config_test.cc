@@ -39,7 +39,7 @@ class ConfigTest : public ::testing::Test {
     request.mutable_columns()->mutable_values()->Resize(25600, 1.0F);
     v1::PredictResponse response;
     const grpc::Status status =
-        v1::LearningService::NewStub(channel)->Predict(&context, request, &response);
+        v1::PredictionService::NewStub(channel)->Predict(&context, request, &response);
     if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) return false;
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND) << status.error_message();
     return true;

@@ -8,9 +8,10 @@
 
 #include "client/client.h"
 #include "client/learn_stream.h"
+#include "core/learner/catalogue.h"
 #include "tests/integration/fixture.h"
-#include "tests/support/tight.h"
 #include "tests/support/learners.h"
+#include "tests/support/tight.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -85,10 +86,7 @@ class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<s
   }
 
   // The others are compared by their answers alone.
-  static bool HasWeights() {
-    return GetParam() != "voted-perceptron" &&
-           GetParam() != "kernel-perceptron";
-  }
+  static bool HasWeights() { return FindLearner(GetParam())->form == Form::kLinear; }
 
   // Streams all rows as one producer, over as many connections as it takes.
   void Learn(const std::string& id, bool multiclass, Acknowledgements* acknowledged) {
@@ -118,8 +116,6 @@ class CrashRulesTest : public ServerTest, public ::testing::WithParamInterface<s
     seen.revision = model.revision();
     seen.examples = model.report().examples();
     seen.weights = model.weights().SerializeAsString();
-    for (const v1::Weights& of_class : model.weights().vectors())
-      seen.weights += of_class.SerializeAsString();
     v1::PredictRequest request;
     request.set_model("models/" + id);
     request.set_include_class_scores(multiclass);
@@ -178,18 +174,13 @@ TEST_P(CrashRulesTest, ServerKilledUnderLoadHasTheWeightsOfARunWithoutAKill) {
 }
 
 std::vector<std::string> EveryRule() {
-  std::vector<std::string> kinds;
-  const auto* const values = v1::LearnerKind_descriptor();
-  for (int i = 1; i < values->value_count(); ++i)
-    kinds.push_back(static_cast<std::string>(values->value(i)->number()));
-  return kinds;
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : Catalogue()) names.push_back(entry.name);
+  return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CrashRulesTest, ::testing::ValuesIn(EveryRule()),
-                         [](const auto& run) {
-                           return testing::TestName(run.param).substr(sizeof("LEARNER_KIND_") -
-                                                                         1);
-                         });
+                         [](const auto& run) { return TestName(run.param); });
 
 }  // namespace
 }  // namespace perceptrond::testing

@@ -66,7 +66,8 @@ TEST_F(CtlTest, AnAnalysisKeepsToTheLimitsItIsGiven) {
   const std::string xor_ = "1 1:-1 2:-1\n1 1:1 2:1\n-1 1:-1 2:1\n-1 1:1 2:-1\n";
   EXPECT_EQ(Ctl("learn xor - --format svmlight --index-base 1", xor_).exit_code, 0);
   const auto undecided = Json<v1::AnalysisResult>("analyze xor --max-certificate-examples 2");
-  EXPECT_EQ(undecided.analysis().separability(), v1::SEPARABILITY_UNDECIDED) << undecided.end();
+  EXPECT_EQ(undecided.analysis().separability(), v1::SEPARABILITY_UNDECIDED)
+      << undecided.end_reason();
   EXPECT_EQ(Json<v1::AnalysisResult>("analyze xor").analysis().separability(),
             v1::SEPARABILITY_NOT_SEPARABLE);
 

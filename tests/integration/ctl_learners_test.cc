@@ -1,6 +1,7 @@
 // perceptronctl learns: every rule, until it converges, on the textbook's and on real data.
 #include <map>
 
+#include "core/learner/catalogue.h"
 #include "tests/integration/ctl_fixture.h"
 
 namespace perceptrond::testing {
@@ -19,8 +20,8 @@ TEST_F(CtlTest, XorIsProvenNotSeparableAndIsLearnedWithTheProductOfItsInputs) {
   EXPECT_EQ(Ctl("learn product --until-converged" + options, xor_).exit_code, 0);
   const v1::Model model = Json<v1::Model>("get product --weights");
   EXPECT_EQ(model.report().state(), v1::CONVERGENCE_STATE_CONVERGED);
-  EXPECT_THAT(model.weights().indices(), ::testing::ElementsAre(2));
-  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(4));
+  EXPECT_THAT(model.weights().vectors(0).indices(), ::testing::ElementsAre(2));
+  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(4));
   EXPECT_EQ(Ctl("create odd --dimension 2 --interactions-only").exit_code, 2);
 }
 
@@ -126,22 +127,26 @@ TEST_F(CtlTest, TheBatchPerceptronStepsAtTheEndOfEachPass) {
   // 15 mistakes and 9 steps.
   const v1::Model model = Json<v1::Model>("get and --weights");
   EXPECT_EQ(model.revision(), 24);
-  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(2, 2));
-  EXPECT_EQ(model.weights().offset(), -3);
+  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(2, 2));
+  EXPECT_EQ(model.weights().vectors(0).bias(), -3);
 }
 
 TEST_F(CtlTest, EveryLearnerOfTheApiCanBeCreatedLearnsAndSaysItsName) {
-  const auto* kinds = v1::LearnerKind_descriptor();
-  for (int i = 1; i < kinds->value_count(); ++i) {
-    std::string name = kinds->value(i)->name().substr(sizeof("LEARNER_KIND_") - 1);
-    for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(c));
-    const std::string id = "m" + std::to_string(i);
+  for (const CatalogueEntry& entry : Catalogue()) {
+    const std::string& name = entry.name;
+    const std::string id = "m-" + name;
     ASSERT_EQ(Ctl("create " + id + " --dimension 2 --learner " + name).exit_code, 0) << name;
     EXPECT_EQ(Ctl("learn " + id + " - --format svmlight --index-base 1", and_).exit_code, 0);
     EXPECT_THAT(Ctl("get " + id).out, ::testing::HasSubstr("learner:      " + name + ","));
     EXPECT_GT(Json<v1::Model>("get " + id).revision(), 0) << name;
   }
-  EXPECT_EQ(Ctl("create m --dimension 2 --learner passive-aggressive --step-size 2").exit_code, 1);
+  const CommandResult wrong =
+      Ctl("create m --dimension 2 --learner passive-aggressive --step-size 2");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.out,
+              ::testing::HasSubstr("--step-size: the learner passive-aggressive has no"));
+  EXPECT_EQ(Ctl("create m --dimension 2 --learner voted-arow").exit_code, 1);
+  EXPECT_EQ(Ctl("create m --dimension 2 --learner tall-arow").exit_code, 2);
 }
 
 TEST_F(CtlTest, LearningUntilConvergedStopsAtTheFirstPassWithoutAChange) {
@@ -158,7 +163,7 @@ TEST_F(CtlTest, TextAndLabelNamesTeachANamedModel) {
   const std::string texts = "spam\tWin a prize now\nham\tSee you now\nspam\tA prize!\n";
   EXPECT_EQ(Ctl("learn spam - --format text --until-converged", texts).exit_code, 0);
   const v1::Model model = Json<v1::Model>("get spam --weights");
-  EXPECT_THAT(model.weights().names(), ::testing::Contains("prize"));
+  EXPECT_THAT(model.weights().vectors(0).names(), ::testing::Contains("prize"));
   EXPECT_THAT(CtlOut("predict spam - --format text", "prize\n").out,
               ::testing::StartsWith("spam\t"));
 }

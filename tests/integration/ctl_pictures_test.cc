@@ -111,12 +111,13 @@ TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
   const v1::Model model = Json<v1::Model>("get and --history");
   // The last update as it was made, and the pass without a mistake that came after it.
   ASSERT_EQ(model.learning_curve_size(), 19);
-  EXPECT_EQ(model.history(17).revision(), 18);
-  EXPECT_EQ(model.history(18).revision(), 18);
-  EXPECT_EQ(model.history(18).examples() - model.history(17).examples(), model.report().streak());
-  EXPECT_GT(model.history(18).margin_floor(), 0);
-  EXPECT_FALSE(model.history(17).has_margin_floor());
-  EXPECT_EQ(model.history(17).weight_norm(), model.history(18).weight_norm());
+  EXPECT_EQ(model.learning_curve(17).revision(), 18);
+  EXPECT_EQ(model.learning_curve(18).revision(), 18);
+  EXPECT_EQ(model.learning_curve(18).examples() - model.learning_curve(17).examples(),
+            model.report().streak());
+  EXPECT_GT(model.learning_curve(18).margin_floor(), 0);
+  EXPECT_FALSE(model.learning_curve(17).has_margin_floor());
+  EXPECT_EQ(model.learning_curve(17).weight_norm(), model.learning_curve(18).weight_norm());
   EXPECT_THAT(Ctl("get and --history").out, HasSubstr("CEILING"));
   EXPECT_EQ(Ctl("get and --history --weights").exit_code, 2);
 }

@@ -18,8 +18,8 @@ TEST_F(CtlTest, TheCommonPathReadsAsDocumented) {
   const v1::Model model = Json<v1::Model>("get and --weights");
   // ALGORITHMS, section 2, AND.
   EXPECT_EQ(model.revision(), 18);
-  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(3, 2));
-  EXPECT_EQ(model.weights().offset(), -4);
+  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(3, 2));
+  EXPECT_EQ(model.weights().vectors(0).bias(), -4);
   EXPECT_TRUE(model.report().last_pass().converged());
   const CommandResult predicted =
       CtlOut("predict and " + file + " --format svmlight --index-base 1 -o json");
@@ -55,9 +55,9 @@ TEST_F(CtlTest, EveryFormatTeachesTheSameWeights) {
   EXPECT_EQ(Json<v1::Model>("get c --weights").weights().SerializeAsString(),
             a.weights().SerializeAsString());
   const v1::Model d = Json<v1::Model>("get d --weights");
-  EXPECT_EQ(d.weights().offset(), a.weights().offset());
+  EXPECT_EQ(d.weights().vectors(0).bias(), a.weights().vectors(0).bias());
   EXPECT_EQ(d.revision(), a.revision());
-  const auto by_name = [](const v1::Weights& weights) {
+  const auto by_name = [](const v1::WeightVector& weights) {
     std::map<std::string, float> map;
     for (int i = 0; i < weights.values_size(); ++i) {
       map[weights.names().empty() ? (weights.indices(i) == 0 ? "p" : "q") : weights.names(i)] =
@@ -65,7 +65,7 @@ TEST_F(CtlTest, EveryFormatTeachesTheSameWeights) {
     }
     return map;
   };
-  EXPECT_EQ(by_name(d.weights()), by_name(a.weights()));
+  EXPECT_EQ(by_name(d.weights().vectors(0)), by_name(a.weights().vectors(0)));
 }
 
 TEST_F(CtlTest, AnIndexBaseIsStatedNeverGuessed) {
@@ -178,8 +178,8 @@ TEST_F(CtlTest, EachLineOfPredictionsInJsonIsTheAnswerToItsRow) {
   EXPECT_EQ(answer.distances_size(), 1);
   EXPECT_EQ(answer.probabilities_size(), 1);
   const v1::PredictResponse row_errors = predict("9:1").second;
-  ASSERT_EQ(row_errors.errors_size(), 1);
-  EXPECT_EQ(Reason(row_errors.errors(0).status()), "INDEX_OUT_OF_RANGE");
+  ASSERT_EQ(row_errors.row_errors_size(), 1);
+  EXPECT_EQ(Reason(row_errors.row_errors(0).status()), "INDEX_OUT_OF_RANGE");
   EXPECT_THAT(CtlOut("predict m -" + options, "1:1\n").out,
               ::testing::MatchesRegex("[+-]1\t[^\t]+\t[^\t]+\t0[^\t]+\n"));
 }

@@ -65,8 +65,8 @@ TEST_F(ErrorDetailsTest, AStreamGoesOnAfterAnExampleOfTooManyFeatures) {
   v1::LearnStreamRequest request;
   *request.add_examples() = wide_;
   const v1::LearnResult refused = stream.Ask(request);
-  ASSERT_EQ(refused.errors_size(), 1);
-  EXPECT_EQ(Reason(refused.errors(0).status()), "TOO_MANY_FEATURES");
+  ASSERT_EQ(refused.row_errors_size(), 1);
+  EXPECT_EQ(Reason(refused.row_errors(0).status()), "TOO_MANY_FEATURES");
   request.clear_examples();
   *request.add_examples() = SparseExample(1, {{0, 1}});
   EXPECT_EQ(stream.Ask(request).updates(), 1);
@@ -82,8 +82,8 @@ TEST_F(ErrorDetailsTest, AModelThatIsFullSaysWhenToTryAgain) {
   v1::LearnResult result;
   ASSERT_TRUE(
       Learn(Request("full", NamedExample("spam", {{"win", 1}, {"free", 1}})), &result).ok());
-  ASSERT_EQ(result.errors_size(), 1);
-  const google::rpc::Status& status = result.errors(0).status();
+  ASSERT_EQ(result.row_errors_size(), 1);
+  const google::rpc::Status& status = result.row_errors(0).status();
   EXPECT_EQ(status.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(Reason(status), "FEATURE_CAP");
   EXPECT_EQ(RetrySeconds(status), 24 * 60 * 60);

@@ -12,7 +12,8 @@ class ExplainTest : public ServerTest {
     // Seed 000: theta = (1, -1), theta_0 = 1.
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-    v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+    v1::WeightVector& start =
+        *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
     start.add_indices(0);
     start.add_indices(1);
     start.add_values(1);
@@ -29,7 +30,7 @@ class ExplainTest : public ServerTest {
   }
   grpc::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse* response) {
     grpc::ClientContext context;
-    return learning_->Explain(&context, request, response);
+    return predictions_->Explain(&context, request, response);
   }
   grpc::Status StatusOf(const v1::ExplainRequest& request) {
     v1::ExplainResponse response;
@@ -44,7 +45,7 @@ TEST_F(ExplainTest, TheTextbooksScoreIsTakenApart) {
   const v1::Explanation& explanation = response.explanations(0);
   EXPECT_EQ(explanation.score(), -1);
   EXPECT_EQ(explanation.label(), -1);
-  EXPECT_EQ(explanation.offset(), 1);
+  EXPECT_EQ(explanation.bias(), 1);
   ASSERT_EQ(explanation.contributions_size(), 2);
   EXPECT_EQ(explanation.contributions(0).index(), 1U);
   EXPECT_EQ(explanation.contributions(0).contribution(), -3);
@@ -78,7 +79,7 @@ TEST_F(ExplainTest, WhatIsNotListedIsSummedUp) {
   v1::ExplainResponse response;
   ASSERT_TRUE(Explain(request, &response).ok());
   EXPECT_EQ(response.explanations(0).contributions_size(), 1);
-  EXPECT_EQ(response.explanations(0).rest(), 1);
+  EXPECT_EQ(response.explanations(0).other_contributions(), 1);
   EXPECT_EQ(response.explanations(0).other_features(), 1U);
 }
 
@@ -128,8 +129,8 @@ TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   CreateDense("line", 1);
   v1::Model model = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   ASSERT_EQ(model.learning_curve_size(), 1);
-  EXPECT_EQ(model.history(0).revision(), 0);
-  EXPECT_FALSE(model.history(0).has_margin_ceiling());
+  EXPECT_EQ(model.learning_curve(0).revision(), 0);
+  EXPECT_FALSE(model.learning_curve(0).has_margin_ceiling());
   ASSERT_TRUE(Learn(Contradictions(3000)).ok());
   model = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   EXPECT_FALSE(model.has_weights());
@@ -137,7 +138,7 @@ TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   ASSERT_GT(model.revision(), 600);
   EXPECT_LE(model.learning_curve_size(), 513);
   EXPECT_GE(model.learning_curve_size(), 256);
-  const v1::LearningCurvePoint last = model.history(model.learning_curve_size() - 1);
+  const v1::LearningCurvePoint last = model.learning_curve(model.learning_curve_size() - 1);
   EXPECT_EQ(last.revision(), model.revision());
   EXPECT_EQ(last.examples(), 3000U);
   EXPECT_EQ(last.weight_norm(), model.report().weight_norm());
@@ -147,7 +148,8 @@ TEST_F(ExplainTest, TheCurvesOutliveTheServerAndEndWithThePresent) {
   const v1::Model again = Get("line", v1::MODEL_VIEW_LEARNING_CURVE);
   ASSERT_EQ(again.learning_curve_size(), model.learning_curve_size());
   for (int i = 0; i + 1 < model.learning_curve_size(); ++i)
-    EXPECT_EQ(again.history(i).SerializeAsString(), model.history(i).SerializeAsString());
+    EXPECT_EQ(again.learning_curve(i).SerializeAsString(),
+              model.learning_curve(i).SerializeAsString());
 }
 
 }  // namespace

@@ -137,6 +137,7 @@ void ServerTest::Connect() {
       grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), arguments);
   models_ = v1::ModelService::NewStub(channel_);
   learning_ = v1::LearningService::NewStub(channel_);
+  predictions_ = v1::PredictionService::NewStub(channel_);
 }
 
 v1::Model ServerTest::CreateDense(const std::string& id, uint32_t dimension) {
@@ -177,7 +178,7 @@ grpc::Status ServerTest::Learn(const v1::LearnRequest& request, v1::LearnResult*
 
 grpc::Status ServerTest::Predict(const v1::PredictRequest& request, v1::PredictResponse* response) {
   grpc::ClientContext context;
-  return learning_->Predict(&context, request, response);
+  return predictions_->Predict(&context, request, response);
 }
 
 grpc::Status ServerTest::CallRaw(const std::string& method,

@@ -15,6 +15,7 @@
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
+#include "perceptron/v1/prediction_service.grpc.pb.h"
 #include "tests/support/server_process.h"
 #include "tests/support/temp_dir.h"
 
@@ -97,6 +98,7 @@ class ServerTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::ModelService::Stub> models_;
   std::unique_ptr<v1::LearningService::Stub> learning_;
+  std::unique_ptr<v1::PredictionService::Stub> predictions_;
 };
 
 }  // namespace perceptrond::testing

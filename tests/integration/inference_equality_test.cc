@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 
+#include "core/learner/catalogue.h"
 #include "tests/integration/inference_fixture.h"
 #include "tests/support/learners.h"
 
@@ -188,15 +189,13 @@ v1::Model Settings(const std::string& kind, uint32_t classes = 0) {
 }
 
 TEST_F(InferenceEqualityTest, OfEveryLearnerInADenseSpace) {
-  const auto* const kinds = v1::LearnerKind_descriptor();
-  for (int i = 1; i < kinds->value_count(); ++i) {
-    SCOPED_TRACE(kinds->value(i)->name());
-    v1::Model settings = Settings(static_cast<std::string>(kinds->value(i)->number()));
+  for (const CatalogueEntry& entry : Catalogue()) {
+    SCOPED_TRACE(entry.name);
+    v1::Model settings = Settings(entry.name);
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
     // Else its weights would stay zero, and its distances unknown, until a pass ends.
-    if (settings.learner().kind() == "batch-perceptron")
-      testing::SetCount(*settings.mutable_learner(), "mini_batch", 10);
-    const v1::Model model = MakeTaught("m" + std::to_string(i), settings, Form::kDense);
+    if (entry.learns_batches) testing::SetCount(*settings.mutable_learner(), "mini_batch", 10);
+    const v1::Model model = MakeTaught("m-" + entry.name, settings, Form::kDense);
     EXPECT_GT(model.revision(), 0);
     ExpectEqual(model, RandomRows(3, kRows), {Form::kDense, Form::kSparse});
   }
@@ -233,9 +232,7 @@ TEST_F(InferenceEqualityTest, OfHashedAndNamedSpacesWithEveryFeatureMap) {
 
 TEST_F(InferenceEqualityTest, OfSeveralClasses) {
   int i = 0;
-  for (const std::string kind :
-       {"perceptron", "averaged-perceptron",
-        "logistic-regression"}) {
+  for (const std::string kind : {"perceptron", "averaged-perceptron", "logistic-regression"}) {
     for (const auto new_classes : {v1::Classes::NEW_CLASSES_NONE, v1::Classes::NEW_CLASSES_NUMBERED,
                                    v1::Classes::NEW_CLASSES_NAMED}) {
       for (const bool names : {false, true}) {

@@ -15,7 +15,8 @@ class InferenceInputTest : public InferenceTest {
     // Its score is its feature.
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(1);
-    v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+    v1::WeightVector& start =
+        *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
     start.add_indices(0);
     start.add_values(1);
     Create("same", settings);

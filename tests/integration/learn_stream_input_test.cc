@@ -21,7 +21,7 @@ TEST_F(LearnStreamTest, BadRowsAreRefusedOneByOneAndTheStreamGoesOn) {
   const v1::LearnResult result = stream.Ask(request);
   EXPECT_EQ(result.examples(), 2);
   EXPECT_EQ(result.acknowledged_offset(), 6);
-  ASSERT_EQ(result.errors_size(), 5);
+  ASSERT_EQ(result.row_errors_size(), 5);
   const struct {
     uint32_t row;
     const char* reason;
@@ -32,18 +32,18 @@ TEST_F(LearnStreamTest, BadRowsAreRefusedOneByOneAndTheStreamGoesOn) {
                   {4, "MISSING_LABEL", "examples[4].label"},
                   {5, "WRONG_DIMENSION", "examples[5].dense.values"}};
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(result.errors(i).row(), expected[i].row);
-    EXPECT_EQ(result.errors(i).status().code(), grpc::StatusCode::INVALID_ARGUMENT);
-    EXPECT_EQ(Reason(result.errors(i).status()), expected[i].reason);
-    EXPECT_EQ(BadField(result.errors(i).status()), expected[i].field);
+    EXPECT_EQ(result.row_errors(i).row(), expected[i].row);
+    EXPECT_EQ(result.row_errors(i).status().code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(Reason(result.row_errors(i).status()), expected[i].reason);
+    EXPECT_EQ(BadField(result.row_errors(i).status()), expected[i].field);
   }
   EXPECT_TRUE(stream.Finish().ok());
   const v1::Model model = Get("line");
   EXPECT_EQ(model.report().examples(), 2);
-  EXPECT_EQ(model.report().rejected().at("NON_FINITE_VALUE"), 1);
+  EXPECT_EQ(model.report().row_errors().at("NON_FINITE_VALUE"), 1);
   // +1 at 1, then -1 at 3: w = 1 - 3, offset 1 - 1; nothing of the five between.
-  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(-2));
-  EXPECT_EQ(model.weights().offset(), 0);
+  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(-2));
+  EXPECT_EQ(model.weights().vectors(0).bias(), 0);
 }
 
 TEST_F(LearnStreamTest, AMessageThatContradictsItselfIsRefusedWhole) {
@@ -141,9 +141,9 @@ TEST_F(LearnStreamTest, EveryRefusedRowIsNamedAndTheFirstThousandSayWhere) {
   request.mutable_columns()->mutable_row_ends()->Resize(3000, 0);
   request.mutable_columns()->mutable_labels()->Resize(3000, 7);
   const v1::LearnResult result = stream.Ask(request);
-  ASSERT_EQ(result.errors_size(), 3000);
-  EXPECT_EQ(BadField(result.errors(999).status()), "columns.labels[999]");
-  const v1::RowError& last = result.errors(2999);
+  ASSERT_EQ(result.row_errors_size(), 3000);
+  EXPECT_EQ(BadField(result.row_errors(999).status()), "columns.labels[999]");
+  const v1::RowError& last = result.row_errors(2999);
   EXPECT_EQ(last.row(), 2999);
   EXPECT_EQ(last.status().code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(last.status().message(), "UNKNOWN_LABEL");
@@ -166,10 +166,10 @@ TEST_F(LearnStreamTest, ARefusedRowOfColumnsIsNamedByItsPositionInThem) {
   for (const float value : {1.0F, NAN, 1.0F, 1.0F, 1.0F, 1.0F}) columns.add_values(value);
   for (const int label : {1, 1, 1, 0}) columns.add_labels(label);
   const v1::LearnResult result = stream.Ask(request);
-  ASSERT_EQ(result.errors_size(), 3);
-  EXPECT_EQ(BadField(result.errors(0).status()), "columns.values[1]");
-  EXPECT_EQ(BadField(result.errors(1).status()), "columns.indices[3]");
-  EXPECT_EQ(BadField(result.errors(2).status()), "columns.labels[3]");
+  ASSERT_EQ(result.row_errors_size(), 3);
+  EXPECT_EQ(BadField(result.row_errors(0).status()), "columns.values[1]");
+  EXPECT_EQ(BadField(result.row_errors(1).status()), "columns.indices[3]");
+  EXPECT_EQ(BadField(result.row_errors(2).status()), "columns.labels[3]");
   EXPECT_TRUE(stream.Finish().ok());
 }
 

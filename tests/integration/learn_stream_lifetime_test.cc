@@ -163,7 +163,7 @@ TEST_F(LearnStreamTest, StateCountersAndPassSurviveASigkill) {
   v1::LearnStreamRequest rest = Columns({{3, -1}, {4, -1}});
   rest.set_first_offset(6);
   rest.set_completed_pass(2);
-  EXPECT_EQ(stream.Ask(rest).pass().examples(), 4);
+  EXPECT_EQ(stream.Ask(rest).completed_pass().examples(), 4);
   EXPECT_TRUE(stream.Finish().ok());
 }
 

@@ -16,7 +16,7 @@ TEST_F(LearnStreamTest, AnswersEachMessageWithWhatHappenedBeforeEachExampleWasLe
   // From zero: s = 0 is a mistake (w = 1, b = 1); then 2 + 1 = 3 is right; 3 + 1 = 4 is a mistake
   // (w = -2, b = 0); then -8 is right.
   EXPECT_THAT(result.scores(), ::testing::ElementsAre(0, 3, 4, -8));
-  EXPECT_THAT(result.predicted(), ::testing::ElementsAre(-1, 1, 1, -1));
+  EXPECT_THAT(result.predicted_labels(), ::testing::ElementsAre(-1, 1, 1, -1));
   EXPECT_THAT(result.updated_rows(), ::testing::ElementsAre(0, 2));
   EXPECT_THAT(result.update_revisions(), ::testing::ElementsAre(1, 2));
   EXPECT_EQ(result.examples(), 4);
@@ -60,17 +60,17 @@ TEST_F(LearnStreamTest, PassMarksFindTheConvergenceOfTheTextbook) {
     request.set_completed_pass(pass);
     const v1::LearnResult result = stream.Ask(request);
     updates += result.updates();
-    EXPECT_EQ(result.pass().number(), pass);
-    EXPECT_EQ(result.pass().examples(), 4);
-    EXPECT_EQ(result.pass().updates(), result.updates());
-    EXPECT_EQ(result.pass().converged(), pass == 11) << pass;
+    EXPECT_EQ(result.completed_pass().number(), pass);
+    EXPECT_EQ(result.completed_pass().examples(), 4);
+    EXPECT_EQ(result.completed_pass().updates(), result.updates());
+    EXPECT_EQ(result.completed_pass().converged(), pass == 11) << pass;
   }
   EXPECT_TRUE(stream.Finish().ok());
   EXPECT_EQ(updates, 25);
   const v1::Model model = Get("line");
   EXPECT_EQ(model.revision(), 25);
-  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(-3));
-  EXPECT_EQ(model.weights().offset(), 7);
+  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(-3));
+  EXPECT_EQ(model.weights().vectors(0).bias(), 7);
   EXPECT_EQ(model.report().last_pass().number(), 11);
   // gamma* = 0.18569, R = sqrt(17).
   EXPECT_GE(model.report().margin_ceiling(), 0.18569);
@@ -162,7 +162,7 @@ TEST_F(LearnStreamTest, AMarkSentAgainIsAnsweredAgain) {
   request.set_completed_pass(1);
   const v1::LearnResult first = stream.Ask(request);
   const v1::LearnResult again = stream.Ask(request);
-  EXPECT_EQ(first.pass().SerializeAsString(), again.pass().SerializeAsString());
+  EXPECT_EQ(first.completed_pass().SerializeAsString(), again.completed_pass().SerializeAsString());
   EXPECT_EQ(again.duplicates(), 4);
   EXPECT_TRUE(stream.Finish().ok());
 }
@@ -190,14 +190,15 @@ TEST_F(LearnStreamTest, APassThatHasEndedTakesNoMoreExamples) {
   request.set_completed_pass(1);
   const v1::LearnResult first = stream.Ask(request);
   // Sent again, as after a lost answer.
-  EXPECT_EQ(stream.Ask(request).pass().SerializeAsString(), first.pass().SerializeAsString());
+  EXPECT_EQ(stream.Ask(request).completed_pass().SerializeAsString(),
+            first.completed_pass().SerializeAsString());
   request.set_first_offset(4);
   const v1::LearnResult row_errors = stream.Ask(request);
   EXPECT_EQ(row_errors.error().code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Reason(row_errors.error()), "PASS_ENDED");
   EXPECT_EQ(row_errors.acknowledged_offset(), 3);
   request.set_completed_pass(2);
-  EXPECT_EQ(stream.Ask(request).pass().number(), 2);
+  EXPECT_EQ(stream.Ask(request).completed_pass().number(), 2);
   EXPECT_TRUE(stream.Finish().ok());
 }
 

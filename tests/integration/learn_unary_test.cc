@@ -21,8 +21,8 @@ TEST_F(LearnTest, LearningMovesTheBoundaryAsInTheTextbookAndTheReportDoesNotAppl
   EXPECT_THAT(result.scores(), ::testing::ElementsAre(-1));
   EXPECT_EQ(result.updates(), 1);
   const v1::Model model = Get("plane");
-  EXPECT_THAT(model.weights().values(), ::testing::ElementsAre(2, 2));
-  EXPECT_EQ(model.weights().offset(), 2);
+  EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(2, 2));
+  EXPECT_EQ(model.weights().vectors(0).bias(), 2);
   EXPECT_EQ(model.revision(), 1);
   EXPECT_FALSE(model.report().has_margin_ceiling());
 }
@@ -57,9 +57,9 @@ TEST_F(LearnTest, ARowThatOverflowsWhenItsTurnComesIsRefusedAlone) {
   v1::LearnResult result;
   EXPECT_TRUE(Learn(learn, &result).ok());
   EXPECT_EQ(result.updates(), 3);
-  ASSERT_EQ(result.errors_size(), 1);
-  EXPECT_EQ(result.errors(0).row(), 3);
-  EXPECT_EQ(Reason(result.errors(0).status()), "WEIGHT_OVERFLOW");
+  ASSERT_EQ(result.row_errors_size(), 1);
+  EXPECT_EQ(result.row_errors(0).row(), 3);
+  EXPECT_EQ(Reason(result.row_errors(0).status()), "WEIGHT_OVERFLOW");
 }
 
 TEST_F(LearnTest, HashedNamesThatAddUpToNoNumberRefuseAUnaryBatchWhole) {
@@ -142,19 +142,20 @@ TEST_F(LearnTest, NamesOfANamedSpaceGetWeightsWithTheirFirstUpdate) {
   ASSERT_TRUE(Learn(learn, &result).ok());
   EXPECT_THAT(result.scores(), ::testing::ElementsAre(0, 2));
   v1::Model model = Get("mail");
-  EXPECT_THAT(model.weights().names(), ::testing::UnorderedElementsAre("free", "win"));
+  EXPECT_THAT(model.weights().vectors(0).names(), ::testing::UnorderedElementsAre("free", "win"));
   // Two more names than fit.
   learn.clear_examples();
   *learn.add_examples() = NamedExample("ham", {{"win", 1}, {"see", 1}, {"you", 1}});
   *learn.add_examples() = NamedExample("ham", {{"win", 1}, {"see", 1}});
   ASSERT_TRUE(Learn(learn, &result).ok());
-  ASSERT_EQ(result.errors_size(), 1);
-  EXPECT_EQ(result.errors(0).row(), 0);
-  EXPECT_EQ(result.errors(0).status().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(Reason(result.errors(0).status()), "FEATURE_CAP");
+  ASSERT_EQ(result.row_errors_size(), 1);
+  EXPECT_EQ(result.row_errors(0).row(), 0);
+  EXPECT_EQ(result.row_errors(0).status().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(result.row_errors(0).status()), "FEATURE_CAP");
   EXPECT_EQ(result.updates(), 1);
   model = Get("mail");
-  EXPECT_THAT(model.weights().names(), ::testing::UnorderedElementsAre("free", "see", "win"));
+  EXPECT_THAT(model.weights().vectors(0).names(),
+              ::testing::UnorderedElementsAre("free", "see", "win"));
   // The same after a crash, name for name and bit for bit.
   const std::string before = model.weights().SerializeAsString();
   server_.Kill();
@@ -165,7 +166,7 @@ TEST_F(LearnTest, NamesOfANamedSpaceGetWeightsWithTheirFirstUpdate) {
   *predict.add_examples() = NamedExample("ham", {{"never", 1}, {"seen", 1}});
   v1::PredictResponse response;
   ASSERT_TRUE(Predict(predict, &response).ok());
-  EXPECT_EQ(response.scores(0), model.weights().offset());
+  EXPECT_EQ(response.scores(0), model.weights().vectors(0).bias());
 }
 
 TEST_F(LearnTest, HashedNamesThatShareASlotAddUp) {
@@ -180,7 +181,7 @@ TEST_F(LearnTest, HashedNamesThatShareASlotAddUp) {
   ASSERT_TRUE(Learn(learn).ok());
   float total = 0;
   const v1::Model tiny = Get("tiny");
-  for (const float weight : tiny.weights().values()) total += weight;
+  for (const float weight : tiny.weights().vectors(0).values()) total += weight;
   EXPECT_EQ(total, 5);
   example.mutable_named()->add_names("a");
   EXPECT_EQ(Reason(Learn(learn)), "REPEATED_NAME");

@@ -54,9 +54,9 @@ class ModelServiceTest : public ServerTest {
 TEST_F(ModelServiceTest, ACreatedModelSaysAllItsDefaults) {
   const v1::Model model = Create("spam", Dense(3));
   EXPECT_EQ(model.name(), "models/spam");
-  EXPECT_EQ(model.learner().kind(), "perceptron");
+  EXPECT_EQ(testing::LearnerName(model.learner()), "perceptron");
   EXPECT_EQ(model.learner().tie_rule(), v1::TIE_RULE_MISTAKE);
-  EXPECT_EQ(model.learner().step_size(), 1);
+  EXPECT_EQ(model.learner().perceptron().step_size(), 1);
   EXPECT_EQ(model.learner().bias_input(), 1);
   EXPECT_EQ(model.state(), v1::MODEL_STATE_ACTIVE);
   EXPECT_EQ(model.revision(), 0);
@@ -84,14 +84,13 @@ TEST_F(ModelServiceTest, ValidateOnlyCreatesNothing) {
   v1::Model would_be;
   ASSERT_TRUE(TryCreate("spam", Dense(3), &would_be, "", true).ok());
   EXPECT_EQ(would_be.name(), "models/spam");
-  EXPECT_EQ(would_be.learner().step_size(), 1);
+  EXPECT_EQ(would_be.learner().perceptron().step_size(), 1);
   EXPECT_EQ(TryGet("models/spam").error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
-  const auto row_errors = [&](const std::string& field,
-                              const std::function<void(v1::Model&)>& change,
-                              const std::string& reason = "INVALID_FIELD") {
+  const auto refuses = [&](const std::string& field, const std::function<void(v1::Model&)>& change,
+                           const std::string& reason = "INVALID_FIELD") {
     v1::Model model = Dense(3);
     change(model);
     const grpc::Status status = TryCreate("m", model);
@@ -99,25 +98,25 @@ TEST_F(ModelServiceTest, SettingsOutOfRangeNameTheirField) {
     EXPECT_EQ(Reason(status), reason) << field;
     EXPECT_EQ(BadField(status), field);
   };
-  row_errors("model.feature_space", [](v1::Model& m) { m.clear_feature_space(); });
-  row_errors("model.feature_space.dense.dimension",
-             [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); });
-  row_errors("model.feature_space.hashed.bits",
-             [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); });
-  row_errors("model.learner.step_size",
-             [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); });
-  row_errors("model.learner.step_size",
-             [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); });
-  row_errors("model.learner.bias_input",
-             [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); });
-  row_errors("model.learner.kind",
-             [](v1::Model& m) { testing::SetLearner(*m.mutable_learner(), static_cast<std::string>(99)); });
-  row_errors(
+  refuses("model.feature_space", [](v1::Model& m) { m.clear_feature_space(); });
+  refuses("model.feature_space.dense.dimension",
+          [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); });
+  refuses("model.feature_space.hashed.bits",
+          [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); });
+  refuses("model.learner.perceptron.step_size",
+          [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); });
+  refuses("model.learner.perceptron.step_size",
+          [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); });
+  refuses("model.learner.bias_input",
+          [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); });
+  refuses("model.learner.voted",
+          [](v1::Model& m) { testing::SetLearner(*m.mutable_learner(), "voted-arow"); });
+  refuses(
       "model.learner.tie_rule",
       [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); }, "ZERO_START");
-  row_errors("model.label_names", [](v1::Model& m) { m.add_label_names("only"); });
-  row_errors("model.margin_of_interest", [](v1::Model& m) { m.set_margin_of_interest(-1); });
-  row_errors("model.learner.starting_weights", [](v1::Model& m) {
+  refuses("model.label_names", [](v1::Model& m) { m.add_label_names("only"); });
+  refuses("model.margin_of_interest", [](v1::Model& m) { m.set_margin_of_interest(-1); });
+  refuses("model.learner.starting_weights", [](v1::Model& m) {
     testing::StartingVector(*m.mutable_learner()).add_indices(3);
     testing::StartingVector(*m.mutable_learner()).add_values(1);
   });
@@ -327,7 +326,7 @@ TEST_F(ModelServiceTest, AModelOfTheSameNameStartsAnew) {
   const v1::Model second = Create("m", Dense(2));
   EXPECT_NE(first.uid(), second.uid());
   EXPECT_EQ(Get("m").revision(), 0);
-  EXPECT_EQ(Get("m").weights().values_size(), 0);
+  EXPECT_EQ(Get("m").weights().vectors(0).values_size(), 0);
 }
 
 }  // namespace

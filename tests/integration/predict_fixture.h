@@ -13,7 +13,8 @@ class PredictTest : public ServerTest {
     // Seed 000: theta = (1, -1), theta_0 = 1.
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
-    v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+    v1::WeightVector& start =
+        *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
     start.add_indices(0);
     start.add_values(1);
     start.add_indices(1);

@@ -30,7 +30,7 @@ TEST_F(PredictTest, AStoppingServerTellsCallersSoAndCancelsNone) {
   const auto call_until_away = [&] {
     grpc::ChannelArguments alone;
     alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    const auto stub = v1::LearningService::NewStub(
+    const auto stub = v1::PredictionService::NewStub(
         grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), alone));
     std::chrono::milliseconds wait(75);
     for (grpc::Status status; status.ok() || Reason(status) == "DRAINING";) {
@@ -90,7 +90,7 @@ TEST_F(PredictTest, AnswersOfACompositionNameTheRevisionsOfItsComponents) {
   *explain.add_examples() = teach.examples(0);
   v1::ExplainResponse explained;
   grpc::ClientContext context;
-  ASSERT_TRUE(learning_->Explain(&context, explain, &explained).ok());
+  ASSERT_TRUE(predictions_->Explain(&context, explain, &explained).ok());
   EXPECT_THAT(explained.component_revisions(), ::testing::ElementsAre(1, 0));
 }
 
@@ -159,7 +159,7 @@ TEST_F(PredictTest, AnOlderStateThanAskedForIsNotAnswered) {
 
 TEST_F(PredictTest, AStreamAnswersEachMessageInOrderAndBadOnesInBand) {
   grpc::ClientContext context;
-  const auto stream = learning_->PredictStream(&context);
+  const auto stream = predictions_->PredictStream(&context);
   v1::PredictRequest request = ThreePoints();
   ASSERT_TRUE(stream->Write(request));
   request.clear_model();
@@ -173,9 +173,9 @@ TEST_F(PredictTest, AStreamAnswersEachMessageInOrderAndBadOnesInBand) {
   EXPECT_THAT(response.labels(), ::testing::ElementsAre(-1, 1, -1));
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_THAT(response.labels(), ::testing::ElementsAre(-1, 0, -1));
-  ASSERT_EQ(response.errors_size(), 1);
-  EXPECT_EQ(response.errors(0).row(), 1);
-  EXPECT_EQ(Reason(response.errors(0).status()), "NON_FINITE_VALUE");
+  ASSERT_EQ(response.row_errors_size(), 1);
+  EXPECT_EQ(response.row_errors(0).row(), 1);
+  EXPECT_EQ(Reason(response.row_errors(0).status()), "NON_FINITE_VALUE");
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(Reason(response.error()), "BOTH_FORMS");
   EXPECT_FALSE(stream->Read(&response));

@@ -11,7 +11,7 @@ TEST_F(WatchModelTest, AWatcherSeesTheReportChangeAndTheModelGo) {
   v1::WatchModelRequest request;
   request.set_name("models/plane");
   request.mutable_min_interval()->set_nanos(50'000'000);
-  const auto watch = learning_->WatchModel(&context, request);
+  const auto watch = models_->WatchModel(&context, request);
   v1::WatchModelResponse response;
   ASSERT_TRUE(watch->Read(&response));
   EXPECT_EQ(response.model().revision(), 0);
@@ -36,7 +36,7 @@ TEST_F(WatchModelTest, AWatcherDoesNotGoOnToAnotherModelOfTheSameName) {
   v1::WatchModelRequest request;
   request.set_name("models/plane");
   request.mutable_min_interval()->set_seconds(1);
-  const auto watch = learning_->WatchModel(&context, request);
+  const auto watch = models_->WatchModel(&context, request);
   v1::WatchModelResponse response;
   ASSERT_TRUE(watch->Read(&response));
   grpc::ClientContext deleting;
@@ -54,7 +54,7 @@ TEST_F(WatchModelTest, AWatchEndsWithItsModelHoweverLongItWouldHaveWaited) {
   v1::WatchModelRequest request;
   request.set_name("models/plane");
   request.mutable_min_interval()->set_seconds(86400);
-  const auto watch = learning_->WatchModel(&context, request);
+  const auto watch = models_->WatchModel(&context, request);
   v1::WatchModelResponse response;
   ASSERT_TRUE(watch->Read(&response));
   grpc::ClientContext deleting;

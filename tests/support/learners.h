@@ -68,15 +68,15 @@ inline bool HasSetting(const std::string& learner, const std::string& setting) {
 inline bool SetNumber(v1::Learner& learner, const std::string& setting, double value) {
   google::protobuf::Message* const message = MessageWith(learner, setting);
   if (message == nullptr) return false;
-  message->GetReflection()->SetDouble(
-      message, message->GetDescriptor()->FindFieldByName(setting), value);
+  message->GetReflection()->SetDouble(message, message->GetDescriptor()->FindFieldByName(setting),
+                                      value);
   return true;
 }
 inline bool SetCount(v1::Learner& learner, const std::string& setting, uint32_t value) {
   google::protobuf::Message* const message = MessageWith(learner, setting);
   if (message == nullptr) return false;
-  message->GetReflection()->SetUInt32(
-      message, message->GetDescriptor()->FindFieldByName(setting), value);
+  message->GetReflection()->SetUInt32(message, message->GetDescriptor()->FindFieldByName(setting),
+                                      value);
   return true;
 }
 

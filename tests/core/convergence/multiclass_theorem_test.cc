@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/support/models.h"
 #include "tests/support/learners.h"
+#include "tests/support/models.h"
 
 namespace perceptrond {
 namespace {
@@ -114,8 +114,7 @@ TEST_P(MulticlassTheorem, HoldsAtEveryMomentOfTheRun) {
   for (uint32_t seed = 1; seed <= 4; ++seed) {
     const Data data = MakeSeparableClasses(seed, 0.2, b, 240);
     for (const std::string kind :
-         {"perceptron", "averaged-perceptron",
-          "pocket-perceptron", "voted-perceptron"}) {
+         {"perceptron", "averaged-perceptron", "pocket-perceptron", "voted-perceptron"}) {
       LoneModel lone(Settings(kind, b));
       const double bound = 2 * data.squared_radius / (data.margin * data.margin);
       bool converged = false;

@@ -18,9 +18,9 @@ void ExpectSameBits(const Analysis& a, const Analysis& b) {
   ASSERT_EQ(a.support.size(), b.support.size());
   for (size_t k = 0; k < a.support.size(); ++k)
     EXPECT_EQ(a.support[k].multiplier, b.support[k].multiplier);
-  ASSERT_EQ(a.separator->weights.size(), b.separator->weights.size());
-  for (size_t k = 0; k < a.separator->weights.size(); ++k)
-    EXPECT_EQ(a.separator->weights[k].weight, b.separator->weights[k].weight);
+  ASSERT_EQ(a.separator->vectors[0].weights.size(), b.separator->vectors[0].weights.size());
+  for (size_t k = 0; k < a.separator->vectors[0].weights.size(); ++k)
+    EXPECT_EQ(a.separator->vectors[0].weights[k].weight, b.separator->vectors[0].weights[k].weight);
 }
 
 TEST(Repetition, GivesTheSameBits) {
@@ -45,7 +45,7 @@ TEST(Threads, AnalyzeAtOnceAsEachWouldAlone) {
   ASSERT_EQ(a.separability, Separability::kNotSeparable);
   ASSERT_EQ(a.certificate.size(), b.certificate.size());
   for (size_t k = 0; k < a.certificate.size(); ++k) {
-    EXPECT_EQ(a.certificate[k].row, b.certificate[k].row);
+    EXPECT_EQ(a.certificate[k].example, b.certificate[k].example);
     EXPECT_EQ(a.certificate[k].multiplier, b.certificate[k].multiplier);
   }
 }

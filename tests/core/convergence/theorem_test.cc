@@ -3,9 +3,9 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/papers_with_rows.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "gtest/gtest.h"
-#include "tests/support/models.h"
 #include "tests/support/learners.h"
+#include "tests/support/models.h"
 
 namespace perceptrond {
 namespace {
@@ -112,7 +112,8 @@ TEST(StartingWeights, GoOnAsIfTheyHadBeenLearned) {
     LoneModel whole(settings);
     whole.Learn(first.batch());
     const std::vector<float> weights = whole.Weights(kDimension);
-    v1::WeightVector& start = *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
+    v1::WeightVector& start =
+        *settings.mutable_learner()->mutable_starting_weights()->add_vectors();
     for (uint32_t i = 0; i < kDimension; ++i) {
       start.add_indices(i);
       start.add_values(weights[i]);

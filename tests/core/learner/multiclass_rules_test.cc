@@ -6,10 +6,10 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/multiclass_papers.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -54,10 +54,8 @@ const Rule kRules[] = {
      [](v1::Learner& learner) { testing::SetNumber(learner, "margin_slack", 0.5); }},
     {"batch-perceptron", Of<testing::PaperMulticlassBatch>(uint64_t{20}),
      [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 20); }},
-    {"soft-confidence-weighted",
-     Of<testing::PaperMulticlassScw>(0.6744897501960817, 1.0)},
-    {"soft-confidence-weighted",
-     Of<testing::PaperMulticlassScw>(1.2815515655446004, 0.1),
+    {"soft-confidence-weighted", Of<testing::PaperMulticlassScw>(0.6744897501960817, 1.0)},
+    {"soft-confidence-weighted", Of<testing::PaperMulticlassScw>(1.2815515655446004, 0.1),
      [](v1::Learner& learner) {
        testing::SetNumber(learner, "confidence", 0.9);
        testing::SetNumber(learner, "aggressiveness", 0.1);
@@ -152,8 +150,7 @@ TEST_P(MulticlassRule, DoesAsItsPaperSaysOnDigits) {
 INSTANTIATE_TEST_SUITE_P(Papers, MulticlassRule,
                          ::testing::Combine(::testing::ValuesIn(kRules), ::testing::Bool()),
                          [](const auto& info) {
-                           std::string name =
-                               testing::TestName(std::get<0>(info.param).kind);
+                           std::string name = testing::TestName(std::get<0>(info.param).kind);
                            return name + "_" + std::to_string(info.index);
                          });
 
@@ -223,7 +220,9 @@ TEST(TwoClasses, PassiveAggressiveIsTheTwoClassOneAtHalfTheScale) {
 TEST(TwoClasses, PassiveAggressiveIAndIIAreTheTwoClassOnesWithTwiceTheAggressiveness) {
   // 2 min(C, l / 2N) = min(2C, l / N), and 2 l / (2N + 1 / 2C) = l / (N + 1 / 4C).
   const auto c = [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.1); };
-  const auto twice = [](v1::Learner& learner) { testing::SetNumber(learner, "aggressiveness", 0.2); };
+  const auto twice = [](v1::Learner& learner) {
+    testing::SetNumber(learner, "aggressiveness", 0.2);
+  };
   ExpectTwins("passive-aggressive-i", c, twice, 2, 1e-4);
   ExpectTwins("passive-aggressive-ii", c, twice, 2, 1e-4);
 }

@@ -7,10 +7,10 @@
 
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/paper_rules.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -104,8 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Papers, RuleTest,
                                                               "elec2.stream"),
                                             ::testing::Bool()),
                          [](const auto& info) {
-                           std::string name =
-                               testing::TestName(std::get<0>(info.param).learner);
+                           std::string name = testing::TestName(std::get<0>(info.param).learner);
                            name += "_" + std::to_string(info.index);
                            return name;
                          });

@@ -5,11 +5,11 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/papers_with_rows.h"
 #include "tests/support/separable.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -37,8 +37,12 @@ double Cubic(std::span<const double> x, std::span<const double> z) {
   return std::pow(0.5 + Dot(x, z), 3);
 }
 
-void SetLinear(v1::Learner& learner) { learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_linear(); }
-void SetGaussian(v1::Learner& learner) { learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(0.05); }
+void SetLinear(v1::Learner& learner) {
+  learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_linear();
+}
+void SetGaussian(v1::Learner& learner) {
+  learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(0.05);
+}
 void SetCubic(v1::Learner& learner) {
   learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(3);
   learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(0.5);
@@ -54,13 +58,13 @@ struct Rule {
 
 Rule Forgetron(const char* name, testing::PaperKernel kernel, void (*settings)(v1::Learner&),
                uint32_t budget) {
-  return {name, "kernel-perceptron",
-          Of<testing::PaperForgetron>(kernel, size_t{budget}), budget, settings};
+  return {name, "kernel-perceptron", Of<testing::PaperForgetron>(kernel, size_t{budget}), budget,
+          settings};
 }
 
 Rule Voted(uint32_t budget) {
-  return {"Voted", "voted-perceptron", Of<testing::PaperVoted>(size_t{budget}),
-          budget, [](v1::Learner&) {}};
+  return {"Voted", "voted-perceptron", Of<testing::PaperVoted>(size_t{budget}), budget,
+          [](v1::Learner&) {}};
 }
 
 const Rule kRules[] = {

@@ -4,10 +4,10 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/paper_rules.h"
 #include "tests/support/separable.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "tests/support/traffic.h"
 #include "tests/support/learners.h"
+#include "tests/support/traffic.h"
 
 namespace perceptrond {
 namespace {

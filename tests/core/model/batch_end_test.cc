@@ -2,9 +2,9 @@
 // same again from the journal.
 #include "core/journal/rocksdb_journal.h"
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {

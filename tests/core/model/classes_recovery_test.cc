@@ -7,8 +7,8 @@
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
-#include "tests/support/temp_dir.h"
 #include "tests/support/learners.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond {
 namespace {
@@ -32,9 +32,8 @@ struct Case {
 };
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return testing::TestName(info.param.kind) + "_" +
-         testing::ClassKindName(info.param.classes) + "_" + testing::SpaceName(info.param.space) +
-         (info.param.ratchet ? "_Ratchet" : "");
+  return testing::TestName(info.param.kind) + "_" + testing::ClassKindName(info.param.classes) +
+         "_" + testing::SpaceName(info.param.space) + (info.param.ratchet ? "_Ratchet" : "");
 }
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }

@@ -7,8 +7,8 @@
 #include "core/journal/rocksdb_journal.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
-#include "tests/support/temp_dir.h"
 #include "tests/support/learners.h"
+#include "tests/support/temp_dir.h"
 
 namespace perceptrond {
 namespace {
@@ -30,8 +30,8 @@ struct Case {
 };
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return testing::TestName(info.param.kind) + "_" +
-         testing::ClassKindName(info.param.classes) + "_" + testing::SpaceName(info.param.space);
+  return testing::TestName(info.param.kind) + "_" + testing::ClassKindName(info.param.classes) +
+         "_" + testing::SpaceName(info.param.space);
 }
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
@@ -197,8 +197,7 @@ TEST_P(ClassesRetained, UpdatesComeBackFromTheirRecordsAfterACrash) {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   // A rule that writes on mistakes, and one that writes on every example.
-  for (const std::string kind :
-       {"perceptron", "logistic-regression"}) {
+  for (const std::string kind : {"perceptron", "logistic-regression"}) {
     for (const ClassKind classes :
          {ClassKind::kFixed, ClassKind::kFixedNamed, ClassKind::kNumbered, ClassKind::kNamed}) {
       for (const Space space : {Space::kDense, Space::kHashed, Space::kNamed})

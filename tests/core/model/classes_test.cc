@@ -204,11 +204,13 @@ TEST(Classes, AreExplainedByTheirScores) {
   const Columns rows = Columns().AddDense({1, 0}, 1).AddDense({0, 2}, 2);
   lone.Learn(rows.batch());
   PredictOutcome predicted;
-  ASSERT_OK(lone.model->Predict(rows.unlabelled(), {}, 0, predicted, /*include_class_scores=*/true));
+  ASSERT_OK(
+      lone.model->Predict(rows.unlabelled(), {}, 0, predicted, /*include_class_scores=*/true));
   const size_t classes = predicted.class_scores.size() / 2;
   for (size_t k = 0; k < classes; ++k) {
     ExplainOutcome outcome;
-    ASSERT_OK(lone.model->Explain(rows.unlabelled(), {}, {0, 20, static_cast<int32_t>(k)}, outcome));
+    ASSERT_OK(
+        lone.model->Explain(rows.unlabelled(), {}, {0, 20, static_cast<int32_t>(k)}, outcome));
     for (size_t i = 0; i < 2; ++i) {
       const Explanation& explanation = outcome.explanations.at(i);
       EXPECT_EQ(explanation.label, static_cast<int32_t>(k));

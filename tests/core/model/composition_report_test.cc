@@ -7,8 +7,8 @@
 #include "core/model/model_analysis.h"
 #include "gtest/gtest.h"
 #include "tests/support/journal_decorator.h"
-#include "tests/support/models.h"
 #include "tests/support/learners.h"
+#include "tests/support/models.h"
 
 namespace perceptrond {
 namespace {
@@ -285,8 +285,7 @@ TEST_P(CompositionReport, AListDoesNotLoadComponentsAndClaimsNothingThatTheyCoul
 }
 
 INSTANTIATE_TEST_SUITE_P(Components, CompositionReport,
-                         ::testing::Values("perceptron",
-                                           "averaged-perceptron",
+                         ::testing::Values("perceptron", "averaged-perceptron",
                                            "pocket-perceptron"));
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/journal_decorator.h"
+#include "tests/support/learners.h"
 #include "tests/support/textbook.h"
 #include "tests/support/traffic.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {

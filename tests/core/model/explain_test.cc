@@ -6,8 +6,8 @@
 
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
-#include "tests/support/traffic.h"
 #include "tests/support/learners.h"
+#include "tests/support/traffic.h"
 
 namespace perceptrond {
 namespace {
@@ -139,8 +139,7 @@ TEST_P(ExplainEvery, ContributionsAndOffsetSumToThePredictedScore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ExplainEvery, ::testing::ValuesIn(Cases()), [](const auto& info) {
-  return testing::TestName(info.param.kind) + "_" +
-         testing::SpaceName(info.param.space);
+  return testing::TestName(info.param.kind) + "_" + testing::SpaceName(info.param.space);
 });
 
 // ALGORITHMS, section 2: AND. Each update of the four rows adds eta c y (x, b).

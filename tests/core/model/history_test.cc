@@ -31,7 +31,9 @@ std::vector<SvmExample> Noise(uint32_t seed, size_t count) {
   return examples;
 }
 
-std::string Bytes(const Model& model) { return MakeSnapshot(model).learning_curve().SerializeAsString(); }
+std::string Bytes(const Model& model) {
+  return MakeSnapshot(model).learning_curve().SerializeAsString();
+}
 
 // Without times.
 std::vector<std::string> Figures(const std::vector<LearningCurvePoint>& points) {
@@ -249,8 +251,9 @@ TEST(LearningCurve, PointsThatContradictTheirRecordAreDataLoss) {
       [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_revision(99); })));
   EXPECT_TRUE(absl::IsDataLoss(LoadWith(
       [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_revision(-1); })));
-  EXPECT_TRUE(absl::IsDataLoss(LoadWith(
-      [](storage::UpdateRecord& record) { record.mutable_learning_curve(0)->set_weight_norm(-1); })));
+  EXPECT_TRUE(absl::IsDataLoss(LoadWith([](storage::UpdateRecord& record) {
+    record.mutable_learning_curve(0)->set_weight_norm(-1);
+  })));
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <functional>
 
 #include "gtest/gtest.h"
-#include "tests/support/models.h"
 #include "tests/support/learners.h"
+#include "tests/support/models.h"
 
 namespace perceptrond {
 namespace {
@@ -46,12 +46,14 @@ TEST(RowSettings, AreRead) {
   EXPECT_EQ(kernel->learner.kernel.kind, KernelSettings::Kind::kPolynomial);
   EXPECT_EQ(kernel->learner.kernel.degree, 5U);
   EXPECT_EQ(kernel->learner.kernel.coef0, 0);
-  const auto batch = Read("batch-perceptron",
-                          [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 64); });
+  const auto batch = Read("batch-perceptron", [](v1::Learner& learner) {
+    testing::SetCount(learner, "mini_batch", 64);
+  });
   ASSERT_OK(batch.status());
   EXPECT_EQ(batch->learner.mini_batch, 64U);
-  const auto pocket = Read("pocket-perceptron",
-                           [](v1::Learner& learner) { testing::SetCount(learner, "ratchet_examples", 100); });
+  const auto pocket = Read("pocket-perceptron", [](v1::Learner& learner) {
+    testing::SetCount(learner, "ratchet_examples", 100);
+  });
   ASSERT_OK(pocket.status());
   EXPECT_EQ(pocket->learner.ratchet_examples, 100U);
 }
@@ -63,30 +65,41 @@ TEST(RowSettings, OutOfRangeNameTheirField) {
   EXPECT_EQ(Problem("voted-perceptron",
                     [](v1::Learner& learner) { testing::SetCount(learner, "budget", 100'001); }),
             "model.learner.voted.budget: 100001 is not between 1 and 100000");
-  EXPECT_EQ(Problem("batch-perceptron",
-                    [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 1U << 31); }),
-            "model.learner.batch_perceptron.mini_batch: 2147483648 is not below 2^31");
+  EXPECT_EQ(
+      Problem("batch-perceptron",
+              [](v1::Learner& learner) { testing::SetCount(learner, "mini_batch", 1U << 31); }),
+      "model.learner.batch_perceptron.mini_batch: 2147483648 is not below 2^31");
   EXPECT_EQ(Problem("pocket-perceptron",
-                    [](v1::Learner& learner) { testing::SetCount(learner, "ratchet_examples", 100'001); }),
+                    [](v1::Learner& learner) {
+                      testing::SetCount(learner, "ratchet_examples", 100'001);
+                    }),
             "model.learner.pocket.ratchet_examples: 100001 is not at most 100000");
   for (const double gamma : {0.0, -1.0, 2e12, std::nan("")}) {
-    EXPECT_NE(Problem(kKernel,
-                      [&](v1::Learner& learner) {
-                        learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(gamma);
-                      })
-                  .find("model.learner.kernel_perceptron.kernel.rbf.gamma"),
-              std::string::npos);
+    EXPECT_NE(
+        Problem(kKernel,
+                [&](v1::Learner& learner) {
+                  learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_rbf()->set_gamma(
+                      gamma);
+                })
+            .find("model.learner.kernel_perceptron.kernel.rbf.gamma"),
+        std::string::npos);
   }
-  EXPECT_EQ(Problem(kKernel,
-                    [](v1::Learner& learner) {
-                      learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(17);
-                    }),
-            "model.learner.kernel_perceptron.kernel.polynomial.degree: 17 is not between 1 and 16");
-  EXPECT_EQ(Problem(kKernel,
-                    [](v1::Learner& learner) {
-                      learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(-1);
-                    }),
-            "model.learner.kernel_perceptron.kernel.polynomial.coef0: -1 is not at least 0 and finite");
+  EXPECT_EQ(
+      Problem(
+          kKernel,
+          [](v1::Learner& learner) {
+            learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(
+                17);
+          }),
+      "model.learner.kernel_perceptron.kernel.polynomial.degree: 17 is not between 1 and 16");
+  EXPECT_EQ(
+      Problem(
+          kKernel,
+          [](v1::Learner& learner) {
+            learner.mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_coef0(
+                -1);
+          }),
+      "model.learner.kernel_perceptron.kernel.polynomial.coef0: -1 is not at least 0 and finite");
 }
 
 TEST(RowSettings, AWrapperThatARuleDoesNotAllowIsRefused) {

@@ -7,9 +7,9 @@
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/core/model/analysed_model.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {

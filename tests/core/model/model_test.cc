@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "gtest/gtest.h"
-#include "tests/support/traffic.h"
 #include "tests/support/learners.h"
+#include "tests/support/traffic.h"
 
 namespace perceptrond {
 namespace {
@@ -346,10 +346,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadSettings{"TooManyBits",
                     [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); },
                     "model.feature_space.hashed.bits"},
-        BadSettings{"ZeroStep", [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
+        BadSettings{"ZeroStep",
+                    [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
                     "model.learner.step_size"},
-        BadSettings{"NaNStep", [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
-                    "model.learner.step_size"},
+        BadSettings{
+            "NaNStep",
+            [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
+            "model.learner.step_size"},
         BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
                     "model.learner.bias_input"},
         BadSettings{"InfiniteOffset",

@@ -6,10 +6,10 @@
 #include "core/learner/catalogue.h"
 #include "core/model/explain.h"
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tight.h"
 #include "tests/support/traffic.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -52,8 +52,7 @@ std::vector<Case> Cases() {
       if (testing::CanBeTight(entry.name))
         cases.push_back({kind, Map::kIdentity, space, /*tight=*/true});
     }
-    for (const std::string kind :
-         {"perceptron", "averaged-perceptron"}) {
+    for (const std::string kind : {"perceptron", "averaged-perceptron"}) {
       cases.push_back({kind, Map::kPolynomial, space});
       cases.push_back({kind, Map::kFourier, space});
       // Products are of names.
@@ -115,7 +114,8 @@ class RulesRecovery : public ::testing::TestWithParam<Case> {
       for (const float far : outcome.distances) bits.push_back(std::bit_cast<uint32_t>(far));
       ExplainOutcome explained;
       if (!model
-               ->Explain(testing::SpaceBatch(GetParam().space, message.examples).batch(), {}, {0, 1000, {}}, explained)
+               ->Explain(testing::SpaceBatch(GetParam().space, message.examples).batch(), {},
+                         {0, 1000, {}}, explained)
                .ok())
         continue;
       for (const Explanation& explanation : explained.explanations) {
@@ -219,7 +219,8 @@ TEST(FeatureMaps, SettingsOutOfRangeNameTheirField) {
 }
 
 TEST(LearnerSettings, ASettingThatTheRuleDoesNotHaveIsRefused) {
-  const auto problem = [](const std::string& kind, const std::function<void(v1::Learner&)>& change) {
+  const auto problem = [](const std::string& kind,
+                          const std::function<void(v1::Learner&)>& change) {
     v1::Model settings = testing::DenseSettings("m", 3);
     testing::SetLearner(*settings.mutable_learner(), kind);
     change(*settings.mutable_learner());
@@ -230,9 +231,9 @@ TEST(LearnerSettings, ASettingThatTheRuleDoesNotHaveIsRefused) {
   EXPECT_EQ(problem("passive-aggressive",
                     [](v1::Learner& learner) { testing::SetNumber(learner, "step_size", 2); }),
             "model.learner.step_size: the learner passive-aggressive has no such setting");
-  EXPECT_EQ(
-      problem("arow", [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 0); }),
-      "model.learner.regularization: 0 is not above 0 and finite");
+  EXPECT_EQ(problem("arow",
+                    [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 0); }),
+            "model.learner.regularization: 0 is not above 0 and finite");
   EXPECT_EQ(problem("arow",
                     [](v1::Learner& learner) {
                       learner.add_class_weights(1);

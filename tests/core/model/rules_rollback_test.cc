@@ -8,8 +8,8 @@
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/faulty_journal.h"
-#include "tests/support/tight.h"
 #include "tests/support/learners.h"
+#include "tests/support/tight.h"
 
 namespace perceptrond {
 namespace {

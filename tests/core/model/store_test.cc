@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/core/model/store_fixture.h"
-#include "tests/support/recording_journal.h"
 #include "tests/support/learners.h"
+#include "tests/support/recording_journal.h"
 
 namespace perceptrond {
 namespace {
@@ -92,7 +92,8 @@ TEST_F(StoreTest, AnEtagGuardsChangesAndDeletion) {
   const auto changed = store_->Change("a", {first.etag(), {}, false}, describe);
   ASSERT_OK(changed.status());
   EXPECT_NE(changed->etag(), first.etag());
-  EXPECT_EQ(ReasonOf(store_->Change("a", {first.etag(), {}, false}, describe).status()), "ETAG_MISMATCH");
+  EXPECT_EQ(ReasonOf(store_->Change("a", {first.etag(), {}, false}, describe).status()),
+            "ETAG_MISMATCH");
   EXPECT_TRUE(absl::IsAborted(store_->Delete("a", first.etag(), false)));
   EXPECT_OK(store_->Delete("a", changed->etag(), false));
 }

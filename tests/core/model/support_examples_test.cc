@@ -7,8 +7,8 @@
 #include "core/model/explain.h"
 #include "core/model/replace_weights.h"
 #include "gtest/gtest.h"
-#include "tests/support/traffic.h"
 #include "tests/support/learners.h"
+#include "tests/support/traffic.h"
 
 namespace perceptrond {
 namespace {
@@ -55,9 +55,7 @@ double SizeOfMistakes(const Explanation& explanation) {
 
 class ExplainBySupport : public ::testing::TestWithParam<Case> {
  protected:
-  const CatalogueEntry& rule() const {
-    return *FindLearner(GetParam().kind);
-  }
+  const CatalogueEntry& rule() const { return *FindLearner(GetParam().kind); }
   bool adopts() const {
     LearnerSettings settings;
     settings.rule = rule().rule;
@@ -150,7 +148,8 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
       const double weight = feature == 0 ? 0.5 : feature == 2 ? -1.5 : feature == 5 ? 2 : 0;
       EXPECT_TRUE(explanation.support_complete);
       ASSERT_TRUE(explanation.start_contribution.has_value());
-      EXPECT_NEAR(*explanation.start_contribution, 3 * weight + 0.25, 1e-5 * (1 + SizeOfMistakes(explanation)));
+      EXPECT_NEAR(*explanation.start_contribution, 3 * weight + 0.25,
+                  1e-5 * (1 + SizeOfMistakes(explanation)));
       EXPECT_EQ(explanation.support.empty(), !learned);
       for (const SupportContribution& mistake : explanation.support)
         EXPECT_GT(mistake.revision, adopted);
@@ -207,7 +206,11 @@ Explanation ExplainOne(const LoneModel& lone, const Columns& row) {
 TEST(ExplainKernel, EachExampleKeptContributesItsShareTimesTheKernel) {
   v1::Model settings = testing::DenseSettings("k", 2);
   settings.mutable_learner()->mutable_kernel_perceptron();
-  settings.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel()->mutable_polynomial()->set_degree(2);
+  settings.mutable_learner()
+      ->mutable_kernel_perceptron()
+      ->mutable_kernel()
+      ->mutable_polynomial()
+      ->set_degree(2);
   LoneModel lone(settings);
   lone.Learn(Columns().AddDense({1, 1}, 1).AddDense({1, 0}, -1).batch());
   ASSERT_EQ(lone.model->revision(), 2U);

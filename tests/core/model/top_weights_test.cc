@@ -8,8 +8,8 @@
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"
-#include "tests/support/traffic.h"
 #include "tests/support/learners.h"
+#include "tests/support/traffic.h"
 
 namespace perceptrond {
 namespace {

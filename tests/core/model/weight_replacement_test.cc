@@ -4,9 +4,9 @@
 #include "core/learner/catalogue.h"
 #include "gtest/gtest.h"
 #include "tests/core/model/analysed_model.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
-#include "tests/support/learners.h"
 
 namespace perceptrond {
 namespace {
@@ -145,8 +145,7 @@ TEST(WeightReplacementRules, NamesOfTheSeparatorGetWeightsUpToTheCap) {
 }
 
 TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
-  for (const std::string kind :
-       {"averaged-perceptron", "pocket-perceptron"}) {
+  for (const std::string kind : {"averaged-perceptron", "pocket-perceptron"}) {
     v1::Model settings = DenseSettings("m", 2);
     testing::SetLearner(*settings.mutable_learner(), kind);
     settings.mutable_learner()->set_bias_input(0);
@@ -154,7 +153,8 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     // A long run of right answers, so that the old weights would count for much.
     lone.Learn(Columns().AddDense({-8, 0}, 1).batch());
     for (int i = 0; i < 50; ++i) lone.Learn(Columns().AddDense({-1, 0}, 1).batch());
-    ASSERT_OK(lone.model->ReplaceWeights({{{{0, 1}, {1, 0.5F}, 0}}, {}, ~0U}, std::nullopt).status());
+    ASSERT_OK(
+        lone.model->ReplaceWeights({{{{0, 1}, {1, 0.5F}, 0}}, {}, ~0U}, std::nullopt).status());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     // One example that they survive, one that they do not: w = (1, -1.5) afterwards.
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());
@@ -162,9 +162,8 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     lone.Learn(Columns().AddDense({0, 2}, -1).batch());
     // Two examples evaluated since: w after the first is (1, 0.5), after the second (1, -1.5). The
     // pocket's run of one stands.
-    const std::vector<float> expected = kind == "averaged-perceptron"
-                                            ? std::vector<float>{1, -0.5F}
-                                            : std::vector<float>{1, 0.5F};
+    const std::vector<float> expected =
+        kind == "averaged-perceptron" ? std::vector<float>{1, -0.5F} : std::vector<float>{1, 0.5F};
     EXPECT_EQ(lone.Weights(2), expected);
   }
 }

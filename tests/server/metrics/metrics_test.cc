@@ -73,8 +73,8 @@ ModelMetrics FullModel() {
   report.set_mistakes(13);
   report.set_updates(12);
   report.set_duplicates(3);
-  (*report.mutable_rejected())["NON_FINITE_VALUE"] = 2;
-  (*report.mutable_rejected())["UNKNOWN_LABEL"] = 1;
+  (*report.mutable_row_errors())["NON_FINITE_VALUE"] = 2;
+  (*report.mutable_row_errors())["UNKNOWN_LABEL"] = 1;
   report.set_streak(7);
   report.set_radius(3);
   report.mutable_last_pass()->set_mistakes(4);
@@ -99,7 +99,7 @@ ModelMetrics FullModel() {
   analysis.set_margin_upper(0.09375);
   analysis.mutable_time()->set_seconds(1'700'000'000);
   analysis.mutable_time()->set_nanos(500'000'000);
-  model.retained = {.updates = 9, .sampled = 30, .complete = true};
+  model.stored_examples = {.updates = 9, .sampled = 30, .complete = true};
   return model;
 }
 

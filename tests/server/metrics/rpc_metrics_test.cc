@@ -11,6 +11,7 @@
 
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
+#include "perceptron/v1/prediction_service.grpc.pb.h"
 
 namespace perceptrond {
 namespace {
@@ -21,6 +22,7 @@ using perceptron::v1::LearnStreamRequest;
 using perceptron::v1::LearnStreamResponse;
 using perceptron::v1::Model;
 using perceptron::v1::ModelService;
+using perceptron::v1::PredictionService;
 using perceptron::v1::PredictRequest;
 using perceptron::v1::PredictResponse;
 using perceptron::v1::WatchModelRequest;
@@ -28,6 +30,25 @@ using perceptron::v1::WatchModelResponse;
 
 constexpr char kModelService[] = "perceptron.v1.ModelService";
 constexpr char kLearningService[] = "perceptron.v1.LearningService";
+constexpr char kPredictionService[] = "perceptron.v1.PredictionService";
+
+// Sends three reports.
+class Watch final : public grpc::ServerWriteReactor<WatchModelResponse> {
+ public:
+  Watch() { StartWrite(&report_); }
+  void OnWriteDone(bool ok) override {
+    if (ok && --left_ > 0) {
+      StartWrite(&report_);
+    } else {
+      Finish(grpc::Status::OK);
+    }
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  int left_ = 3;
+  WatchModelResponse report_;
+};
 
 // Knows no model without a name; implements nothing else.
 class Models final : public ModelService::CallbackService {
@@ -39,6 +60,10 @@ class Models final : public ModelService::CallbackService {
                         ? grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "name")
                         : grpc::Status::OK);
     return reactor;
+  }
+  grpc::ServerWriteReactor<WatchModelResponse>* WatchModel(grpc::CallbackServerContext*,
+                                                           const WatchModelRequest*) override {
+    return new Watch;
   }
 };
 
@@ -72,44 +97,23 @@ class Hold final : public grpc::ServerBidiReactor<PredictRequest, PredictRespons
   void OnDone() override { delete this; }
 };
 
-// Sends three reports.
-class Watch final : public grpc::ServerWriteReactor<WatchModelResponse> {
- public:
-  Watch() { StartWrite(&report_); }
-  void OnWriteDone(bool ok) override {
-    if (ok && --left_ > 0) {
-      StartWrite(&report_);
-    } else {
-      Finish(grpc::Status::OK);
-    }
-  }
-  void OnDone() override { delete this; }
-
- private:
-  int left_ = 3;
-  WatchModelResponse report_;
-};
-
 // LearnStream takes raw bytes, as a server does that parses into arenas.
-using LearningBase = LearningService::WithCallbackMethod_PredictStream<
-    LearningService::WithCallbackMethod_WatchModel<
-        LearningService::WithRawCallbackMethod_LearnStream<LearningService::Service>>>;
-
-class Learning final : public LearningBase {
+class Learning final
+    : public LearningService::WithRawCallbackMethod_LearnStream<LearningService::Service> {
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* LearnStream(
       grpc::CallbackServerContext*) override {
     const std::string bytes = LearnStreamResponse().SerializeAsString();
     const grpc::Slice slice(bytes);
     return new Echo<grpc::ByteBuffer, grpc::ByteBuffer>(grpc::ByteBuffer(&slice, 1));
   }
+};
+
+class Prediction final
+    : public PredictionService::WithCallbackMethod_PredictStream<PredictionService::Service> {
   grpc::ServerBidiReactor<PredictRequest, PredictResponse>* PredictStream(
       grpc::CallbackServerContext* context) override {
     if (context->client_metadata().count("hold") > 0) return new Hold;
     return new Echo<PredictRequest, PredictResponse>(PredictResponse());
-  }
-  grpc::ServerWriteReactor<WatchModelResponse>* WatchModel(grpc::CallbackServerContext*,
-                                                           const WatchModelRequest*) override {
-    return new Watch;
   }
 };
 
@@ -118,9 +122,12 @@ class RpcMetricsTest : public ::testing::Test {
   RpcMetricsTest() {
     metrics_.AddService(*Model::descriptor()->file()->pool()->FindServiceByName(kModelService));
     metrics_.AddService(*Model::descriptor()->file()->pool()->FindServiceByName(kLearningService));
+    metrics_.AddService(
+        *PredictRequest::descriptor()->file()->pool()->FindServiceByName(kPredictionService));
     grpc::ServerBuilder builder;
     builder.RegisterService(&models_);
     builder.RegisterService(&learning_);
+    builder.RegisterService(&prediction_);
     builder.SetMaxReceiveMessageSize(1000);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
     creators.push_back(MakeRpcMetricsInterceptor(metrics_));
@@ -129,6 +136,7 @@ class RpcMetricsTest : public ::testing::Test {
     channel_ = server_->InProcessChannel(grpc::ChannelArguments());
     models_stub_ = ModelService::NewStub(channel_);
     learning_stub_ = LearningService::NewStub(channel_);
+    prediction_stub_ = PredictionService::NewStub(channel_);
   }
 
   // What was counted once every call is over.
@@ -151,10 +159,12 @@ class RpcMetricsTest : public ::testing::Test {
   RpcMetrics metrics_;
   Models models_;
   Learning learning_;
+  Prediction prediction_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ModelService::Stub> models_stub_;
   std::unique_ptr<LearningService::Stub> learning_stub_;
+  std::unique_ptr<PredictionService::Stub> prediction_stub_;
 };
 
 // Only `code` was seen, and so often.
@@ -189,7 +199,7 @@ TEST_F(RpcMetricsTest, UnaryCallsCountWithTheirCodes) {
 
 TEST_F(RpcMetricsTest, StreamsCountEveryMessageBothWays) {
   grpc::ClientContext context;
-  auto stream = learning_stub_->PredictStream(&context);
+  auto stream = prediction_stub_->PredictStream(&context);
   PredictResponse response;
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(stream->Write(PredictRequest()));
@@ -197,7 +207,7 @@ TEST_F(RpcMetricsTest, StreamsCountEveryMessageBothWays) {
   }
   stream->WritesDone();
   ASSERT_TRUE(stream->Finish().ok());
-  const RpcMethodMetrics& method = Final(kLearningService, "PredictStream");
+  const RpcMethodMetrics& method = Final(kPredictionService, "PredictStream");
   EXPECT_STREQ(RpcTypeName(method.type()), "bidi_stream");
   ExpectHandled(method, grpc::StatusCode::OK, 1);
   EXPECT_EQ(method.received(), 5u);
@@ -222,12 +232,12 @@ TEST_F(RpcMetricsTest, RawStreamsCountUnderTheirOwnName) {
 
 TEST_F(RpcMetricsTest, ServerStreamsCountOneRequestAndEveryAnswer) {
   grpc::ClientContext context;
-  auto stream = learning_stub_->WatchModel(&context, WatchModelRequest());
+  auto stream = models_stub_->WatchModel(&context, WatchModelRequest());
   WatchModelResponse response;
   while (stream->Read(&response)) {
   }
   ASSERT_TRUE(stream->Finish().ok());
-  const RpcMethodMetrics& method = Final(kLearningService, "WatchModel");
+  const RpcMethodMetrics& method = Final(kModelService, "WatchModel");
   EXPECT_STREQ(RpcTypeName(method.type()), "server_stream");
   ExpectHandled(method, grpc::StatusCode::OK, 1);
   EXPECT_EQ(method.received(), 1u);
@@ -237,12 +247,12 @@ TEST_F(RpcMetricsTest, ServerStreamsCountOneRequestAndEveryAnswer) {
 TEST_F(RpcMetricsTest, AnOpenStreamIsInFlightAndACancelledOneCanceled) {
   grpc::ClientContext context;
   context.AddMetadata("hold", "");
-  auto stream = learning_stub_->PredictStream(&context);
+  auto stream = prediction_stub_->PredictStream(&context);
   stream->WaitForInitialMetadata();
   EXPECT_EQ(metrics_.in_flight(), 1u);
   context.TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  ExpectHandled(Final(kLearningService, "PredictStream"), grpc::StatusCode::CANCELLED, 1);
+  ExpectHandled(Final(kPredictionService, "PredictStream"), grpc::StatusCode::CANCELLED, 1);
   EXPECT_EQ(metrics_.in_flight(), 0u);
 }
 

@@ -84,7 +84,8 @@ TEST_F(StatusPageTest, AModelHasItsCurrentSettingsReportAndState) {
   const LearningCurve curves = MakeLearningCurve(*store_->GetIfLoaded("models/m"));
   ASSERT_EQ(static_cast<size_t>(detail.model().learning_curve_size()), curves.points.size());
   for (size_t i = 0; i < curves.points.size(); ++i) {
-    EXPECT_EQ(detail.model().history(static_cast<int>(i)).revision(), curves.points[i].revision());
+    EXPECT_EQ(detail.model().learning_curve(static_cast<int>(i)).revision(),
+              curves.points[i].revision());
   }
   EXPECT_FALSE(detail.has_top_features());
   EXPECT_EQ(detail.server().models(), 1U);
@@ -99,12 +100,12 @@ TEST_F(StatusPageTest, ACurveStartsAfterTheKnownRevisionAndEndsWithTheCurrentSta
   const int present = whole.model().report().streak() > 0 ? 1 : 0;
   const page::ModelDetail rest = Detail("m", {{"after_revision", absl::StrCat(last - 5)}});
   ASSERT_EQ(rest.model().learning_curve_size(), 5 + present);
-  EXPECT_EQ(rest.model().history(0).revision(), last - 4);
+  EXPECT_EQ(rest.model().learning_curve(0).revision(), last - 4);
   for (const int64_t known : {last, last + 100}) {
     const page::ModelDetail present = Detail("m", {{"after_revision", absl::StrCat(known)}});
     ASSERT_EQ(present.model().learning_curve_size(), 1);
-    EXPECT_EQ(present.model().history(0).revision(), last);
-    EXPECT_EQ(present.model().history(0).examples(), 100U);
+    EXPECT_EQ(present.model().learning_curve(0).revision(), last);
+    EXPECT_EQ(present.model().learning_curve(0).examples(), 100U);
   }
 }
 
@@ -120,8 +121,8 @@ TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
   }
   const v1::Model now = Detail("m").model();
   ASSERT_GE(now.learning_curve_size(), 2);
-  const v1::LearningCurvePoint& present = now.history(now.learning_curve_size() - 1);
-  const v1::LearningCurvePoint& updated = now.history(now.learning_curve_size() - 2);
+  const v1::LearningCurvePoint& present = now.learning_curve(now.learning_curve_size() - 1);
+  const v1::LearningCurvePoint& updated = now.learning_curve(now.learning_curve_size() - 2);
   EXPECT_GE(now.revision(), last);
   EXPECT_EQ(updated.revision(), now.revision());
   EXPECT_EQ(present.revision(), now.revision());
@@ -132,7 +133,7 @@ TEST_F(StatusPageTest, ACurveHasTheLastUpdateAndThenTheCurrentState) {
   EXPECT_EQ(rest.model().learning_curve_size(), 2);
   const page::ModelDetail known = Detail("m", {{"after_revision", absl::StrCat(now.revision())}});
   ASSERT_EQ(known.model().learning_curve_size(), 1);
-  EXPECT_EQ(known.model().history(0).examples(), present.examples());
+  EXPECT_EQ(known.model().learning_curve(0).examples(), present.examples());
 }
 
 TEST_F(StatusPageTest, CurvesOfAListAreThinnedAndKeepTheFirstAndTheLastPoint) {
@@ -145,7 +146,7 @@ TEST_F(StatusPageTest, CurvesOfAListAreThinnedAndKeepTheFirstAndTheLastPoint) {
     const auto& history = list.models(0).model().learning_curve();
     ASSERT_EQ(history.size(), points);
     EXPECT_EQ(history[points - 1].revision(), whole.model().revision());
-    EXPECT_TRUE(points == 1 || history[0].revision() == whole.model().history(0).revision());
+    EXPECT_TRUE(points == 1 || history[0].revision() == whole.model().learning_curve(0).revision());
     for (int i = 1; i < points; ++i) EXPECT_GT(history[i].examples(), history[i - 1].examples());
   }
   EXPECT_EQ(List({{"points", "0"}}).models(0).model().learning_curve_size(), 0);
