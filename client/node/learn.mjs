@@ -61,8 +61,8 @@ async function main() {
   const readFile = rowsOf(file, flags, { labelsRequired: true });
   const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
   await ensureModel(models, id, flags);
-  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, patience: flags.patience, onReconnect: reconnecting });
-  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.patience);
+  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, responseTimeout: flags.responseTimeout, onReconnect: reconnecting });
+  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.responseTimeout);
   let totals;
   try {
     // Read after the stream is open, when the server is reachable.

@@ -14,9 +14,9 @@ def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
     if by_name:
         # The server requires names sorted by UTF-8 bytes, which is Python's order by code points.
         columns.feature_names.extend(sorted({name for row in rows for name in row.features}))
-    place = {name: i for i, name in enumerate(columns.feature_names)}
+    position = {name: i for i, name in enumerate(columns.feature_names)}
     for row in rows:
-        indexed = sorted((place[feature] if by_name else feature, value) for feature, value in row.features.items())
+        indexed = sorted((position[feature] if by_name else feature, value) for feature, value in row.features.items())
         columns.indices.extend(index for index, _ in indexed)
         columns.values.extend(value for _, value in indexed)
         columns.row_ends.append(len(columns.indices))

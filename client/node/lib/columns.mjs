@@ -10,9 +10,9 @@ export function pack(rows) {
   const columns = { rowEnds: [], indices: [], values: [], labels: [], featureNames: [], labelNames: [] };
   const byName = rows.some(({ features }) => typeof features.keys().next().value === 'string');
   if (byName) columns.featureNames = [...new Set(rows.flatMap(({ features }) => [...features.keys()]))].sort(byBytes);
-  const place = new Map(columns.featureNames.map((name, i) => [name, i]));
+  const position = new Map(columns.featureNames.map((name, i) => [name, i]));
   for (const { features } of rows) {
-    const indexed = [...features].map(([feature, value]) => [byName ? place.get(feature) : feature, value]);
+    const indexed = [...features].map(([feature, value]) => [byName ? position.get(feature) : feature, value]);
     for (const [index, value] of indexed.sort(([a], [b]) => a - b)) {
       // protobufjs would send a different index.
       if (index >>> 0 !== index) throw new RangeError(`index ${index} is out of range; it must be 0 to 2^32 - 1`);
