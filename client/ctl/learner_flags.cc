@@ -161,9 +161,12 @@ std::string DescribeSettings(const v1::Learner& learner) {
 }
 
 void LearnerFlags::AddTo(CLI::App* command) {
-  command->add_option("--learner", learner_, "The learner; docs/learners.md compares them")
+  command
+      ->add_option("--learner", learner_,
+                   "The learner: a rule, or a rule after averaged-, pocket- or voted-; "
+                   "docs/learners.md compares them")
       ->check(CLI::Validator([](std::string& name) { return CheckName(name); },
-                             "RULE or averaged-, pocket-, voted-RULE"))
+                             "{" + absl::StrReplaceAll(NamesIn("rule"), {{", ", ","}}) + "}"))
       ->capture_default_str();
   for (const Setting& setting : kSettings) {
     const std::string field = setting.field;
