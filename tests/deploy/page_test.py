@@ -138,7 +138,7 @@ class PageTest:
         assert f"of at most {bound} " in self.browser.text("#bound"), self.browser.text("#bound")
         figures = self.browser.script("return [...document.querySelectorAll('#figures tr')].map((row) => row.cells[0].textContent)")
         assert {"Examples", "Margin floor", "Last pass: mistakes"} <= set(figures), figures
-        weights = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]
+        (weights,) = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]["vectors"]
         top = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
         assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in top]
         assert min(self.points()) > 5, f"curves are there when the page is opened: {self.points()}"
@@ -219,7 +219,7 @@ class PageTest:
             self.load.call("learn", model, "-", "--format", "jsonl", text=json.dumps({"named": {"names": names}, "label": 1}) + "\n")
         shown = {}
         for model, names in (("unseen", unseen), ("plain", plain)):
-            known = json.loads(self.load.call("get", model, "--weights", "-o", "json"))["weights"]["names"]
+            known = json.loads(self.load.call("get", model, "--weights", "-o", "json"))["weights"]["vectors"][0]["names"]
             assert sorted(known) == sorted(names), known
             self.browser.open(f"{self.origin}/models/{model}")
             self.browser.until("features are there", lambda: len(self.browser.texts("#features tbody tr")) == len(names))
