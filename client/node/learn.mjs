@@ -11,8 +11,8 @@ const USAGE = `Learns a file of labelled examples exactly once, even if the serv
 
     learn.mjs spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
 
-A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's position, so
-the same command, run again after an interruption, continues there. Use another name for another job.`;
+A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's
+position, so the same command, run again after an interruption, continues there. Use another name for another job.`;
 
 const MOST_UNTIL_CONVERGED = 1000;
 const OPTIONS = {

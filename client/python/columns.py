@@ -8,7 +8,8 @@ from perceptron.v1 import example_pb2
 
 
 def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
-    """Packs all rows into one message; their features are all names or all indices. Labels are omitted unless all rows have one."""
+    """Packs all rows into one message. Their features are all names or all indices. Labels are omitted unless all rows
+    have one."""
     columns = example_pb2.ExampleColumns()
     by_name = any(isinstance(feature, str) for row in rows for feature in row.features)
     if by_name:

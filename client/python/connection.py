@@ -45,8 +45,8 @@ def complain(text: str) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process at once. An orderly exit can deadlock: Python stops gRPC's threads wherever they are, and one may hold the
-    lock of a channel that is freed afterwards."""
+    """Ends the process at once. An orderly exit can deadlock: Python stops gRPC's threads wherever they are, and one
+    may hold the lock of a channel that is freed afterwards."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()

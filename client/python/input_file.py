@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 
 class _InterruptibleFile(io.RawIOBase):
-    """Waits for input in short intervals: Python handles signals only between bytecodes, so a blocking read from a quiet
-    pipe could delay Ctrl-C forever."""
+    """Waits for input in short intervals: Python handles signals only between bytecodes, so a blocking read from a
+    quiet pipe could delay Ctrl-C forever."""
 
     def __init__(self, file: BinaryIO):
         self._file, self.name = file, file.name

@@ -15,8 +15,8 @@ def number_of(text: str) -> Optional[float]:
 
 
 class Labels:
-    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the model
-    adds classes by name, examples are labelled by name."""
+    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If
+    the model adds classes by name, examples are labelled by name."""
 
     def __init__(self, model: model_pb2.Model):
         classes = model.learner.classes

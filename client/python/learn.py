@@ -3,8 +3,8 @@
 
     learn.py spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
 
-A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's position, so
-the same command, run again after an interruption, continues there. Use another name for another job.
+A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's
+position, so the same command, run again after an interruption, continues there. Use another name for another job.
 """
 
 import argparse

@@ -16,11 +16,12 @@ def is_transient(error: grpc.RpcError) -> bool:
 
 
 class Backoff:
-    """Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do not
-    reconnect together."""
+    """Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do
+    not reconnect together."""
 
     def __init__(self, response_timeout: float = 60, first: float = 0.1, longest: float = 5):
-        """response_timeout: seconds without progress before giving up; first, longest: bounds of the waits in seconds."""
+        """response_timeout: seconds without progress before giving up. first, longest: bounds of the waits in
+        seconds."""
         self._response_timeout, self._first, self._longest = response_timeout, first, longest
         self.progress()
 

@@ -1,8 +1,8 @@
 """Window: the unanswered messages of a learn stream, for exactly-once learning.
 
-It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered from 0.
-After a lost connection the server returns the number it expects next: messages below it were learned, the rest is sent
-again, and the server acknowledges duplicates without learning them.
+It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered
+from 0. After a lost connection the server returns the number it expects next: messages below it were learned, the rest
+is sent again, and the server acknowledges duplicates without learning them.
 """
 
 import collections
@@ -120,7 +120,8 @@ class Window:
     # ----
 
     def _settle(self, next_offset: int) -> None:
-        """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks of passes stay."""
+        """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Pass
+        marks stay."""
         kept: Deque[_Message] = collections.deque()
         for message in self._messages:
             if message.rows == 0 or message.request.first_offset + message.rows > next_offset:

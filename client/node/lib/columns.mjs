@@ -5,7 +5,10 @@ function byBytes(a, b) {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Packs all rows into ExampleColumns; their features are all names or all indices. Labels are omitted unless all have one. */
+/**
+ * Packs all rows into ExampleColumns. Their features are all names or all indices. Labels are omitted unless all rows
+ * have one.
+ */
 export function pack(rows) {
   const columns = { rowEnds: [], indices: [], values: [], labels: [], featureNames: [], labelNames: [] };
   const byName = rows.some(({ features }) => typeof features.keys().next().value === 'string');

@@ -10,8 +10,8 @@ export function numberOf(text) {
 }
 
 /**
- * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the model
- * adds classes by name, examples are labelled by name.
+ * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the
+ * model adds classes by name, examples are labelled by name.
  */
 export class Labels {
   #multiclass;
