@@ -98,7 +98,7 @@ wait "$server_pid" 2>/dev/null || :
 start_server "$PERCEPTROND_SERVER"
 wait "$client_pid" || { cat "$work/err" >&2; fail "the client failed"; }
 cat "$work/err" "$work/out"
-grep -q 'trying again' "$work/err" || fail "the client was done before the server was killed: nothing was shown"
+grep -q 'reconnecting' "$work/err" || fail "the client was done before the server was killed: nothing was shown"
 # shellcheck disable=SC2086
 if [ -n "$predict" ]; then $predict spam "$work/test.tsv" | tee -a "$work/out"; fi
 

@@ -13,15 +13,15 @@ usage() {
   cat <<END
 Usage: sh deploy/quickstart.sh [--keep] [--port N] [--help]
 
-Builds perceptrond into build/, teaches it to tell spam from other text messages, asks it about
-messages it has not seen, kills it with SIGKILL, starts it again and shows that nothing is lost.
+Builds perceptrond into build/, trains it to recognize spam among text messages, predicts messages
+that it has not seen, kills it with SIGKILL, restarts it and checks that nothing is lost.
 For Debian 12, as root or with sudo; installs what is missing from deploy/packages.txt.
 
   --keep     leave the server running, and say what to try next
   --port N   serve gRPC on 127.0.0.1:N and metrics on N + 1 (default: free ports)
   --help     this text
 
-Exits with 0 only if every claim it prints was seen to hold.
+Exits with 0 only if every check passed.
 END
 }
 
@@ -33,10 +33,10 @@ while [ $# -gt 0 ]; do
     --port)
       port=${2:-}
       case $port in
-        '' | *[!0-9]*) printf 'quickstart: --port takes a number, as in --port 7600\n' >&2; exit 2 ;;
+        '' | *[!0-9]*) printf 'quickstart: --port needs a number, as in --port 7600\n' >&2; exit 2 ;;
       esac
       if [ "$port" -lt 1 ] || [ "$port" -gt 65534 ]; then
-        printf 'quickstart: --port takes 1 to 65534\n' >&2
+        printf 'quickstart: --port must be from 1 to 65534\n' >&2
         exit 2
       fi
       shift
@@ -47,7 +47,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# ---- How it speaks ----
+# ---- Output ----
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
   bold=$(printf '\033[1m') dim=$(printf '\033[2m') green=$(printf '\033[32m') red=$(printf '\033[31m') plain=$(printf '\033[0m')
@@ -87,7 +87,7 @@ clean_up() {
     if [ "$failed" = no ] || [ "$code" = 130 ]; then
       if [ -n "$work" ]; then rm -rf "$work"; fi
     elif [ -n "$work" ]; then
-      printf '  What there is to look at: %s\n' "$work" >&2
+      printf '  Files to look at: %s\n' "$work" >&2
     fi
   fi
   exit "$code"
@@ -105,7 +105,7 @@ start_server() {
   : >"$work/server.log"
   "$server" --address "$1" --metrics-address "$2" --data-dir "$work/store" </dev/null >"$work/server.log" 2>&1 &
   server_pid=$!
-  # The line that tells its ports; then the health service has the word.
+  # This line has the ports; the health service is asked after it.
   while ! grep -q ' info serving ' "$work/server.log"; do
     if ! kill -0 "$server_pid" 2>/dev/null; then
       log_of_server
@@ -138,14 +138,14 @@ call() {
 field() { tr -d ' \n' <"$2" | tr ',{}' '[\n*]' | sed -n "s/^\"$1\":\"\\{0,1\\}\\([^\"]*\\).*/\\1/p" | head -n 1; }
 percent() { awk -v ratio="$1" 'BEGIN { printf "%.2f %%", 100 * ratio }'; }
 
-# ---- The story ----
+# ---- The steps ----
 
 printf '%sperceptrond quickstart%s: learn from a stream, predict, survive a crash\n' "$bold" "$plain"
 
 step "Installing what is missing from deploy/packages.txt"
 sh "$root/deploy/install_packages.sh" build quickstart 2>&1 | indent
 # A pipe hides the exit code: ask again, which costs nothing when all is there.
-sh "$root/deploy/install_packages.sh" build quickstart >/dev/null 2>&1 || fail "Packages are missing." "What to do is said above."
+sh "$root/deploy/install_packages.sh" build quickstart >/dev/null 2>&1 || fail "Packages are missing." "The message above says what to do."
 holds "all packages are there"
 
 step "Building into build/ (Release; minutes the first time, seconds after that)"
@@ -179,7 +179,7 @@ fi
 quiet "store and log: $work"
 holds "$(cat "$work/health") on $address, metrics on http://$metrics/metrics"
 
-step "Creating the model \"$model\": a weight for each word, given out as mistakes need them"
+step "Creating the model \"$model\": a weight for each word, from the first mistake that needs it"
 quiet "perceptronctl create $model --named --labels ham,spam"
 call "Creating the model" create "$model" --named --labels ham,spam
 
@@ -196,19 +196,21 @@ quiet "perceptronctl learn $model train.tsv --format text --until-converged --pa
 grep '^pass' "$work/learned" | indent
 call "Reading the model" get "$model" -o json
 mv "$work/out" "$work/model"
-examples=$(field examples "$work/model")
-updates=$(field updates "$work/model")
+# The stored examples have a field "updates" too; the report is after them.
+sed -n '/"report": {/,$p' "$work/model" >"$work/report"
+examples=$(field examples "$work/report")
+updates=$(field updates "$work/report")
 if [ -z "$examples" ] || [ -z "$updates" ] || [ "$examples" -eq 0 ]; then
-  fail "The model's report says nothing." "See: $work/model"
+  fail "The model's report has no counters." "See: $work/model"
 fi
 revision=$(field revision "$work/model")
-if [ "$(field converged "$work/model")" = true ]; then
-  holds "converged: the last pass got every message right and changed nothing"
+if [ "$(field converged "$work/report")" = true ]; then
+  holds "converged: the last pass classified every message correctly and changed nothing"
 else
   say "not converged in $max_passes passes: these words do not separate the messages, or not yet"
 fi
 if [ "$revision" -ne "$updates" ]; then fail "Revision $revision is not the $updates updates." "This is a bug; please report it with $work."; fi
-holds "$examples times a message was evaluated, $updates times the model was written: mistakes are the only writes"
+holds "$examples evaluations, $updates updates: mistakes are the only writes"
 
 step "Predicting the other $((messages - training)), which it has never seen"
 quiet "perceptronctl predict $model test.tsv --format text"
@@ -216,11 +218,11 @@ call "Predicting" predict "$model" "$work/test.tsv" --format text --summary -o j
 mv "$work/out" "$work/summary"
 error=$(field errorRate "$work/summary")
 majority=$(field majorityErrorRate "$work/summary")
-if [ -z "$error" ] || [ -z "$majority" ]; then fail "The summary holds no error rate." "See: $work/summary"; fi
+if [ -z "$error" ] || [ -z "$majority" ]; then fail "The summary has no error rate." "See: $work/summary"; fi
 say "error                              $(percent "$error")"
-say "error of always saying \"ham\"       $(percent "$majority")"
+say "error of always predicting \"ham\"   $(percent "$majority")"
 awk -v a="$error" -v b="$majority" 'BEGIN { exit !(a < b / 2) }' || fail "The error is not far below the majority's." "This is a bug; please report it."
-holds "less than half the error of always saying the commonest label"
+holds "less than half the error of always predicting the most frequent label"
 
 step "Looking at http://$metrics/metrics"
 curl -fsS --max-time 10 "http://$metrics/metrics" >"$work/metrics" || fail "The metrics cannot be read." "The server's log: $work/server.log"
@@ -241,34 +243,34 @@ step "Killing the server with SIGKILL and starting it again"
 observe before
 kill -KILL "$server_pid"
 wait "$server_pid" 2>/dev/null || :
-quiet "killed; no goodbye, no flush"
+quiet "killed without shutdown or flush"
 start_server "$address" "$metrics"
 observe after
 cmp -s "$work/before/weights" "$work/after/weights" || fail "The weights differ from before the crash." "Compare $work/before/weights and $work/after/weights, and please report it."
 holds "revision $revision and all $(($(wc -l <"$work/after/weights") - 2)) weights are unchanged"
 cmp -s "$work/before/predictions" "$work/after/predictions" || fail "The predictions differ from before the crash." "Compare $work/before/predictions and $work/after/predictions, and please report it."
 holds "all $((messages - training)) predictions are unchanged, to the last digit of their scores"
-# A sender that crashed does not know how far it got: it sends again from its first example.
+# A producer that crashed does not know its position: it sends again from its first example.
 call "Sending the first pass again" learn "$model" "$work/train.tsv" --format text --producer quickstart --start-offset 0 -o json
 mv "$work/out" "$work/again"
 if [ "$(field duplicates "$work/again")" != "$training" ] || [ "$(field updates "$work/again")" != 0 ]; then
   fail "Messages sent again were learned again." "See $work/again, and please report it."
 fi
-holds "sent again, the $training messages are known: none is learned twice"
+holds "sent again, all $training messages are duplicates: none is learned twice"
 
 failed=no
 if [ "$keep" = yes ]; then
   cat <<END
 
-${bold}It is still running.${plain} To try next:
+${bold}The server is still running.${plain} To try next:
    export PERCEPTROND_SERVER=$address PATH=$root/build/bin:\$PATH
    echo 'Congratulations! Call now to claim your free prize' | perceptronctl predict $model - --format text
    perceptronctl get $model
    perceptronctl watch $model
    curl -s http://$metrics/metrics | grep $model
-To end it:
+To stop it:
    kill $server_pid && rm -r $work
 END
 else
-  printf '\n%sAll of it held.%s Run it with --keep to go on from here; README.md has the rest.\n' "$bold" "$plain"
+  printf '\n%sAll checks passed.%s Run it with --keep to continue from here; README.md has the rest.\n' "$bold" "$plain"
 fi

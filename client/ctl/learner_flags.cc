@@ -1,13 +1,14 @@
 #include "client/ctl/learner_flags.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/ctl/flags.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 
 namespace perceptrond::client {
 namespace {
@@ -161,9 +162,12 @@ std::string DescribeSettings(const v1::Learner& learner) {
 }
 
 void LearnerFlags::AddTo(CLI::App* command) {
-  command->add_option("--learner", learner_, "The learner; docs/learners.md compares them")
+  command
+      ->add_option("--learner", learner_,
+                   "The learner: a rule, or a rule after averaged-, pocket- or voted-; "
+                   "docs/learners.md compares them")
       ->check(CLI::Validator([](std::string& name) { return CheckName(name); },
-                             "RULE or averaged-, pocket-, voted-RULE"))
+                             "{" + absl::StrReplaceAll(NamesIn("rule"), {{", ", ","}}) + "}"))
       ->capture_default_str();
   for (const Setting& setting : kSettings) {
     const std::string field = setting.field;

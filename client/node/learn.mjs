@@ -11,8 +11,8 @@ const USAGE = `Learns a file of labelled examples exactly once, even if the serv
 
     learn.mjs spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
 
-A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's position, so
-the same command, run again after an interruption, continues there. Use another name for another job.`;
+A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's
+position, so the same command, run again after an interruption, continues there. Use another name for another job.`;
 
 const MOST_UNTIL_CONVERGED = 1000;
 const OPTIONS = {
@@ -61,8 +61,8 @@ async function main() {
   const readFile = rowsOf(file, flags, { labelsRequired: true });
   const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
   await ensureModel(models, id, flags);
-  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, patience: flags.patience, onReconnect: reconnecting });
-  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.patience);
+  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, responseTimeout: flags.responseTimeout, onReconnect: reconnecting });
+  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.responseTimeout);
   let totals;
   try {
     // Read after the stream is open, when the server is reachable.

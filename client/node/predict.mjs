@@ -2,7 +2,7 @@
 import { batches, pack } from './lib/columns.mjs';
 import { Labels } from './lib/labels.mjs';
 import { batchOf, common, connect, input, parse, rowsOf, run } from './lib/program.mjs';
-import { LearningService, ModelService } from './lib/protos.mjs';
+import { ModelService, PredictionService } from './lib/protos.mjs';
 import { unary } from './lib/retry.mjs';
 
 const USAGE = `Predicts a file of examples and, if they have labels, counts the errors.
@@ -16,13 +16,13 @@ async function main() {
   const { flags, positionals: [id, file] } = parse(USAGE, ['MODEL', 'FILE'], OPTIONS);
   const batch = batchOf(flags);
   const readFile = rowsOf(file, flags, { labelsRequired: false });
-  const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
-  const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.patience));
+  const [models, predictions] = [connect(ModelService, flags), connect(PredictionService, flags)];
+  const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.responseTimeout));
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
   for await (const rows of batches(readFile(labels), batch)) {
     // No answer comes from an older revision than the one before.
     const request = { model: `models/${id}`, columns: pack(rows), minRevision: revision };
-    const answer = await unary(learning, 'predict', request, flags.patience);
+    const answer = await unary(predictions, 'predict', request, flags.responseTimeout);
     revision = answer.revision;
     examples += rows.length;
     rows.forEach(({ label }, i) => {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { sentence } from './lib/model.mjs';
 import { common, connect, parse, reconnecting, run, seconds, whole } from './lib/program.mjs';
-import { LearningService } from './lib/protos.mjs';
+import { ModelService } from './lib/protos.mjs';
 import { Backoff, withRetries } from './lib/retry.mjs';
 
 const USAGE = `Prints a line whenever the report of a model has changed, until interrupted or the model is deleted.
@@ -19,8 +19,8 @@ async function main() {
   const milliseconds = Math.round(1000 * seconds('interval', flags.interval, 0.05));
   const minInterval = { seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 };
   let left = flags.count === undefined ? Infinity : whole('count', flags.count);
-  const stub = connect(LearningService, flags);
-  const backoff = new Backoff(flags.patience);
+  const stub = connect(ModelService, flags);
+  const backoff = new Backoff(flags.responseTimeout);
   await withRetries(backoff, async () => {
     const call = stub.watchModel({ name: `models/${id}`, minInterval });
     for await (const { model } of call) {

@@ -8,15 +8,16 @@ from perceptron.v1 import example_pb2
 
 
 def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
-    """Packs all rows into one message; their features are all names or all indices. Labels are omitted unless all rows have one."""
+    """Packs all rows into one message. Their features are all names or all indices. Labels are omitted unless all rows
+    have one."""
     columns = example_pb2.ExampleColumns()
     by_name = any(isinstance(feature, str) for row in rows for feature in row.features)
     if by_name:
         # The server requires names sorted by UTF-8 bytes, which is Python's order by code points.
         columns.feature_names.extend(sorted({name for row in rows for name in row.features}))
-    place = {name: i for i, name in enumerate(columns.feature_names)}
+    position = {name: i for i, name in enumerate(columns.feature_names)}
     for row in rows:
-        indexed = sorted((place[feature] if by_name else feature, value) for feature, value in row.features.items())
+        indexed = sorted((position[feature] if by_name else feature, value) for feature, value in row.features.items())
         columns.indices.extend(index for index, _ in indexed)
         columns.values.extend(value for _, value in indexed)
         columns.row_ends.append(len(columns.indices))

@@ -19,7 +19,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     flags.add_argument("--server", type=flag_types.utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
-    flags.add_argument("--patience", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that does not answer (default: 60)")
+    flags.add_argument("--response-timeout", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that does not answer (default: 60)")
     return flags
 
 
@@ -45,8 +45,8 @@ def complain(text: str) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process at once. An orderly exit can deadlock: Python stops gRPC's threads wherever they are, and one may hold the
-    lock of a channel that is freed afterwards."""
+    """Ends the process at once. An orderly exit can deadlock: Python stops gRPC's threads wherever they are, and one
+    may hold the lock of a channel that is freed afterwards."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()

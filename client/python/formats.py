@@ -3,8 +3,8 @@
 text:      label<TAB>text; the features are the words of the text, valued by their counts.
 svmlight:  label index:value index:value ... # comment
 
-If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and a line of
-svmlight may start with its first feature.
+If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and a
+line of svmlight may start with its first feature.
 """
 
 import collections

@@ -5,7 +5,7 @@
     generic.py describe perceptron.v1.ModelService
     generic.py describe perceptron.v1.GetModelRequest
     generic.py call perceptron.v1.ModelService/GetModel '{"name": "models/spam"}'
-    generic.py call perceptron.v1.LearningService/PredictStream FIRST SECOND ...
+    generic.py call perceptron.v1.PredictionService/PredictStream FIRST SECOND ...
 
 Requests and answers are JSON, one answer a line. A stream of requests ends with the last one given.
 """

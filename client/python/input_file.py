@@ -6,9 +6,9 @@ import select
 from typing import BinaryIO
 
 
-class _Patient(io.RawIOBase):
-    """Waits for input in short intervals: Python handles signals only between bytecodes, so a blocking read from a quiet
-    pipe could delay Ctrl-C forever."""
+class _InterruptibleFile(io.RawIOBase):
+    """Waits for input in short intervals: Python handles signals only between bytecodes, so a blocking read from a
+    quiet pipe could delay Ctrl-C forever."""
 
     def __init__(self, file: BinaryIO):
         self._file, self.name = file, file.name
@@ -25,4 +25,4 @@ class _Patient(io.RawIOBase):
 def open_input(path: str) -> BinaryIO:
     """Type of an argument; - is standard input."""
     file = argparse.FileType("rb")(path)
-    return file if file.seekable() else io.BufferedReader(_Patient(file))
+    return file if file.seekable() else io.BufferedReader(_InterruptibleFile(file))

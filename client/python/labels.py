@@ -3,7 +3,7 @@
 import re
 from typing import Optional, Union
 
-from perceptron.v1 import model_pb2
+from perceptron.v1 import learner_pb2, model_pb2
 
 Label = Union[int, str]
 
@@ -15,14 +15,14 @@ def number_of(text: str) -> Optional[float]:
 
 
 class Labels:
-    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the model
-    adds classes by name, examples are labelled by name."""
+    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If
+    the model adds classes by name, examples are labelled by name."""
 
     def __init__(self, model: model_pb2.Model):
         classes = model.learner.classes
-        self._several = model.learner.HasField("classes")
-        self._new_names = classes.new_classes == model_pb2.Classes.NEW_CLASSES_NAMED
-        self._allowed = range(classes.max_classes) if self._several else (-1, +1)
+        self._multiclass = model.learner.HasField("classes")
+        self._new_names = classes.new_classes == learner_pb2.Classes.NEW_CLASSES_NAMED
+        self._allowed = range(classes.max_classes) if self._multiclass else (-1, +1)
         self._names = dict(zip(self._allowed, model.label_names))
         self._numbers = {name: number for number, name in self._names.items()}
         # If a name is a number, numbers are names only.
@@ -38,12 +38,12 @@ class Labels:
             return self._numbers[text]
         number = None if self._names_are_numbers else number_of(text)
         if number not in self._allowed:
-            raise ValueError(f'label "{text[:40]}" is {self._what_it_is_not()}')
+            raise ValueError(f'label "{text[:40]}" is {self._expected_labels()}')
         return int(number)
 
-    def _what_it_is_not(self) -> str:
-        numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._several else "-1 or +1"]
-        if self._several:
+    def _expected_labels(self) -> str:
+        numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._multiclass else "-1 or +1"]
+        if self._multiclass:
             return "not a class of the model: " + ", or ".join(["its label names"] * bool(self._names) + numbers)
         return "not a label of the model: " + ", ".join([f'"{name}"' for name in self._numbers] + numbers) if self._names else "neither -1 nor +1"
 
@@ -53,6 +53,6 @@ class Labels:
 
     def name(self, number: int) -> str:
         """Returns the name of a predicted label, else its number. "-": the model has no class yet."""
-        if self._several:
+        if self._multiclass:
             return "-" if number < 0 else self._names.get(number, str(number))
         return self._names.get(number, f"{number:+d}")

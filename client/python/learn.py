@@ -3,8 +3,8 @@
 
     learn.py spam train.tsv --named --labels ham,spam --producer train.tsv --until-converged
 
-A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's position, so
-the same command, run again after an interruption, continues there. Use another name for another job.
+A producer is the name of one sequence of examples: this file, pass after pass. The server stores the producer's
+position, so the same command, run again after an interruption, continues there. Use another name for another job.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from window import Totals
 def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
     request = model.create_request(flags)
     try:
-        with_retries(lambda: stub.CreateModel(request, timeout=30), flags.patience)
+        with_retries(lambda: stub.CreateModel(request, timeout=30), flags.response_timeout)
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise
@@ -34,12 +34,12 @@ def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.
 
 def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> model_pb2.Model:
     request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
-    return with_retries(lambda: stub.GetModel(request, timeout=30), flags.patience)
+    return with_retries(lambda: stub.GetModel(request, timeout=30), flags.response_timeout)
 
 
 def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
     stub, models = learning_service_pb2_grpc.LearningServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
-    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
+    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, response_timeout=flags.response_timeout,
                      on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(get_model(models, flags))

@@ -20,8 +20,8 @@ from columns import batches, pack
 from formats import Row
 from labels import Labels
 from learn_stream_aio import LearnStream
-from perceptron.v1 import (example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2,
-                           model_service_pb2_grpc)
+from perceptron.v1 import (example_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc,
+                           prediction_service_pb2, prediction_service_pb2_grpc)
 from predict import Summary
 from retry import Backoff, is_transient, with_retries_async
 from window import Totals
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
     request = model.create_request(flags)
     try:
-        await with_retries_async(lambda: stub.CreateModel(request, timeout=30), flags.patience)
+        await with_retries_async(lambda: stub.CreateModel(request, timeout=30), flags.response_timeout)
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise
@@ -40,7 +40,7 @@ async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: arg
 
 async def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> model_pb2.Model:
     request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
-    return await with_retries_async(lambda: stub.GetModel(request, timeout=30), flags.patience)
+    return await with_retries_async(lambda: stub.GetModel(request, timeout=30), flags.response_timeout)
 
 
 async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
@@ -72,7 +72,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 
 async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> Totals:
-    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, patience=flags.patience,
+    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, response_timeout=flags.response_timeout,
                            on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(await get_model(models, flags))
@@ -86,10 +86,10 @@ async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: mod
         return await stream.finish()
 
 
-async def follow(stub: learning_service_pb2_grpc.LearningServiceStub, flags: argparse.Namespace) -> None:
+async def follow(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
     """Prints a line per second while the model changes, across restarts of the server, until cancelled."""
-    request = learning_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
-    backoff = Backoff(flags.patience)
+    request = model_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
+    backoff = Backoff(flags.response_timeout)
     while True:
         try:
             async for response in stub.WatchModel(request):
@@ -102,11 +102,11 @@ async def follow(stub: learning_service_pb2_grpc.LearningServiceStub, flags: arg
             await asyncio.sleep(wait)
 
 
-async def predict(stub: learning_service_pb2_grpc.LearningServiceStub, labels: Labels, flags: argparse.Namespace) -> Summary:
+async def predict(stub: prediction_service_pb2_grpc.PredictionServiceStub, labels: Labels, flags: argparse.Namespace) -> Summary:
     """Predicts with all messages in flight at once."""
     parts = list(batches(program.rows_of(flags, labels, labels_required=False, file=flags.predict), flags.batch))
-    requests = [learning_service_pb2.PredictRequest(model=f"models/{flags.model}", columns=pack(part)) for part in parts]
-    answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.patience) for request in requests))
+    requests = [prediction_service_pb2.PredictRequest(model=f"models/{flags.model}", columns=pack(part)) for part in parts]
+    answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.response_timeout) for request in requests))
     summary = Summary(labels)
     for part, answer in zip(parts, answers):
         summary.revision = answer.revision
@@ -121,7 +121,7 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
         learning = learning_service_pb2_grpc.LearningServiceStub(channel)
         if model.is_wanted(flags):
             await ensure_model(models, flags)
-        following = asyncio.create_task(follow(learning, flags))
+        following = asyncio.create_task(follow(models, flags))
         try:
             totals = await learn(learning, models, flags)
         finally:
@@ -129,7 +129,8 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
         now = await get_model(models, flags)
         print(f"{flags.model} is at {model.sentence(now)}")
         if flags.predict:
-            print((await predict(learning, Labels(now), flags)).text())
+            predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            print((await predict(predictions, Labels(now), flags)).text())
     return program.code_of(totals)
 
 

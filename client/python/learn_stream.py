@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Optional
 
 import grpc
 
-from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2
+from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, report_pb2
 from retry import Backoff, is_transient
 from window import ProtocolError, Totals, Window
 
@@ -25,13 +25,13 @@ class LearnStream:
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
-                 patience: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+                 response_timeout: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
         """Opens the stream and waits for the position of the producer.
 
-        window: most unanswered examples; patience: seconds without progress before giving up.
+        window: most unanswered examples; response_timeout: seconds without progress before giving up.
         """
         self._stub, self._on_reconnect = stub, on_reconnect
-        self._backoff = Backoff(patience)
+        self._backoff = Backoff(response_timeout)
         self._window = Window(model, producer, window)
         self._changed = threading.Condition()
         self._connection = 0
@@ -61,7 +61,7 @@ class LearnStream:
             self._window.add(columns, completed_pass)
             self._changed.notify_all()
 
-    def end_pass(self) -> model_pb2.PassSummary:
+    def end_pass(self) -> report_pb2.PassSummary:
         """Marks the end of a pass over the data and waits for all answers."""
         self.send(None, self._window.passes + 1)
         self._wait_until(self._window.empty)
@@ -101,7 +101,7 @@ class LearnStream:
                     return self._connect()
                 except grpc.RpcError as error:
                     self._reconnect_or_raise(error)
-        except BaseException as error:  # whoever waits must hear of it, whatever it is
+        except BaseException as error:  # waiting callers raise it
             with self._changed:
                 self._ended = error
                 self._changed.notify_all()
@@ -121,7 +121,7 @@ class LearnStream:
             call = self._call
         try:
             for response in call:
-                self._take(response)
+                self._handle(response)
             if not self._finishing:
                 raise ProtocolError("the server ended the stream early")
         finally:
@@ -130,7 +130,7 @@ class LearnStream:
                 self._changed.notify_all()
             call.cancel()
 
-    def _take(self, response: learning_service_pb2.LearnStreamResponse) -> None:
+    def _handle(self, response: learning_service_pb2.LearnStreamResponse) -> None:
         with self._changed:
             if response.HasField("opened"):
                 self._window.opened(response.opened)

@@ -11,7 +11,7 @@ from typing import AsyncIterator, Callable, Optional
 
 import grpc
 
-from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, model_pb2
+from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, report_pb2
 from retry import Backoff, is_transient
 from window import ProtocolError, Totals, Window
 
@@ -25,10 +25,10 @@ class LearnStream:
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
-                 patience: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
-        """window: most unanswered examples; patience: seconds without progress before giving up."""
+                 response_timeout: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+        """window: most unanswered examples; response_timeout: seconds without progress before giving up."""
         self._stub, self._on_reconnect = stub, on_reconnect
-        self._backoff = Backoff(patience)
+        self._backoff = Backoff(response_timeout)
         self._window = Window(model, producer, window)
         self._changed = asyncio.Condition()
         self._connection = 0
@@ -62,7 +62,7 @@ class LearnStream:
             self._window.add(columns, completed_pass)
             self._changed.notify_all()
 
-    async def end_pass(self) -> model_pb2.PassSummary:
+    async def end_pass(self) -> report_pb2.PassSummary:
         """Marks the end of a pass over the data and waits for all answers."""
         await self.send(None, self._window.passes + 1)
         await self._wait_until(self._window.empty)
@@ -97,7 +97,7 @@ class LearnStream:
                     return await self._connect()
                 except grpc.RpcError as error:
                     await self._reconnect_or_raise(error)
-        except Exception as error:  # whoever waits must hear of it, whatever it is
+        except Exception as error:  # waiting callers raise it
             async with self._changed:
                 self._ended = error
                 self._changed.notify_all()
@@ -115,7 +115,7 @@ class LearnStream:
         call = self._stub.LearnStream(self._requests(self._connection, self._window.opening()))
         try:
             async for response in call:
-                await self._take(response)
+                await self._handle(response)
             if not self._finishing:
                 raise ProtocolError("the server ended the stream early")
         finally:
@@ -125,7 +125,7 @@ class LearnStream:
             async with self._changed:
                 self._changed.notify_all()
 
-    async def _take(self, response: learning_service_pb2.LearnStreamResponse) -> None:
+    async def _handle(self, response: learning_service_pb2.LearnStreamResponse) -> None:
         async with self._changed:
             if response.HasField("opened"):
                 self._window.opened(response.opened)

@@ -4,7 +4,7 @@ import argparse
 import uuid
 
 import flag_types
-from perceptron.v1 import model_pb2, model_service_pb2
+from perceptron.v1 import model_pb2, model_service_pb2, report_pb2
 
 
 def add_settings(flags: argparse.ArgumentParser) -> None:
@@ -31,10 +31,10 @@ def create_request(flags: argparse.Namespace) -> model_service_pb2.CreateModelRe
 def sentence(model: model_pb2.Model) -> str:
     """Returns the state of the model as a line."""
     report = model.report
-    state = model_pb2.ConvergenceState.Name(report.state).removeprefix("CONVERGENCE_STATE_").lower()
+    state = report_pb2.ConvergenceState.Name(report.state).removeprefix("CONVERGENCE_STATE_").lower()
     return f"revision {model.revision}: {report.examples} examples, {report.mistakes} mistakes, {report.updates} updates, {state}"
 
 
-def pass_sentence(summary: model_pb2.PassSummary) -> str:
+def pass_sentence(summary: report_pb2.PassSummary) -> str:
     return (f"pass {summary.number}: {summary.examples} examples, {summary.mistakes} mistakes, {summary.updates} updates"
             + (", converged" if summary.converged else ""))

@@ -12,7 +12,7 @@ import program
 from columns import batches, pack
 from formats import Row
 from labels import Labels
-from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from perceptron.v1 import model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc
 from retry import with_retries
 
 
@@ -48,14 +48,14 @@ def main() -> int:
     name = f"models/{flags.model}"
     channel = connection.channel(flags)
     models = model_service_pb2_grpc.ModelServiceStub(channel)
-    learning = learning_service_pb2_grpc.LearningServiceStub(channel)
-    model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.patience)
+    predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.response_timeout)
     labels = Labels(model)
     summary = Summary(labels)
     for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
         # No answer comes from an older revision than the one before.
-        request = learning_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
-        answer = with_retries(lambda: learning.Predict(request, timeout=30), flags.patience)
+        request = prediction_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
+        answer = with_retries(lambda: predictions.Predict(request, timeout=30), flags.response_timeout)
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.labels, answer.scores):
             summary.add(row, label)

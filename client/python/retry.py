@@ -16,17 +16,18 @@ def is_transient(error: grpc.RpcError) -> bool:
 
 
 class Backoff:
-    """Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do not
-    reconnect together."""
+    """Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do
+    not reconnect together."""
 
-    def __init__(self, patience: float = 60, first: float = 0.1, longest: float = 5):
-        """patience: seconds without progress before giving up; first, longest: bounds of the waits in seconds."""
-        self._patience, self._first, self._longest = patience, first, longest
+    def __init__(self, response_timeout: float = 60, first: float = 0.1, longest: float = 5):
+        """response_timeout: seconds without progress before giving up. first, longest: bounds of the waits in
+        seconds."""
+        self._response_timeout, self._first, self._longest = response_timeout, first, longest
         self.progress()
 
     def progress(self) -> None:
-        """Call after progress: restarts patience and waits."""
-        self._give_up = time.monotonic() + self._patience
+        """Call after progress: restarts the timeout and the waits."""
+        self._give_up = time.monotonic() + self._response_timeout
         self._ceiling = self._first
 
     def next_wait(self) -> Optional[float]:
@@ -36,9 +37,9 @@ class Backoff:
         return wait if time.monotonic() + wait < self._give_up else None
 
 
-def with_retries(call: Callable[[], Answer], patience: float = 60) -> Answer:
-    """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or patience is over."""
-    backoff = Backoff(patience)
+def with_retries(call: Callable[[], Answer], response_timeout: float = 60) -> Answer:
+    """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or the timeout is over."""
+    backoff = Backoff(response_timeout)
     while True:
         try:
             return call()
@@ -49,9 +50,9 @@ def with_retries(call: Callable[[], Answer], patience: float = 60) -> Answer:
         time.sleep(wait)
 
 
-async def with_retries_async(call: Callable[[], Awaitable[Answer]], patience: float = 60) -> Answer:
+async def with_retries_async(call: Callable[[], Awaitable[Answer]], response_timeout: float = 60) -> Answer:
     """The same for asyncio."""
-    backoff = Backoff(patience)
+    backoff = Backoff(response_timeout)
     while True:
         try:
             return await call()

@@ -14,7 +14,7 @@ import connection
 import flag_types
 import model
 import program
-from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, model_pb2
+from perceptron.v1 import model_pb2, model_service_pb2, model_service_pb2_grpc
 from retry import Backoff, is_transient
 
 
@@ -26,7 +26,7 @@ def parse_flags() -> argparse.Namespace:
     return flags.parse_args()
 
 
-def watch(stub: learning_service_pb2_grpc.LearningServiceStub, request: learning_service_pb2.WatchModelRequest, backoff: Backoff) -> Iterator[model_pb2.Model]:
+def watch(stub: model_service_pb2_grpc.ModelServiceStub, request: model_service_pb2.WatchModelRequest, backoff: Backoff) -> Iterator[model_pb2.Model]:
     """Yields the model whenever it has changed, across restarts of the server."""
     while True:
         try:
@@ -43,11 +43,11 @@ def watch(stub: learning_service_pb2_grpc.LearningServiceStub, request: learning
 
 def main() -> int:
     flags = parse_flags()
-    request = learning_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
+    request = model_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
     request.min_interval.FromMilliseconds(int(1000 * flags.interval))
     channel = connection.channel(flags)
-    stub = learning_service_pb2_grpc.LearningServiceStub(channel)
-    for number, now in enumerate(watch(stub, request, Backoff(flags.patience)), start=1):
+    stub = model_service_pb2_grpc.ModelServiceStub(channel)
+    for number, now in enumerate(watch(stub, request, Backoff(flags.response_timeout)), start=1):
         print(model.sentence(now), flush=True)
         if number == flags.count:
             break

@@ -1,8 +1,8 @@
 """Window: the unanswered messages of a learn stream, for exactly-once learning.
 
-It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered from 0.
-After a lost connection the server returns the number it expects next: messages below it were learned, the rest is sent
-again, and the server acknowledges duplicates without learning them.
+It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered
+from 0. After a lost connection the server returns the number it expects next: messages below it were learned, the rest
+is sent again, and the server acknowledges duplicates without learning them.
 """
 
 import collections
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Deque, Optional
 
 from errors import StatusError, describe_status
-from perceptron.v1 import example_pb2, learning_service_pb2, model_pb2
+from perceptron.v1 import example_pb2, learning_service_pb2, report_pb2
 
 
 class ProtocolError(Exception):
@@ -33,7 +33,7 @@ class Totals:
     duplicates: int = 0
     row_errors: int = 0
     first_row_error: str = ""
-    settled_unseen: int = 0
+    lost_answers: int = 0
 
 
 class Window:
@@ -49,7 +49,7 @@ class Window:
         self._acknowledged = -1
         self.next_offset = 0
         self.passes = 0
-        self.last_pass: Optional[model_pb2.PassSummary] = None
+        self.last_pass: Optional[report_pb2.PassSummary] = None
         self.totals = Totals()
 
     def ready(self) -> bool:
@@ -120,14 +120,15 @@ class Window:
     # ----
 
     def _settle(self, next_offset: int) -> None:
-        """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks of passes stay."""
+        """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Pass
+        marks stay."""
         kept: Deque[_Message] = collections.deque()
         for message in self._messages:
             if message.rows == 0 or message.request.first_offset + message.rows > next_offset:
                 kept.append(message)
                 continue
             self._rows -= message.rows
-            self.totals.settled_unseen += message.rows
+            self.totals.lost_answers += message.rows
             if message.request.completed_pass:
                 mark = learning_service_pb2.LearnStreamRequest(completed_pass=message.request.completed_pass)
                 kept.append(_Message(mark, 0))
@@ -137,10 +138,10 @@ class Window:
     def _count(self, message: _Message, result: learning_service_pb2.LearnResult) -> None:
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
-        if result.errors and not self.totals.row_errors:
-            number = message.request.first_offset + result.errors[0].row
-            self.totals.first_row_error = f"example {number}: {describe_status(result.errors[0].status)}"
-        self.totals.row_errors += len(result.errors)
-        if result.HasField("pass"):
-            self.last_pass = getattr(result, "pass")
+        if result.row_errors and not self.totals.row_errors:
+            number = message.request.first_offset + result.row_errors[0].row
+            self.totals.first_row_error = f"example {number}: {describe_status(result.row_errors[0].status)}"
+        self.totals.row_errors += len(result.row_errors)
+        if result.HasField("completed_pass"):
+            self.last_pass = result.completed_pass
             self.passes = max(self.passes, self.last_pass.number)

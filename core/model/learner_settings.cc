@@ -1,5 +1,8 @@
 #include "core/model/learner_settings.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <cmath>
 #include <limits>
 #include <span>
@@ -10,8 +13,6 @@
 #include "core/model/class_settings.h"
 #include "core/model/error.h"
 #include "core/model/start_settings.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {

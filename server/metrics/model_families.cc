@@ -22,7 +22,7 @@ Value Flag(bool flag) { return Value(flag ? 1 : 0); }
 
 // What is no figure of the report.
 const ModelFamily kModelFamilies[] = {
-    {"perceptrond_model_retained_examples",
+    {"perceptrond_model_stored_examples",
      "Examples that the model stores, those that caused updates and the sample together.",
      [](M m) {
        return m.stored_examples ? Value(m.stored_examples->updates + m.stored_examples->sampled)

@@ -22,18 +22,9 @@ constexpr absl::Duration kProgressInterval = absl::Milliseconds(100);
 absl::Status NoSeparator(const ModelAnalysis& analysis) {
   const bool none = analysis.analysis.separability == Separability::kNotSeparable;
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_SEPARATOR",
-                   none ? "the stored examples are not separable: there are no weights to adopt"
-                        : "no float32 weights that separate the stored examples were found: there "
-                          "are no weights to adopt");
-}
-
-// The result's separator has one vector, and its support names no classes.
-absl::Status NotBinary(const Model& model) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_BINARY",
-                   absl::StrCat("model \"", model.name(),
-                                "\" has several classes; an analysis takes the two labels -1 "
-                                "and +1"),
-                   {{"model", model.name()}});
+                   none ? "the stored examples are not separable; the weights are unchanged"
+                        : "no float32 weights that separate the stored examples were found; the "
+                          "weights are unchanged");
 }
 
 }  // namespace
@@ -94,7 +85,6 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   const absl::Time started = absl::Now();
   absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.name());
   if (!model.ok()) return model.status();
-  if ((*model)->settings().is_multiclass()) return NotBinary(**model);
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
     if (absl::Now() - last_progress_ >= kProgressInterval) {
       last_progress_ = absl::Now();

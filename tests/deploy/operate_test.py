@@ -225,7 +225,7 @@ class OperateTest(unittest.TestCase):
         self.ctl(self.server, "learn", "words", self.directory / "names.vw")
         page = get(f"http://{self.server.metrics}/metrics")
         taken = float(re.search(r'^perceptrond_model_memory_bytes\{[^}]*"words"[^}]*\} (\S+)', page, re.MULTILINE)[1])
-        self.assertEqual(len(json.loads(self.ctl(self.server, "get", "words", "--weights", "-o", "json"))["weights"]["names"]), names)
+        self.assertEqual(len(json.loads(self.ctl(self.server, "get", "words", "--weights", "-o", "json"))["weights"]["vectors"][0]["names"]), names)
         self.assertAlmostEqual(taken / names, bytes_a_name, delta=bytes_a_name / 5)
 
     def test_one_model_goes_to_another_server_by_its_weights(self):

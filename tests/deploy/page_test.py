@@ -138,7 +138,7 @@ class PageTest:
         assert f"of at most {bound} " in self.browser.text("#bound"), self.browser.text("#bound")
         figures = self.browser.script("return [...document.querySelectorAll('#figures tr')].map((row) => row.cells[0].textContent)")
         assert {"Examples", "Margin floor", "Last pass: mistakes"} <= set(figures), figures
-        weights = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]
+        (weights,) = json.loads(self.load.call("get", "curve", "--weights", "-o", "json"))["weights"]["vectors"]
         top = sorted(zip(weights["indices"], weights["values"]), key=lambda pair: -abs(pair[1]))
         assert self.browser.texts("#features tbody td:first-child") == [f"feature {index}" for index, _ in top]
         assert min(self.points()) > 5, f"curves are there when the page is opened: {self.points()}"
@@ -170,8 +170,8 @@ class PageTest:
         for model, contradictions in (("few", 150), ("more", 1501)):
             self.load.call("create", model, "--dimension", 1)
             self.load.learn(model, "+1 0:1\n-1 0:1\n" * (contradictions // 2) + "+1 0:1\n" * 6000)
-            told = json.loads(self.load.call("get", model, "--history", "-o", "json"))
-            report, (before, present) = told["report"], told["history"][-2:]
+            told = json.loads(self.load.call("get", model, "--learning-curve", "-o", "json"))
+            report, (before, present) = told["report"], told["learningCurve"][-2:]
             assert int(report["streak"]) > 5900, report
             assert (before["revision"] == present["revision"]) == (model == "few"), (before, present)
             updated = int(report["examples"]) - int(report["streak"])
@@ -196,8 +196,8 @@ class PageTest:
         self.load.learn("few", "-1 0:1\n")
         self.browser.open(f"{self.origin}/models/few")
         self.browser.until("the mistake is drawn", lambda: "norm" in self.lines() and self.number("Streak") == 0)
-        told = json.loads(self.load.call("get", "few", "--history", "-o", "json"))
-        last, before = int(told["report"]["examples"]), told["history"][-2]
+        told = json.loads(self.load.call("get", "few", "--learning-curve", "-o", "json"))
+        last, before = int(told["report"]["examples"]), told["learningCurve"][-2]
         lines = self.lines()
         for x in (int(before["examples"]) + 1000, last // 2, last - 1):
             assert at(lines["error"], x) == 0, x
@@ -219,7 +219,7 @@ class PageTest:
             self.load.call("learn", model, "-", "--format", "jsonl", text=json.dumps({"named": {"names": names}, "label": 1}) + "\n")
         shown = {}
         for model, names in (("unseen", unseen), ("plain", plain)):
-            known = json.loads(self.load.call("get", model, "--weights", "-o", "json"))["weights"]["names"]
+            known = json.loads(self.load.call("get", model, "--weights", "-o", "json"))["weights"]["vectors"][0]["names"]
             assert sorted(known) == sorted(names), known
             self.browser.open(f"{self.origin}/models/{model}")
             self.browser.until("features are there", lambda: len(self.browser.texts("#features tbody tr")) == len(names))

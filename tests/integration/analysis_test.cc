@@ -286,15 +286,22 @@ TEST_F(AnalysisTest, APageTokenOfAnotherModelIsNone) {
   EXPECT_EQ(BadField(ask("and", "dTE", nullptr)), "page_token");
 }
 
-TEST_F(AnalysisTest, SeveralClassesAreNotAnalyzed) {
+TEST_F(AnalysisTest, SeveralClassesAreAnalyzedByKeslersConstruction) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
   settings.mutable_learner()->mutable_classes()->set_max_classes(3);
   Create("several", settings);
   Teach("several", {SparseExample(2, {{0, 1}})});
-  const grpc::Status status = Analyze(Request("several"));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(status), "NOT_BINARY");
+  v1::AnalysisResult result;
+  ASSERT_TRUE(Analyze(Request("several"), &result).ok());
+  // The rows are x = (1, 0, 1) in the block of class 2 and -x in that of class 0 or 1. Weights of
+  // norm 1 in the direction of (-x, -x, 2 x) have the largest margin, sqrt(3), on both.
+  EXPECT_NEAR(result.analysis().margin_lower(), std::sqrt(3.0), 1e-6);
+  EXPECT_NEAR(result.update_bound(), 2 * 2 / 3.0, 1e-6);
+  EXPECT_EQ(result.separator().vectors_size(), 3);
+  ASSERT_EQ(result.support_vectors_size(), 2);
+  EXPECT_EQ(result.support_vectors(0).other_class(), 0);
+  EXPECT_EQ(result.support_vectors(1).other_class(), 1);
 }
 
 TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {

@@ -44,7 +44,7 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app->add_subcommand(
       "analyze",
-      "Find the best margin of a model's retained examples, or prove that they are not separable");
+      "Find the best margin of a model's stored examples, or prove that they are not separable");
   command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
       ->required()
       ->check(Utf8());
@@ -58,9 +58,9 @@ void AddAnalyze(CLI::App* app, const Globals* globals, Action* action) {
       ->needs(replace);
   options->limits.AddTo(command);
   command->footer(
-      R"(Analyzes the examples that the model retains: those that caused updates, and the sample
+      R"(Analyzes the examples that the model stores: those that caused updates, and the sample
 of 'create --store-sample'. If the sample holds all the model has seen, the result holds for all
-its data. Only for models of two labels; others are an error (NOT_BINARY). Ctrl-C cancels the
+its data. With several classes the margin is that of Kesler's construction. Ctrl-C cancels the
 analysis.
 
 Examples:

@@ -5,14 +5,17 @@ function byBytes(a, b) {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Packs all rows into ExampleColumns; their features are all names or all indices. Labels are omitted unless all have one. */
+/**
+ * Packs all rows into ExampleColumns. Their features are all names or all indices. Labels are omitted unless all rows
+ * have one.
+ */
 export function pack(rows) {
   const columns = { rowEnds: [], indices: [], values: [], labels: [], featureNames: [], labelNames: [] };
   const byName = rows.some(({ features }) => typeof features.keys().next().value === 'string');
   if (byName) columns.featureNames = [...new Set(rows.flatMap(({ features }) => [...features.keys()]))].sort(byBytes);
-  const place = new Map(columns.featureNames.map((name, i) => [name, i]));
+  const position = new Map(columns.featureNames.map((name, i) => [name, i]));
   for (const { features } of rows) {
-    const indexed = [...features].map(([feature, value]) => [byName ? place.get(feature) : feature, value]);
+    const indexed = [...features].map(([feature, value]) => [byName ? position.get(feature) : feature, value]);
     for (const [index, value] of indexed.sort(([a], [b]) => a - b)) {
       // protobufjs would send a different index.
       if (index >>> 0 !== index) throw new RangeError(`index ${index} is out of range; it must be 0 to 2^32 - 1`);

@@ -33,7 +33,10 @@ function detail(status, name) {
   return found && decode(name, found.value);
 }
 
-/** Returns the ErrorInfo {reason, domain, metadata}: programs compare its reason, not the message. Undefined without one. */
+/**
+ * Returns the ErrorInfo {reason, domain, metadata}, or undefined without one. Programs compare its reason, not the
+ * message.
+ */
 export function errorInfo(status) {
   return detail(status, 'google.rpc.ErrorInfo');
 }

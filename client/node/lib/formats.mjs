@@ -3,15 +3,15 @@
 // text:      label<TAB>text; the features are the words of the text, valued by their counts.
 // svmlight:  label index:value index:value ... # comment
 //
-// If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and
-// a line of svmlight may start with its first feature.
+// If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text,
+// and a line of svmlight may start with its first feature.
 //
 // A row is {features: Map of names or indices to values, label: the result of Labels.read(), or undefined}.
 
 import { BadLine } from './errors.mjs';
 
-// Lines are read as latin1, one character per byte, so that words are the same as in perceptronctl: ASCII letters, digits,
-// apostrophes and non-ASCII bytes.
+// Lines are read as latin1, one character per byte, so that words are the same as in perceptronctl: ASCII letters,
+// digits, apostrophes and non-ASCII bytes.
 const WORD = /[a-z0-9'\x80-\xff]+/g;
 const FEATURE = /^(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/;
 const MOST_UINT32 = 2 ** 32 - 1;

@@ -10,11 +10,11 @@ export function numberOf(text) {
 }
 
 /**
- * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the model
- * adds classes by name, examples are labelled by name.
+ * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the
+ * model adds classes by name, examples are labelled by name.
  */
 export class Labels {
-  #several;
+  #multiclass;
   #newNames;
   #most;
   #names;
@@ -23,10 +23,10 @@ export class Labels {
 
   constructor({ labelNames, learner }) {
     const classes = learner?.classes;
-    this.#several = Boolean(classes);
+    this.#multiclass = Boolean(classes);
     this.#newNames = classes?.newClasses === 'NEW_CLASSES_NAMED';
     this.#most = classes?.maxClasses;
-    this.#names = new Map(labelNames.map((name, i) => [this.#several ? i : 2 * i - 1, name]));
+    this.#names = new Map(labelNames.map((name, i) => [this.#multiclass ? i : 2 * i - 1, name]));
     this.#numbers = new Map([...this.#names].map(([number, name]) => [name, number]));
     // If a name is a number, numbers are names only.
     this.#namesAreNumbers = labelNames.some((name) => !Number.isNaN(numberOf(name)));
@@ -40,17 +40,17 @@ export class Labels {
     }
     if (this.#numbers.has(text)) return this.#numbers.get(text);
     const number = this.#namesAreNumbers ? NaN : numberOf(text);
-    if (!this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#whatItIsNot()}`);
+    if (!this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#expectedLabels()}`);
     return number;
   }
 
   #allows(number) {
-    return this.#several ? Number.isInteger(number) && number >= 0 && number < this.#most : Math.abs(number) === 1;
+    return this.#multiclass ? Number.isInteger(number) && number >= 0 && number < this.#most : Math.abs(number) === 1;
   }
 
-  #whatItIsNot() {
-    const numbers = this.#namesAreNumbers ? [] : [this.#several ? `0 to ${this.#most - 1}` : '-1 or +1'];
-    if (this.#several) return `not a class of the model: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
+  #expectedLabels() {
+    const numbers = this.#namesAreNumbers ? [] : [this.#multiclass ? `0 to ${this.#most - 1}` : '-1 or +1'];
+    if (this.#multiclass) return `not a class of the model: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
     const names = [...this.#numbers.keys()].map((name) => `"${name}"`);
     return names.length > 0 ? `not a label of the model: ${[...names, ...numbers].join(', ')}` : 'neither -1 nor +1';
   }
@@ -62,7 +62,7 @@ export class Labels {
 
   /** Returns the name of a predicted label, else its number. "-": the model has no class yet. */
   name(number) {
-    if (this.#several && number < 0) return '-';
-    return this.#names.get(number) ?? (this.#several || number < 0 ? String(number) : `+${number}`);
+    if (this.#multiclass && number < 0) return '-';
+    return this.#names.get(number) ?? (this.#multiclass || number < 0 ? String(number) : `+${number}`);
   }
 }

@@ -23,13 +23,13 @@ export class LearnStream {
 
   /**
    * Opens the stream and waits for the position of the producer.
-   * window: most unanswered examples; patience: seconds without progress before giving up.
+   * window: most unanswered examples; responseTimeout: seconds without progress before giving up.
    */
-  static async open(stub, model, producer, { window = 8192, patience = 60, onReconnect = () => {} } = {}) {
+  static async open(stub, model, producer, { window = 8192, responseTimeout = 60, onReconnect = () => {} } = {}) {
     const stream = new LearnStream();
     stream.#stub = stub;
     stream.#window = new Window(model, producer, window);
-    stream.#backoff = new Backoff(patience);
+    stream.#backoff = new Backoff(responseTimeout);
     stream.#done = stream.#run(onReconnect);
     await stream.#until(() => stream.#window.ready);
     return stream;
@@ -40,9 +40,9 @@ export class LearnStream {
   get passes() { return this.#window.passes; }
 
   /** Sends rows with their labels; waits while the window is full. */
-  async send(columns, endOfPass = 0) {
+  async send(columns, completedPass = 0) {
     await this.#until(() => this.#window.hasRoom);
-    this.#window.add(columns, endOfPass);
+    this.#window.add(columns, completedPass);
     this.#flush();
     // Lets the event loop read answers between messages.
     await turn();
@@ -99,7 +99,7 @@ export class LearnStream {
     this.#call = call;
     call.write(this.#window.opening());
     try {
-      for await (const response of call) this.#take(response);
+      for await (const response of call) this.#handle(response);
       if (!this.#finishing) throw new ProtocolError('the server ended the stream before everything was sent');
     } finally {
       // Later messages belong to the next connection.
@@ -108,7 +108,7 @@ export class LearnStream {
     }
   }
 
-  #take({ opened, results }) {
+  #handle({ opened, results }) {
     if (opened) this.#window.opened(opened);
     for (const result of results) if (this.#window.answered(result)) this.#backoff.progress();
     this.#flush();

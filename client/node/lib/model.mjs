@@ -20,7 +20,7 @@ export async function ensureModel(stub, id, flags) {
   const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
   try {
     // The request id makes the request safe to repeat after a lost answer.
-    await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.patience);
+    await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.responseTimeout);
   } catch (error) {
     if (error.code !== grpc.status.ALREADY_EXISTS) throw error;
   }

@@ -13,21 +13,21 @@ export function isTransient(error) {
  * reconnect together.
  */
 export class Backoff {
-  #patience;
+  #responseTimeout;
   #first;
   #longest;
   #giveUp;
   #ceiling;
 
-  /** patience: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
-  constructor(patience = 60, first = 0.1, longest = 5) {
-    [this.#patience, this.#first, this.#longest] = [patience, first, longest];
+  /** responseTimeout: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
+  constructor(responseTimeout = 60, first = 0.1, longest = 5) {
+    [this.#responseTimeout, this.#first, this.#longest] = [responseTimeout, first, longest];
     this.progress();
   }
 
-  /** Call after progress: restarts patience and waits. */
+  /** Call after progress: restarts the timeout and the waits. */
   progress() {
-    this.#giveUp = performance.now() + 1000 * this.#patience;
+    this.#giveUp = performance.now() + 1000 * this.#responseTimeout;
     this.#ceiling = this.#first;
   }
 
@@ -54,8 +54,8 @@ export async function withRetries(backoff, attempt, onRetry = () => {}) {
 }
 
 /** A unary call that is safe to repeat, as a promise: unary(stub, 'getModel', {name}, 60). */
-export function unary(stub, method, request, patience) {
-  return withRetries(new Backoff(patience), () => new Promise((resolve, reject) => {
+export function unary(stub, method, request, responseTimeout) {
+  return withRetries(new Backoff(responseTimeout), () => new Promise((resolve, reject) => {
     stub[method](request, { deadline: Date.now() + 30_000 }, (error, answer) => (error ? reject(error) : resolve(answer)));
   }));
 }

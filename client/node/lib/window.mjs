@@ -22,7 +22,7 @@ export class Window {
   passes = 0;
   lastPass;
   // Totals over all answers received. Lost answers are missing here but are in the model's report.
-  totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', settledUnseen: 0 };
+  totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', lostAnswers: 0 };
 
   /** capacity: most unanswered examples; a message is accepted while there are fewer. */
   constructor(model, producer, capacity) {
@@ -35,9 +35,9 @@ export class Window {
   get hasRoom() { return this.#uid !== undefined && this.#rows < this.#capacity; }
 
   /** Numbers a message and keeps it until it is answered. */
-  add(columns, endOfPass = 0) {
+  add(columns, completedPass = 0) {
     const rows = columns ? columns.rowEnds.length : 0;
-    this.#messages.push({ rows, request: { columns, firstOffset: this.nextOffset, endOfPass } });
+    this.#messages.push({ rows, request: { columns, firstOffset: this.nextOffset, completedPass } });
     this.nextOffset += rows;
     this.#rows += rows;
   }
@@ -49,8 +49,8 @@ export class Window {
     this.#sent = this.#answered = 0;
     this.#ready = false;
     const resume = this.#uid !== undefined && this.#acknowledged >= 0
-      ? { modelUid: this.#uid, acknowledgedThrough: this.#acknowledged } : undefined;
-    return { model: this.#model, producer: { id: this.#producer, resume }, answerDetail: 'RESULT_DETAIL_UPDATES' };
+      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged } : undefined;
+    return { model: this.#model, producer: { id: this.#producer, resume }, resultDetail: 'RESULT_DETAIL_UPDATES' };
   }
 
   /** Handles the first response (StreamOpened): the producer's position. */
@@ -84,7 +84,7 @@ export class Window {
     this.#sent -= 1;
     const message = this.#messages.shift();
     this.#rows -= message.rows;
-    this.#acknowledged = Math.max(this.#acknowledged, result.acknowledgedThrough);
+    this.#acknowledged = Math.max(this.#acknowledged, result.acknowledgedOffset);
     this.#count(message, result);
     return true;
   }
@@ -101,8 +101,8 @@ export class Window {
         continue;
       }
       this.#rows -= rows;
-      this.totals.settledUnseen += rows;
-      if (request.endOfPass > 0) kept.push({ rows: 0, request: { endOfPass: request.endOfPass } });
+      this.totals.lostAnswers += rows;
+      if (request.completedPass > 0) kept.push({ rows: 0, request: { completedPass: request.completedPass } });
     }
     this.#messages = kept;
     this.#acknowledged = Math.max(this.#acknowledged, nextOffset - 1);
@@ -110,14 +110,14 @@ export class Window {
 
   #count({ request }, result) {
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) this.totals[name] += result[name];
-    if (result.errors.length > 0 && this.totals.rowErrors === 0) {
-      const [{ row, status }] = result.errors;
+    if (result.rowErrors.length > 0 && this.totals.rowErrors === 0) {
+      const [{ row, status }] = result.rowErrors;
       this.totals.firstRowError = `example ${request.firstOffset + row}: ${describeStatus(status)}`;
     }
-    this.totals.rowErrors += result.errors.length;
-    if (result.pass) {
-      this.lastPass = result.pass;
-      this.passes = Math.max(this.passes, result.pass.number);
+    this.totals.rowErrors += result.rowErrors.length;
+    if (result.completedPass) {
+      this.lastPass = result.completedPass;
+      this.passes = Math.max(this.passes, result.completedPass.number);
     }
   }
 }

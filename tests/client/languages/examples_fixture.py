@@ -1,4 +1,4 @@
-"""What the tests of the example clients share: the programs of a language, a server, and perceptronctl to compare with.
+"""The fixture of the example clients' tests: the programs of a language, a server, and perceptronctl for comparison.
 
 The command line is examples_test.py's: LANGUAGE PERCEPTROND PERCEPTRONCTL.
 """
@@ -17,7 +17,7 @@ from processes import Server
 LANGUAGE, PERCEPTROND, PERCEPTRONCTL = sys.argv[1:4]
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 PYTHON = ["/usr/bin/python3", "-B"]
-# What each language calls its programs. The one with asyncio follows the model and predicts in the same program.
+# The programs of each language. With asyncio, one program learns, watches the model and predicts.
 PROGRAMS = {
     "python": {verb: [*PYTHON, ROOT / f"client/python/{verb}.py"] for verb in ("learn", "predict", "watch")},
     "asyncio": {"learn": [*PYTHON, ROOT / "client/python/learn_async.py"]},
@@ -30,7 +30,7 @@ CREATE = ["--named", "--labels", "ham,spam"]
 
 
 def only_if(condition):
-    """A test of what not every language's programs do: there is none for the others."""
+    """Drops a test for languages whose programs do not have the tested feature."""
     return lambda test: test if condition else None
 
 
@@ -39,7 +39,7 @@ def float32(number):
 
 
 class Client:
-    """One run of an example program, fed by hand. A context manager."""
+    """One run of an example program, whose input the test writes. A context manager."""
 
     def __init__(self, server, *arguments):
         command = [str(word) for word in (*PROGRAMS[arguments[0]], "--server", server.address, *arguments[1:])]
@@ -101,13 +101,13 @@ class ExamplesFixture(unittest.TestCase):
         return int(self.model(name)["report"].get("examples", 0))
 
     def reference(self, lines, *flags):
-        """The model that perceptronctl makes of the same lines, in one go."""
+        """Returns the model that perceptronctl learns from the same lines without interruption."""
         self.ctl("create", "reference", *CREATE)
         self.ctl("learn", "reference", self.file("reference.tsv", lines), "--format", "text", *flags)
         return self.model("reference")
 
     def assert_same_model(self, model, reference):
-        """To the bit, and with the same history."""
+        """Compares the weights bit for bit, the revision and the counters."""
         self.assertEqual(model["weights"], reference["weights"])
         self.assertEqual(model["revision"], reference["revision"])
         for count in ("examples", "mistakes", "updates"):

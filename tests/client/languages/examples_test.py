@@ -1,5 +1,5 @@
-"""The example clients in other languages against a real server: their figures are perceptronctl's, and a server that is killed
-in the middle of a stream, or a client that is, loses nothing and has nothing learned twice.
+"""The example clients in other languages against a real server: their results equal perceptronctl's, and examples are learned
+exactly once even if the server or the client is killed in the middle of a stream.
 
     python3 examples_test.py LANGUAGE PERCEPTROND PERCEPTRONCTL      (LANGUAGE: python, asyncio or node)
 """
@@ -22,7 +22,7 @@ class ExamplesTest(ExamplesFixture):
         train = self.file("train.tsv", TRAIN)
         return self.run_client("learn", "spam", train, *CREATE, "--producer", "train", "--passes", 2, *more)
 
-    def test_what_is_learned_is_what_perceptronctl_learns_to_the_bit(self):
+    def test_learned_weights_equal_perceptronctls_bit_for_bit(self):
         reference = self.reference(TRAIN, "--passes", 2)
         out, _ = self.learn_all()
         self.assert_same_model(self.model("spam"), reference)
@@ -34,7 +34,7 @@ class ExamplesTest(ExamplesFixture):
         return re.search(r"(\d+ predicted at revision \d+)\n(errors: \d+ of \d+ \([\d.]+ %\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
 
     @only_if("predict" in PROGRAMS)
-    def test_what_is_predicted_is_what_perceptronctl_predicts_to_the_bit(self):
+    def test_predictions_equal_perceptronctls_bit_for_bit(self):
         self.reference(TRAIN)
         test = self.file("test.tsv", TEST)
         out, _ = self.run_client("predict", "reference", test, "--scores")
@@ -45,7 +45,7 @@ class ExamplesTest(ExamplesFixture):
         self.assertEqual([row.split("\t")[0] for row in rows], [{-1: "ham", 1: "spam"}[answer["labels"][0]] for answer in expected])
 
     @only_if(LANGUAGE == "asyncio")
-    def test_one_loop_learns_follows_the_model_and_predicts(self):
+    def test_one_loop_learns_watches_the_model_and_predicts(self):
         out, _ = self.learn_all("--predict", self.file("test.tsv", TEST))
         for said in self.error_by_perceptronctl("spam").groups():
             self.assertIn(said + "\n", out)
@@ -59,7 +59,7 @@ class ExamplesTest(ExamplesFixture):
         self.assert_same_model(self.model("rows"), self.model("reference"))
 
     def assert_learns_and_predicts_as_perceptronctl(self, name, train, test, file_format, *create):
-        """A file of several classes' rows, and another; both to a model that is there already. Returns the last line of what was predicted."""
+        """Learns `train` and predicts `test` with a model created before. Returns the last line of the predictions."""
         flags = ["--format", file_format]
         by_us = [*flags, *(["--index-base", 1] if file_format == "svmlight" else [])]
         for model in (name, f"{name}-reference"):
@@ -67,7 +67,7 @@ class ExamplesTest(ExamplesFixture):
         self.ctl("learn", f"{name}-reference", train, *by_us, "--passes", 3)
         asyncio = "predict" not in PROGRAMS
         out, _ = self.run_client("learn", name, train, *flags, "--producer", "train", "--passes", 3, *(["--predict", test] if asyncio else []))
-        for part in ("weightsByClass", "revision", "labelNames"):
+        for part in ("weights", "revision", "labelNames"):
             self.assertEqual(self.model(name).get(part), self.model(f"{name}-reference").get(part))
         if not asyncio:
             out, _ = self.run_client("predict", name, test, *flags, "--scores")
@@ -79,22 +79,22 @@ class ExamplesTest(ExamplesFixture):
         self.assertEqual(out.splitlines()[-len(expected):], expected)
         return expected[-1]
 
-    def test_classes_with_names_are_learned_and_predicted_by_them(self):
+    def test_named_classes_are_learned_and_predicted_by_name(self):
         rows = [f"{colour}\t{words}\n".encode() for colour, words in (("red", "rose blood"), ("green", "grass tree"), ("blue", "sky sea"), ("red", "rose sea"))]
         train = self.file("colours.tsv", rows * 3)
-        # The last two are called what they are not, and what the model does not know.
+        # Of the last four rows one has a class's number, one a wrong label, one an unknown label, one none.
         test = self.file("more.tsv", [*rows, b"2\tsky\n", b"green\tsky\n", b"pink\tgrass\n", b"no label\n"])
         wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 3, "--labels", "red,green,blue")
         self.assertEqual(wrong, "errors: 1 of 6 (16.67 %)")
 
-    def test_classes_that_come_up_by_name_are_learned_and_predicted_by_them(self):
+    def test_new_classes_are_learned_and_predicted_by_name(self):
         rows = [b"red\trose\n", b"green\tgrass\n", b"blue\tsky\n"]
         train = self.file("colours.tsv", rows * 3)
         test = self.file("more.tsv", [*rows, b"pink\trose\n", b"red\tsky\n", b"rose\n"])
         wrong = self.assert_learns_and_predicts_as_perceptronctl("colours", train, test, "text", "--named", "--classes", 9, "--new-classes", "named")
         self.assertEqual(wrong, "errors: 2 of 5 (40.00 %)")
 
-    def test_numbered_classes_are_learned_and_predicted_by_their_numbers(self):
+    def test_numbered_classes_are_learned_and_predicted_by_number(self):
         rows = [b"0 1:1\n", b"1 2:1\n", b"2 3:1\n", b"2 1:0.1 3:0.5\n"]
         train = self.file("rows.svm", rows * 3)
         test = self.file("more.svm", [*rows, b"1 3:1\n", b"0 3:1\n", b"3:1\n", b"7 1:1\n"])
@@ -102,7 +102,7 @@ class ExamplesTest(ExamplesFixture):
             wrong = self.assert_learns_and_predicts_as_perceptronctl(name, train, test, "svmlight", "--dimension", 3, "--classes", 3, *more)
             self.assertEqual(wrong, "errors: 2 of 6 (33.33 %)")
 
-    def test_files_without_labels_are_predicted_and_nothing_is_called_wrong(self):
+    def test_files_without_labels_are_predicted_without_an_error_count(self):
         rows = [b"+1 1:1\n", b"-1 2:1\n"]
         said = self.assert_learns_and_predicts_as_perceptronctl("rows", self.file("rows.svm", rows), self.file("plain.svm", [b"1:1\n", b"3 2:1\n"]), "svmlight",
                                                                 "--dimension", 2)
@@ -118,39 +118,39 @@ class ExamplesTest(ExamplesFixture):
         out, _ = self.run_client("predict", name, test) if "predict" in PROGRAMS else self.run_client("learn", name, self.file("none", []), *asyncio)
         return out.splitlines()[-1]
 
-    # ---- Where the server is ----
+    # ---- Addresses ----
 
-    def test_a_server_on_a_unix_socket_is_reached(self):
+    def test_a_server_on_a_unix_socket_can_be_used(self):
         address = f"unix:{self.directory / 'socket'}"
         with Server(PERCEPTROND, self.directory / "other", self.directory / "other.log", address=address) as self.server:
             self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train")
             self.assertEqual(self.examples("spam"), 50)
 
-    def test_a_server_with_tls_is_spoken_to_if_its_certifier_is_trusted_and_not_otherwise(self):
+    def test_a_server_with_tls_is_used_only_if_its_certificate_authority_is_trusted(self):
         for who in ("server", "other"):
             subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={who}",
                             "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.directory / f"{who}.key", "-out", self.directory / f"{who}.pem"],
                            check=True, capture_output=True)
         flags = ["--tls-cert", self.directory / "server.pem", "--tls-key", self.directory / "server.key"]
         with Server(PERCEPTROND, self.directory / "tls", self.directory / "tls.log", flags) as self.server:
-            job = ["learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train", "--patience", "0.3"]
+            job = ["learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train", "--response-timeout", "0.3"]
             out, _ = self.run_client(*job[:-1], "60", "--tls-ca", self.directory / "server.pem")
             self.assertIn("50 examples", out)
             for distrustful in ([], ["--tls-ca", self.directory / "other.pem"]):
                 _, error = self.run_client(*job, *distrustful, expect=1)
                 self.assertIn("UNAVAILABLE", error)
 
-    # ---- What breaks ----
+    # ---- Failures ----
 
     def test_a_server_killed_in_the_middle_of_a_stream_loses_nothing_and_learns_nothing_twice(self):
         lines, step = TRAIN[:2500], 500
-        # Three times it dies at once, and once it ends as it is asked to.
+        # Killed three times and terminated once.
         kills = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL]
         reference = self.reference(lines)
         with Client(self.server, "learn", "spam", "-", *CREATE, "--producer", "pipe", "--batch", 20, "--window", 200) as client:
             for i, how in enumerate(kills):
                 client.feed(lines[i * step:(i + 1) * step])
-                # Killed while the others of these are under way.
+                # Killed while the rest of these lines is in flight.
                 wait_for("some of them", lambda: self.is_created("spam") and self.examples("spam") > i * step)
                 self.restart_server(how)
             client.feed(lines[len(kills) * step:])
@@ -163,7 +163,7 @@ class ExamplesTest(ExamplesFixture):
     def is_created(self, name):
         return subprocess.run([PERCEPTRONCTL, "--server", self.server.address, "get", name], capture_output=True).returncode == 0
 
-    def test_a_client_killed_or_interrupted_in_the_middle_goes_on_where_it_was(self):
+    def test_a_client_killed_or_interrupted_in_the_middle_continues_at_its_position(self):
         lines = TRAIN[:1200]
         train = self.file("train.tsv", lines)
         reference = self.reference(lines, "--passes", 2)
@@ -174,7 +174,7 @@ class ExamplesTest(ExamplesFixture):
                 client.feed(lines[:learned])
                 wait_for("examples before the end", lambda: self.is_created("spam") and self.examples("spam") > learned - 200)
                 client.process.send_signal(how)
-                # Before its input ends, which would be the end of the pass.
+                # It ends before its input, whose end would end the pass.
                 client.process.wait(timeout=60)
                 said.append(client.finish())
         self.assertEqual([code for code, _, _ in said], [-signal.SIGKILL, 130])
@@ -183,12 +183,12 @@ class ExamplesTest(ExamplesFixture):
         out, _ = self.run_client("learn", "spam", train, *job, "--passes", 2)
         self.assert_same_model(self.model("spam"), reference)
         self.assertIn("pass 1: 1200 examples", out)
-        # Once more: there is nothing left to learn.
+        # Once more: nothing is left to learn.
         self.run_client("learn", "spam", train, *job, "--passes", 2)
         self.assert_same_model(self.model("spam"), reference)
 
     @only_if("watch" in PROGRAMS)
-    def test_what_learns_nothing_does_not_speak_of_learning_when_it_is_interrupted(self):
+    def test_an_interrupted_watch_does_not_mention_learning(self):
         self.ctl("create", "rows", "--dimension", 1)
         with Client(self.server, "watch", "rows") as client:
             client.process.stdout.readline()
@@ -198,7 +198,7 @@ class ExamplesTest(ExamplesFixture):
         self.assertRegex(error, r"^watch\S*: interrupted\n$")
 
     @only_if("watch" in PROGRAMS)
-    def test_a_model_is_followed_while_the_server_is_killed_and_started_again(self):
+    def test_a_model_is_watched_across_a_restart_of_the_server(self):
         self.ctl("create", "rows", "--dimension", 1)
         learn = lambda lines: self.ctl("learn", "rows", self.file("rows.svm", lines), "--format", "svmlight", "--index-base", 1)
         with Client(self.server, "watch", "rows", "--interval", "0.05") as client:
@@ -216,18 +216,18 @@ class ExamplesTest(ExamplesFixture):
         self.assertIn("reconnecting: UNAVAILABLE", error)
         self.assertIn("NOT_FOUND (MODEL_NOT_FOUND)", error)
 
-    # ---- What is wrong is named ----
+    # ---- Errors ----
 
-    def test_a_model_that_is_not_there_is_named_with_its_reason(self):
+    def test_an_unknown_model_is_an_error_with_its_reason(self):
         _, error = self.run_client("learn", "nothing", self.file("train.tsv", TRAIN[:10]), "--producer", "train", expect=1)
         self.assertRegex(error, r'^learn\S*: NOT_FOUND \(MODEL_NOT_FOUND\): there is no model "models/nothing"')
 
-    def test_a_line_that_is_no_example_is_named_by_its_file_and_number(self):
+    def test_a_malformed_line_is_an_error_with_its_file_and_number(self):
         rows = self.file("train.tsv", [b"ham\tgood\n", b"no tab\n"])
         _, error = self.run_client("learn", "spam", rows, *CREATE, "--producer", "train", expect=1)
         self.assertRegex(error, r"train.tsv:2: there is no tab: expected a label, a tab and a text\n")
 
-    def test_an_index_that_the_wire_does_not_hold_or_that_occurs_twice_is_named_by_its_line_and_learned_as_no_other(self):
+    def test_an_index_beyond_uint32_or_a_repeated_index_is_an_error_with_its_line(self):
         for wrong, said in ((b"-1 1:-1 4294967298:3\n", '"4294967298:3" is not a feature: expected index:value'), (b"-1 2:1 3:1 2:3\n", "index 1 occurs twice")):
             rows = self.file("rows.svm", [b"+1 1:1 2:-1\n", wrong])
             job = ["rows", rows, "--format", "svmlight"]
@@ -237,26 +237,26 @@ class ExamplesTest(ExamplesFixture):
             if "predict" in PROGRAMS:
                 _, error = self.run_client("predict", *job, expect=1)
                 self.assertIn(f"rows.svm:2: {said}", error)
-        # What perceptronctl learned of the first lines.
-        self.assertEqual(self.model("rows")["weights"]["indices"], [0, 1])
+        # perceptronctl learned the first lines.
+        self.assertEqual(self.model("rows")["weights"]["vectors"][0]["indices"], [0, 1])
 
     def ctl_error(self, *arguments):
         done = subprocess.run([PERCEPTRONCTL, "--server", self.server.address, *map(str, arguments)], capture_output=True, text=True)
         self.assertNotEqual(done.returncode, 0, done.stdout)
         return done.stderr
 
-    def test_examples_that_the_server_refuses_are_counted_and_the_others_learned(self):
+    def test_examples_with_validation_errors_are_counted_and_the_others_learned(self):
         rows = self.file("rows.svm", [b"+1 1:1\n", b"-1 3:1\n", b"-1 1:-1\n"])
         _, error = self.run_client("learn", "rows", rows, "--format", "svmlight", "--dimension", 2, "--producer", "rows", expect=3)
         self.assertIn("1 examples had validation errors; the first: example 1: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
         self.assertEqual(self.examples("rows"), 2)
 
-    def test_a_server_that_stays_away_is_waited_for_only_so_long(self):
+    def test_an_unreachable_server_is_an_error_after_the_response_timeout(self):
         self.server.kill()
-        _, error = self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:10]), "--producer", "train", "--patience", "0.3", expect=1)
+        _, error = self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:10]), "--producer", "train", "--response-timeout", "0.3", expect=1)
         self.assertRegex(error, r"(?m)^learn\S*: the connection was lost; reconnecting: UNAVAILABLE.*(\n.*)*^learn\S*: UNAVAILABLE")
 
-    def test_wrong_usage_is_told_from_failing(self):
+    def test_invalid_usage_has_its_own_exit_code(self):
         for wrong in (["--no-such-flag"], ["spam"], ["spam", "/nowhere/train.tsv", "--producer", "train"],
                       ["spam", self.file("train.tsv", TRAIN[:1]), "--producer", "train", "--batch", "0"]):
             with self.subTest(arguments=wrong):
@@ -268,14 +268,14 @@ class ExamplesTest(ExamplesFixture):
         with self.subTest(verb=verb, arguments=arguments):
             out, error = self.run_client(verb, *arguments, expect=2)
             self.assertEqual(out, "")
-            # One line of ours, after argparse's own on the usage.
+            # The last line is the program's own; argparse prints the usage before it.
             self.assertRegex(error.splitlines()[-1], rf"^{verb}\S*: .*{said}")
             self.assertNotRegex(error, r"Traceback|\n +at ")
 
-    def test_numbers_that_cannot_be_meant_are_wrong_usage_and_none_is_taken_for_another(self):
+    def test_numbers_out_of_range_are_invalid_usage(self):
         rows = self.file("rows.svm", [b"+1 1:1\n"])
         job = ["rows", rows, "--format", "svmlight", "--producer", "rows"]
-        wrong = {"dimension": ["0", "-5", "4294967301", "99999999999", ""], "batch": ["65537"], "passes": ["1e300"], "window": ["0"], "index-base": ["2"], "patience": ["nan"]}
+        wrong = {"dimension": ["0", "-5", "4294967301", "99999999999", ""], "batch": ["65537"], "passes": ["1e300"], "window": ["0"], "index-base": ["2"], "response-timeout": ["nan"]}
         for flag, texts in wrong.items():
             for text in texts:
                 self.assert_wrong_usage("learn", *job, f"--{flag}={text}", said=f"--{flag}.*expected")
@@ -286,19 +286,19 @@ class ExamplesTest(ExamplesFixture):
         self.assertFalse(self.is_created("rows"))
 
     @only_if("watch" in PROGRAMS)
-    def test_the_longest_times_are_taken_as_they_are(self):
+    def test_the_longest_durations_are_accepted(self):
         self.ctl("create", "rows", "--dimension", 1)
-        out, _ = self.run_client("watch", "rows", "--interval", 315576000000, "--patience", 315576000000, "--count", 1)
+        out, _ = self.run_client("watch", "rows", "--interval", 315576000000, "--response-timeout", 315576000000, "--count", 1)
         self.assertIn("revision 0: 0 examples", out)
 
-    @only_if(LANGUAGE != "node")  # where the command line's bytes are not to be had
-    def test_words_that_are_not_utf8_are_wrong_usage(self):
+    @only_if(LANGUAGE != "node")  # whose command line is already decoded
+    def test_arguments_that_are_not_utf8_are_invalid_usage(self):
         train = self.file("train.tsv", TRAIN[:1])
         for arguments in (["\udcff", train, "--producer", "p"], ["m", train, "--producer", "\udcff"], ["m", train, "--producer", "p", "--named", "--labels", "\udcff,b"],
                           ["m", train, "--producer", "p", "--server", "\udcff"]):
             self.assert_wrong_usage("learn", *arguments, said="not valid UTF-8")
 
-    def test_help_says_what_the_program_does_and_takes(self):
+    def test_help_describes_the_program_and_its_flags(self):
         for verb, command in PROGRAMS.items():
             out = subprocess.run([*map(str, command), "--help"], check=True, capture_output=True, text=True).stdout
             self.assertIn("--server", out)
@@ -306,6 +306,6 @@ class ExamplesTest(ExamplesFixture):
 
 
 if __name__ == "__main__":
-    # What a shell starts in the background ignores it, and so does what that starts.
+    # A shell's background jobs, and their children, ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(argv=sys.argv[:1] + sys.argv[4:])

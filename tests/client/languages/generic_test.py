@@ -1,4 +1,4 @@
-"""A client that knows no proto but what the server's reflection tells it finds, describes and calls every kind of method.
+"""The generic client, which knows the API only by the server's reflection, finds, describes and calls every kind of method.
 
     python3 generic_test.py PERCEPTROND
 """
@@ -16,9 +16,10 @@ from processes import Server
 
 PYTHON = ["/usr/bin/python3", "-B"]
 GENERIC = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "client/python/generic.py"
-# Nothing that was generated is to be found.
+# Generated modules are not on the path.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 LEARNING = "perceptron.v1.LearningService"
+PREDICTIONS = "perceptron.v1.PredictionService"
 MODELS = "perceptron.v1.ModelService"
 HEALTH = "grpc.health.v1.Health"
 
@@ -36,13 +37,13 @@ class GenericTest(unittest.TestCase):
     def call(self, method, *requests):
         return [json.loads(line) for line in self.run_generic("call", method, *map(json.dumps, requests)).splitlines()]
 
-    def test_there_are_no_modules_of_the_protos_for_it_to_use(self):
+    def test_no_generated_module_can_be_imported(self):
         for name in ("perceptron.v1.model_pb2", "google.rpc.status_pb2"):
             self.assertNotEqual(subprocess.run([*PYTHON, "-c", f"import {name}"], env=ENVIRONMENT, capture_output=True).returncode, 0)
 
     def test_services_methods_and_fields_are_found(self):
         services = self.run_generic("list").splitlines()
-        self.assertLessEqual({MODELS, LEARNING, "perceptron.v1.AnalysisService", HEALTH}, set(services))
+        self.assertLessEqual({MODELS, LEARNING, PREDICTIONS, "perceptron.v1.AnalysisService", HEALTH}, set(services))
         self.assertIn("rpc LearnStream(stream perceptron.v1.LearnStreamRequest) returns (stream perceptron.v1.LearnStreamResponse)\n",
                       self.run_generic("describe", LEARNING))
         self.assertEqual(self.run_generic("describe", "perceptron.v1.SparseFeatures"), "repeated fixed32 indices = 1\nrepeated float values = 2\n")
@@ -56,21 +57,21 @@ class GenericTest(unittest.TestCase):
         # Both messages' results may share an answer.
         learned = [result for answer in answers for result in answer["results"]][1]
         self.assertEqual((learned["examples"], learned["updates"]), ("2", "1"))
-        # After one update by +(1, 2), with an offset of 1: s = 1 + x1 + 2 x2.
-        scores = [answer["scores"] for answer in self.call(f"{LEARNING}/PredictStream", {"model": "models/m", "examples": rows[:1]}, {"examples": rows[1:]})]
+        # After one update by +(1, 2), with the bias input 1: s = 1 + x1 + 2 x2.
+        scores = [answer["scores"] for answer in self.call(f"{PREDICTIONS}/PredictStream", {"model": "models/m", "examples": rows[:1]}, {"examples": rows[1:]})]
         self.assertEqual(scores, [[6.0], [-2.0]])
         (listed,) = self.call(f"{MODELS}/ListModels")
         self.assertEqual(listed["models"][0]["revision"], "1")
         self.assertEqual(self.call(f"{MODELS}/DeleteModel", {"name": "models/m"}), [{}])
 
-    def test_details_of_refused_rows_are_told_whatever_their_type(self):
+    def test_details_of_row_errors_are_printed_whatever_their_type(self):
         self.call(f"{MODELS}/CreateModel", {"modelId": "m", "model": {"featureSpace": {"dense": {"dimension": 2}}}})
         (answer,) = self.call(f"{LEARNING}/LearnStream", {"model": "models/m", "examples": [{"dense": {"values": [1]}, "label": 1}]})
-        details = {detail["@type"].rpartition(".")[2]: detail for detail in answer["results"][0]["errors"][0]["status"]["details"]}
+        details = {detail["@type"].rpartition(".")[2]: detail for detail in answer["results"][0]["rowErrors"][0]["status"]["details"]}
         self.assertEqual(details["ErrorInfo"]["reason"], "WRONG_DIMENSION")
         self.assertEqual(details["BadRequest"]["fieldViolations"][0]["field"], "examples[0].dense.values")
 
-    def test_it_ends_where_no_server_can_be_reached(self):
+    def test_it_ends_if_no_server_can_be_reached(self):
         for _ in range(3):
             runs = [subprocess.Popen([*PYTHON, GENERIC, "--server", "127.0.0.1:1", "list"], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) for _ in range(4)]
             for run in runs:
@@ -81,9 +82,9 @@ class GenericTest(unittest.TestCase):
                 self.assertEqual(run.returncode, 1, error)
                 self.assertRegex(error, "^generic.py: UNAVAILABLE: .*\n$")
 
-    def test_a_call_that_is_interrupted_says_so(self):
+    def test_an_interrupted_call_prints_that(self):
         self.call(f"{MODELS}/CreateModel", {"modelId": "m", "model": {"featureSpace": {"dense": {"dimension": 2}}}})
-        command = [*PYTHON, GENERIC, "--server", self.server.address, "call", f"{LEARNING}/WatchModel", '{"name": "models/m"}']
+        command = [*PYTHON, GENERIC, "--server", self.server.address, "call", f"{MODELS}/WatchModel", '{"name": "models/m"}']
         with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
             try:
                 self.assertEqual(json.loads(watching.stdout.readline())["model"]["name"], "models/m")
@@ -93,7 +94,7 @@ class GenericTest(unittest.TestCase):
                 watching.kill()
         self.assertEqual((watching.returncode, error), (130, "generic.py: interrupted\n"))
 
-    def test_what_goes_wrong_is_named(self):
+    def test_errors_are_printed_with_their_cause(self):
         error = self.run_generic("call", f"{MODELS}/GetModel", '{"name": "models/none"}', expect=1)
         self.assertIn("generic.py: NOT_FOUND: there is no model", error)
         self.assertIn('"reason": "MODEL_NOT_FOUND"', error)
@@ -101,7 +102,7 @@ class GenericTest(unittest.TestCase):
         self.assertIn("nam", self.run_generic("call", f"{MODELS}/GetModel", '{"nam": ""}', expect=1))
         self.assertIn("No.Such", self.run_generic("describe", "No.Such", expect=1))
 
-    def test_every_service_that_is_listed_is_described_and_can_be_called(self):
+    def test_every_listed_service_can_be_described_and_called(self):
         for name in self.run_generic("list").splitlines():
             self.assertIn("rpc ", self.run_generic("describe", name), name)
         self.assertEqual(json.loads(self.run_generic("call", f"{HEALTH}/Check", "{}")), {"status": "SERVING"})

@@ -1,4 +1,4 @@
-// The parts of the Node client that need no server: what is sent again after a connection broke, when, and in which form.
+// The parts of the Node client that need no server: the window, retries, columns, file formats, labels and flags.
 //
 //   node --test node_parts_test.mjs
 
@@ -16,7 +16,7 @@ const { Labels } = await load('labels.mjs');
 const { UsageError, seconds, whole } = await load('program.mjs');
 
 const result = (messageNumber, more = {}) =>
-  ({ messageNumber, examples: 0, mistakes: 0, updates: 0, duplicates: 0, acknowledgedThrough: -1, errors: [], ...more });
+  ({ messageNumber, examples: 0, mistakes: 0, updates: 0, duplicates: 0, acknowledgedOffset: -1, rowErrors: [], ...more });
 const rows = (count) => pack(Array(count).fill({ features: new Map([['a', 1]]), label: 1 }));
 
 /** Three messages of 10 rows each, offsets 0, 10 and 20, and then the mark of a pass. */
@@ -29,10 +29,10 @@ function filledWindow() {
   return window;
 }
 
-/** Everything that goes out now: [first offset, rows, end of pass]. */
+/** All messages to send now: [first offset, rows, completed pass]. */
 function sent(window) {
   const all = [];
-  for (let request; (request = window.nextToSend());) all.push([request.firstOffset, request.columns?.rowEnds.length ?? 0, request.endOfPass]);
+  for (let request; (request = window.nextToSend());) all.push([request.firstOffset, request.columns?.rowEnds.length ?? 0, request.completedPass]);
   return all;
 }
 
@@ -42,13 +42,13 @@ function reopen(window, nextOffset, modelUid = 'u') {
 }
 
 describe('window', () => {
-  it('numbers examples and sends them in their order, once', () => {
+  it('numbers examples and sends them once in their order', () => {
     const window = filledWindow();
     assert.deepEqual(sent(window), [[0, 10, 0], [10, 10, 0], [20, 10, 0], [30, 0, 1]]);
     assert.deepEqual(sent(window), []);
   });
 
-  it('sends nothing before the server has said where it stands', () => {
+  it('sends nothing before the server has sent the position', () => {
     const window = filledWindow();
     window.opening();
     assert.equal(window.ready, false);
@@ -59,36 +59,36 @@ describe('window', () => {
     const window = filledWindow();
     assert.equal(new Window('models/m', 'p', 1).opening().producer.resume, undefined);
     sent(window);
-    window.answered(result(1, { acknowledgedThrough: 9 }));
-    assert.deepEqual(window.opening().producer.resume, { modelUid: 'u', acknowledgedThrough: 9 });
+    window.answered(result(1, { acknowledgedOffset: 9 }));
+    assert.deepEqual(window.opening().producer.resume, { modelUid: 'u', acknowledgedOffset: 9 });
   });
 
-  it('sends again what was not learned', () => {
+  it('sends examples that were not learned again', () => {
     const window = filledWindow();
     sent(window);
-    window.answered(result(1, { examples: 10, acknowledgedThrough: 9 }));
+    window.answered(result(1, { examples: 10, acknowledgedOffset: 9 }));
     reopen(window, 10);
     assert.deepEqual(sent(window), [[10, 10, 0], [20, 10, 0], [30, 0, 1]]);
-    window.answered(result(1, { examples: 10, acknowledgedThrough: 19 }));
+    window.answered(result(1, { examples: 10, acknowledgedOffset: 19 }));
     assert.equal(window.totals.examples, 20);
   });
 
-  it('does not send again what was learned though its answer was lost', () => {
+  it('does not send learned examples again whose answer was lost', () => {
     const window = filledWindow();
     sent(window);
     reopen(window, 20);
     assert.deepEqual(sent(window), [[20, 10, 0], [30, 0, 1]]);
-    assert.equal(window.totals.settledUnseen, 20);
+    assert.equal(window.totals.lostAnswers, 20);
   });
 
-  it('sends a message of which a part was learned whole, with its numbers', () => {
+  it('sends a partly learned message whole with its offset', () => {
     const window = filledWindow();
     sent(window);
     reopen(window, 13);
     assert.deepEqual(sent(window)[0], [10, 10, 0]);
   });
 
-  it('sends the mark of a pass again after all its rows were settled', () => {
+  it('sends a pass mark again although its rows were learned', () => {
     const window = filledWindow();
     window.add(rows(1), 2);
     sent(window);
@@ -97,11 +97,11 @@ describe('window', () => {
     assert.equal(window.empty, false);
   });
 
-  it('has room for what is not answered, again with answers and what is settled', () => {
+  it('gets room by answers and learned examples', () => {
     const window = filledWindow();
     assert.equal(window.hasRoom, false);
     sent(window);
-    window.answered(result(1, { acknowledgedThrough: 9 }));
+    window.answered(result(1, { acknowledgedOffset: 9 }));
     assert.equal(window.hasRoom, true);
     window.add(rows(10));
     assert.equal(window.hasRoom, false);
@@ -109,17 +109,17 @@ describe('window', () => {
     assert.equal(window.hasRoom, true);
   });
 
-  it('does not go on with another model, a server that forgot, or answers out of order', () => {
+  it('rejects another model, a server that lost acknowledged examples, and answers out of order', () => {
     assert.throws(() => reopen(filledWindow(), 0, 'v'), /deleted and created again/);
     const window = filledWindow();
     assert.throws(() => window.answered(result(1)), /out of order/);
     sent(window);
     assert.throws(() => window.answered(result(2)), /out of order/);
-    window.answered(result(1, { acknowledgedThrough: 9 }));
+    window.answered(result(1, { acknowledgedOffset: 9 }));
     assert.throws(() => reopen(window, 9), /acknowledged examples through 9 but now expects 9/);
   });
 
-  it('ends with the reason of a message that was refused whole', () => {
+  it('ends with the reason of an error of a whole message', () => {
     const window = filledWindow();
     sent(window);
     assert.throws(() => window.answered(result(1, { error: { code: 11, message: 'a gap', details: [] } })), /OUT_OF_RANGE: a gap/);
@@ -139,7 +139,7 @@ describe('backoff', () => {
     });
   });
 
-  it('ends with its patience, which begins anew with progress', () => {
+  it('ends after its response timeout, which restarts with progress', () => {
     let now = 0;
     const clock = mock.method(performance, 'now', () => now);
     const backoff = new Backoff(10, 1, 1);
@@ -150,13 +150,13 @@ describe('backoff', () => {
     clock.mock.restore();
   });
 
-  it('tries again only while the server is away', () => {
+  it('retries only UNAVAILABLE', () => {
     for (let code = 0; code <= 16; ++code) assert.equal(isTransient({ code }), code === 14);
   });
 });
 
 describe('columns', () => {
-  it('sort names by their bytes, and rows by the places of their names', () => {
+  it('sort names by their bytes and rows by the positions of their names', () => {
     const row = (features, label) => ({ features: new Map(features), label });
     const packed = pack([row([['b', 1], ['a', 2], ['\u{1f600}', 3], ['\uffee', 4]], 'x'), row([], 'y'), row([['a', 5]], 'x')]);
     assert.deepEqual(packed.featureNames, ['a', 'b', '\uffee', '\u{1f600}']);
@@ -164,7 +164,7 @@ describe('columns', () => {
     assert.deepEqual(packed.labels.map((label) => packed.labelNames[label]), ['x', 'y', 'x']);
   });
 
-  it('have no index that the wire does not hold', () => {
+  it('have no index beyond uint32', () => {
     const row = (index) => ({ features: new Map([[index, 1]]), label: 1 });
     assert.deepEqual(pack([row(2 ** 32 - 1)]).indices, [2 ** 32 - 1]);
     for (const index of [2 ** 32, 2 ** 32 + 1, -1, 0.5, NaN]) assert.throws(() => pack([row(index)]), RangeError);
@@ -177,7 +177,7 @@ describe('columns', () => {
   });
 });
 
-/** Those of a model; of several classes if there are settings for those. */
+/** The labels of a model; of a multiclass model if there are settings for its classes. */
 function labels(labelNames = [], classes = null) {
   return new Labels({ labelNames, learner: { classes } });
 }
@@ -192,7 +192,7 @@ describe('formats', () => {
   const text = (lines, required = true) => read([lines], textParser(labels(['ham', 'spam']), required));
   const svmlight = (lines, required = true, indexBase = 1) => read([lines], svmlightParser(indexBase, labels(), required));
 
-  it('take words of ASCII in lower case and bytes beyond, wherever the chunks of a file end', async () => {
+  it('read lower-case ASCII and non-ASCII bytes as words, wherever the chunks of a file end', async () => {
     const bytes = Buffer.from("ham\tGo, GO! Ünder\u00a0don't 4u\r\n\nspam\t!");
     for (let cut = 0; cut <= bytes.length; ++cut) {
       const [first, second] = await read([bytes.subarray(0, cut), bytes.subarray(cut)], textParser(labels(['ham', 'spam']), true));
@@ -201,7 +201,7 @@ describe('formats', () => {
     }
   });
 
-  it('name what is no row by its line', async () => {
+  it('report a malformed line with its number', async () => {
     for (const [lines, said] of [['+1 1:x\n', /"1:x" is not a feature/], ['+1 1:1\n\n2 1:1\n', /f:3: label "2" is neither/],
       ['+1 0:1\n', /--index-base 0/], ['+1 1:0x10\n', /is not a feature/], ['+1 1:nan\n', /is not a feature/]]) {
       await assert.rejects(svmlight(lines), said);
@@ -210,7 +210,7 @@ describe('formats', () => {
     await assert.rejects(text('eggs\tgood\n'), /f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \+1$/);
   });
 
-  it('take the greatest index of the wire, and none beyond for another', async () => {
+  it('read the largest uint32 as index and no larger number', async () => {
     for (const indexBase of [0, 1]) {
       const packed = pack(await svmlight('+1 000000000001:2 4294967295:1\n', true, indexBase));
       assert.deepEqual(packed.indices, [1 - indexBase, 4294967295 - indexBase]);
@@ -220,7 +220,7 @@ describe('formats', () => {
     }
   });
 
-  it('take values that are finite as float32', async () => {
+  it('read values that are finite as float32', async () => {
     const [row] = await svmlight('+1 1:.5 2:5. 3:1e-400 4:3.4028235e38\n');
     assert.deepEqual([...row.features.values()], [0.5, 5, 0, 3.4028235e38]);
     for (const value of ['1e39', '-1e400', '1.2.3', '.', '', '1e', '1_0']) {
@@ -228,11 +228,11 @@ describe('formats', () => {
     }
   });
 
-  it('refuse an index that occurs twice', async () => {
+  it('report an index that occurs twice', async () => {
     for (const line of ['-1 1:1 3:2 1:5\n', '-1 1:1 3:2 01:1\n']) await assert.rejects(svmlight(`+1 1:1\n${line}`), /f:2: index 0 occurs twice$/);
   });
 
-  it('take lines without a label where none is required', async () => {
+  it('read lines without a label if labels are optional', async () => {
     const plain = (all) => all.map(({ features, label }) => [Object.fromEntries(features), label]);
     assert.deepEqual(plain(await text('good\nmore\tgood\n+1\tgood\n', false)), [[{ good: 1 }, undefined], [{ more: 1, good: 1 }, undefined], [{ good: 1 }, 1]]);
     assert.deepEqual(plain(await svmlight('2:1\n3 2:1\n-1.0 2:1\n-1\n', false)), [[{ 1: 1 }, undefined], [{ 1: 1 }, undefined], [{ 1: 1 }, -1], [{}, -1]]);
@@ -245,7 +245,7 @@ describe('formats', () => {
 describe('labels', () => {
   const refused = (made, label, said) => assert.throws(() => made.read(label), said, label);
 
-  it('of two are read as names before they are read as numbers', () => {
+  it('of two are names before they are numbers', () => {
     assert.deepEqual(['-1', '+1', '1', '1.0', '-10e-1'].map((label) => labels().read(label)), [-1, 1, 1, 1, -1]);
     assert.deepEqual(['ham', 'spam', '-1', '+1'].map((label) => labels(['ham', 'spam']).read(label)), [-1, 1, -1, 1]);
     assert.deepEqual(['1', '2'].map((label) => labels(['1', '2']).read(label)), [-1, 1]);
@@ -253,7 +253,7 @@ describe('labels', () => {
     for (const label of ['0', '2', 'one', '', '1 ', 'NaN', 'Infinity', '0x1', '1e400']) refused(labels(), label, { message: `label "${label}" is neither -1 nor +1` });
   });
 
-  it('of several are classes', () => {
+  it('are classes in a multiclass model', () => {
     const colours = labels(['red', 'green', 'blue'], { maxClasses: 3 });
     assert.deepEqual(['red', 'green', 'blue', '0', '2.0'].map((label) => colours.read(label)), [0, 1, 2, 0, 2]);
     assert.deepEqual([0, 1, 2, -1].map((number) => colours.name(number)), ['red', 'green', 'blue', '-']);
@@ -272,7 +272,7 @@ describe('labels', () => {
     refused(made, '', /the label is empty/);
   });
 
-  it('of two without names are answered with their sign', () => {
+  it('of two without names are their sign', () => {
     assert.deepEqual([labels(), labels(['ham', 'spam'])].flatMap((made) => [-1, 1].map((number) => made.name(number))), ['-1', '+1', 'ham', 'spam']);
   });
 });

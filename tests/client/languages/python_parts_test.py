@@ -1,4 +1,4 @@
-"""The parts of the Python client that need no server: retries, formats of files, labels, flags and errors.
+"""The parts of the Python client that need no server: retries, columns, file formats, labels, flags and errors.
 
     PYTHONPATH=client/python:STUBS python3 python_parts_test.py
 """
@@ -26,7 +26,7 @@ import retry
 from formats import Row
 from google.rpc import error_details_pb2, status_pb2
 from labels import Labels
-from perceptron.v1 import model_pb2
+from perceptron.v1 import learner_pb2, model_pb2
 
 
 class Clock:
@@ -44,7 +44,7 @@ class BackoffTest(unittest.TestCase):
     def test_waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half(self):
         drawn = [[] for _ in range(6)]
         for _ in range(200):
-            backoff = retry.Backoff(patience=60, first=0.1, longest=1)
+            backoff = retry.Backoff(response_timeout=60, first=0.1, longest=1)
             for waits in drawn:
                 waits.append(backoff.next_wait())
         for waits, ceiling in zip(drawn, (0.1, 0.2, 0.4, 0.8, 1, 1)):
@@ -52,21 +52,21 @@ class BackoffTest(unittest.TestCase):
             self.assertLessEqual(max(waits), ceiling)
             self.assertGreater(max(waits) - min(waits), ceiling / 4)
 
-    def test_patience_ends_and_begins_anew_with_progress(self):
-        backoff = retry.Backoff(patience=10, first=1, longest=1)
+    def test_the_response_timeout_restarts_with_progress(self):
+        backoff = retry.Backoff(response_timeout=10, first=1, longest=1)
         self.clock.now = 9.9
         self.assertIsNone(backoff.next_wait())
         backoff.progress()
         self.assertIsNotNone(backoff.next_wait())
 
-    def test_only_a_server_that_is_away_is_tried_again(self):
+    def test_only_unavailable_is_retried(self):
         for code in grpc.StatusCode:
             error = mock.Mock(code=lambda code=code: code)
             self.assertEqual(retry.is_transient(error), code is grpc.StatusCode.UNAVAILABLE)
 
 
 class ColumnsTest(unittest.TestCase):
-    def test_names_are_sorted_by_their_bytes_and_rows_by_their_names_places(self):
+    def test_names_are_sorted_by_their_bytes_and_rows_by_their_names_positions(self):
         packed = columns.pack([Row({"b": 1.0, "a": 2.0, "\U0001f600": 3.0, "\uffee": 4.0}, "x"), Row({}, "y"), Row({"a": 5.0}, "x")])
         self.assertEqual(list(packed.feature_names), ["a", "b", "\uffee", "\U0001f600"])
         self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values)), ([4, 4, 5], [0, 1, 2, 3, 0], [2, 1, 4, 3, 5]))
@@ -92,11 +92,11 @@ class FormatsTest(unittest.TestCase):
     def svmlight(self, lines, required=True, index_base=1):
         return self.read(lines, formats.svmlight_parser(index_base, labels(), required))
 
-    def test_words_are_ascii_in_lower_case_and_bytes_beyond(self):
+    def test_words_are_lower_case_ascii_and_non_ascii_bytes(self):
         (row,) = self.text("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode())
         self.assertEqual(row, Row({"go": 2, "Ünder\u00a0don't": 1, "4u": 1}, -1))
 
-    def test_what_is_no_row_is_named_by_its_line(self):
+    def test_a_malformed_line_is_an_error_with_its_number(self):
         for text, said in ((b"+1 1:x\n", '"1:x" is not a feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
                            (b"+1 1:0x10\n", "is not a feature"), (b"+1 1:nan\n", "is not a feature")):
             with self.subTest(text=text), self.assertRaisesRegex(formats.BadLine, said):
@@ -106,7 +106,7 @@ class FormatsTest(unittest.TestCase):
         with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
             self.text(b"eggs\tgood\n")
 
-    def test_the_greatest_index_is_that_of_the_wire_and_none_beyond_is_taken_for_another(self):
+    def test_the_largest_index_is_that_of_uint32(self):
         for index_base in (0, 1):
             (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
             self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
@@ -121,12 +121,12 @@ class FormatsTest(unittest.TestCase):
             with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is not a feature'):
                 self.svmlight(f"+1 1:{value}\n".encode())
 
-    def test_an_index_that_occurs_twice_is_refused(self):
+    def test_an_index_that_occurs_twice_is_an_error(self):
         for line in (b"-1 1:1 3:2 1:5\n", b"-1 1:1 3:2 01:1\n"):
             with self.assertRaisesRegex(formats.BadLine, "^f:2: index 0 occurs twice$"):
                 self.svmlight(b"+1 1:1\n" + line)
 
-    def test_a_line_without_a_label_is_a_row_where_none_is_required(self):
+    def test_a_line_without_a_label_is_a_row_if_labels_are_optional(self):
         self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, None), Row({"more": 1, "good": 1}, None), Row({"good": 1}, 1)])
         self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, None), Row({1: 1}, None), Row({1: 1}, -1), Row({}, -1)])
         with self.assertRaisesRegex(formats.BadLine, "f:2: no label before the first feature"):
@@ -136,15 +136,15 @@ class FormatsTest(unittest.TestCase):
 
 
 def labels(*names, **classes):
-    """Those of a model; of several classes if there are settings for those."""
+    """The labels of a model; of a multiclass model if there are settings for its classes."""
     model = model_pb2.Model(label_names=names)
     if classes:
-        model.learner.classes.CopyFrom(model_pb2.Classes(**classes))
+        model.learner.classes.CopyFrom(learner_pb2.Classes(**classes))
     return Labels(model)
 
 
 class InputFileTest(unittest.TestCase):
-    def test_an_interrupt_that_wakes_no_read_still_ends_the_wait_for_a_pipe(self):
+    def test_an_interrupt_that_does_not_wake_the_read_ends_the_wait_for_a_pipe(self):
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]))
         reader, writer = os.pipe()
@@ -152,7 +152,7 @@ class InputFileTest(unittest.TestCase):
         state = pathlib.Path(f"/proc/self/task/{threading.get_native_id()}/stat")
 
         def interrupt():
-            # As if it had come right before the read: another thread takes it while this one's waits, and not just for its turn.
+            # As if it came right before the read: another thread receives it once the reader sleeps for 50 ms.
             asleep = 0
             while asleep < 50:
                 asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
@@ -176,7 +176,7 @@ class LabelsTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, said):
             made.read(text)
 
-    def test_of_two_a_name_goes_before_a_number(self):
+    def test_with_two_labels_a_name_precedes_a_number(self):
         self.assertEqual([labels().read(text) for text in ("-1", "+1", "1", "1.0", "-10e-1")], [-1, 1, 1, 1, -1])
         self.assertEqual([labels("ham", "spam").read(text) for text in ("ham", "spam", "-1", "+1")], [-1, 1, -1, 1])
         self.assertEqual([labels("1", "2").read(text) for text in ("1", "2")], [-1, 1])
@@ -184,7 +184,7 @@ class LabelsTest(unittest.TestCase):
         for text in ("0", "2", "one", "", "1 ", "nan", "inf", "1e400"):
             self.assert_refused(labels(), text, f'^label "{text}" is neither -1 nor \\+1$')
 
-    def test_of_several_a_label_is_a_class(self):
+    def test_multiclass_labels_are_classes(self):
         colours = labels("red", "green", "blue", max_classes=3)
         self.assertEqual([colours.read(text) for text in ("red", "green", "blue", "0", "2.0")], [0, 1, 2, 0, 2])
         self.assertEqual([colours.name(number) for number in (0, 1, 2, -1)], ["red", "green", "blue", "-"])
@@ -195,14 +195,14 @@ class LabelsTest(unittest.TestCase):
             self.assert_refused(numbered, text, "is not a class of the model: 0 to 2$")
         self.assert_refused(labels("7", "8", max_classes=2), "0", "is not a class of the model: its label names$")
 
-    def test_where_classes_come_up_by_name_a_label_is_one_and_has_a_number_once_the_model_knows_it(self):
-        made = labels("red", max_classes=9, new_classes=model_pb2.Classes.NEW_CLASSES_NAMED)
+    def test_where_new_classes_are_named_a_label_is_a_name_and_has_a_number_once_the_model_knows_it(self):
+        made = labels("red", max_classes=9, new_classes=learner_pb2.Classes.NEW_CLASSES_NAMED)
         self.assertEqual([made.read(text) for text in ("red", "new", "3")], ["red", "new", "3"])
         self.assertEqual([made.number(label) for label in ("red", "new", 4)], [0, None, 4])
         self.assertEqual([made.name(number) for number in (0, 4)], ["red", "4"])
         self.assert_refused(made, "", "the label is empty")
 
-    def test_of_two_an_answer_without_a_name_has_its_sign(self):
+    def test_with_two_labels_a_prediction_without_a_name_has_its_sign(self):
         self.assertEqual([made.name(number) for made in (labels(), labels("ham", "spam")) for number in (-1, 1)], ["-1", "+1", "ham", "spam"])
 
 
@@ -212,19 +212,19 @@ class FlagTypesTest(unittest.TestCase):
             with self.subTest(text=text[:20]), self.assertRaisesRegex(argparse.ArgumentTypeError, "expected"):
                 kind(text)
 
-    def test_a_whole_number_is_within_its_bounds(self):
+    def test_an_integer_is_within_its_bounds(self):
         dimension = flag_types.whole(1, flag_types.MOST_UINT32)
         self.assertEqual([dimension(text) for text in ("1", "4294967295")], [1, 4294967295])
         self.assert_refused(dimension, "0", "-5", "4294967296", "4294967301", "18446744073709551621", "9" * 5000, "1.5", "1e3", "nan", "x", "")
 
-    def test_seconds_are_what_a_duration_holds(self):
+    def test_seconds_are_within_a_duration(self):
         interval = flag_types.seconds(0.05)
         self.assertEqual([interval(text) for text in ("0.05", "315576000000")], [0.05, 315576000000])
         self.assert_refused(interval, "0.04", "-1", "315576000001", "1e300", "nan", "inf", "-inf", "x", "")
 
 
 class LeaveTest(unittest.TestCase):
-    # A thread holds a lock for good, as gRPC's do for a moment; what wants it, as a channel does, is collected at the end only.
+    # A thread holds a lock forever, as gRPC's threads do briefly; an object that needs it, as a channel does, is freed at exit.
     LOCKED = """
 import threading, connection
 
@@ -246,11 +246,11 @@ Channel()
 print("said")
 """
 
-    def test_a_program_ends_though_a_thread_holds_what_the_end_would_wait_for(self):
+    def test_a_program_ends_although_a_thread_holds_a_lock_that_an_orderly_exit_needs(self):
         done = subprocess.run([sys.executable, "-B", "-c", self.LOCKED + "connection.leave(3)"], capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "said\n", ""))
 
-    def test_nobody_reading_is_no_traceback(self):
+    def test_a_closed_output_causes_no_traceback(self):
         reader, writer = os.pipe()
         os.close(reader)
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -261,7 +261,7 @@ print("said")
 
 
 class ErrorsTest(unittest.TestCase):
-    def test_an_error_is_told_with_its_code_its_reason_and_its_fields(self):
+    def test_an_error_is_described_by_its_code_reason_and_fields(self):
         status = status_pb2.Status(code=3, message="wrong")
         status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[{"field": "model", "description": "is empty"}]))
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason="INVALID_FIELD"))
@@ -269,7 +269,7 @@ class ErrorsTest(unittest.TestCase):
         call = mock.Mock(trailing_metadata=lambda: (("other", "x"), (errors.DETAILS, status.SerializeToString())))
         self.assertEqual(errors.reason(call), "INVALID_FIELD")
 
-    def test_an_error_without_details_is_told_by_its_code(self):
+    def test_an_error_without_details_is_described_by_its_code(self):
         call = mock.Mock(trailing_metadata=lambda: None, code=lambda: grpc.StatusCode.UNAVAILABLE, details=lambda: "no route")
         self.assertEqual((errors.describe(call), errors.reason(call)), ("UNAVAILABLE: no route", ""))
 

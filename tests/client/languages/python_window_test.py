@@ -1,4 +1,4 @@
-"""The window of the Python client: which examples it sends again after a connection broke, and which answers it believes.
+"""The window of the Python client: which examples it sends again after a lost connection, and which answers it accepts.
 
     PYTHONPATH=client/python:STUBS python3 python_window_test.py
 """
@@ -21,7 +21,7 @@ def rows(count):
 
 
 def sent(window):
-    """Everything that goes out now: (first offset, rows, end of pass)."""
+    """All messages to send now: (first offset, rows, completed pass)."""
     return [(request.first_offset, len(request.columns.row_ends), request.completed_pass) for request in iter(window.next_to_send, None)]
 
 
@@ -41,11 +41,11 @@ class WindowTest(unittest.TestCase):
         self.window.opened(Opened(model_uid=uid, next_offset=next_offset))
         return opening
 
-    def test_examples_are_numbered_and_sent_in_their_order_once(self):
+    def test_examples_are_numbered_and_sent_once_in_their_order(self):
         self.assertEqual(sent(self.window), [(0, 10, 0), (10, 10, 0), (20, 10, 0), (30, 0, 1)])
         self.assertEqual(sent(self.window), [])
 
-    def test_nothing_is_sent_before_the_server_has_said_where_it_stands(self):
+    def test_nothing_is_sent_before_the_server_has_sent_the_position(self):
         self.window.opening()
         self.assertFalse(self.window.ready())
         self.assertEqual(sent(self.window), [])
@@ -57,7 +57,7 @@ class WindowTest(unittest.TestCase):
         resume = self.window.opening().producer.resume
         self.assertEqual((resume.model_uid, resume.acknowledged_offset), ("u", 9))
 
-    def test_what_was_not_learned_is_sent_again(self):
+    def test_examples_not_learned_are_sent_again(self):
         sent(self.window)
         self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
         self.reopen(10)
@@ -65,25 +65,25 @@ class WindowTest(unittest.TestCase):
         self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=19))
         self.assertEqual(self.window.totals.examples, 20)
 
-    def test_what_was_learned_though_its_answer_was_lost_is_not_sent_again(self):
+    def test_learned_examples_whose_answer_was_lost_are_not_sent_again(self):
         sent(self.window)
         self.reopen(20)
         self.assertEqual(sent(self.window), [(20, 10, 0), (30, 0, 1)])
-        self.assertEqual(self.window.totals.settled_unseen, 20)
+        self.assertEqual(self.window.totals.lost_answers, 20)
 
-    def test_a_message_of_which_a_part_was_learned_is_sent_whole_with_its_numbers(self):
+    def test_a_partly_learned_message_is_sent_whole_with_its_offset(self):
         sent(self.window)
         self.reopen(13)
         self.assertEqual(sent(self.window)[0], (10, 10, 0))
 
-    def test_the_mark_of_a_pass_is_sent_again_after_all_its_rows_were_settled(self):
+    def test_a_pass_mark_is_sent_again_although_its_rows_were_learned(self):
         self.window.add(rows(1), completed_pass=2)
         sent(self.window)
         self.reopen(31)
         self.assertEqual([mark for _, _, mark in sent(self.window)], [1, 2])
         self.assertFalse(self.window.empty())
 
-    def test_room_is_what_is_not_answered_and_comes_back_with_answers_and_what_is_settled(self):
+    def test_answers_and_learned_examples_make_room(self):
         self.assertFalse(self.window.has_room())
         sent(self.window)
         self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
@@ -93,31 +93,31 @@ class WindowTest(unittest.TestCase):
         self.reopen(20)
         self.assertTrue(self.window.has_room())
 
-    def test_a_producer_that_is_known_goes_on_where_it_was(self):
+    def test_a_known_producer_continues_at_its_position(self):
         window = Window("models/m", "p", 10)
         window.opening()
         window.opened(Opened(model_uid="u", next_offset=41, passes=3))
         window.add(rows(2))
         self.assertEqual((sent(window), window.passes), ([(41, 2, 0)], 3))
 
-    def test_another_model_by_the_same_name_is_not_taught(self):
+    def test_another_model_of_the_same_name_is_an_error(self):
         with self.assertRaisesRegex(ProtocolError, "deleted and created again"):
             self.reopen(0, uid="v")
 
-    def test_a_server_that_forgot_what_it_acknowledged_is_not_gone_on_with(self):
+    def test_a_server_that_lost_acknowledged_examples_is_an_error(self):
         sent(self.window)
         self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
         with self.assertRaisesRegex(ProtocolError, "acknowledged examples through 9 but now expects 9"):
             self.reopen(9)
 
-    def test_answers_out_of_turn_are_not_believed(self):
+    def test_answers_out_of_order_are_an_error(self):
         with self.assertRaises(ProtocolError):
             self.window.answered(Result(message_number=1))
         sent(self.window)
         with self.assertRaises(ProtocolError):
             self.window.answered(Result(message_number=2))
 
-    def test_a_message_that_was_refused_whole_ends_the_stream_with_its_reason(self):
+    def test_an_error_of_a_whole_message_ends_the_stream_with_its_reason(self):
         sent(self.window)
         result = Result(message_number=1)
         result.error.code, result.error.message = 11, "a gap"
@@ -125,11 +125,11 @@ class WindowTest(unittest.TestCase):
         with self.assertRaisesRegex(errors.StatusError, r"OUT_OF_RANGE \(OFFSET_GAP\): a gap"):
             self.window.answered(result)
 
-    def test_refused_rows_are_counted_and_the_first_is_named_by_its_number(self):
+    def test_row_errors_are_counted_and_the_first_is_reported_with_its_offset(self):
         sent(self.window)
         for number in (1, 2):
             result = Result(message_number=number, acknowledged_offset=10 * number - 1)
-            result.errors.add(row=4).status.message = f"bad {number}"
+            result.row_errors.add(row=4).status.message = f"bad {number}"
             self.window.answered(result)
         self.assertEqual(self.window.totals.row_errors, 2)
         self.assertIn("example 4: ", self.window.totals.first_row_error)
