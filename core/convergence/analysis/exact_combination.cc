@@ -91,7 +91,7 @@ class Lifting {
     std::vector<uint64_t> reduced;
     for (const mpz_class& one : residual_) reduced.push_back(mpz_fdiv_ui(one.get_mpz_t(), kPrime));
     std::vector<uint64_t> digits(size_);
-    for (size_t r = 0; r < size_; ++r) digits[r] = Dot(part_.inverse[r], reduced);
+    for (size_t r = 0; r < size_; ++r) digits[r] = SumOfProducts(part_.inverse[r], reduced);
     return digits;
   }
 

@@ -83,7 +83,7 @@ bool Invert(const IntegerMatrix& matrix, SquarePart& part, CancellationToken& ca
 
 }  // namespace
 
-uint64_t Dot(std::span<const uint64_t> a, std::span<const uint64_t> b) {
+uint64_t SumOfProducts(std::span<const uint64_t> a, std::span<const uint64_t> b) {
   constexpr size_t kTogether = 32;
   uint64_t sum = 0;
   for (size_t begin = 0; begin < a.size(); begin += kTogether) {

@@ -24,7 +24,7 @@ constexpr uint64_t Residue(Wide x) {
 }
 constexpr uint64_t Product(uint64_t a, uint64_t b) { return Residue(Wide{a} * b); }
 // sum a_k b_k mod p, of residues.
-uint64_t Dot(std::span<const uint64_t> a, std::span<const uint64_t> b);
+uint64_t SumOfProducts(std::span<const uint64_t> a, std::span<const uint64_t> b);
 
 // The part of a matrix of rank columns - 1 (modulo p) that determines its null vector.
 struct SquarePart {
