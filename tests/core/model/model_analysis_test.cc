@@ -426,8 +426,7 @@ TEST(WeightReplacementRules, TheAverageAndThePocketBeginAnew) {
     // A long run of right answers, so that the old weights would count for much.
     lone.Learn(Columns().AddDense({-8, 0}, 1).batch());
     for (int i = 0; i < 50; ++i) lone.Learn(Columns().AddDense({-1, 0}, 1).batch());
-    ASSERT_OK(
-        lone.model->ReplaceWeights({{{{0, 1}, {1, 0.5F}, 0}}, {}, ~0U}, std::nullopt).status());
+    ASSERT_OK(lone.model->ReplaceWeights({{{{0, 1}, {1, 0.5F}, 0}}, {}, ~0U}, std::nullopt).status());
     EXPECT_EQ(lone.Weights(2), (std::vector<float>{1, 0.5F}));
     // One example that they survive, one that they do not: w = (1, -1.5) afterwards.
     lone.Learn(Columns().AddDense({1, 0}, 1).batch());
