@@ -88,7 +88,7 @@ enum class AnalysisEnd : uint8_t {
   kOutOfRounds,
   kTooManySupportRows,
   kCertificateTooLarge,
-  // float64 does not tell gamma* from 0, or brings the bounds no nearer.
+  // float64 does not distinguish gamma* from 0, or brings the bounds no closer.
   kPrecision,
   // Of AnalysisOptions::max_weights; nothing was computed.
   kTooManyWeights,
@@ -123,7 +123,7 @@ struct Separator {
 struct SupportVector {
   // The example's position in the examples given.
   size_t example = 0;
-  // The class r that the row tells the example's own class apart from; -1 with two labels.
+  // The other class r of the row; -1 with two labels.
   int32_t other_class = -1;
   double multiplier = 0;
 };

@@ -63,8 +63,8 @@ class Lifting {
     }
   }
   double bits() const { return static_cast<double>(mpz_sizeinbase(modulus_.get_mpz_t(), 2)); }
-  // Integers proportional to (x, 1 at the free column), as far as the digits so far tell. Empty if
-  // they do not, or if the checkpoint ended it.
+  // Integers proportional to (x, 1 at the free column), if the digits so far are enough to find
+  // them. Empty if they are not, or if the token was cancelled.
   std::vector<mpz_class> Read(CancellationToken& cancellation) const {
     const mpz_class bound = sqrt(mpz_class(modulus_ / 2));
     // Denominators divide one determinant: what was found serves the next unknowns too.
@@ -91,10 +91,7 @@ class Lifting {
     std::vector<uint64_t> reduced;
     for (const mpz_class& one : residual_) reduced.push_back(mpz_fdiv_ui(one.get_mpz_t(), kPrime));
     std::vector<uint64_t> digits(size_);
-    for (size_t r = 0; r < size_; ++r) {
-      for (size_t k = 0; k < size_; ++k)
-        digits[r] = (digits[r] + part_.inverse[r][k] * reduced[k]) % kPrime;
-    }
+    for (size_t r = 0; r < size_; ++r) digits[r] = SumOfProducts(part_.inverse[r], reduced);
     return digits;
   }
 
@@ -107,13 +104,13 @@ class Lifting {
   size_t work_ = 0;
 };
 
-// The one null vector; empty if there is none, or if the checkpoint ended it.
+// The one null vector; empty if there is none, or if the token was cancelled.
 std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix,
                                       CancellationToken& cancellation) {
   const SquarePart part = FindSquarePart(matrix, cancellation);
   if (part.equations.size() + 1 != matrix.columns()) return {};
   Lifting lifting(matrix, part);
-  // Cramer: numerators and denominator are minors, so that this many digits tell them.
+  // Cramer: numerators and denominator are minors, which this many digits determine.
   const double enough = 2 * matrix.determinant_bits() + 64;
   double next = 64;
   while (true) {

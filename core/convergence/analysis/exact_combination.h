@@ -12,7 +12,7 @@ namespace perceptrond {
 // Positive integers without a common divisor whose combination of `chosen` rows (some of them may
 // be left out) is exactly 0. Checked over all columns before it is returned: float values are
 // integers times powers of 2, so that nothing is rounded. Empty if there is none, if there are
-// several independent ones, or if the checkpoint ended it.
+// several independent ones, or if the token was cancelled.
 //
 //   method    t rows of rank t - 1 have one combination but for a factor. With one row's multiplier
 //             set to 1, the others solve a square system over the rationals: found modulo a prime

@@ -12,8 +12,8 @@ using Residues = std::vector<uint64_t>;
 uint64_t Inverse(uint64_t a) {
   uint64_t result = 1;
   for (uint64_t power = kPrime - 2; power > 0; power /= 2) {
-    if (power % 2 == 1) result = result * a % kPrime;
-    a = a * a % kPrime;
+    if (power % 2 == 1) result = Product(result, a);
+    a = Product(a, a);
   }
   return result;
 }
@@ -22,11 +22,11 @@ uint64_t Inverse(uint64_t a) {
 void Eliminate(Residues& row, uint64_t factor, const Residues& other, size_t begin) {
   if (factor == 0) return;
   for (size_t k = begin; k < row.size(); ++k)
-    row[k] = (row[k] + (kPrime - factor) * other[k]) % kPrime;
+    row[k] = Residue(row[k] + Wide{kPrime - factor} * other[k]);
 }
 
 void Scale(Residues& row, uint64_t factor) {
-  for (uint64_t& value : row) value = value * factor % kPrime;
+  for (uint64_t& value : row) value = Product(value, factor);
 }
 
 Residues Reduce(const IntegerMatrix::Equation& equation, size_t columns) {
@@ -56,7 +56,7 @@ bool PickEquations(const IntegerMatrix& matrix, SquarePart& part, CancellationTo
   return pivots.size() + 1 == columns;
 }
 
-// Gauss and Jordan on (A | 1), which is known to be regular. False: the checkpoint ended it.
+// Gauss and Jordan on (A | 1), which is known to be regular. False: the token was cancelled.
 bool Invert(const IntegerMatrix& matrix, SquarePart& part, CancellationToken& cancellation) {
   const size_t n = part.equations.size();
   std::vector<Residues> work;
@@ -82,6 +82,18 @@ bool Invert(const IntegerMatrix& matrix, SquarePart& part, CancellationToken& ca
 }
 
 }  // namespace
+
+uint64_t SumOfProducts(std::span<const uint64_t> a, std::span<const uint64_t> b) {
+  constexpr size_t kTogether = 32;
+  uint64_t sum = 0;
+  for (size_t begin = 0; begin < a.size(); begin += kTogether) {
+    Wide part = sum;
+    const size_t end = std::min(a.size(), begin + kTogether);
+    for (size_t k = begin; k < end; ++k) part += Wide{a[k]} * b[k];
+    sum = Residue(part);
+  }
+  return sum;
+}
 
 SquarePart FindSquarePart(const IntegerMatrix& matrix, CancellationToken& cancellation) {
   SquarePart part;

@@ -1,7 +1,8 @@
-// Linear algebra modulo a prime: where the exact solution starts from.
+// Linear algebra modulo a prime, the start of the exact solution.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/convergence/analysis/cancellation_token.h"
@@ -9,8 +10,21 @@
 
 namespace perceptrond {
 
-// p = 2^31 - 1: products of two residues fit 64 bits.
-inline constexpr uint64_t kPrime = 2147483647;
+// p = 2^61 - 1: x mod p takes shifts and additions, and 32 products of residues fit 128 bits.
+inline constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
+
+using Wide = unsigned __int128;
+
+// x mod p. 2^61 = 1 mod p: what is above that bit is added below it.
+constexpr uint64_t Residue(Wide x) {
+  x = (x & kPrime) + (x >> 61);
+  x = (x & kPrime) + (x >> 61);
+  const auto folded = static_cast<uint64_t>(x);
+  return folded >= kPrime ? folded - kPrime : folded;
+}
+constexpr uint64_t Product(uint64_t a, uint64_t b) { return Residue(Wide{a} * b); }
+// sum a_k b_k mod p, of residues.
+uint64_t SumOfProducts(std::span<const uint64_t> a, std::span<const uint64_t> b);
 
 // The part of a matrix of rank columns - 1 (modulo p) that determines its null vector.
 struct SquarePart {
@@ -22,8 +36,8 @@ struct SquarePart {
   std::vector<std::vector<uint64_t>> inverse;
 };
 
-// Empty equations for a matrix of more than one column: the rank is less, or the checkpoint ended
-// it. O(columns^2 equations + columns^3).
+// Empty equations for a matrix of more than one column: the rank is less, or the token was
+// cancelled. O(columns^2 equations + columns^3).
 SquarePart FindSquarePart(const IntegerMatrix& matrix, CancellationToken& cancellation);
 
 }  // namespace perceptrond

@@ -99,7 +99,7 @@ TEST(ClassesWorked, OnALineAClassBetweenTheTwoOthersIsSeparableAndAClassInsideAn
   EXPECT_EQ(analysis.certificate[1].multiplier, "2");
 }
 
-TEST(ClassesEdge, AClassWithoutAnExampleMustBeToldApartToo) {
+TEST(ClassesEdge, AClassWithoutAnExampleIsARivalToo) {
   const Examples two = {Point({1, 0}, 0), Point({0, 1}, 1)};
   const Analysis without = AnalyzeAll(two, {0, 2});
   ExpectSolved(two, {0, 2}, without);
