@@ -97,12 +97,13 @@ double Seconds(const google::protobuf::Duration& duration) {
 }
 
 void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out) {
-  if (!result.has_update_bound()) return;
+  if (!result.has_update_bound() || result.support_vectors().empty()) return;
+  // Several classes: an update moves two weight vectors, each by up to R.
   absl::StrAppendFormat(
       out,
-      "  updates: at most (R/margin)^2 = %.4f for any perceptron on these examples that "
+      "  updates: at most %s(R/margin)^2 = %.4f for any perceptron on these examples that "
       "starts from zero, with weight 1 for every example\n",
-      result.update_bound());
+      result.support_vectors(0).has_other_class() ? "2 " : "", result.update_bound());
   if (!result.analysis().complete() || result.has_new_revision()) return;
   absl::StrAppendFormat(
       out, "  the model made %d updates, %s\n", updates,
