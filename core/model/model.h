@@ -72,6 +72,8 @@ struct LearnOutcome {
 // Predictions for a batch. Reused from call to call: vectors keep their memory.
 struct PredictOutcome {
   uint64_t revision = 0;
+  // Examples evaluated by the state that predicted, if its predictions depend on them; else 0.
+  uint64_t age = 0;
   StateFingerprint fingerprint = 0;
   // One a row; NaN for refused rows.
   std::vector<float> scores;

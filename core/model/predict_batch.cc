@@ -43,6 +43,7 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Che
 
 void PredictOutcome::Clear() {
   revision = 0;
+  age = 0;
   fingerprint = 0;
   scores.clear();
   labels.clear();
@@ -72,6 +73,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   outcome.revision = state->revision;
   outcome.fingerprint = core.Fingerprint(*state);
   const uint64_t age = core.Age();
+  if (FindLearner(core.settings.learner).separate_prediction_weights) outcome.age = age;
   const Predictor& predictor = learner.predictor();
   const double squared_norm = predictor.squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;

@@ -162,6 +162,7 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   Append(outcome.class_scores, *proto.mutable_class_scores());
   Append(outcome.class_probabilities, *proto.mutable_class_probabilities());
   proto.set_revision(static_cast<int64_t>(outcome.revision));
+  proto.set_age(outcome.age);
   AddErrors(outcome.row_errors, batch, *proto.mutable_row_errors());
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }

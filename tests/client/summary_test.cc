@@ -61,7 +61,7 @@ v1::Model WithRefusals() {
 TEST(Report, ListsReasonsByName) {
   EXPECT_THAT(
       DescribeReport(WithRefusals().report()),
-      HasSubstr("  rejected: 1 BAD_LABEL, 1 FEATURE_CAP, 1 NOT_FINITE, 1 TOO_LONG, 1 ZERO\n"));
+      HasSubstr("  row errors: 1 BAD_LABEL, 1 FEATURE_CAP, 1 NOT_FINITE, 1 TOO_LONG, 1 ZERO\n"));
 }
 
 TEST(Report, ListsReasonsByNameInJsonToo) {
@@ -116,11 +116,10 @@ TEST(PredictionLine, HasTheProbabilityWhereThereIsOne) {
   for (const float distance : {-.5F, 1.25F}) message.add_distances(distance);
   for (const float probability : {.25F, .75F}) message.add_probabilities(probability);
   EXPECT_EQ(PredictionLine(AnswerToRow(message, 1, nullptr), names), "spam\t2.5\t1.25\t0.75\n");
-  EXPECT_EQ(
-      PredictionJsonLine(AnswerToRow(message, 0, nullptr)),
-      "{\"scores\":[-1],\"labels\":[-1],\"distances\":[-0.5],\"revision\":\"7\",\"errors\":[],"
-      "\"probabilities\":[0.25],\"classScores\":[],\"classProbabilities\":[],"
-      "\"componentRevisions\":[]}\n");
+  EXPECT_EQ(PredictionJsonLine(AnswerToRow(message, 0, nullptr)),
+            "{\"scores\":[-1],\"labels\":[-1],\"distances\":[-0.5],\"probabilities\":[0.25],"
+            "\"classScores\":[],\"classProbabilities\":[],\"revision\":\"7\",\"epoch\":\"0\","
+            "\"age\":\"0\",\"componentRevisions\":[],\"rowErrors\":[],\"predictionIds\":[]}\n");
 }
 
 TEST(PredictionLine, SaysWhyARowWasRefusedAlsoWithDetailsThatNobodyKnows) {
@@ -139,10 +138,10 @@ TEST(PredictionLine, SaysWhyARowWasRefusedAlsoWithDetailsThatNobodyKnows) {
 TEST(ToJson, HasZerosButInventsNothing) {
   v1::Model model;
   model.mutable_report()->mutable_last_pass();
-  model.mutable_weights();
+  model.mutable_weights()->add_vectors();
   const std::string json = ToJson(model, false);
   EXPECT_THAT(json, HasSubstr("\"revision\":\"0\""));
-  EXPECT_THAT(json, HasSubstr("\"offset\":0"));
+  EXPECT_THAT(json, HasSubstr("\"bias\":0"));
   EXPECT_THAT(json, HasSubstr("\"converged\":false"));
   for (const char* absent : {"marginFloor", "marginCeiling", "errorCeiling", "progressiveError",
                              "notSeparable", "createTime", "featureSpace", "drift"}) {

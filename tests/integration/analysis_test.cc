@@ -117,8 +117,7 @@ TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
   EXPECT_EQ(result.new_revision(), request.expected_revision() + 1);
   const v1::Model adopted = Get("and");
   EXPECT_EQ(adopted.revision(), result.new_revision());
-  EXPECT_EQ(adopted.weights().SerializeAsString(),
-            result.separator().vectors(0).SerializeAsString());
+  EXPECT_EQ(adopted.weights().SerializeAsString(), result.separator().SerializeAsString());
   EXPECT_FALSE(adopted.report().has_updates_left());
   server_.Kill();
   Restart();

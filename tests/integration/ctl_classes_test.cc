@@ -32,7 +32,7 @@ TEST_F(CtlTest, ClassesByNumberAreTaughtAndPredicted) {
   EXPECT_THAT(bad.out, HasSubstr("is not a class of the model"));
 }
 
-TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawn) {
+TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawnAndEachScoreIsExplained) {
   ASSERT_EQ(Ctl("create three --dimension 2 --classes 3").exit_code, 0);
   const std::string rows = "0 1:1\n1 2:1\n2 1:-1 2:-1\n";
   ASSERT_EQ(Ctl("learn three - --format svmlight --index-base 1", rows).exit_code, 0);
@@ -43,8 +43,12 @@ TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawn) {
   EXPECT_THAT(CtlOut("draw three --what learning-curve").out, HasSubstr("<svg"));
   const CommandResult explained =
       Ctl("explain three - --format svmlight --index-base 1", "0 1:1\n");
-  EXPECT_EQ(explained.exit_code, 1);
-  EXPECT_THAT(explained.out, HasSubstr("NOT_LINEAR"));
+  EXPECT_EQ(explained.exit_code, 0);
+  EXPECT_THAT(explained.out, HasSubstr("standard input:1: 0, score 1"));
+  const CommandResult of_two =
+      Ctl("explain three - --format svmlight --index-base 1 --label 2", "0 1:1\n");
+  EXPECT_THAT(of_two.out, HasSubstr("standard input:1: 2, score -"));
+  EXPECT_EQ(Ctl("explain three - --index-base 1 --label tea", "0 1:1\n").exit_code, 2);
 }
 
 TEST_F(CtlTest, ClassesComeUpByNameInEveryFormat) {
@@ -70,8 +74,8 @@ TEST_F(CtlTest, DigitsAreLearnedByEveryRuleOfSeveralClasses) {
   if (train.empty()) GTEST_SKIP() << "the shared data sets are not here: set PERCEPTROND_DATA";
   const std::string options = " --format svmlight --index-base 1";
   for (const char* learner :
-       {"perceptron", "pocket", "averaged-perceptron", "passive-aggressive", "passive-aggressive-i",
-        "passive-aggressive-ii", "arow", "logistic-regression"}) {
+       {"perceptron", "pocket-perceptron", "averaged-perceptron", "passive-aggressive",
+        "passive-aggressive-i", "passive-aggressive-ii", "arow", "logistic-regression"}) {
     const std::string name = std::string("digits-") + learner;
     ASSERT_EQ(Ctl("create " + name + " --dimension 64 --classes 10 --learner " + learner).exit_code,
               0);

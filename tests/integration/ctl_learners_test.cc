@@ -100,7 +100,7 @@ TEST_F(CtlTest, XorIsLearnedByAKernelWhichHasNoWeightsToShow) {
   EXPECT_THAT(weights.out, ::testing::HasSubstr("without a weight vector"));
   EXPECT_EQ(Ctl("create odd --dimension 2 --learner kernel-perceptron --kernel-degree 3").exit_code,
             2);
-  EXPECT_EQ(Ctl("create odd --dimension 2 --kernel linear").exit_code, 1);
+  EXPECT_EQ(Ctl("create odd --dimension 2 --kernel linear").exit_code, 2);
 }
 
 TEST_F(CtlTest, AnAnalysisOfAKernelsModelIsRefusedInWordsAndLeavesItConverged) {

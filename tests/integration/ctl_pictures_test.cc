@@ -106,9 +106,9 @@ TEST_F(CtlPicturesTest, ExplainOfAKernelIsByMistakesAndOfVotesIsRefused) {
               HasSubstr("no contributions of support examples: an update moves each feature"));
 }
 
-TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
+TEST_F(CtlPicturesTest, TheLearningCurveIsThereInBothForms) {
   LearnAnd();
-  const v1::Model model = Json<v1::Model>("get and --history");
+  const v1::Model model = Json<v1::Model>("get and --learning-curve");
   // The last update as it was made, and the pass without a mistake that came after it.
   ASSERT_EQ(model.learning_curve_size(), 19);
   EXPECT_EQ(model.learning_curve(17).revision(), 18);
@@ -118,8 +118,8 @@ TEST_F(CtlPicturesTest, HistoryIsThereInBothForms) {
   EXPECT_GT(model.learning_curve(18).margin_floor(), 0);
   EXPECT_FALSE(model.learning_curve(17).has_margin_floor());
   EXPECT_EQ(model.learning_curve(17).weight_norm(), model.learning_curve(18).weight_norm());
-  EXPECT_THAT(Ctl("get and --history").out, HasSubstr("CEILING"));
-  EXPECT_EQ(Ctl("get and --history --weights").exit_code, 2);
+  EXPECT_THAT(Ctl("get and --learning-curve").out, HasSubstr("CEILING"));
+  EXPECT_EQ(Ctl("get and --learning-curve --weights").exit_code, 2);
 }
 
 TEST_F(CtlPicturesTest, DrawsTheBoundaryOfAnd) {

@@ -188,7 +188,7 @@ TEST_F(CtlTest, JsonHasEveryFigureThatAScriptReliesOnAlsoWhereItIsZero) {
   Ctl("create m --dimension 2");
   const std::string fresh = CtlOut("get m --weights -o json").out;
   EXPECT_THAT(fresh, ::testing::HasSubstr("\"revision\": \"0\""));
-  EXPECT_THAT(fresh, ::testing::ContainsRegex("\"weights\": \\{[^}]*\"offset\": 0"));
+  EXPECT_THAT(fresh, ::testing::ContainsRegex("\"weights\": \\{[^}]*\"bias\": 0"));
   // What is not known stays absent.
   EXPECT_THAT(fresh, ::testing::Not(::testing::HasSubstr("progressiveError")));
   EXPECT_THAT(fresh, ::testing::Not(::testing::HasSubstr("marginFloor")));

@@ -128,8 +128,8 @@ TEST_F(ModelServiceTest, BytesThatAreNoRequestOrTooManyGetDetailsFromEveryMethod
   for (const char* method :
        {"ModelService/CreateModel", "ModelService/GetModel", "ModelService/ListModels",
         "ModelService/UpdateModel", "ModelService/DeleteModel", "ModelService/FreezeModel",
-        "ModelService/UnfreezeModel", "LearningService/Learn", "LearningService/Predict",
-        "LearningService/WatchModel"}) {
+        "ModelService/UnfreezeModel", "LearningService/Learn", "PredictionService/Predict",
+        "PredictionService/Explain", "ModelService/WatchModel"}) {
     const std::string path = std::string("/perceptron.v1.") + method;
     const grpc::Status malformed = CallRaw(path, {"\xff\xff\xff"});
     EXPECT_EQ(malformed.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
@@ -266,8 +266,8 @@ TEST_F(ModelServiceTest, AStepSizeBeyondFloatsRangeIsRefused) {
     v1::Model created;
     const grpc::Status status = models_->CreateModel(&context, request, &created);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << step_size;
-    EXPECT_EQ(BadField(status), "model.learner.step_size");
-    EXPECT_THAT(status.error_message(), ::testing::HasSubstr("float32"));
+    EXPECT_EQ(BadField(status), "model.learner.perceptron.step_size");
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr("3.4028235e38"));
   }
   v1::Model least = Dense(2);
   testing::SetNumber(*least.mutable_learner(), "step_size", 1.1754944e-38);

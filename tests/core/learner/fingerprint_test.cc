@@ -118,7 +118,7 @@ void AddRun(const CatalogueEntry& entry, uint32_t classes, bool dense, bool firs
 const std::map<std::string, std::pair<uint64_t, uint64_t>> kExpected = {
     {"perceptron", {0x000a09263f136fc4, 0xd1a162e1a6ea9fb6}},
     {"averaged-perceptron", {0x44f2c6f5371bfdb0, 0xac2345c7e1f744a3}},
-    {"pocket", {0xe73022378a8be9e4, 0x7317fc64b4ed9a05}},
+    {"pocket-perceptron", {0xe73022378a8be9e4, 0x7317fc64b4ed9a05}},
     {"margin-perceptron", {0x0c01fb1df0912024, 0x2558245dc23042dd}},
     {"passive-aggressive", {0xf097e5ba6135eb5c, 0xee65a6bad014a572}},
     {"passive-aggressive-i", {0x29df7c870fc47336, 0x5bb33ccc6031e200}},

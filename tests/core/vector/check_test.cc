@@ -24,7 +24,7 @@ struct Bad {
   std::vector<float> values;
   ValidationCode code;
   const char* field;
-  std::optional<size_t> place = std::nullopt;
+  std::optional<size_t> position = std::nullopt;
 };
 
 void PrintTo(const Bad& bad, std::ostream* out) {
@@ -47,7 +47,7 @@ TEST_P(BadRow, IsFoundAndDescribed) {
   const ValidationError error = DescribeRow(row, 4, 5, GetParam().code);
   EXPECT_EQ(error.code, GetParam().code);
   EXPECT_EQ(error.field, GetParam().field);
-  EXPECT_EQ(error.position, GetParam().place);
+  EXPECT_EQ(error.position, GetParam().position);
   EXPECT_FALSE(error.description.empty());
 }
 

@@ -178,13 +178,13 @@ TEST_F(MetricsTest, AModelsReportIsExported) {
            "perceptrond_model_mistakes_total{model_name=\"spam\"} 13",
            "perceptrond_model_updates_total{model_name=\"spam\"} 12",
            "perceptrond_model_duplicates_total{model_name=\"spam\"} 3",
-           "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"NON_FINITE_VALUE\"} 2",
-           "perceptrond_model_rejected_total{model_name=\"spam\",reason=\"UNKNOWN_LABEL\"} 1",
+           "perceptrond_model_row_errors_total{model_name=\"spam\",reason=\"NON_FINITE_VALUE\"} 2",
+           "perceptrond_model_row_errors_total{model_name=\"spam\",reason=\"UNKNOWN_LABEL\"} 1",
            "perceptrond_model_progressive_error_ratio{model_name=\"spam\"} 0.13",
            "perceptrond_model_updates_left{model_name=\"spam\"} 165",
            "perceptrond_model_analysis_margin_lower{model_name=\"spam\"} 0.0625",
            "perceptrond_model_analysis_margin_upper{model_name=\"spam\"} 0.09375",
-           "perceptrond_model_retained_examples{model_name=\"spam\"} 39",
+           "perceptrond_model_stored_examples{model_name=\"spam\"} 39",
            "perceptrond_model_sample_complete{model_name=\"spam\"} 1",
            "perceptrond_model_window_error_ratio{model_name=\"spam\"} 0.25",
            "perceptrond_model_drift_detections_total{model_name=\"spam\"} 2",
@@ -227,8 +227,8 @@ TEST_F(MetricsTest, WhatIsNotKnownHasNoSeries) {
   EXPECT_THAT(text, HasSubstr("perceptrond_model_examples_total{model_name=\"bare\"} 0"));
   EXPECT_THAT(text, HasSubstr("perceptrond_model_in_memory{model_name=\"bare\"} 0"));
   for (const char* family :
-       {"rejected_total", "progressive_error_ratio", "window_error_ratio", "window_risk", "margin_",
-        "bound_in_use_ratio", "update_bound", "last_pass_", "analysis_",
+       {"row_errors_total", "progressive_error_ratio", "window_error_ratio", "window_risk",
+        "margin_", "bound_in_use_ratio", "update_bound", "last_pass_", "analysis_",
         "snapshot_timestamp_seconds", "weight_norm", "journal_bytes", "window_examples",
         "drift_window_examples", "state"}) {
     EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("perceptrond_model_", family)))) << family;
