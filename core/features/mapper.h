@@ -15,8 +15,8 @@
 #include "core/features/feature_map_slots.h"
 #include "core/features/feature_part.h"
 #include "core/features/feature_space.h"
-#include "core/vector/batch.h"
 #include "core/vector/check.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

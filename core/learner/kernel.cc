@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/vector/exp.h"
+#include "core/vector/arithmetic.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/learner/settings.h"
+#include "core/vector/kernels.h"
 #include "core/vector/row.h"
-#include "core/vector/sorted_row.h"
 
 namespace perceptrond {
 

@@ -9,7 +9,6 @@
 #include "core/learner/evaluation.h"
 #include "core/learner/predictor.h"
 #include "core/learner/state.h"
-#include "core/vector/batch.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {

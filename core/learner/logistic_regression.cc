@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/vector/exp.h"
+#include "core/vector/arithmetic.h"
 
 namespace perceptrond {
 namespace {

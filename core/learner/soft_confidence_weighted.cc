@@ -1,6 +1,6 @@
 #include "core/learner/soft_confidence_weighted.h"
 
-#include "core/vector/exp.h"
+#include "core/vector/arithmetic.h"
 
 namespace perceptrond {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/vector/sorted_row.h"
+#include "core/vector/kernels.h"
 
 namespace perceptrond {
 namespace {

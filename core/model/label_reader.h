@@ -8,9 +8,9 @@
 #include "absl/strings/string_view.h"
 #include "core/features/dictionary.h"
 #include "core/model/settings.h"
-#include "core/vector/batch.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 
