@@ -44,7 +44,7 @@ BEGIN {
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
   home["civetweb"] = "^server/metrics/metrics[.]cc$"
   home["rocksdb/"] = "^core/journal/rocksdb_(journal|open|snapshot)[.]cc$"
-  home["xxhash"] = "^core/features/hashing[.]cc$"
+  home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/svm_start[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/vanishing_vertex[.]cc$"
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
