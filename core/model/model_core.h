@@ -19,7 +19,6 @@
 #include "core/model/learning_plan.h"
 #include "core/model/ledger.h"
 #include "core/model/settings.h"
-#include "core/sync/guarded.h"
 #include "core/sync/mutex.h"
 
 namespace perceptron::v1 {
