@@ -67,7 +67,8 @@ struct Tally {
 
 // Notes of an update that the learner has just made with this row what the theorem's figures need
 // besides that it was made: how far it reached, and how exact its arithmetic was
-// (docs/adr/0013-learners.md). Nothing for learners that the theorem does not speak of. O(row.size); O(weights) when they have come back to zero.
+// (docs/adr/0013-learners.md). Nothing for learners that the theorem does not speak of.
+// O(row.size); O(weights) when they have come back to zero.
 void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const Row& row,
                 const Target& target, Tally& tally);
 

@@ -1,5 +1,5 @@
-// The interface of a feature map, and what maps make their rows in: names of products, and slots of a
-// hashed space. One map a file; MakeExpansion lists them.
+// The interface of a feature map, and what maps make their rows in: names of products, and slots of
+// a hashed space. One map a file; MakeExpansion lists them.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,8 @@ class ProductNames {
 // from names and from indices. At least two factors. O(factors).
 uint32_t ProductSlot(std::span<const uint32_t> factors, uint32_t slots);
 
-// Gathers features by slot, in any order; what shares a slot adds up. Keeps its memory. Not thread-safe.
+// Gathers features by slot, in any order; what shares a slot adds up. Keeps its memory. Not
+// thread-safe.
 class SlotSum {
  public:
   void Clear() { features_.clear(); }

@@ -1,6 +1,6 @@
-// Where a model's examples live, how features find their weights, and Phi between the two: which map
-// takes examples into the space that the weights live in. docs/adr/0012-feature-maps.md says why
-// these maps, and why the journal holds what they map to.
+// Where a model's examples live, how features find their weights, and Phi between the two: which
+// map takes examples into the space that the weights live in. docs/adr/0012-feature-maps.md says
+// why these maps, and why the journal holds what they map to.
 #pragma once
 
 #include <cstdint>

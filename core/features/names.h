@@ -1,6 +1,6 @@
 // From names to weights: in a hashed space the name's hash says which weight (the hashing trick:
-// Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009), in a named space the
-// model's dictionary does.
+// Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009), in a named space
+// the model's dictionary does.
 #pragma once
 
 #include <cstddef>

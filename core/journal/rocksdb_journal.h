@@ -22,9 +22,10 @@ class Status;
 
 namespace perceptrond {
 
-// The lock by which one process at a time uses a directory: an flock(2) on the file "server.lock" of the directory. The kernel releases it when the process
-// ends, however that happens; the file stays. RocksDB has a lock of its own, but reports that it is
-// taken with the same status as any other failure, so that only the text would tell.
+// The lock by which one process at a time uses a directory: an flock(2) on the file "server.lock"
+// of the directory. The kernel releases it when the process ends, however that happens; the file
+// stays. RocksDB has a lock of its own, but reports that it is taken with the same status as any
+// other failure, so that only the text would tell.
 class DirectoryLock {
  public:
   // Waits for at most `timeout` until the directory, which must exist, is free; calls `on_wait`

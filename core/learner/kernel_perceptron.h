@@ -69,9 +69,10 @@ class Kernel {
 //
 //   f(x) = sum of a_i K(x_i, x)    a_i: the dual coefficients
 //
-// It predicts sign(f(x)), by the tie rule, for two labels. The decision function of a kernel learner, and the arithmetic of its updates. There are no
-// weights: norms are those in the kernel's space. A score, an addition and the norm without the
-// bias cost O(rows row.size). Thread contract: as Learner's.
+// It predicts sign(f(x)), by the tie rule, for two labels. The decision function of a kernel
+// learner, and the arithmetic of its updates. There are no weights: norms are those in the kernel's
+// space. A score, an addition and the norm without the bias cost O(rows row.size). Thread contract:
+// as Learner's.
 class KernelExpansion final : public Predictor, public Explainable {
  public:
   // The function 0, for rows of `size` features.

@@ -7,9 +7,9 @@
 
 namespace perceptrond {
 
-// A running sum by Neumaier (Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen,
-// 1974): large terms that cancel leave the small ones they had swallowed. A plain value; not
-// thread-safe.
+// A running sum by Neumaier (Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
+// Summen, 1974): large terms that cancel leave the small ones they had swallowed. A plain value;
+// not thread-safe.
 struct CompensatedSum {
   double sum = 0;
   double carry = 0;
@@ -22,8 +22,8 @@ struct CompensatedSum {
   double value() const { return sum + carry; }
 };
 
-// e^x: within 1e-15 of it, relatively; 0 below -745 and infinity above 709.7, as in <cmath>; NaN for
-// NaN. A C library may choose the last digit, this does not.
+// e^x: within 1e-15 of it, relatively; 0 below -745 and infinity above 709.7, as in <cmath>; NaN
+// for NaN. A C library may choose the last digit, this does not.
 inline double DeterministicExp(double x) {
   // ln 2 in two parts, the first with so few bits that its product with an exponent is exact (Cody
   // and Waite, Software Manual for the Elementary Functions, 1980).

@@ -90,8 +90,9 @@ inline float Saturate(double value) {
   return static_cast<float>(std::clamp(value, -kMax, kMax));
 }
 
-// A row by ascending index: made once, to be multiplied with many other rows. Copies only a row that
-// does not ascend, as in a space of named weights. The row must outlive it. Any thread may read it.
+// A row by ascending index: made once, to be multiplied with many other rows. Copies only a row
+// that does not ascend, as in a space of named weights. The row must outlive it. Any thread may
+// read it.
 class SortedRow {
  public:
   // O(row.size); O(row.size log row.size) if it does not ascend.

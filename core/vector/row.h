@@ -1,5 +1,5 @@
-// Examples, seen where they lie: one row of features, the form that every learner takes, and a batch
-// of rows.
+// Examples, seen where they lie: one row of features, the form that every learner takes, and a
+// batch of rows.
 #pragma once
 
 #include <cstddef>

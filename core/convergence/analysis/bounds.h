@@ -1,5 +1,5 @@
-// Bounds of the margin that hold whatever float64 rounds away, and the separator that attains one in
-// float32.
+// Bounds of the margin that hold whatever float64 rounds away, and the separator that attains one
+// in float32.
 //
 //   rule      a sum of n rounded products, in any order, is off by at most
 //             g(n) sum |a_i b_i| + n 2^-1074, g(n) = n u / (1 - n u), u = 2^-53
@@ -38,8 +38,8 @@ Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
 double MarginCeiling(const SignedRows& rows, std::span<const RowMultiplier> support);
 
 // w, of rows.columns() values that are not all 0, scaled to length 1 and rounded to float32, as a
-// model's weights are, with the floor of the rounded weights. Absent if they are not known to separate the rows. O(nonzeros
-// K); cannot be cancelled. Any thread may call it.
+// model's weights are, with the floor of the rounded weights. Absent if they are not known to
+// separate the rows. O(nonzeros K); cannot be cancelled. Any thread may call it.
 std::optional<Separator> RoundSeparator(const SignedRows& rows, std::span<const double> w);
 
 // The weights of w that are not 0, rounded to float32: a vector for each block.

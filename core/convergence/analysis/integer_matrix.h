@@ -1,5 +1,5 @@
-// Some rows of an analysis as columns of exact integers, and their linear algebra modulo a prime: the
-// start of the exact solution.
+// Some rows of an analysis as columns of exact integers, and their linear algebra modulo a prime:
+// the start of the exact solution.
 #pragma once
 
 #include <gmpxx.h>

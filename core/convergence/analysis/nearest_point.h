@@ -1,5 +1,5 @@
-// The shortest combination of rows: roughly by LIBSVM, which finds most of the rows that matter, and
-// from there to the last digits of float64.
+// The shortest combination of rows: roughly by LIBSVM, which finds most of the rows that matter,
+// and from there to the last digits of float64.
 #pragma once
 
 #include <cstddef>
