@@ -35,9 +35,9 @@ class CurvePoints {
   static constexpr size_t kMaxPoints = 512;
 
   CurvePoints() = default;
-  // Continues from stored points. Absent if they cannot be a curve's: the spacing is not a power of two,
-  // revisions do not ascend or are no multiples of it, there are more points than kMaxPoints, or
-  // figures are not finite or below 0.
+  // Continues from stored points. Absent if they cannot be a curve's: the spacing is not a power of
+  // two, revisions do not ascend or are no multiples of it, there are more points than kMaxPoints,
+  // or figures are not finite or below 0.
   static std::optional<CurvePoints> From(const ::perceptron::storage::v1::LearningCurve& stored);
   ::perceptron::storage::v1::LearningCurve ToStorage() const;
 

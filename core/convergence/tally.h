@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/learner/learner.h"
+#include "core/learner/settings.h"
 #include "core/vector/check.h"
 
 namespace perceptrond {
@@ -63,5 +64,12 @@ struct Tally {
     ++row_error_count;
   }
 };
+
+// Notes of an update that the learner has just made with this row what the theorem's figures need
+// besides that it was made: how far it reached, and how exact its arithmetic was
+// (docs/adr/0013-learners.md). Nothing for learners that the theorem does not speak of.
+// O(row.size); O(weights) when they have come back to zero.
+void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const Row& row,
+                const Target& target, Tally& tally);
 
 }  // namespace perceptrond

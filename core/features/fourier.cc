@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <numbers>
 
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 
 namespace perceptrond {
 namespace {

@@ -25,7 +25,7 @@
 #include <span>
 #include <vector>
 
-#include "core/features/feature_map_expansion.h"
+#include "core/features/expansion.h"
 
 namespace perceptrond {
 

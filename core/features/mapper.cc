@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/features/hashing.h"
+#include "absl/strings/str_join.h"
+#include "core/features/names.h"
+#include "core/features/polynomial.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
@@ -15,6 +17,10 @@ using Kind = FeatureSpace::Kind;
 ValidationError FormError(const Batch& batch, absl::string_view why) {
   return {ValidationCode::kMalformedColumns,
           batch.dense_width > 0 ? "dense_width" : "feature_names", std::string(why)};
+}
+
+std::string ProductName(uint32_t index, const FeatureSpace& space) {
+  return absl::StrJoin(MonomialFactors(index, space.size, space.map), std::string(1, kTimes));
 }
 
 }  // namespace
@@ -190,6 +196,31 @@ void Mapper::UnknownNames(size_t i, std::vector<absl::string_view>& names) {
   for (size_t j = 0; j < row.size; ++j) {
     if (name_indices_[row.index(j)] == Dictionary::kUnknown)
       names.push_back(batch_.names[row.index(j)]);
+  }
+}
+
+// For explanations, so not on the path of learning.
+void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts) {
+  parts.clear();
+  if (expansion_ == nullptr) return PartsAsSent(batch_.row(i), parts);
+  const bool products = kind_ == Kind::kDense && space.map.kind == FeatureMap::Kind::kPolynomial;
+  const Row row = Map(i);
+  for (size_t j = 0; j < row.size; ++j) {
+    FeaturePart& part = parts.emplace_back();
+    part.index = row.index(j);
+    part.value = row.value(j);
+    if (mapped_kind_ == Kind::kNamed) part.name = std::string(mapped_.names[j]);
+    if (products) part.name = ProductName(part.index, space);
+  }
+}
+
+void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) const {
+  const bool named = !batch_.names.empty();
+  for (size_t j = 0; j < row.size; ++j) {
+    FeaturePart& part = parts.emplace_back();
+    part.index = named ? name_indices_[row.index(j)] : row.index(j);
+    part.value = row.value(j);
+    if (named) part.name = std::string(batch_.names[row.index(j)]);
   }
 }
 

@@ -7,18 +7,27 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "core/features/dictionary.h"
-#include "core/features/feature_map_expansion.h"
-#include "core/features/feature_map_slots.h"
-#include "core/features/feature_part.h"
+#include "core/features/expansion.h"
 #include "core/features/feature_space.h"
-#include "core/vector/batch.h"
+#include "core/features/names.h"
 #include "core/vector/check.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
+
+// One feature of a mapped row, with the name a person knows it by (Mapper::Parts). A plain value.
+struct FeaturePart {
+  // As it was sent, or derived by Phi: "x1*x2", and in a dense space "0*1" of the factors' indices.
+  // Empty where features have numbers only: dense rows and slots, products of slots, Fourier's.
+  std::string name;
+  // Where its weight lies. In a named space Dictionary::kUnknown for a name that has none.
+  uint32_t index = 0;
+  float value = 0;
+};
 
 // Maps the rows of one batch at a time: Begin, Resolve, and for each row Check and Map. Keeps its
 // memory from row to row and from batch to batch. Not thread-safe; holds views of the batch and the

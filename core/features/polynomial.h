@@ -17,7 +17,7 @@
 //             their own indices: see MonomialIndex
 //   hashed    a feature keeps its slot; a product goes to ProductSlot of its factors' slots, after
 //             what shares a slot was summed
-//   named     by name: core/features/feature_map_names.h
+//   named     by name: core/features/expansion.h
 //
 // A product is computed in float64, from its last factor to its first, and rounded once.
 #pragma once
@@ -26,7 +26,7 @@
 #include <span>
 #include <vector>
 
-#include "core/features/feature_map_expansion.h"
+#include "core/features/expansion.h"
 
 namespace perceptrond {
 

@@ -11,7 +11,7 @@
 //
 // Where a product goes:
 //   hashed    to ProductSlot of its factors' slots; a feature keeps its slot
-//   named     by name: core/features/feature_map_names.h; a feature keeps its name, '*' and '\'
+//   named     by name: core/features/expansion.h; a feature keeps its name, '*' and '\'
 //             escaped
 //
 // A product is computed in float64 and rounded once.
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "core/features/feature_map_expansion.h"
+#include "core/features/expansion.h"
 
 namespace perceptrond {
 

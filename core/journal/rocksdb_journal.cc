@@ -8,51 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/keys.h"
-#include "core/journal/rocksdb_open.h"
 
 namespace perceptrond {
-
-absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
-  std::error_code error;
-  std::filesystem::create_directories(options.directory, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot create ", options.directory, ": ", error.message()));
-  }
-  absl::StatusOr<DirectoryLock> lock =
-      DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked);
-  if (!lock.ok()) return lock.status();
-  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenRocksDb(options);
-  if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
-  auto journal = std::unique_ptr<RocksDbJournal>(
-      new RocksDbJournal(*std::move(lock), *std::move(db), options));
-  if (absl::Status status = journal->CheckFormat(); !status.ok())
-    return WithDamageAdvice(status, options.directory);
-  return journal;
-}
 
 RocksDbJournal::RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options)
     : lock_(std::move(lock)), db_(std::move(db)), options_(std::move(options)) {}
 
 RocksDbJournal::~RocksDbJournal() = default;
-
-absl::Status RocksDbJournal::CheckFormat() {
-  std::string value;
-  absl::StatusOr<bool> found = Get(std::string(keys::kFormat), value);
-  if (!found.ok()) return found.status();
-  if (!*found) {
-    rocksdb::WriteBatch batch;
-    batch.Put(std::string(keys::kFormat), keys::Number(keys::kFirstFormat));
-    // Synced with the first commit, which follows it in the log. Without one the journal is empty,
-    // and the next Open writes it again.
-    return Write(batch, Through::kLog);
-  }
-  const uint64_t version = keys::ReadNumber(value);
-  if (version <= keys::kFormatVersion) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the journal has format ", version,
-                                                    "; this server reads up to ",
-                                                    keys::kFormatVersion, ": use a newer server"));
-}
 
 absl::Status RocksDbJournal::CheckSpace() const {
   std::error_code error;

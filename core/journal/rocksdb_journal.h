@@ -7,9 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/journal/directory_lock.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
 
@@ -20,6 +21,29 @@ class Status;
 }  // namespace rocksdb
 
 namespace perceptrond {
+
+// The lock by which one process at a time uses a directory: an flock(2) on the file "server.lock"
+// of the directory. The kernel releases it when the process ends, however that happens; the file
+// stays. RocksDB has a lock of its own, but reports that it is taken with the same status as any
+// other failure, so that only the text would tell.
+class DirectoryLock {
+ public:
+  // Waits for at most `timeout` until the directory, which must exist, is free; calls `on_wait`
+  // once if it has to wait. UNAVAILABLE if another process still holds the lock after that, or if
+  // the file cannot be opened.
+  static absl::StatusOr<DirectoryLock> Acquire(const std::string& directory, absl::Duration timeout,
+                                               const std::function<void()>& on_wait);
+
+  DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  DirectoryLock& operator=(DirectoryLock&&) = delete;
+  ~DirectoryLock();
+
+ private:
+  explicit DirectoryLock(int file) : file_(file) {}
+
+  // -1 once moved from.
+  int file_;
+};
 
 class RocksDbJournal final : public Journal {
  public:
@@ -76,7 +100,12 @@ class RocksDbJournal final : public Journal {
 
   RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options);
 
+  // Opens or creates the database; the caller holds the directory's lock. Errors as ToAbsl.
+  static absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(const Options& options);
+  // FAILED_PRECONDITION if a newer version wrote the journal.
   absl::Status CheckFormat();
+  // DATA_LOSS for damage, UNAVAILABLE for every other error.
+  static absl::Status ToAbsl(const rocksdb::Status& status);
   // DATA_LOSS if the bytes do not parse; `what` names the message.
   static absl::Status Parse(std::string_view bytes, google::protobuf::MessageLite& message,
                             absl::string_view what);

@@ -1,5 +1,7 @@
-#include "core/journal/rocksdb_open.h"
-
+// How the RocksDB journal opens its directory: the lock, the database, the format, and what an
+// operator is told of damage.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <rocksdb/cache.h>
@@ -7,10 +9,17 @@
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/journal/keys.h"
+#include "core/journal/rocksdb_journal.h"
 
 namespace perceptrond {
 namespace {
@@ -57,16 +66,56 @@ std::string DamagedLog(const std::string& directory) {
   return found;
 }
 
+// Adds to DATA_LOSS where the damage is and what to do about it. Returns other statuses unchanged.
+absl::Status WithDamageAdvice(absl::Status status, const std::string& directory) {
+  if (!absl::IsDataLoss(status)) return status;
+  const std::string log = DamagedLog(directory);
+  return absl::DataLossError(absl::StrCat(
+      "the journal in ", directory, " is damaged", log.empty() ? "" : ", in the log ", log, ": ",
+      status.message(), "; restore the directory from a backup, or see Damage in docs/journal.md"));
+}
+
 }  // namespace
 
-absl::Status ToAbsl(const rocksdb::Status& status) {
+absl::StatusOr<DirectoryLock> DirectoryLock::Acquire(const std::string& directory,
+                                                     absl::Duration timeout,
+                                                     const std::function<void()>& on_wait) {
+  // flock(2) waits without a limit or not at all: it is tried again.
+  constexpr absl::Duration kRetryInterval = absl::Milliseconds(50);
+  const std::string path = directory + "/server.lock";
+  DirectoryLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (lock.file_ < 0) {
+    return absl::UnavailableError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+  }
+  const absl::Time deadline = absl::Now() + timeout;
+  bool waited = false;
+  while (flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) {
+      return absl::UnavailableError(absl::StrCat("cannot lock ", path, ": ", std::strerror(errno)));
+    }
+    if (absl::Now() >= deadline) {
+      return absl::UnavailableError(absl::StrCat(
+          directory, " is in use by another server: stop it, or name another directory"));
+    }
+    if (!std::exchange(waited, true) && on_wait) on_wait();
+    absl::SleepFor(kRetryInterval);
+  }
+  return lock;
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (file_ >= 0) close(file_);
+}
+
+absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
   if (status.ok()) return absl::OkStatus();
   if (status.IsCorruption())
     return absl::DataLossError(absl::StrCat("journal: ", status.ToString()));
   return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
 }
 
-absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::Options& options) {
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(const Options& options) {
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
@@ -74,12 +123,41 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenRocksDb(const RocksDbJournal::O
   return std::unique_ptr<rocksdb::DB>(db);
 }
 
-absl::Status WithDamageAdvice(absl::Status status, const std::string& directory) {
-  if (!absl::IsDataLoss(status)) return status;
-  const std::string log = DamagedLog(directory);
-  return absl::DataLossError(absl::StrCat(
-      "the journal in ", directory, " is damaged", log.empty() ? "" : ", in the log ", log, ": ",
-      status.message(), "; restore the directory from a backup, or see Damage in docs/journal.md"));
+absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.directory, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot create ", options.directory, ": ", error.message()));
+  }
+  absl::StatusOr<DirectoryLock> lock =
+      DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked);
+  if (!lock.ok()) return lock.status();
+  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenDatabase(options);
+  if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
+  auto journal = std::unique_ptr<RocksDbJournal>(
+      new RocksDbJournal(*std::move(lock), *std::move(db), options));
+  if (absl::Status status = journal->CheckFormat(); !status.ok())
+    return WithDamageAdvice(status, options.directory);
+  return journal;
+}
+
+absl::Status RocksDbJournal::CheckFormat() {
+  std::string value;
+  absl::StatusOr<bool> found = Get(std::string(keys::kFormat), value);
+  if (!found.ok()) return found.status();
+  if (!*found) {
+    rocksdb::WriteBatch batch;
+    batch.Put(std::string(keys::kFormat), keys::Number(keys::kFirstFormat));
+    // Synced with the first commit, which follows it in the log. Without one the journal is empty,
+    // and the next Open writes it again.
+    return Write(batch, Through::kLog);
+  }
+  const uint64_t version = keys::ReadNumber(value);
+  if (version <= keys::kFormatVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the journal has format ", version,
+                                                    "; this server reads up to ",
+                                                    keys::kFormatVersion, ": use a newer server"));
 }
 
 }  // namespace perceptrond

@@ -4,15 +4,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/learner/arow.h"
 #include "core/learner/batch_perceptron.h"
+#include "core/learner/confidence_weighted.h"
 #include "core/learner/kernel_perceptron.h"
 #include "core/learner/logistic_regression.h"
 #include "core/learner/margin_perceptron.h"
 #include "core/learner/passive_aggressive.h"
 #include "core/learner/perceptron.h"
 #include "core/learner/rule_learner.h"
-#include "core/learner/soft_confidence_weighted.h"
 
 namespace perceptrond {
 namespace {

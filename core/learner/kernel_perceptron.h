@@ -1,7 +1,7 @@
 // The perceptron in a kernel's space, on a budget of B examples: the self-tuned Forgetron.
 //
 //   predict   sign(s), s = f(x) = sum of a_i K(x_i, x) over the support examples, the x_i kept;
-//             K(x, z) = k(x, z) + b^2 with k linear, polynomial or Gaussian (core/learner/kernel.h)
+//             K(x, z) = k(x, z) + b^2 with k linear, polynomial or Gaussian
 //   mistake   y s <= 0, or as the tie rule has it
 //   update    on a mistake (x, y) is kept with a = y. If that makes B + 1: all a_i *= phi, and the
 //             oldest, (x_r, y_r), is removed. phi in (0, 1] is the largest for which the damage
@@ -24,10 +24,103 @@
 // do an update and the norm without the bias. Memory: the rows kept.
 #pragma once
 
-#include "core/learner/kernel_expansion.h"
+#include <algorithm>
+#include <vector>
+
+#include "core/learner/decision.h"
 #include "core/learner/learner.h"
+#include "core/learner/row_store.h"
+#include "core/learner/settings.h"
+#include "core/vector/kernels.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
+
+// A kernel: the inner product in a space whose vectors are never written out. K(x, z) = k(x, z) +
+// b^2: Phi(x) includes the constant input b. Values are finite for all rows: they are limited to
+// 1e150. The same bits on every machine. Any thread may use it.
+class Kernel {
+ public:
+  // An example prepared for many products.
+  struct Example {
+    explicit Example(const Row& row);
+    SortedRow row;
+    double squared_norm;
+  };
+
+  explicit Kernel(const LearnerSettings& settings);
+
+  // z is sparse and strictly ascends; squared_norm is ||z||^2. O(x.size + z.size).
+  double operator()(const Example& x, const Row& z, double squared_norm) const;
+  // K(x, x), from x or from its ||x||^2; it never decreases with ||x||^2. O(1).
+  double OfItself(const Example& x) const { return OfItself(x.squared_norm); }
+  double OfItself(double squared_norm) const;
+  // b.
+  double bias_input() const { return bias_input_; }
+
+ private:
+  double Of(double dot, double squared_distance) const;
+
+  const KernelSettings settings_;
+  const double bias_input_;
+};
+
+// A function in a kernel's space, as a sum over the examples that it keeps:
+//
+//   f(x) = sum of a_i K(x_i, x)    a_i: the dual coefficients
+//
+// It predicts sign(f(x)), by the tie rule, for two labels. The decision function of a kernel
+// learner, and the arithmetic of its updates. There are no weights: norms are those in the kernel's
+// space. A score, an addition and the norm without the bias cost O(rows row.size). Thread contract:
+// as Learner's.
+class KernelExpansion final : public Predictor, public Explainable {
+ public:
+  // The function 0, for rows of `size` features.
+  KernelExpansion(const LearnerSettings& settings, size_t size);
+
+  size_t scores() const override { return 1; }
+  size_t size() const override { return size_; }
+  bool HasLabel(int32_t label) const override { return label == 1 || label == -1; }
+  void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
+  int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
+  double squared_norm(uint64_t age) const override;
+  // Empty: it has no weights.
+  Hypothesis MakeHypothesis(size_t /*k*/, uint64_t /*age*/) const override { return {}; }
+
+  std::optional<double> FeatureWeight(size_t, uint32_t, uint64_t) const override {
+    return std::nullopt;
+  }
+  std::optional<double> DualCoefficient(const PastUpdate&, uint64_t) const override {
+    return std::nullopt;
+  }
+  std::vector<SupportExample> SupportExamples(const Row& row) const override;
+
+  const DecisionRule& decision() const { return decision_; }
+  const Kernel& kernel() const { return kernel_; }
+  // The support examples; coefficients: a_i.
+  const RowStore& rows() const { return rows_; }
+  // ||f||^2, the bias included.
+  double augmented_squared_norm() const { return std::max(0.0, squared_norm_); }
+  double Score(const Kernel::Example& example) const;
+
+  // f += label K(x, .) for an example (x, label) that scores `score`.
+  void Add(const Row& row, const Kernel::Example& example, int32_t label, double score);
+  // f = phi (f - a_0 K(x_0, .)) for the oldest example x_0, which scores `score`.
+  void ShrinkAndRemoveOldest(double phi, double score);
+  void Grow(size_t size);
+  // Replaces the function. The rows must be sound for `size` features, the squared norm at least 0.
+  void Restore(size_t size, double squared_norm, RowStore rows);
+
+ private:
+  const DecisionRule decision_;
+  const Kernel kernel_;
+  size_t size_;
+  RowStore rows_;
+  // By row: ||x_i||^2. Not part of a saved state, since the rows have it.
+  std::vector<double> squared_norms_;
+  // ||f||^2; rounding may bring it below 0.
+  double squared_norm_ = 0;
+};
 
 // The update and its budget. The function f, which predicts and explains, is a KernelExpansion.
 class KernelPerceptron final : public Learner {

@@ -1,9 +1,5 @@
 #include "core/learner/linear_predictor.h"
 
-#include "core/learner/averaged.h"
-#include "core/learner/pocket.h"
-#include "core/learner/voted.h"
-
 namespace perceptrond {
 
 void LinearPredictor::Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const {
@@ -47,11 +43,11 @@ std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& sett
     case WrapperKind::kNone:
       break;
     case WrapperKind::kAveraged:
-      return std::make_unique<Averaged>(learned);
+      return MakeAveraged(settings, learned);
     case WrapperKind::kPocket:
-      return std::make_unique<Pocket>(settings, learned);
+      return MakePocket(settings, learned);
     case WrapperKind::kVoted:
-      return std::make_unique<Voted>(settings, learned);
+      return MakeVoted(settings, learned);
   }
   return std::make_unique<LinearPredictor>(learned);
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "core/learner/learner.h"
 #include "core/learner/linear_rule.h"
-#include "core/learner/predictor.h"
 #include "core/learner/score_vectors.h"
 
 namespace perceptrond {
@@ -62,6 +62,14 @@ class LinearPredictor : public Predictor {
  private:
   const ScoreVectors& learned_;
 };
+
+// The wrappers, one a file: core/learner/averaged.cc, pocket.cc and voted.cc.
+std::unique_ptr<LinearPredictor> MakeAveraged(const LearnerSettings& settings,
+                                              const ScoreVectors& learned);
+std::unique_ptr<LinearPredictor> MakePocket(const LearnerSettings& settings,
+                                            const ScoreVectors& learned);
+std::unique_ptr<LinearPredictor> MakeVoted(const LearnerSettings& settings,
+                                           const ScoreVectors& learned);
 
 // A linear learner's prediction weights, where these are not its newest: settings.wrapper says.
 std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& settings,

@@ -23,7 +23,7 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
-#include "core/learner/evaluation.h"
+#include "core/learner/decision.h"
 #include "core/learner/score_vectors.h"
 
 namespace perceptrond {

@@ -68,4 +68,30 @@ class MarginPerceptron : public LinearRule {
   const double alpha_;
 };
 
+inline void MarginPerceptron::LimitNorm(ScoreVectors& vectors) {
+  // Below it the weights come near the limits of float32.
+  constexpr double kSmallestScale = 1e-9;
+  const double norm = std::sqrt(AugmentedSquaredNorm(vectors));
+  if (norm > 1) vectors.set_scale(vectors.scale() / norm);
+  if (vectors.scale() < kSmallestScale) vectors.ApplyScale();
+}
+
+inline void MarginPerceptron::FinishUpdate(ScoreVectors& vectors, const Target& /*target*/) {
+  ++memory.updates;
+  LimitNorm(vectors);
+}
+
+inline void MarginPerceptron::Memory::AppendTo(const ScoreVectors& vectors,
+                                               LearnerStateView& state) const {
+  Append(vectors.scale(), state);
+  Append(static_cast<double>(updates), state);
+}
+
+inline bool MarginPerceptron::Memory::Read(StateReader& state, ScoreVectors& vectors) {
+  const double scale = state.Scalar();
+  updates = state.Count();
+  vectors.set_scale(scale);
+  return scale > 0;
+}
+
 }  // namespace perceptrond

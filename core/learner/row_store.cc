@@ -5,7 +5,6 @@
 #include <span>
 
 #include "core/vector/kernels.h"
-#include "core/vector/sorted_row.h"
 
 namespace perceptrond {
 namespace {

@@ -12,11 +12,11 @@
 #include "core/learner/decision.h"
 #include "core/learner/settings.h"
 #include "core/learner/state.h"
-#include "core/vector/batch.h"
+#include "core/vector/arithmetic.h"
 #include "core/vector/check.h"
-#include "core/vector/compensated_sum.h"
 #include "core/vector/float_array.h"
 #include "core/vector/kernels.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

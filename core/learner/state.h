@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/learner/row_store.h"
-#include "core/vector/compensated_sum.h"
+#include "core/vector/arithmetic.h"
 #include "core/vector/float_array.h"
 #include "core/vector/kernels.h"
 

@@ -13,8 +13,8 @@
 #include "core/model/label_reader.h"
 #include "core/model/model_core.h"
 #include "core/model/stored_row.h"
-#include "core/vector/batch.h"
 #include "core/vector/check.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

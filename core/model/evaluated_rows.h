@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/learner/learner.h"
-#include "core/vector/batch.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

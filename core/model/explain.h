@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/features/feature_part.h"
+#include "core/features/mapper.h"
 #include "core/model/model.h"
 
 namespace perceptrond {

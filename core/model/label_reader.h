@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "core/features/dictionary.h"
+#include "core/features/names.h"
 #include "core/model/settings.h"
-#include "core/vector/batch.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

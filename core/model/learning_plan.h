@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/learner/kernel.h"
+#include "core/learner/kernel_perceptron.h"
 #include "core/learner/learner.h"
 #include "core/model/settings.h"
 

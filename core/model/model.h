@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/model/model_core.h"
-#include "core/vector/batch.h"
 #include "core/vector/check.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

@@ -7,9 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/convergence/analysis/analysis.h"
 #include "core/convergence/analysis/bounds.h"
-#include "core/convergence/analysis/cancellation_token.h"
-#include "core/convergence/analysis/separator.h"
 #include "core/convergence/analysis/signed_rows.h"
 #include "core/model/error.h"
 

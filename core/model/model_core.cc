@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "perceptron/v1/model.pb.h"

@@ -12,14 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/features/dictionary.h"
-#include "core/features/feature_map_expansion.h"
+#include "core/features/expansion.h"
+#include "core/features/names.h"
 #include "core/journal/journal.h"
 #include "core/learner/learner.h"
 #include "core/model/learning_plan.h"
 #include "core/model/ledger.h"
 #include "core/model/settings.h"
-#include "core/sync/guarded.h"
 #include "core/sync/mutex.h"
 
 namespace perceptron::v1 {

@@ -8,7 +8,7 @@
 
 #include "core/convergence/curve_points.h"
 #include "core/journal/journal.h"
-#include "core/learner/capabilities.h"
+#include "core/learner/learner.h"
 #include "core/model/segment.h"
 
 namespace perceptrond {

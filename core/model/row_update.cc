@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/convergence/update_proof.h"
+#include "core/convergence/tally.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {

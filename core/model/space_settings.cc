@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "core/features/feature_map.h"
+#include "core/features/feature_space.h"
 #include "core/model/error.h"
 #include "perceptron/v1/model.pb.h"
 

@@ -76,7 +76,7 @@ absl::StatusOr<StartingWeights> ReadStart(const v1::Learner& learner, const Feat
   start.names.assign(weights.names().begin(), weights.names().end());
   start.values.assign(weights.values().begin(), weights.values().end());
   start.bias = weights.bias();
-  // Names are numbered in their order: see core/features/dictionary.h.
+  // Names are numbered in their order: see core/features/names.h.
   for (size_t i = 0; i < start.names.size(); ++i)
     start.indices.push_back(static_cast<uint32_t>(i + 1));
   return start;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 
 namespace perceptrond {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "core/features/dictionary.h"
+#include "core/features/names.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {

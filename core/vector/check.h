@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "core/vector/batch.h"
 #include "core/vector/kernels.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

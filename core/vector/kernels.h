@@ -1,17 +1,17 @@
 // The only loops over features. Each fixes the order of its operations, so that every machine and
 // every build computes the same bits: products of two float32 are exact in float64, sums run in
 // eight lanes (term i in lane i % 8) that are added as ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)),
-// and no operation may be contracted (the build says -ffp-contract=off). The loops that every
-// example goes through are in simd.h.
+// and no operation may be contracted (the build says -ffp-contract=off). Inner products of two rows
+// have an order of their own. The loops that every example goes through are in simd.h.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
-#include "core/vector/batch.h"
-#include "core/vector/compensated_sum.h"
+#include "core/vector/arithmetic.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -89,5 +89,28 @@ inline float Saturate(double value) {
   constexpr double kMax = std::numeric_limits<float>::max();
   return static_cast<float>(std::clamp(value, -kMax, kMax));
 }
+
+// A row by ascending index: made once, to be multiplied with many other rows. Copies only a row
+// that does not ascend, as in a space of named weights. The row must outlive it. Any thread may
+// read it.
+class SortedRow {
+ public:
+  // O(row.size); O(row.size log row.size) if it does not ascend.
+  explicit SortedRow(const Row& row);
+  SortedRow(const SortedRow&) = delete;
+  SortedRow& operator=(const SortedRow&) = delete;
+
+  const Row& row() const { return row_; }
+
+ private:
+  Row row_;
+  std::vector<uint32_t> indices_;
+  std::vector<float> values_;
+};
+
+// x . z, in float64, summed one after the other by ascending index: the same bits for dense and
+// sparse rows, and for zeros written or left out. z is sparse and strictly ascends; within a dense
+// x. O(x.size + z.size); O(z.size) for a dense x.
+double Dot(const SortedRow& x, const Row& z);
 
 }  // namespace perceptrond

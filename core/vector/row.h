@@ -1,8 +1,12 @@
-// One example's features, seen where they lie: the form that every learner takes.
+// Examples, seen where they lie: one row of features, the form that every learner takes, and a
+// batch of rows.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "absl/strings/string_view.h"
 
 namespace perceptrond {
 
@@ -22,6 +26,41 @@ struct Row {
     return indices == nullptr ? static_cast<uint32_t>(i) : indices[i];
   }
   float value(size_t i) const { return values == nullptr ? 1.0F : values[i]; }
+};
+
+// Many examples in columns: compressed sparse rows, or dense rows of one width. The form the wire
+// delivers and the learner reads, without a copy between. A view: the arrays must
+// outlive it. Any thread may read it.
+struct Batch {
+  // Sparse: where row i ends. Ascending; its last entry is the length of indices.
+  std::span<const uint32_t> row_ends;
+  std::span<const uint32_t> indices;
+  // As many as indices, or none: every value is 1. Dense: rows() x dense_width.
+  std::span<const float> values;
+  // One a row, or none (a batch to predict).
+  std::span<const int32_t> labels;
+  // Not empty: a label is a position in these names.
+  std::span<const absl::string_view> label_names;
+  // How much each row counts; one a row, or none: each counts 1.
+  std::span<const float> weights;
+  // Not empty: an index is a position in these names, which strictly ascend.
+  std::span<const absl::string_view> names;
+  // > 0: rows are dense, and row_ends, indices and names are empty.
+  uint32_t dense_width = 0;
+
+  size_t rows() const { return dense_width > 0 ? values.size() / dense_width : row_ends.size(); }
+  // Where row i begins in indices and values. O(1).
+  size_t row_begin(size_t i) const {
+    if (dense_width > 0) return i * dense_width;
+    return i == 0 ? 0 : row_ends[i - 1];
+  }
+  float weight(size_t i) const { return weights.empty() ? 1.0F : weights[i]; }
+  Row row(size_t i) const {
+    const size_t begin = row_begin(i);
+    if (dense_width > 0) return Row{nullptr, values.data() + begin, dense_width};
+    return Row{indices.empty() ? kNoIndices : indices.data() + begin,
+               values.empty() ? nullptr : values.data() + begin, row_ends[i] - begin};
+  }
 };
 
 }  // namespace perceptrond

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "core/vector/batch.h"
 #include "core/vector/kernels.h"
+#include "core/vector/row.h"
 
 namespace perceptrond::simd {
 

@@ -5,7 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "core/model/error.h"
 #include "core/model/settings.h"
 

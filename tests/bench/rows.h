@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/vector/batch.h"
+#include "core/vector/row.h"
 
 namespace perceptrond::bench {
 
-// Rows in columns, as core/vector/batch.h reads them.
+// Rows in columns, as core/vector/row.h reads them.
 struct Rows {
   std::vector<uint32_t> row_ends;
   std::vector<uint32_t> indices;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/vector/batch.h"
+#include "core/vector/row.h"
 #include "tests/support/svmlight.h"
 
 namespace perceptrond::testing {

@@ -7,13 +7,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/convergence/analysis/bounds.h"
-#include "core/convergence/analysis/cancellation_token.h"
-#include "core/convergence/analysis/exact_combination.h"
+#include "core/convergence/analysis/certificate.h"
 #include "core/convergence/analysis/nearest_point.h"
-#include "core/convergence/analysis/separator.h"
 #include "core/convergence/analysis/signed_rows.h"
-#include "core/convergence/analysis/svm_start.h"
-#include "core/convergence/analysis/vanishing_vertex.h"
 
 namespace perceptrond {
 namespace {

@@ -1,11 +1,150 @@
 #include "core/convergence/analysis/nearest_point.h"
 
+#include <libsvm/svm.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 namespace perceptrond {
+namespace {
+
+// Of the gradient, for rows of length 1.
+constexpr double kAccuracy = 1e-4;
+
+struct ModelDeleter {
+  void operator()(svm_model* model) const { svm_free_and_destroy_model(&model); }
+};
+
+// LIBSVM prints unless it is given a function, which is its one global variable: set once, to
+// nothing, before the first use.
+void Silence() {
+  [[maybe_unused]] static const bool silenced = [] {
+    svm_set_print_string_function([](const char*) {});
+    return true;
+  }();
+}
+
+// Q / R^2 as LIBSVM takes it: row k is its number, counted from 1, and its products with all rows.
+// Divided, since LIBSVM's float32 must hold all of it. Empty if the token was cancelled.
+std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<const size_t> working,
+                                            CancellationToken& cancellation) {
+  const size_t n = working.size();
+  const double scale = rows.squared_radius() > 0 ? 1 / rows.squared_radius() : 1;
+  std::vector<std::vector<svm_node>> products(n, std::vector<svm_node>(n + 1));
+  std::vector<double> scattered(rows.columns());
+  for (size_t i = 0; i < n; ++i) {
+    products[i][0] = {0, static_cast<double>(i + 1)};
+    rows.AddScaled(working[i], scale, scattered);
+    size_t work = 0;
+    for (size_t k = 0; k <= i; ++k) {
+      const svm_node product{static_cast<int>(k + 1), rows.Dot(working[k], scattered)};
+      products[i][k + 1] = products[k][i + 1] = product;
+      work += rows.size(working[k]);
+    }
+    rows.ForEach(working[i], [&](size_t column, double) { scattered[column] = 0; });
+    if (!cancellation.Spend(work)) return {};
+  }
+  return products;
+}
+
+svm_parameter Parameters(size_t n) {
+  svm_parameter parameters{};
+  parameters.svm_type = ONE_CLASS;
+  parameters.kernel_type = PRECOMPUTED;
+  parameters.nu = 1.0 / static_cast<double>(n);
+  parameters.eps = kAccuracy;
+  // Room for all of Q, in MB.
+  parameters.cache_size = 2 + 4e-6 * static_cast<double>(n * n);
+  return parameters;
+}
+
+}  // namespace
+
+std::vector<RowMultiplier> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
+                                        CancellationToken& cancellation) {
+  Silence();
+  std::vector<std::vector<svm_node>> products = Products(rows, working, cancellation);
+  std::vector<RowMultiplier> support;
+  if (!cancellation.Ask()) return support;
+  std::vector<svm_node*> starts;
+  for (std::vector<svm_node>& one : products) starts.push_back(one.data());
+  std::vector<double> ones(working.size(), 1);
+  const svm_problem problem{static_cast<int>(working.size()), ones.data(), starts.data()};
+  const svm_parameter parameters = Parameters(working.size());
+  const std::unique_ptr<svm_model, ModelDeleter> model(svm_train(&problem, &parameters));
+  for (int k = 0; k < model->l; ++k)
+    support.push_back({working[model->sv_indices[k] - 1], model->sv_coef[0][k]});
+  return support;
+}
+
+namespace {
+
+// Of the plane of two columns (Givens).
+struct Turn {
+  double cosine;
+  double sine;
+};
+
+// Four lanes: the compiler may not reorder a sum by itself.
+double Dot(const double* a, const double* b, size_t n) {
+  double lanes[4] = {};
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    for (size_t k = 0; k < 4; ++k) lanes[k] += a[i + k] * b[i + k];
+  }
+  for (; i < n; ++i) lanes[0] += a[i] * b[i];
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+}  // namespace
+
+bool Cholesky::Append(std::span<const double> cross, double diagonal) {
+  std::vector<double> row(size() + 1);
+  for (size_t i = 0; i < size(); ++i)
+    row[i] = (cross[i] - Dot(row.data(), rows_[i].data(), i)) / rows_[i][i];
+  const double pivot = diagonal - Dot(row.data(), row.data(), size());
+  if (!(pivot > 0) || !std::isfinite(pivot)) return false;
+  row.back() = std::sqrt(pivot);
+  rows_.push_back(std::move(row));
+  return true;
+}
+
+void Cholesky::Remove(size_t i) {
+  rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(i));
+  // The rows after it now have one column too many: rotating each pair of columns removes it. A row
+  // needs the rotations of the rows before it, so that one pass over the rows is enough.
+  std::vector<Turn> turns;
+  for (size_t r = i; r < size(); ++r) {
+    double* row = rows_[r].data() + i;
+    for (size_t k = 0; k < turns.size(); ++k) {
+      const double x = row[k];
+      const double y = row[k + 1];
+      row[k] = turns[k].cosine * x + turns[k].sine * y;
+      row[k + 1] = turns[k].cosine * y - turns[k].sine * x;
+    }
+    double& diagonal = rows_[r][r];
+    const double length = std::hypot(diagonal, rows_[r][r + 1]);
+    turns.push_back({diagonal / length, rows_[r][r + 1] / length});
+    diagonal = length;
+    rows_[r].pop_back();
+  }
+}
+
+std::vector<double> Cholesky::Solve(std::span<const double> b) const {
+  std::vector<double> x(b.begin(), b.end());
+  for (size_t i = 0; i < size(); ++i)
+    x[i] = (x[i] - Dot(x.data(), rows_[i].data(), i)) / rows_[i][i];
+  for (size_t i = size(); i-- > 0;) {
+    x[i] /= rows_[i][i];
+    for (size_t k = 0; k < i; ++k) x[k] -= rows_[i][k] * x[i];
+  }
+  return x;
+}
+
 namespace {
 
 // Rows added, or refinements, in a row that improve nothing before it gives up.

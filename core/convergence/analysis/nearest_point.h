@@ -1,14 +1,51 @@
-// The shortest combination of rows, to the last digits of float64.
+// The shortest combination of rows: roughly by LIBSVM, which finds most of the rows that matter,
+// and from there to the last digits of float64.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
-#include "core/convergence/analysis/cancellation_token.h"
-#include "core/convergence/analysis/cholesky.h"
+#include "core/convergence/analysis/analysis.h"
 #include "core/convergence/analysis/signed_rows.h"
 
 namespace perceptrond {
+
+// Which rows support the largest margin of a small set, by LIBSVM: multipliers (positive, adding up
+// to about 1) of those of the `working` rows whose combination is shortest.
+//
+//   problem   LIBSVM's one-class machine min alpha' Q alpha / 2, 0 <= alpha_i <= 1 / (nu n),
+//             sum alpha_i = 1, with nu = 1 / n and Q_ij = z_i . z_j: the nearest point itself
+//   accuracy  ||v||^2 to about 1e-4 R^2: not enough for a small margin, but it finds most of the
+//             rows. Its float32 would allow 1e-7, in a number of steps that nothing bounds
+//   cost      O(n^2) products of rows, 20 n^2 bytes; then LIBSVM's steps of O(n), which cannot be
+//             interrupted: some 0.05 s for 1000 rows (docs/adr/0011)
+//   source    Schoelkopf et al. 2001; Fan, Chen, Lin 2005 (the choice of pairs)
+//
+// `working` must not be empty. The result is empty if the token was cancelled. Any thread may call
+// it.
+std::vector<RowMultiplier> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
+                                        CancellationToken& cancellation);
+
+// A Cholesky factor whose rows can be added and removed: L with L L' = A, A symmetric and
+// positive definite, n x n. Not thread-safe.
+//
+//   source    Golub, Van Loan, Matrix Computations, 2013, sections 4.2 and 6.5.4
+class Cholesky {
+ public:
+  size_t size() const { return rows_.size(); }
+  // A grows by a last row and column: `cross`, of size() values, and `diagonal`. False, and nothing
+  // is changed, if it would not be positive definite to rounding. O(n^2).
+  bool Append(std::span<const double> cross, double diagonal);
+  // A loses row and column i. O((n - i)^2).
+  void Remove(size_t i);
+  // x with A x = b, which has size() values. O(n^2).
+  std::vector<double> Solve(std::span<const double> b) const;
+
+ private:
+  // Row i has i + 1 values.
+  std::vector<std::vector<double>> rows_;
+};
 
 // Improves multipliers until their combination is the nearest point to 0 of the rows' hull.
 //

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/convergence/analysis/analysis.h"
-#include "core/convergence/analysis/cancellation_token.h"
 
 namespace perceptrond {
 

@@ -2,8 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/convergence/analysis/exact_combination.h"
-#include "core/convergence/analysis/vanishing_vertex.h"
+#include "core/convergence/analysis/certificate.h"
 #include "tests/core/convergence/separation_checks.h"
 
 namespace perceptrond {

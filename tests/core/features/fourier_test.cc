@@ -4,7 +4,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "tests/core/features/mapping.h"
 
 namespace perceptrond {

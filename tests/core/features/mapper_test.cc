@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "gtest/gtest.h"
 #include "tests/support/columns.h"
 

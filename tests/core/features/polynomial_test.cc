@@ -5,7 +5,7 @@
 #include <functional>
 #include <random>
 
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "core/learner/catalogue.h"
 #include "tests/core/features/mapping.h"
 

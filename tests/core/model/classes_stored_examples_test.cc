@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "core/journal/rocksdb_journal.h"
 #include "gtest/gtest.h"
 #include "tests/support/class_traffic.h"

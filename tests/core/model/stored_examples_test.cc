@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "core/features/hashing.h"
+#include "core/features/names.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/analysis_input.h"
 #include "gtest/gtest.h"

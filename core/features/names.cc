@@ -1,6 +1,14 @@
-#include "core/features/dictionary.h"
+#include "core/features/names.h"
+
+#include <xxhash.h>
 
 namespace perceptrond {
+
+uint64_t HashName(absl::string_view name) { return XXH3_64bits(name.data(), name.size()); }
+
+uint64_t HashBytes(const void* bytes, size_t size, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes, size, seed);
+}
 
 uint32_t Dictionary::Find(absl::string_view name) const {
   const auto found = numbers_.find(name);

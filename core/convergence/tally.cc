@@ -1,4 +1,4 @@
-#include "core/convergence/update_proof.h"
+#include "core/convergence/tally.h"
 
 #include <algorithm>
 #include <cmath>

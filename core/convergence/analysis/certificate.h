@@ -1,13 +1,22 @@
-// Proof that a combination of rows vanishes, in integers.
+// The proof that nothing separates some rows, a positive combination of them that vanishes: guessed
+// by Clp in float64, then found in integers.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "core/convergence/analysis/cancellation_token.h"
+#include "core/convergence/analysis/analysis.h"
 #include "core/convergence/analysis/signed_rows.h"
 
 namespace perceptrond {
+
+// Few rows of which some combination seems to vanish: of the rows `chosen`, those of a vertex of
+// the lambda >= 0 with sum lambda_i z_i = 0 and sum lambda_i = 1, as the dual simplex finds it
+// within float64's tolerance. At most one more than their rank, and in exact arithmetic their
+// combination would be the only one that vanishes. Empty if there seems to be no such lambda, or if
+// the token was cancelled, which is checked after each pivot. Any thread may call it.
+std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const size_t> chosen,
+                                        CancellationToken& cancellation);
 
 // Positive integers without a common divisor whose combination of `chosen` rows (some of them may
 // be left out) is exactly 0. Checked over all columns before it is returned: float values are

@@ -1,22 +1,77 @@
-// The interface of a feature map. One map a file; MakeExpansion lists them.
+// The interface of a feature map, and what maps make their rows in: names of products, and slots of
+// a hashed space. One map a file; MakeExpansion lists them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "core/features/feature_map_names.h"
-#include "core/features/feature_map_slots.h"
 #include "core/features/feature_space.h"
 #include "core/vector/check.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
+
+// Names of products: the factors' names in the order of their bytes with '*' between, "a*b", "a*a".
+// A '*' or '\' within a factor's own name gets a '\' before it, in a product of one factor too, so
+// that two products never share a name.
+inline constexpr char kTimes = '*';
+inline constexpr char kEscape = '\\';
+
+// How many bytes the name takes as a factor. O(name).
+size_t FactorBytes(absl::string_view name);
+
+// The names of one row's products, in the order they came. Keeps its memory. Not thread-safe.
+class ProductNames {
+ public:
+  void Clear();
+  void Reserve(size_t products, size_t bytes);
+  // Factors are positions among `names`, which ascend by their bytes; so do the positions.
+  void Add(std::span<const uint32_t> factors, std::span<const absl::string_view> names);
+
+  size_t size() const { return ends_.size(); }
+  // The view holds until the next call that changes something.
+  absl::string_view operator[](size_t i) const;
+
+ private:
+  void AppendFactor(absl::string_view name);
+
+  // All names, one after the other, and where each ends.
+  std::string bytes_;
+  std::vector<size_t> ends_;
+};
+
+// The slot of a product among `slots`, a power of two: the low bits of XXH3-64 over its factors'
+// own slots, which ascend, each as four bytes, the least first. So a product finds its slot alike
+// from names and from indices. At least two factors. O(factors).
+uint32_t ProductSlot(std::span<const uint32_t> factors, uint32_t slots);
+
+// Gathers features by slot, in any order; what shares a slot adds up. Keeps its memory. Not
+// thread-safe.
+class SlotSum {
+ public:
+  void Clear() { features_.clear(); }
+  void Reserve(size_t features) { features_.reserve(features); }
+  void Add(uint32_t slot, float value) { features_.push_back({slot, value}); }
+  // What was added, slots ascending. Values of one slot are summed in the order they were added; a
+  // sum may leave float32. The view holds until the next call. O(n log n).
+  Row Sum();
+
+ private:
+  struct Feature {
+    uint32_t slot;
+    float value;
+  };
+  std::vector<Feature> features_;
+  std::vector<uint32_t> indices_;
+  std::vector<float> values_;
+};
 
 // The most bytes that the names of one mapped row may take: one update may have to learn them all.
 inline constexpr uint64_t kMaxRowNameBytes = 1 << 24;

@@ -1,4 +1,4 @@
-#include "core/features/feature_map.h"
+#include "core/features/feature_space.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "core/vector/exp.h"
+#include "core/vector/arithmetic.h"
 
 #include <cmath>
 #include <limits>

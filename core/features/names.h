@@ -1,4 +1,6 @@
-// The names a model in a named space has weights for.
+// From names to weights: in a hashed space the name's hash says which weight (the hashing trick:
+// Weinberger et al., Feature Hashing for Large Scale Multitask Learning, 2009), in a named space
+// the model's dictionary does.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +13,21 @@
 
 namespace perceptrond {
 
-// Names numbered from 1 in the order they came; 0 stands for every other name. Only grows.
-// Not thread-safe: concurrent reads are fine, Add excludes everything.
+// XXH3-64 of the name's bytes with seed 0: a published hash, the same on every machine and in every
+// client.
+uint64_t HashName(absl::string_view name);
+
+// XXH3-64 of any bytes with that seed.
+uint64_t HashBytes(const void* bytes, size_t size, uint64_t seed);
+
+// The slot of a name among `slots`, a power of two: the hash's low bits.
+inline uint32_t NameSlot(absl::string_view name, uint32_t slots) {
+  return static_cast<uint32_t>(HashName(name) & (slots - 1));
+}
+
+// The names that a model in a named space has weights for, numbered from 1 in the order they
+// came; 0 stands for every other name. Only grows. Not thread-safe: concurrent reads are fine, Add
+// excludes everything.
 class Dictionary {
  public:
   static constexpr uint32_t kUnknown = 0;

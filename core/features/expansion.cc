@@ -1,0 +1,99 @@
+#include "core/features/expansion.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/features/feature_space.h"
+#include "core/features/fourier.h"
+#include "core/features/names.h"
+#include "core/features/polynomial.h"
+#include "core/features/products.h"
+
+namespace perceptrond {
+namespace {
+
+bool NeedsEscape(char c) { return c == kTimes || c == kEscape; }
+
+}  // namespace
+
+size_t FactorBytes(absl::string_view name) {
+  return name.size() + static_cast<size_t>(std::count_if(name.begin(), name.end(), NeedsEscape));
+}
+
+void ProductNames::Clear() {
+  bytes_.clear();
+  ends_.clear();
+}
+
+void ProductNames::Reserve(size_t products, size_t bytes) {
+  bytes_.reserve(bytes);
+  ends_.reserve(products);
+}
+
+void ProductNames::Add(std::span<const uint32_t> factors,
+                       std::span<const absl::string_view> names) {
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (i > 0) bytes_.push_back(kTimes);
+    AppendFactor(names[factors[i]]);
+  }
+  ends_.push_back(bytes_.size());
+}
+
+absl::string_view ProductNames::operator[](size_t i) const {
+  const size_t begin = i == 0 ? 0 : ends_[i - 1];
+  return absl::string_view(bytes_).substr(begin, ends_[i] - begin);
+}
+
+void ProductNames::AppendFactor(absl::string_view name) {
+  for (const char c : name) {
+    if (NeedsEscape(c)) bytes_.push_back(kEscape);
+    bytes_.push_back(c);
+  }
+}
+
+uint32_t ProductSlot(std::span<const uint32_t> factors, uint32_t slots) {
+  std::array<char, 4 * FeatureMap::kMaxDegree> bytes;
+  size_t size = 0;
+  for (const uint32_t factor : factors) {
+    for (int shift = 0; shift < 32; shift += 8) bytes[size++] = static_cast<char>(factor >> shift);
+  }
+  return NameSlot({bytes.data(), size}, slots);
+}
+
+Row SlotSum::Sum() {
+  std::stable_sort(features_.begin(), features_.end(),
+                   [](const Feature& a, const Feature& b) { return a.slot < b.slot; });
+  indices_.clear();
+  values_.clear();
+  for (const Feature& feature : features_) {
+    if (!indices_.empty() && indices_.back() == feature.slot) {
+      values_.back() += feature.value;
+    } else {
+      indices_.push_back(feature.slot);
+      values_.push_back(feature.value);
+    }
+  }
+  return Row{indices_.empty() ? kNoIndices : indices_.data(), values_.data(), indices_.size()};
+}
+
+ValidationCode CheckExtent(const Extent& extent, size_t max_features) {
+  return extent.features > max_features || extent.name_bytes > kMaxRowNameBytes
+             ? ValidationCode::kTooManyFeatures
+             : ValidationCode::kNone;
+}
+
+std::shared_ptr<const Expansion> MakeExpansion(const FeatureSpace& space) {
+  switch (space.map.kind) {
+    case FeatureMap::Kind::kIdentity:
+      break;
+    case FeatureMap::Kind::kPolynomial:
+      return std::make_shared<Polynomial>(space);
+    case FeatureMap::Kind::kProducts:
+      return std::make_shared<Products>(space);
+    case FeatureMap::Kind::kFourier:
+      return std::make_shared<Fourier>(space);
+  }
+  return nullptr;
+}
+
+}  // namespace perceptrond
