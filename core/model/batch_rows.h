@@ -1,4 +1,5 @@
-// The labels of a batch: numbers, or names that stand for them.
+// The rows of one message as the model reads them: checked, with labels, in the space of the
+// weights.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +13,14 @@
 #include "core/features/mapper.h"
 #include "core/model/model_core.h"
 #include "core/model/settings.h"
-#include "core/model/stored_examples.h"
 #include "core/vector/batch.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
 
 namespace perceptrond {
 
-// Reads the labels of one batch. Keeps views of what it is given. Not thread-safe.
+// Reads the labels of one batch: numbers, or names that stand for them. Keeps views of what it is
+// given. Not thread-safe.
 class LabelReader {
  public:
   LabelReader(const ModelSettings& settings, const Batch& batch);

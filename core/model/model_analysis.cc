@@ -18,6 +18,8 @@
 namespace perceptrond {
 namespace {
 
+namespace v1 = ::perceptron::v1;
+
 absl::Status NothingRetained(const Model& model) {
   return MakeError(
       absl::StatusCode::kFailedPrecondition, "NOTHING_STORED",
@@ -39,8 +41,6 @@ absl::Status InKernelSpace(const Model& model) {
           "converged; for margins use a linear learner with a feature map like the kernel"),
       {{"model", model.name()}});
 }
-
-namespace v1 = ::perceptron::v1;
 
 absl::Status Cancelled() {
   return MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED",

@@ -76,6 +76,8 @@ struct Segment {
   double weight_norm = 0;
 };
 
+// Updates that the journal has not been given yet, as the records it will get.
+//
 // Thread contract: not thread-safe; the ledger guards it.
 class PendingRecords {
  public:

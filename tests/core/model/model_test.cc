@@ -1,5 +1,4 @@
-// What one model answers: bad input, limits, frozen and closed; and that predicting changes
-// nothing.
+// What one model answers: bad input, limits, frozen, closed; and that predicting changes nothing.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -17,6 +16,7 @@ using testing::LoneModel;
 using testing::NamedColumns;
 using testing::NamedSettings;
 using testing::ReasonOf;
+using testing::SetNumber;
 using testing::Space;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
@@ -347,12 +347,11 @@ INSTANTIATE_TEST_SUITE_P(
                     [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); },
                     "model.feature_space.hashed.bits"},
         BadSettings{"ZeroStep",
-                    [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
+                    [](v1::Model& m) { SetNumber(*m.mutable_learner(), "step_size", 0); },
                     "model.learner.step_size"},
-        BadSettings{
-            "NaNStep",
-            [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
-            "model.learner.step_size"},
+        BadSettings{"NaNStep",
+                    [](v1::Model& m) { SetNumber(*m.mutable_learner(), "step_size", NAN); },
+                    "model.learner.step_size"},
         BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
                     "model.learner.bias_input"},
         BadSettings{"InfiniteOffset",
