@@ -4,7 +4,6 @@
 
 #include "absl/time/clock.h"
 #include "client/connection.h"
-#include "client/names.h"
 
 namespace perceptrond::client {
 

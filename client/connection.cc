@@ -3,19 +3,18 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/byte_buffer.h>
+
 #include <algorithm>
 #include <future>
-#include <memory>
-#include <string>
+#include <random>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
@@ -172,6 +171,8 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::optional<TlsOpt
   return grpc::SslCredentials(options);
 }
 
+constexpr std::string_view kCollection = "models/";
+
 }  // namespace
 
 std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel) {
@@ -207,6 +208,21 @@ RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connect
     sleep(std::max(until - absl::Now(), absl::ZeroDuration()));
   };
   return policy;
+}
+
+std::string ModelName(std::string_view name) {
+  return name.starts_with(kCollection) ? std::string(name) : std::string(kCollection).append(name);
+}
+
+std::string_view ModelId(std::string_view name) {
+  return name.starts_with(kCollection) ? name.substr(kCollection.size()) : name;
+}
+
+std::string RandomId() {
+  std::random_device source;
+  std::string id;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&id, absl::Hex(source(), absl::kZeroPad8));
+  return id;
 }
 
 }  // namespace perceptrond::client

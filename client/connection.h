@@ -11,9 +11,11 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/sync_stream.h>
+
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
@@ -91,5 +93,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
 // reconnects only while a call waits for it, so each wait is a health check that waits for the
 // connection. The rest of each wait goes to policy.sleep.
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection);
+
+// Returns "models/spam" for "spam" and "models/spam". Does not check that the name is valid.
+std::string ModelName(std::string_view name);
+
+// Returns "spam" for "spam" and "models/spam".
+std::string_view ModelId(std::string_view name);
+
+// Returns 32 hexadecimal digits from the system's source of randomness: globally unique. Threads:
+// any.
+std::string RandomId();
 
 }  // namespace perceptrond::client

@@ -1,12 +1,338 @@
 #include "client/learn_stream.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "client/learn_stream_core.h"
-#include "client/names.h"
+#include "client/batch_builder.h"
+#include "client/error.h"
+#include "client/stream_worker.h"
+#include "client/window.h"
 
 namespace perceptrond::client {
+
+// The implementation of LearnStream, a state machine between the caller's thread and the worker's.
+//
+// Threads: as LearnStream; the batch belongs to the caller's thread.
+class LearnStreamCore final
+    : public StreamWorker<perceptron::v1::LearnStreamRequest, perceptron::v1::LearnStreamResponse> {
+ public:
+  LearnStreamCore(std::shared_ptr<Connection> connection, std::string model, LearnOptions options);
+  ~LearnStreamCore() override { Stop(); }
+
+  // Starts the worker and waits for the server's first response.
+  absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
+  // As LearnStream has them.
+  absl::Status Push(const Row& row, uint64_t tag) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<perceptron::v1::PassSummary> MarkPass() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<LearnTotals> Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel() { CancelStream(); }
+
+  absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_);
+  LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Constant once Open() returned OK.
+  const perceptron::v1::StreamOpened& opened() const { return first_opened_; }
+  const std::string& producer_id() const { return producer_id_; }
+
+ private:
+  std::shared_ptr<Outgoing> TakeBatch();
+  // Numbers the message and queues it; blocks while the window is full.
+  absl::Status Send(std::shared_ptr<Outgoing> message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Prepare(grpc::ClientContext* context, Reactor* reactor) override;
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Rewind() override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> NextToSend() override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !window_.empty();
+  }
+  absl::Status OnResponse(perceptron::v1::LearnStreamResponse* response) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayRetry(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::Status OnOpened(const perceptron::v1::StreamOpened& opened) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status StartNumbering(const perceptron::v1::StreamOpened& opened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddToTotals(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool numbered() const { return !producer_id_.empty(); }
+  // Why the stream accepts no more messages. Precondition: it has ended.
+  absl::Status EndStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::shared_ptr<Connection> connection_;
+  const std::string model_;
+  const LearnOptions options_;
+  const std::string producer_id_;
+  RowBatch batch_;
+
+  // Written on the worker's thread until opened_once_, constant afterwards.
+  perceptron::v1::StreamOpened first_opened_;
+
+  bool opened_once_ ABSL_GUARDED_BY(mutex_) = false;
+  Window window_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t passes_ ABSL_GUARDED_BY(mutex_) = 0;
+  LearnTotals totals_ ABSL_GUARDED_BY(mutex_);
+  perceptron::v1::PassSummary last_pass_ ABSL_GUARDED_BY(mutex_);
+  std::optional<perceptron::v1::ConvergenceReport> report_ ABSL_GUARDED_BY(mutex_);
+};
+
+namespace {
+
+std::string ProducerId(const LearnOptions& options) {
+  if (!options.numbered) return "";
+  return options.producer_id.empty() ? RandomId() : options.producer_id;
+}
+
+}  // namespace
+
+LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::string model,
+                                 LearnOptions options)
+    : StreamWorker(options.retry, options.response_timeout),
+      connection_(std::move(connection)),
+      model_(std::move(model)),
+      options_(std::move(options)),
+      producer_id_(ProducerId(options_)),
+      batch_(options_.rows_per_message, options_.bytes_per_message) {}
+
+absl::Status LearnStreamCore::Open() {
+  Start();
+  MonitorLock lock(&mutex_);
+  while (!opened_once_ && !ended_.has_value()) mutex_.Wait();
+  return opened_once_ ? absl::OkStatus() : EndStatus();
+}
+
+absl::Status LearnStreamCore::EndStatus() const {
+  if (!ended_->ok()) return *ended_;
+  return absl::FailedPreconditionError("the stream is finished");
+}
+
+absl::Status LearnStreamCore::Send(std::shared_ptr<Outgoing> message) {
+  MonitorLock lock(&mutex_);
+  while (!ended_.has_value() && !window_.empty() &&
+         (window_.size() >= options_.window_messages ||
+          window_.bytes() + message->bytes > options_.window_bytes)) {
+    mutex_.Wait();
+  }
+  if (ended_.has_value()) return EndStatus();
+  message->first_offset = next_offset_;
+  if (numbered()) message->request.set_first_offset(next_offset_);
+  next_offset_ += static_cast<int64_t>(message->tags.size());
+  window_.Add(std::move(message));
+  mutex_.NotifyAll();
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Outgoing> LearnStreamCore::TakeBatch() {
+  auto message = std::make_shared<Outgoing>();
+  if (batch_.empty()) return message;
+  message->bytes = batch_.bytes();
+  message->tags = batch_.Take(message->request.mutable_columns());
+  return message;
+}
+
+absl::Status LearnStreamCore::Push(const Row& row, uint64_t tag) {
+  return batch_.Push(row, tag, [this] { return Flush(); });
+}
+
+absl::Status LearnStreamCore::Flush() { return batch_.empty() ? status() : Send(TakeBatch()); }
+
+absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
+  std::shared_ptr<Outgoing> message = TakeBatch();
+  int64_t number = 0;
+  {
+    MonitorLock lock(&mutex_);
+    number = ++passes_;
+  }
+  message->request.set_completed_pass(number);
+  if (absl::Status status = Send(std::move(message)); !status.ok()) return status;
+  MonitorLock lock(&mutex_);
+  while (!ended_.has_value() && !window_.empty()) mutex_.Wait();
+  if (!window_.empty()) return EndStatus();
+  if (last_pass_.number() == number) return last_pass_;
+  perceptron::v1::PassSummary forgotten;
+  forgotten.set_number(number);
+  return forgotten;
+}
+
+absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
+  if (!batch_.empty()) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  if (absl::Status status = WaitForEnd(); !status.ok()) return status;
+  return totals();
+}
+
+absl::Status LearnStreamCore::status() {
+  MonitorLock lock(&mutex_);
+  return ended_.value_or(absl::OkStatus());
+}
+
+LearnTotals LearnStreamCore::totals() {
+  MonitorLock lock(&mutex_);
+  LearnTotals totals = totals_;
+  totals.reconnects = reconnects_;
+  return totals;
+}
+
+std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report() {
+  MonitorLock lock(&mutex_);
+  return report_;
+}
+
+void LearnStreamCore::Prepare(grpc::ClientContext* context, Reactor* reactor) {
+  connection_->LearnStream(context, reactor);
+}
+
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewind() {
+  window_.Restart();
+  auto first = std::make_shared<perceptron::v1::LearnStreamRequest>();
+  first->set_model(model_);
+  first->set_result_detail(options_.result_detail);
+  first->set_include_report(options_.include_report);
+  if (numbered()) {
+    first->mutable_producer()->set_id(producer_id_);
+    if (opened_once_ && totals_.acknowledged_offset >= 0) {
+      auto* resume = first->mutable_producer()->mutable_resume();
+      resume->set_model_uid(first_opened_.model_uid());
+      resume->set_acknowledged_offset(totals_.acknowledged_offset);
+    }
+  }
+  return first;
+}
+
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::NextToSend() {
+  std::shared_ptr<Outgoing> message = window_.NextToSend();
+  if (message == nullptr) return nullptr;
+  return {message, &message->request};
+}
+
+absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* response) {
+  if (response->has_opened()) {
+    if (absl::Status status = OnOpened(response->opened()); !status.ok()) return status;
+  }
+  if (response->has_report()) {
+    // Stored before the result is counted, so that callers waiting for the result find it.
+    MonitorLock lock(&mutex_);
+    report_ = std::move(*response->mutable_report());
+  }
+  for (const perceptron::v1::LearnResult& result : response->results()) {
+    if (absl::Status status = OnResult(result); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
+  std::vector<std::shared_ptr<Outgoing>> settled;
+  {
+    MonitorLock lock(&mutex_);
+    if (!opened_once_) {
+      if (absl::Status status = StartNumbering(opened); !status.ok()) return status;
+      first_opened_ = opened;
+      opened_once_ = true;
+    } else if (opened.model_uid() != first_opened_.model_uid()) {
+      return MakeError(absl::StatusCode::kAborted, "MODEL_REPLACED",
+                       absl::StrCat(model_,
+                                    " was deleted and created again while examples were "
+                                    "being sent to it"));
+    } else if (numbered() && opened.next_offset() <= totals_.acknowledged_offset) {
+      return MakeError(
+          absl::StatusCode::kDataLoss, "POSITION_LOST",
+          absl::StrCat("the server acknowledged examples through ", totals_.acknowledged_offset,
+                       " but now expects ", opened.next_offset()));
+    }
+    if (numbered()) {
+      settled = window_.Settle(opened.next_offset());
+      for (const auto& message : settled) totals_.lost_answers += message->tags.size();
+      totals_.acknowledged_offset = std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
+    }
+    totals_.revision = std::max(totals_.revision, opened.revision());
+    ready_ = true;
+    mutex_.NotifyAll();
+  }
+  if (!options_.on_result) return absl::OkStatus();
+  const perceptron::v1::LearnResult unknown;
+  for (const auto& message : settled) {
+    options_.on_result({message->tags, message->first_offset, unknown, true});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::StartNumbering(const perceptron::v1::StreamOpened& opened) {
+  next_offset_ = options_.start_offset.value_or(opened.next_offset());
+  if (numbered() && next_offset_ > opened.next_offset()) {
+    return MakeError(absl::StatusCode::kOutOfRange, "OFFSET_GAP",
+                     absl::StrCat("the first example would have offset ", next_offset_,
+                                  ", but the server expects ", opened.next_offset(),
+                                  " next from producer \"", producer_id_, "\""));
+  }
+  const bool from_start = options_.start_offset.has_value() && *options_.start_offset == 0;
+  passes_ = options_.passes_before.value_or(from_start ? 0 : opened.passes());
+  return absl::OkStatus();
+}
+
+absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result) {
+  // The message that opens the stream has no rows.
+  if (result.message_number() == 0) return absl::OkStatus();
+  if (result.has_error()) return ToAbslStatus(result.error());
+  std::shared_ptr<Outgoing> message;
+  {
+    MonitorLock lock(&mutex_);
+    message = window_.Oldest(result.message_number());
+  }
+  if (message == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("the server answered message ", result.message_number(), " out of order"));
+  }
+  // The callback runs before waiting callers are notified of the answer.
+  if (options_.on_result && !message->rows_settled) {
+    options_.on_result({message->tags, message->first_offset, result, false});
+  }
+  MonitorLock lock(&mutex_);
+  window_.RemoveOldest();
+  AddToTotals(result);
+  return absl::OkStatus();
+}
+
+void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
+  totals_.examples += result.examples();
+  totals_.mistakes += result.mistakes();
+  totals_.updates += result.updates();
+  totals_.duplicates += result.duplicates();
+  totals_.row_errors += static_cast<uint64_t>(result.row_errors_size());
+  totals_.revision = result.revision();
+  if (numbered()) {
+    totals_.acknowledged_offset =
+        std::max(totals_.acknowledged_offset, result.acknowledged_offset());
+  }
+  if (result.has_completed_pass()) last_pass_ = result.completed_pass();
+  mutex_.NotifyAll();
+}
+
+bool LearnStreamCore::MayRetry(const absl::Status& status) {
+  // Waiting does not free producers, and unnumbered rows would break the exactly-once guarantee.
+  if (ErrorReason(status) == "PRODUCER_LIMIT") return false;
+  // Without numbers the results of the rows in flight, and of their pass, are unknown.
+  if (!numbered() && opened_once_) return false;
+  if (IsTransient(status)) return true;
+  if (!ErrorReason(status).empty()) return false;
+  // Codes that proxies and crashing servers report for a lost connection.
+  return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+void LearnStreamCore::OnDisconnect(const absl::Status& status) {
+  if (options_.on_reconnect) options_.on_reconnect(status);
+}
+
+void LearnStreamCore::OnEnd() {
+  if (options_.on_end) options_.on_end();
+}
 
 absl::StatusOr<std::unique_ptr<LearnStream>> LearnStream::Open(
     std::shared_ptr<Connection> connection, std::string_view model, Options options) {

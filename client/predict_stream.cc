@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "client/batch_builder.h"
+#include "client/connection.h"
 #include "client/error.h"
-#include "client/names.h"
 #include "client/stream_worker.h"
 
 namespace perceptrond::client {

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/flags.h"
 #include "client/ctl/output.h"
-#include "client/names.h"
 
 namespace perceptrond::client {
 namespace {

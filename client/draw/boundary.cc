@@ -1,4 +1,4 @@
-#include "client/draw/boundary.h"
+#include "client/draw/pictures.h"
 
 #include <algorithm>
 #include <cmath>

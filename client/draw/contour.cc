@@ -1,4 +1,4 @@
-#include "client/draw/contour.h"
+#include "client/draw/geometry.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "client/draw/learning_curve.h"
+#include "client/draw/pictures.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "client/draw/plane.h"
+#include "client/draw/geometry.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,6 +42,14 @@ void Keep(const Polyline& line, size_t first, size_t last, double tolerance,
 }
 
 }  // namespace
+
+Range RangeOf(const std::vector<double>& values) {
+  if (values.empty()) return {0, 1};
+  const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
+  if (*lo < *hi) return {*lo, *hi};
+  const double room = *lo == 0 ? 1 : std::abs(*lo) / 2;
+  return {*lo - room, *lo + room};
+}
 
 Polyline Window::Corners() const {
   return {{x.lo, y.lo}, {x.hi, y.lo}, {x.hi, y.hi}, {x.lo, y.hi}};

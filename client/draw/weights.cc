@@ -1,4 +1,4 @@
-#include "client/draw/weights.h"
+#include "client/draw/pictures.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-// Formats of example files: each parses one line into one example. One file per format.
+// Formats of example files: each parses one line into one example. One file per format; labels and
+// numbers are parsed here for all of them.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +7,46 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/format/labels.h"
 #include "client/row.h"
 
 namespace perceptrond::client {
+
+// Parses a decimal number ("-1", "+.5", "3e-2") in [p, end). Returns the position after it, or null
+// if there is none or it is not a finite float32. Numbers too small for a float are 0.
+const char* ParseFloat(const char* p, const char* end, float* value);
+
+// Parses digits. Returns the position after them, or null if there are none or the number is above
+// 2^32 - 1.
+const char* ParseUint32(const char* p, const char* end, uint32_t* value);
+
+// Parses a text that is a number as a whole; false if it is not.
+bool ParseWholeFloat(std::string_view text, float* value);
+
+// A plain value.
+struct LabelRule {
+  // The model's label names, that of -1 first, or the names of its classes in order; may be empty.
+  std::vector<std::string> names;
+  // Most classes of the model; 0: the labels are -1 and +1.
+  uint32_t max_classes = 0;
+  // The model adds classes by name: any text is a label name.
+  bool new_names = false;
+  // 0 means -1. Must be set explicitly, because 0 can also mean "no label".
+  bool zero_is_negative = false;
+};
+
+// Parses a label of two-label models: a label name, or -1 or 1 in any spelling ("+1", "1.0"). If a
+// label name is a number, as with the classes 1 and 2, numbers are names only. INVALID_ARGUMENT:
+// not a label.
+absl::StatusOr<int> ParseLabel(const LabelRule& rule, std::string_view text);
+
+// Sets the row's label, or label_name if classes are added by name. Labels of multiclass models are
+// names, or integers from 0 unless a name is a number. INVALID_ARGUMENT: not a label; the row then
+// has none.
+absl::Status ReadLabel(const LabelRule& rule, std::string_view text, Row* row);
 
 enum class FormatKind { kSvmlight, kVw, kCsv, kJsonl, kText };
 

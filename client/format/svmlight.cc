@@ -2,7 +2,6 @@
 // `qid:` is an error. If no label is required, the line may start with the first feature.
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
-#include "client/format/number.h"
 
 namespace perceptrond::client {
 namespace {

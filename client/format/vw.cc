@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
-#include "client/format/number.h"
 
 namespace perceptrond::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/model/class_settings.h"
+#include "core/model/learner_settings.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
-#include "core/model/label_reader.h"
+#include "core/vector/name.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
@@ -29,9 +29,9 @@ absl::Status CheckNames(const std::vector<std::string>& names) {
   constexpr absl::string_view kField = "model.label_names";
   absl::flat_hash_set<absl::string_view> distinct;
   for (const std::string& name : names) {
-    if (name.empty() || name.size() > LabelReader::kMaxNameBytes)
-      return InvalidSetting(kField, absl::StrCat("a name has 1 to ", LabelReader::kMaxNameBytes,
-                                                 " bytes, one has ", name.size()));
+    if (name.empty() || name.size() > kMaxNameBytes)
+      return InvalidSetting(
+          kField, absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, one has ", name.size()));
     if (!distinct.insert(name).second)
       return InvalidSetting(kField, absl::StrCat("\"", name, "\" is given twice"));
   }

@@ -2,31 +2,182 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
+#include <span>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/model/batch_rows.h"
 #include "core/model/error.h"
-#include "core/model/predict_batch.h"
-#include "core/model/support_examples.h"
 
 namespace perceptrond {
 namespace {
 
-// Keeps the `limit` largest, sorted. The others are summed.
-void KeepLargest(size_t limit, Explanation& explanation) {
-  std::vector<Contribution>& all = explanation.contributions;
-  std::erase_if(all, [](const Contribution& c) { return c.contribution == 0; });
-  std::stable_sort(all.begin(), all.end(), [](const Contribution& a, const Contribution& b) {
+// Keeps the `limit` contributions of largest magnitude, largest first. The others are summed and
+// counted.
+template <typename T>
+void KeepLargest(size_t limit, std::vector<T>& all, double& other_sum, uint32_t& other_count) {
+  std::stable_sort(all.begin(), all.end(), [](const T& a, const T& b) {
     return std::abs(a.contribution) > std::abs(b.contribution);
   });
   if (all.size() <= limit) return;
-  for (size_t i = limit; i < all.size(); ++i)
-    explanation.other_contributions += all[i].contribution;
-  explanation.other_features = static_cast<uint32_t>(all.size() - limit);
+  for (size_t i = limit; i < all.size(); ++i) other_sum += all[i].contribution;
+  other_count = static_cast<uint32_t>(all.size() - limit);
   all.resize(limit);
+}
+
+// A score in its dual form is the sum of what the examples that caused updates contribute. (theory,
+// S8: the perceptron's weights are eta times the sum of y (x, b) over its mistakes; other rules
+// have other coefficients, and kernels another product.)
+
+// A model at the revision at which a row is scored.
+struct SupportContext {
+  const Learner& learner;
+  const LearnerSettings& settings;
+  // Examples evaluated.
+  uint64_t age = 0;
+  uint64_t revision = 0;
+  // The revision of the latest weight replacement, 0 for none.
+  uint64_t replaced = 0;
+  // Whether the model stores updates at all.
+  bool stores_updates = false;
+  // The stored updates, by ascending revision.
+  std::span<const StoredUpdate> updates;
+};
+
+// The products of one row with others.
+class Products {
+ public:
+  Products(const Row& row, double bias_input) : bias_squared_(bias_input * bias_input) {
+    for (size_t i = 0; i < row.size; ++i)
+      values_[row.index(i)] += static_cast<double>(row.value(i));
+  }
+  double Of(uint32_t index, double other) const {
+    const auto value = values_.find(index);
+    return value == values_.end() ? 0 : value->second * other;
+  }
+  // x_i . x + b^2.
+  double Kernel(const Row& example) const {
+    double sum = 0;
+    for (size_t i = 0; i < example.size; ++i)
+      sum += Of(example.index(i), static_cast<double>(example.value(i)));
+    return sum + bias_squared_;
+  }
+
+ private:
+  const double bias_squared_;
+  absl::flat_hash_map<uint32_t, double> values_;
+};
+
+// The updates after the origin: the latest weight replacement, or the start. For learners that
+// count examples, updates up to the last one stored without its age are of no use.
+std::span<const StoredUpdate> Since(const SupportContext& context, uint64_t origin) {
+  auto first = std::upper_bound(
+      context.updates.begin(), context.updates.end(), origin,
+      [](uint64_t revision, const StoredUpdate& update) { return revision < update.revision; });
+  const auto last = std::upper_bound(
+      first, context.updates.end(), context.revision,
+      [](uint64_t revision, const StoredUpdate& update) { return revision < update.revision; });
+  if (FindLearner(context.settings).counts_examples) {
+    for (auto update = first; update != last; ++update)
+      if (!update->age.has_value()) first = update + 1;
+  }
+  return {first, last};
+}
+
+// Whether these are all updates after the origin: the stored ones are the latest, without gaps, so
+// it is enough that the first follows the origin.
+bool AreAll(std::span<const StoredUpdate> updates, uint64_t origin, uint64_t revision) {
+  return updates.empty() ? revision == origin : updates.front().revision == origin + 1;
+}
+
+std::optional<double> DualCoefficient(const SupportContext& context, const StoredUpdate& update) {
+  const int32_t label = update.row->label;
+  const double weight = update.weight * context.settings.class_weight(label);
+  return context.learner.explainable()->DualCoefficient(
+      {update.row->row(), {label, weight, update.age.value_or(0)}, update.score}, context.age);
+}
+
+// The contribution of the starting weights.
+double OfStart(const LearnerSettings& settings, const Products& products) {
+  const StartingWeights& start = settings.start;
+  double sum = 0;
+  for (size_t i = 0; i < start.indices.size(); ++i)
+    sum += products.Of(start.indices[i], static_cast<double>(start.values[i]));
+  return settings.bias_input == 0 ? sum : sum + start.bias;
+}
+
+// Adds the contribution of the weights that the support examples were added to.
+void AddStart(const SupportContext& context, const Products& products, Explanation& explanation) {
+  explanation.start_revision = context.replaced;
+  if (context.replaced == 0) {
+    if (!context.settings.start.all_zero())
+      explanation.start_contribution = OfStart(context.settings, products);
+    return;
+  }
+  // These weights are not stored by themselves: they are the score without all support examples.
+  if (!explanation.support_complete) return;
+  double sum = 0;
+  for (const SupportContribution& example : explanation.support) sum += example.contribution;
+  explanation.start_contribution = explanation.score - sum;
+}
+
+void AddKernelSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
+  for (const SupportExample& example : context.learner.explainable()->SupportExamples(row)) {
+    explanation.support.push_back({context.revision - example.updates_since, example.label,
+                                   example.kernel, example.dual_coefficient,
+                                   example.dual_coefficient * example.kernel});
+  }
+  explanation.support_complete = true;
+}
+
+void AddLinearSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
+  const uint64_t origin = context.replaced;
+  const std::span<const StoredUpdate> updates = Since(context, origin);
+  const Products products(row, context.settings.bias_input);
+  for (const StoredUpdate& update : updates) {
+    const std::optional<double> coefficient = DualCoefficient(context, update);
+    if (!coefficient.has_value()) {
+      explanation.support.clear();
+      explanation.support_absent =
+          "an older server did not record which updates made the weights it predicts with";
+      return;
+    }
+    if (*coefficient == 0) continue;
+    const double kernel = products.Kernel(update.row->row());
+    explanation.support.push_back(
+        {update.revision, update.row->label, kernel, *coefficient, *coefficient * kernel});
+  }
+  explanation.support_complete = AreAll(updates, origin, context.revision);
+  AddStart(context, products, explanation);
+}
+
+// Why no support examples can be named; empty: they can.
+std::string WhyAbsent(const SupportContext& context) {
+  const CatalogueEntry& rule = FindLearner(context.settings);
+  if (!rule.no_dual.empty()) return std::string(rule.no_dual);
+  if (context.settings.is_multiclass())
+    return "which class an update took its example from is not stored";
+  if (rule.form == Form::kKernel) return "";
+  if (!context.stores_updates)
+    return "the model stores no updates (stored_examples.max_updates is 0)";
+  return "";
+}
+
+// Fills in the support examples of an explanation whose score is there already, the `limit` largest
+// of them. O(row.size + features of the stored updates); for kernels as long as a score takes.
+void ExplainBySupport(const SupportContext& context, const Row& row, size_t limit,
+                      Explanation& explanation) {
+  explanation.support_absent = WhyAbsent(context);
+  if (!explanation.support_absent.empty()) return;
+  if (FindLearner(context.settings).form == Form::kKernel) {
+    AddKernelSupport(context, row, explanation);
+  } else {
+    AddLinearSupport(context, row, explanation);
+  }
+  KeepLargest(limit, explanation.support, explanation.other_support,
+              explanation.other_support_count);
 }
 
 // FAILED_PRECONDITION (NOT_LINEAR) if the score is not one sum, over features or support examples.
@@ -87,7 +238,10 @@ absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& lea
     const double contribution = weight * static_cast<double>(part.value);
     explanation.contributions.push_back({std::move(part), weight, contribution});
   }
-  KeepLargest(options.max_features, explanation);
+  std::erase_if(explanation.contributions,
+                [](const Contribution& c) { return c.contribution == 0; });
+  KeepLargest(options.max_features, explanation.contributions, explanation.other_contributions,
+              explanation.other_features);
   return explanation;
 }
 

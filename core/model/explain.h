@@ -46,7 +46,7 @@ struct Explanation {
   uint32_t other_features = 0;
   // Why there are no contributions of features; empty: there are, if any is not zero.
   std::string contributions_absent;
-  // The support examples of largest contribution, largest first (core/model/support_examples.h).
+  // The support examples of largest contribution, largest first: the score in its dual form.
   std::vector<SupportContribution> support;
   // The sum of the support examples' contributions that are left out.
   double other_support = 0;

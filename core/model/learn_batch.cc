@@ -1,18 +1,14 @@
-#include "core/model/learn_batch.h"
-
-#include <limits>
+// How a batch is learned.
 #include <memory>
 #include <utility>
 
-#include "core/model/admission.h"
 #include "core/model/batch_rows.h"
-#include "core/model/row_evaluator.h"
-#include "core/model/row_update.h"
+#include "core/model/model.h"
+#include "core/model/producers.h"
+#include "core/model/row_learning.h"
 
 namespace perceptrond {
 namespace {
-
-constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
 using StateReader = Guarded<ModelState>::Reader;
 using StateWriter = Guarded<ModelState>::Writer;

@@ -10,9 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/learner/catalogue.h"
-#include "core/model/class_settings.h"
 #include "core/model/error.h"
-#include "core/model/start_settings.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {

@@ -5,7 +5,7 @@
 
 #include "core/learner/catalogue.h"
 #include "core/model/ledger.h"
-#include "core/model/row_evaluator.h"
+#include "core/model/row_learning.h"
 
 namespace perceptrond {
 namespace {

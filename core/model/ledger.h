@@ -15,7 +15,6 @@
 #include "core/convergence/curve_points.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
-#include "core/model/pending_records.h"
 #include "core/model/producers.h"
 #include "core/model/segment.h"
 #include "core/model/stored_examples.h"

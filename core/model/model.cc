@@ -5,10 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/composition.h"
 #include "core/model/error.h"
-#include "core/model/learn_batch.h"
-#include "core/model/predict_batch.h"
-#include "core/model/recovery.h"
-#include "core/model/replace_weights.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,7 +21,9 @@ namespace perceptrond {
 
 struct ExplainOptions;
 struct ExplainOutcome;
-struct NewWeights;
+
+// The score of rows that were refused or replayed.
+inline constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
 // A batch to learn.
 struct LearnCall {
@@ -93,6 +96,24 @@ struct PredictOutcome {
   std::vector<uint64_t> component_revisions;
 
   void Clear();
+};
+
+// Weights that replace all others, by index. In a named space indices from `first_new` on stand for new names: index
+// first_new + i for new_names[i].
+struct NewWeights {
+  struct Vector {
+    // Strictly ascending.
+    std::vector<uint32_t> indices;
+    // One an index, finite.
+    std::vector<float> values;
+    // The weight of the constant input.
+    float bias_weight = 0;
+  };
+  // One; with several classes one a class, by number, empty for a class that the model does not
+  // have. Classes without a vector get weights of 0.
+  std::vector<Vector> vectors;
+  std::vector<std::string> new_names;
+  uint32_t first_new = std::numeric_limits<uint32_t>::max();
 };
 
 class Model;

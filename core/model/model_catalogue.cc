@@ -7,7 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/model/components.h"
+#include "core/model/composition.h"
 #include "core/model/error.h"
 #include "core/model/settings.h"
 

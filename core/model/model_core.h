@@ -1,16 +1,18 @@
-// What a model consists of: its settings, its state under one lock, and its ledger. Learning,
-// prediction, recovery and the views are functions over it. Users of models include
-// core/model/model.h.
+// What a model consists of: its settings, its state under one lock, and its ledger; and what is done
+// with it: recovery, learning, prediction and more, each a function in a file of its own. Views are
+// in core/model/views.h. Users of models include core/model/model.h.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/features/expansion.h"
 #include "core/features/names.h"
@@ -20,6 +22,8 @@
 #include "core/model/ledger.h"
 #include "core/model/settings.h"
 #include "core/sync/mutex.h"
+#include "core/vector/row.h"
+#include "core/vector/check.h"
 
 namespace perceptron::v1 {
 class Model;
@@ -111,5 +115,38 @@ struct ModelCore {
   // state->closed is not OK. Read without a lock.
   std::atomic<bool> is_closed = false;
 };
+
+struct ExplainOptions;
+struct ExplainOutcome;
+struct LearnCall;
+struct LearnOutcome;
+struct NewWeights;
+struct PredictOutcome;
+
+// Restores the state of a core that was made with the counters of `committed` and has learned
+// nothing yet: the snapshot, then every record after it, each checked against what it says of
+// itself (docs/journal.md). The restored weights are equal to the bit to those before. DATA_LOSS,
+// and the core is of no use, if the journal is inconsistent. O(snapshot and records). (recovery.cc)
+absl::Status Recover(Journal& journal, const storage::Counters& committed, ModelCore& core);
+
+// Model::Learn, for rows in the space that the model learns in. Mistakes are the only writes: rows
+// are evaluated under the state's shared lock until one calls for an update; that row is evaluated
+// again under the exclusive lock, and learned if it still calls for one. (learn_batch.cc)
+absl::Status LearnBatch(ModelCore& core, const LearnCall& call, LearnOutcome& outcome);
+
+// Model::Predict, for rows in the space that the model learns in: under the state's shared lock, on
+// one revision. (predict_batch.cc)
+absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
+                          std::span<const RowError> row_errors, uint64_t min_revision,
+                          bool include_class_scores, PredictOutcome& outcome);
+
+// Model::Explain, in the same way. (explain.cc)
+absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
+                          std::span<const RowError> row_errors, const ExplainOptions& options,
+                          ExplainOutcome& outcome);
+
+// Model::ReplaceWeights. (replace_weights.cc)
+absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
+                                           std::optional<uint64_t> expected_revision);
 
 }  // namespace perceptrond

@@ -1,22 +1,104 @@
-#include "core/model/predict_batch.h"
-
+// How a batch is predicted.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/features/mapper.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/decision.h"
 #include "core/model/batch_rows.h"
-#include "core/model/class_predictions.h"
 #include "core/model/error.h"
+#include "core/model/model.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
 namespace {
+
+// The predictions of one batch by a model of several classes: the winner, and on request every
+// class. Keeps references to what it is given. Not thread-safe.
+class ClassPredictions {
+ public:
+  // age: examples evaluated. per_norm: 1 / ||W||, or 0 while the weights are zero.
+  ClassPredictions(const Learner& learner, uint64_t age, double per_norm, bool include_class_scores,
+                   PredictOutcome& outcome)
+      : predictor_(learner.predictor()),
+        probabilistic_(learner.probabilistic()),
+        age_(age),
+        per_norm_(per_norm),
+        all_scores_(include_class_scores),
+        outcome_(outcome),
+        scores_(predictor_.scores()) {}
+
+  // Allocates the outcome of `rows` rows, all of them refused so far. INVALID_ARGUMENT
+  // (TOO_MANY_SCORES).
+  absl::Status Begin(size_t rows);
+  // Predicts row i. O(classes x row.size).
+  void Predict(size_t i, const Row& row);
+
+ private:
+  void SetProbabilities(size_t i, int32_t winner);
+  void CopyScores(size_t i, std::vector<float>& all) const;
+
+  const Predictor& predictor_;
+  // Null: there are no probabilities.
+  const Probabilistic* const probabilistic_;
+  const uint64_t age_;
+  const double per_norm_;
+  const bool all_scores_;
+  PredictOutcome& outcome_;
+  std::vector<double> scores_;
+};
+
+absl::Status ClassPredictions::Begin(size_t rows) {
+  const size_t all = rows * scores_.size();
+  if (all_scores_ && all > Model::kMaxClassScores) {
+    return InvalidField("TOO_MANY_SCORES", "include_class_scores",
+                        absl::StrCat(rows, " examples have ", all, " scores of ", scores_.size(),
+                                     " classes; an answer holds at most ", Model::kMaxClassScores,
+                                     ": send fewer at a time"));
+  }
+  size_t known = 0;
+  for (size_t k = 0; k < scores_.size(); ++k) known += predictor_.HasLabel(static_cast<int32_t>(k));
+  outcome_.labels.assign(rows, -1);
+  if (per_norm_ > 0 && known > 1) outcome_.distances.assign(rows, kNoScore);
+  if (probabilistic_ != nullptr) outcome_.probabilities.assign(rows, kNoScore);
+  if (!all_scores_) return absl::OkStatus();
+  outcome_.class_scores.assign(all, kNoScore);
+  if (probabilistic_ != nullptr) outcome_.class_probabilities.assign(all, kNoScore);
+  return absl::OkStatus();
+}
+
+void ClassPredictions::Predict(size_t i, const Row& row) {
+  predictor_.Score(row, age_, scores_);
+  const int32_t winner = predictor_.Label(scores_);
+  outcome_.labels[i] = winner;
+  if (winner < 0) {
+    outcome_.scores[i] = 0;
+    return;
+  }
+  const double score = scores_[static_cast<size_t>(winner)];
+  outcome_.scores[i] = Saturate(score);
+  if (!outcome_.distances.empty()) {
+    const int32_t next = GreatestScore(scores_, winner);
+    outcome_.distances[i] = Saturate((score - scores_[static_cast<size_t>(next)]) * per_norm_);
+  }
+  if (all_scores_) CopyScores(i, outcome_.class_scores);
+  if (probabilistic_ != nullptr) SetProbabilities(i, winner);
+}
+
+void ClassPredictions::SetProbabilities(size_t i, int32_t winner) {
+  probabilistic_->ToProbabilities(scores_);
+  outcome_.probabilities[i] = static_cast<float>(scores_[static_cast<size_t>(winner)]);
+  if (all_scores_) CopyScores(i, outcome_.class_probabilities);
+}
+
+void ClassPredictions::CopyScores(size_t i, std::vector<float>& all) const {
+  for (size_t k = 0; k < scores_.size(); ++k)
+    all[i * scores_.size() + k] = std::isnan(scores_[k]) ? kNoScore : Saturate(scores_[k]);
+}
 
 // Rows evaluated at a time.
 constexpr size_t kRowsAtOnce = 64;
@@ -62,7 +144,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   Mapper mapper(core.settings.space, core.expansion, core.limits.max_example_features);
   if (absl::Status status = BeginBatch(batch, mapper); !status.ok()) return status;
   const size_t rows = batch.rows();
-  outcome.scores.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  outcome.scores.resize(rows, kNoScore);
   outcome.labels.resize(rows, 0);
   outcome.row_errors.assign(row_errors.begin(), row_errors.end());
 
@@ -89,10 +171,9 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
                 [&](size_t i) { predictions.Predict(i, mapper.Map(i)); });
     return absl::OkStatus();
   }
-  if (per_norm > 0) outcome.distances.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  if (per_norm > 0) outcome.distances.resize(rows, kNoScore);
   const Probabilistic* const probabilistic = learner.probabilistic();
-  if (probabilistic != nullptr)
-    outcome.probabilities.resize(rows, std::numeric_limits<float>::quiet_NaN());
+  if (probabilistic != nullptr) outcome.probabilities.resize(rows, kNoScore);
   const auto set = [&](size_t i, double score) {
     outcome.scores[i] = Saturate(score);
     outcome.labels[i] = predictor.Label({&score, 1});

@@ -1,4 +1,5 @@
-// The producers of a model: who sends its examples, and how far each of them is.
+// The producers of a model: who sends its examples, how far each of them is, and so which rows of a
+// message are new.
 #pragma once
 
 #include <cstddef>
@@ -89,5 +90,22 @@ class ProducerTable {
   absl::flat_hash_map<std::string, std::weak_ptr<Producer>> new_;
   std::vector<std::shared_ptr<Producer>> moved_;
 };
+
+struct LearnCall;
+
+// What of a message is new: exactly once, by the producer's position.
+struct Admission {
+  // The first row that is not a replay; all rows before it were learned already.
+  size_t first_new_row = 0;
+  // The message ends a pass that has not ended yet.
+  bool ends_new_pass = false;
+};
+
+// Compares a message of `rows` rows with its producer's position. OUT_OF_RANGE (OFFSET_GAP,
+// PASS_GAP); INVALID_ARGUMENT (INVALID_FIELD; PASS_ENDED for new rows of a pass that has ended);
+// FAILED_PRECONDITION (MODEL_FROZEN) for anything new while the model is frozen. O(1).
+absl::StatusOr<Admission> Admit(const LearnCall& call, size_t rows,
+                                const ProducerPosition& position, bool frozen,
+                                absl::string_view model);
 
 }  // namespace perceptrond

@@ -1,5 +1,4 @@
-#include "core/model/recovery.h"
-
+// How a model is restored from its journal.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
 #include "core/learner/score_vectors.h"
-#include "core/model/snapshot_codec.h"
-#include "core/model/stored_examples_codec.h"
+#include "core/model/model.h"
+#include "core/model/snapshot.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {

@@ -1,5 +1,4 @@
-#include "core/model/replace_weights.h"
-
+// How a model's weights are replaced by others, as by the separator of an analysis.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "absl/time/time.h"
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
+#include "core/model/model.h"
 
 namespace perceptrond {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/model/start_settings.h"
+#include "core/model/learner_settings.h"
 
 #include <algorithm>
 #include <cmath>

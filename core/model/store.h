@@ -1,4 +1,5 @@
-// All models of a server: in the journal by name, and in memory while they are used.
+// All models of a server: in the journal by name, and in memory while they are used; and how a
+// stream holds on to its model from message to message.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 #include "core/model/model.h"
 #include "core/model/model_cache.h"
 #include "core/model/model_catalogue.h"
-#include "core/model/model_summary.h"
 #include "core/model/open_streams.h"
+#include "core/model/views.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model.pb.h"
 
@@ -69,7 +70,7 @@ class Store {
   ~Store();
 
   // Creates a model named settings.name(). With validate_only only returns what would be created. A
-  // composition's components must exist: CheckComponents (core/model/components.h).
+  // composition's components must exist: CheckComponents (core/model/composition.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
   // exists; INVALID_ARGUMENT.
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
@@ -143,6 +144,43 @@ class Store {
 
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<Snapshotter> snapshotter_;
+};
+
+// Finds a model by name. While it stays in memory and open, finding it again takes no lock. Does
+// not keep the model in memory between calls, so that idle streams hold no memory; each call counts
+// as a use.
+//
+// Thread contract: not thread-safe.
+class ModelHandle {
+ public:
+  // The store must outlive it.
+  explicit ModelHandle(Store& store) : store_(store) {}
+
+  // As Store::Acquire. Returns the model of the last call if it is of that name, in memory and
+  // open.
+  absl::StatusOr<std::shared_ptr<Model>> Acquire(const std::string& name) {
+    if (std::shared_ptr<Model> model = GetIfLoaded(); model != nullptr && name == name_) {
+      model->core().used.store(true, std::memory_order_relaxed);
+      return model;
+    }
+    absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(name);
+    if (model.ok()) {
+      name_ = name;
+      model_ = *model;
+    }
+    return model;
+  }
+  // The model of the last Acquire if it is still in memory and open, else null. Does not count as a
+  // use.
+  std::shared_ptr<Model> GetIfLoaded() const {
+    std::shared_ptr<Model> model = model_.lock();
+    return model != nullptr && model->closed().ok() ? model : nullptr;
+  }
+
+ private:
+  Store& store_;
+  std::string name_;
+  std::weak_ptr<Model> model_;
 };
 
 }  // namespace perceptrond

@@ -1,19 +1,57 @@
 // What can be seen of a model: report, learning curve, weights, names, stored examples, sizes. Each
-// view is read through a ModelReader; the overload for a Model makes one for the call.
+// view is read through a ModelReader, the guard that holds the state while it is read; the overload
+// for a Model makes one for the call.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/convergence/progress.h"
+#include "core/journal/journal.h"
 #include "core/model/ledger.h"
-#include "core/model/model_reader.h"
+#include "core/model/model.h"
 #include "core/model/stored_examples.h"
+#include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
+
+// Holds the state's lock shared: what is read through one reader is of one revision. A thread has
+// at most one reader of a model at a time, or it may wait for itself.
+// Example:
+//   const ModelReader reader(*model);
+//   Show(MakeReport(reader), ListWeights(reader));  // of the same revision
+// A view alone, as in MakeReport(*model), holds the lock only inside of the call.
+//
+// Of a composition its components are asked first, without a lock of this model. Claims that hold
+// only while the components are unchanged are absent from reports if a component was not asked.
+class ModelReader {
+ public:
+  explicit ModelReader(const Model& model, ComponentAccess access = ComponentAccess::kLoad)
+      : core_(model.core()),
+        components_(access == ComponentAccess::kNone ? std::nullopt
+                                                     : model.ComponentsFingerprint(access)),
+        state_(model.core().state) {}
+
+  const ModelState& state() const { return *state_; }
+  const ModelCore& core() const { return core_; }
+  const ModelSettings& settings() const { return core_.settings; }
+  Ledger& ledger() const { return core_.ledger; }
+  uint64_t revision() const { return state_->revision; }
+  // Of a composition, and if all components could be asked: their fingerprint.
+  std::optional<StateFingerprint> components() const { return components_; }
+
+ private:
+  const ModelCore& core_;
+  const std::optional<StateFingerprint> components_;
+  const Guarded<ModelState>::Reader state_;
+};
 
 ConvergenceReport MakeReport(const ModelReader& reader);
 inline ConvergenceReport MakeReport(const Model& model,
@@ -111,5 +149,31 @@ struct ModelMemory {
   size_t state = 0;
 };
 ModelMemory MeasureMemory(const ModelCore& core);
+
+struct ModelSummary {
+  // Settings and state. Report, revision and weights are not set.
+  ::perceptron::v1::Model settings;
+  ConvergenceReport report;
+  uint64_t revision = 0;
+  // Absent: not in memory, and so not known.
+  std::optional<JournalUse> journal;
+  size_t memory_bytes = 0;
+  // Absent: not in memory, and so not known.
+  std::optional<StoredExamplesStatistics> stored_examples;
+  // False: the report is of the journal's counters; its window and norm, and what depends on them,
+  // are absent.
+  bool in_memory = false;
+};
+
+// The summary of `header`, from the model in memory, or from the journal's counters if `loaded` is
+// null or another model of that name. Errors of the journal.
+absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
+                                       const std::shared_ptr<Model>& loaded, Journal& journal,
+                                       ComponentAccess access);
+// The same for lists: asks only components in memory, and leaves out starting weights, which are as
+// large as the model.
+absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header,
+                                              const std::shared_ptr<Model>& loaded,
+                                              Journal& journal);
 
 }  // namespace perceptrond

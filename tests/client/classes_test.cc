@@ -5,7 +5,7 @@
 #include "client/batch_builder.h"
 #include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/prediction.h"
-#include "client/format/labels.h"
+#include "client/format/format.h"
 
 namespace perceptrond::client {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "client/names.h"
+#include "client/connection.h"
 #include "tests/client/fake_server.h"
 
 namespace perceptrond::client {

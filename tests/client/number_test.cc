@@ -1,4 +1,4 @@
-#include "client/format/number.h"
+#include "client/format/format.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include "client/learn_stream.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/model.h"
-#include "core/model/snapshot_codec.h"
+#include "core/model/snapshot.h"
 #include "core/model/views.h"
 #include "tests/integration/fixture.h"
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/connection.h"
 #include "client/ctl/feature_space_flags.h"
-#include "client/names.h"
 
 namespace perceptrond::client {
 namespace {

@@ -6,13 +6,13 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/feature_space_flags.h"
 #include "client/ctl/flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
-#include "client/names.h"
 
 namespace perceptrond::client {
 namespace {

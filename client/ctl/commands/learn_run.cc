@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/connection.h"
 #include "client/ctl/analysis.h"
 #include "client/ctl/commands/learn_summary.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/terminal.h"
-#include "client/names.h"
 #include "core/report/format.h"
 
 namespace perceptrond::client {

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/connection.h"
 #include "client/ctl/command.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
-#include "client/names.h"
 
 namespace perceptrond::client {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "client/names.h"
+#include "client/connection.h"
 
 namespace perceptrond::client {
 namespace {

@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/batch_builder.h"
+#include "client/connection.h"
 #include "client/ctl/draw/examples.h"
 #include "client/ctl/draw/plane.h"
 #include "client/ctl/feature_space_flags.h"
 #include "client/ctl/learner_flags.h"
 #include "client/ctl/prediction.h"
-#include "client/draw/learning_curve.h"
-#include "client/names.h"
+#include "client/draw/pictures.h"
 
 namespace perceptrond::client {
 namespace {

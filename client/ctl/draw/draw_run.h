@@ -10,8 +10,7 @@
 #include "client/ctl/draw/plane.h"
 #include "client/ctl/input.h"
 #include "client/ctl/output.h"
-#include "client/draw/boundary.h"
-#include "client/draw/weights.h"
+#include "client/draw/pictures.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond::client {

@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "client/batch_builder.h"
-#include "client/draw/contour.h"
+#include "client/draw/geometry.h"
 
 namespace perceptrond::client {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "client/client.h"
 #include "client/ctl/draw/plane.h"
-#include "client/draw/contour.h"
+#include "client/draw/geometry.h"
 #include "client/row.h"
 
 namespace perceptrond::client {

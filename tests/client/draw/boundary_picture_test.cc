@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/draw/boundary.h"
+#include "client/draw/pictures.h"
 #include "client/draw/plot.h"
 #include "tests/client/draw/svg.h"
 

@@ -8,8 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "client/draw/contour.h"
-#include "client/draw/plane.h"
+#include "client/draw/geometry.h"
 
 namespace perceptrond::client {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "client/draw/learning_curve.h"
+#include "client/draw/pictures.h"
 #include "tests/client/draw/svg.h"
 
 namespace perceptrond::client {

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "client/draw/boundary.h"
-#include "client/draw/learning_curve.h"
+#include "client/draw/pictures.h"
 #include "client/draw/plot.h"
-#include "client/draw/weights.h"
 #include "tests/client/draw/svg.h"
 
 namespace perceptrond::client {

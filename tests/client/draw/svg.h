@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "client/draw/boundary.h"
+#include "client/draw/pictures.h"
 #include "client/draw/plot.h"
 #include "tests/support/xml.h"
 

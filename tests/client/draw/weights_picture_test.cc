@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/draw/weights.h"
+#include "client/draw/pictures.h"
 #include "tests/client/draw/svg.h"
 
 namespace perceptrond::client {

@@ -7,7 +7,7 @@
 
 #include "core/features/names.h"
 #include "core/journal/rocksdb_journal.h"
-#include "core/model/analysis_input.h"
+#include "core/model/model_analysis.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"

@@ -5,7 +5,6 @@
 
 #include "core/learner/catalogue.h"
 #include "core/model/explain.h"
-#include "core/model/replace_weights.h"
 #include "gtest/gtest.h"
 #include "tests/support/learners.h"
 #include "tests/support/traffic.h"

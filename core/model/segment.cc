@@ -1,4 +1,4 @@
-#include "core/model/pending_records.h"
+#include "core/model/segment.h"
 
 namespace perceptrond {
 namespace {

@@ -1,5 +1,5 @@
 // Axes: ticks are round, evenly spread, within their range, and are labelled with their values.
-#include "client/draw/scale.h"
+#include "client/draw/plot.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

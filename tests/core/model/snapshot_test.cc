@@ -1,5 +1,5 @@
 // A learner's rows through a snapshot, whole and in parts.
-#include "core/model/snapshot_codec.h"
+#include "core/model/snapshot.h"
 
 #include <functional>
 #include <random>

@@ -1,15 +1,61 @@
-// Contour lines of a function of two variables that is known on a grid: marching squares (Lorensen,
-// Cline 1987, in the plane), with straight lines within a square. Exact for linear functions; in an
-// ambiguous square the mean decides.
+// Geometry of pictures: half-planes, polygons and lines in a plane (plane.cc), and contour lines of
+// a function of two variables that is known on a grid (contour.cc).
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "client/draw/plane.h"
+#include "client/draw/svg.h"
 
 namespace perceptrond::client {
+
+// The interval [lo, hi]; lo < hi, both finite, and positive for a logarithmic scale.
+struct Range {
+  double lo = 0;
+  double hi = 1;
+
+  double size() const { return hi - lo; }
+  double middle() const { return lo + (hi - lo) / 2; }
+  // The range widened at both ends by `share` of its size.
+  Range Padded(double share) const { return {lo - share * size(), hi + share * size()}; }
+};
+
+// The smallest non-empty range with all values; equal values get room around them. [0, 1] without
+// values. Values must be finite.
+Range RangeOf(const std::vector<double>& values);
+
+struct HalfPlane {
+  double a = 0;
+  double b = 0;
+  double c = 0;
+
+  // Positive inside the half-plane.
+  double At(Point point) const { return a * point.x + b * point.y + c; }
+};
+
+// A rectangle of the plane.
+struct Window {
+  Range x;
+  Range y;
+
+  Polyline Corners() const;
+};
+
+// The part of a convex polygon inside the half-plane; may be empty. O(corners). (Sutherland,
+// Hodgman 1974)
+Polyline Clip(const Polyline& convex, const HalfPlane& half);
+
+// The part of the half-plane's border within the window; absent if there is none, or if a = b = 0.
+std::optional<std::pair<Point, Point>> Border(const HalfPlane& half, const Window& window);
+
+// The area of a polygon without self-intersections.
+double AreaOf(const Polyline& polygon);
+
+// The line with fewer points, none of the dropped ones further than `tolerance` from it. Keeps both
+// ends. O(n log n) on average. (Ramer 1972; Douglas, Peucker 1973)
+Polyline Simplify(const Polyline& line, double tolerance);
 
 // Values at columns x rows points, spread evenly over the window, borders included; row by row, the
 // lowest y first. At least two columns and rows; values are finite.

@@ -1,6 +1,8 @@
-// Settings of the rules that keep rows: defaults written out, what is out of range named.
+// Settings of a model: defaults are written out, and what is out of range is named.
+#include <cmath>
 #include <functional>
 
+#include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
@@ -130,6 +132,94 @@ TEST(RowSettings, StartingWeightsAndTiesThatARuleDoesNotHaveAreRefused) {
   EXPECT_NE(Problem("kernel-perceptron",
                     [](v1::Learner& learner) { learner.set_tie_rule(v1::TIE_RULE_CORRECT); }),
             "");
+}
+
+struct BadSettings {
+  const char* name;
+  std::function<void(v1::Model&)> change;
+  const char* field;
+};
+
+void PrintTo(const BadSettings& bad, std::ostream* out) { *out << bad.name; }
+
+class Settings : public ::testing::TestWithParam<BadSettings> {};
+
+TEST_P(Settings, OutOfRangeAreNamed) {
+  v1::Model settings = testing::DenseSettings("model", 4);
+  GetParam().change(settings);
+  FillDefaults(settings);
+  const absl::Status status = ReadSettings(settings).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  google::rpc::BadRequest details;
+  const auto payload = status.GetPayload(kBadRequestUrl);
+  ASSERT_TRUE(payload.has_value());
+  ASSERT_TRUE(details.ParseFromString(std::string(*payload)));
+  EXPECT_EQ(details.field_violations(0).field(), GetParam().field);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Bad, Settings,
+    ::testing::Values(
+        BadSettings{"NoSpace", [](v1::Model& m) { m.clear_feature_space(); },
+                    "model.feature_space"},
+        BadSettings{
+            "NoDimension",
+            [](v1::Model& m) { m.mutable_feature_space()->mutable_dense()->set_dimension(0); },
+            "model.feature_space.dense.dimension"},
+        BadSettings{"TooManyBits",
+                    [](v1::Model& m) { m.mutable_feature_space()->mutable_hashed()->set_bits(29); },
+                    "model.feature_space.hashed.bits"},
+        BadSettings{"ZeroStep",
+                    [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
+                    "model.learner.step_size"},
+        BadSettings{
+            "NaNStep",
+            [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
+            "model.learner.step_size"},
+        BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
+                    "model.learner.bias_input"},
+        BadSettings{"InfiniteOffset",
+                    [](v1::Model& m) { m.mutable_learner()->set_bias_input(INFINITY); },
+                    "model.learner.bias_input"},
+        BadSettings{"StartOutside",
+                    [](v1::Model& m) {
+                      testing::StartingVector(*m.mutable_learner()).add_indices(4);
+                      testing::StartingVector(*m.mutable_learner()).add_values(1);
+                    },
+                    "model.learner.starting_weights"},
+        BadSettings{"StartInfinite",
+                    [](v1::Model& m) {
+                      testing::StartingVector(*m.mutable_learner()).add_indices(1);
+                      testing::StartingVector(*m.mutable_learner()).add_values(INFINITY);
+                    },
+                    "model.learner.starting_weights"},
+        BadSettings{"StartOffsetThatNoWeightHolds",
+                    [](v1::Model& m) {
+                      testing::StartingVector(*m.mutable_learner()).set_bias(1e30);
+                      m.mutable_learner()->set_bias_input(1e-20);
+                    },
+                    "model.learner.starting_weights.offset"},
+        BadSettings{"StartOffsetWithoutOne",
+                    [](v1::Model& m) {
+                      testing::StartingVector(*m.mutable_learner()).set_bias(1);
+                      m.mutable_learner()->set_bias_input(0);
+                    },
+                    "model.learner.starting_weights.offset"},
+        BadSettings{"ZeroStartWithTiesCorrect",
+                    [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); },
+                    "model.learner.tie_rule"},
+        BadSettings{"OneLabelName", [](v1::Model& m) { m.add_label_names("ham"); },
+                    "model.label_names"},
+        BadSettings{"NegativeMargin", [](v1::Model& m) { m.set_margin_of_interest(-1); },
+                    "model.margin_of_interest"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ModelId, IsShortAndPlain) {
+  for (const char* good : {"a", "0", "spam-filter_2.1"}) EXPECT_TRUE(IsModelId(good)) << good;
+  EXPECT_TRUE(IsModelId(std::string(128, 'x')));
+  for (const char* bad : {"", ".", "-a", "_a", "a/b", "a b", "\xc3\xa4"})
+    EXPECT_FALSE(IsModelId(bad)) << bad;
+  EXPECT_FALSE(IsModelId(std::string(129, 'x')));
 }
 
 }  // namespace

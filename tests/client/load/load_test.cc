@@ -1,4 +1,4 @@
-#include "client/load/latency.h"
+#include "client/load/load.h"
 
 #include <algorithm>
 #include <cmath>

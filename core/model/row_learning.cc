@@ -1,0 +1,229 @@
+#include "core/model/row_learning.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/convergence/tally.h"
+#include "core/vector/row.h"
+#include "core/vector/kernels.h"
+
+namespace perceptrond {
+namespace {
+
+// A run of rows of a batch that lie in the space of the weights, checked and evaluated at once, so
+// that their weights are fetched from memory together (Learner::EvaluateRows); empty at first. The
+// batch must outlive it.
+class EvaluatedRows {
+ public:
+  // The batch has labels, one a row, of any value. Not for several classes.
+  EvaluatedRows(const Batch& batch, size_t max_features)
+      : batch_(batch), max_features_(max_features) {}
+
+  // Evaluates the rows from `first` on, at most `most`.
+  void Evaluate(const Learner& learner, size_t first, size_t most) {
+    begin_ = first;
+    end_ = std::min(batch_.rows(), first + most);
+    const size_t count = end_ - begin_;
+    if (rows_.size() < count) rows_.resize(count);
+    learner.EvaluateRows(batch_, first, max_features_, std::span(rows_).first(count));
+  }
+  void Clear() { end_ = begin_; }
+
+  // The row after the last.
+  size_t end() const { return end_; }
+  bool Has(size_t row) const { return row >= begin_ && row < end_; }
+  const EvaluatedRow& operator[](size_t row) const { return rows_[row - begin_]; }
+
+ private:
+  const Batch& batch_;
+  const size_t max_features_;
+  std::vector<EvaluatedRow> rows_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+class OneByOne final : public RowEvaluator {
+ public:
+  explicit OneByOne(BatchRows& rows) : rows_(rows) {}
+
+  ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) override {
+    const ValidationCode code = rows_.Check(i, &result.squared_norm);
+    if (code == ValidationCode::kNone)
+      result.evaluation = learner.Evaluate(rows_.Map(i), rows_.label(i));
+    return code;
+  }
+
+ private:
+  BatchRows& rows_;
+};
+
+// Evaluates rows ahead. Each update voids what was evaluated after it, so runs are long only where
+// updates are rare.
+class InRuns : public RowEvaluator {
+ public:
+  InRuns(BatchRows& rows, size_t max_features)
+      : rows_(rows), evaluated_(rows.batch(), max_features) {}
+
+  ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) override {
+    if (const ValidationCode code = rows_.CheckTarget(i); code != ValidationCode::kNone)
+      return rows_.Check(i, &result.squared_norm);
+    if (!evaluated_.Has(i)) EvaluateRun(learner, i);
+    const EvaluatedRow& row = evaluated_[i];
+    result = {row.evaluation, row.squared_norm};
+    return row.code;
+  }
+  void Discard() override { evaluated_.Clear(); }
+  void OnUpdate(size_t i) override {
+    quiet_since_ = i + 1;
+    head_start_ = 0;
+  }
+
+ protected:
+  BatchRows& rows() { return rows_; }
+  const EvaluatedRows& evaluated() const { return evaluated_; }
+
+ private:
+  static constexpr size_t kShortestRun = 4;
+  static constexpr size_t kLongestRun = 64;
+
+  void EvaluateRun(const Learner& learner, size_t i) {
+    const size_t quiet = i - quiet_since_ + head_start_;
+    evaluated_.Evaluate(learner, i, std::clamp(quiet / 2, kShortestRun, kLongestRun));
+  }
+
+  BatchRows& rows_;
+  EvaluatedRows evaluated_;
+  // The row after the last that called for an update.
+  size_t quiet_since_ = 0;
+  // A message begins as if this many rows before it had called for none.
+  size_t head_start_ = 32;
+};
+
+// Of rules for which a right row is no more than a count. All rows have weight 1.
+class InCountedRuns final : public InRuns {
+ public:
+  InCountedRuns(const LearningPlan& plan, BatchRows& rows, size_t max_features)
+      : InRuns(rows, max_features), bias_squared_(plan.norm.Squared(0)) {}
+
+  size_t CountRightRows(size_t i, const RowPredictions& predictions, Tally& tally) override {
+    if (!evaluated().Has(i)) return i;
+    const size_t end = std::min(evaluated().end(), rows().NextRefused(i));
+    Tally counted = tally;
+    for (; i < end; ++i) {
+      const EvaluatedRow& row = evaluated()[i];
+      if (row.code != ValidationCode::kNone || row.evaluation.update) break;
+      if (!rows().has_label(i)) break;
+      counted.AddEvaluation(row.evaluation, rows().batch().labels[i],
+                            row.squared_norm + bias_squared_);
+      predictions.Set(i, row.evaluation);
+    }
+    tally = counted;
+    return i;
+  }
+
+ private:
+  // ExampleNorm of linear rules adds it.
+  const double bias_squared_;
+};
+
+}  // namespace
+
+void RowPredictions::Set(size_t row, const Evaluation& evaluation) const {
+  if (scores == nullptr) return;
+  scores[row] = Saturate(evaluation.score);
+  labels[row] = evaluation.predicted;
+}
+
+std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& /*plan*/, BatchRows& rows,
+                                               size_t /*max_features*/) {
+  return std::make_unique<OneByOne>(rows);
+}
+
+std::unique_ptr<RowEvaluator> MakeRunEvaluator(const LearningPlan& plan, BatchRows& rows,
+                                               size_t max_features) {
+  if (!rows.are_plain()) return MakeRowEvaluator(plan, rows, max_features);
+  if (!plan.counts_right_rows || !rows.batch().weights.empty())
+    return std::make_unique<InRuns>(rows, max_features);
+  return std::make_unique<InCountedRuns>(plan, rows, max_features);
+}
+
+RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
+  Learner& learner = *state.learner;
+  Row mapped = rows_.Map(i);
+  const std::optional<uint64_t> age = core_.plan.age(core_.ledger);
+  const int32_t label = rows_.label(i);
+  const double weight = rows_.weight(i) * core_.settings.learner.class_weight(label);
+  const Target target{label, weight, age.value_or(0)};
+  RowUpdate result;
+  result.age = target.age;
+  result.evaluation = learner.Evaluate(mapped, label);
+  UpdateRow& update = result.update;
+  result.error = Prepare(state, i, target, result.evaluation, mapped, update);
+  if (result.error || !result.evaluation.update) return result;
+  learner.Update(mapped, target, result.evaluation);
+  ++state.revision;
+  update.revision = state.revision;
+  update.row = std::make_shared<const StoredRow>(SeenExample{mapped, label, {}});
+  update.weight = rows_.weight(i);
+  update.score = Saturate(result.evaluation.score);
+  update.age = age;
+  update.squared_norm = learner.augmented_squared_norm();
+  update.tally.updates = 1;
+  NoteUpdate(core_.settings.learner, learner, mapped, target, update.tally);
+  return result;
+}
+
+// Everything that can fail comes first: on an error the state is as it was.
+ValidationError RowUpdater::Prepare(ModelState& state, size_t i, const Target& target,
+                                    const Evaluation& evaluation, Row& mapped, UpdateRow& update) {
+  const absl::string_view new_class = rows_.NewClass(i);
+  if (!new_class.empty() && state.class_names.size() == core_.settings.learner.classes.max)
+    return ClassCap();
+  if (!evaluation.update) return {};
+  if (!state.learner->CanUpdate(mapped, target, evaluation)) {
+    return {ValidationCode::kWeightOverflow, "values",
+            "learning this example would take a weight out of float32's range"};
+  }
+  if (core_.has_names()) {
+    if (ValidationError error = AddNames(state, i, mapped, update)) return error;
+  }
+  if (!new_class.empty()) {
+    state.class_names.Add(new_class);
+    update.new_class = std::string(new_class);
+  }
+  return {};
+}
+
+ValidationError RowUpdater::AddNames(ModelState& state, size_t i, Row& mapped, UpdateRow& update) {
+  rows_.UnknownNames(i, unknown_);
+  if (unknown_.empty()) return {};
+  if (state.names.size() + unknown_.size() > core_.settings.space.size) return FeatureCap(state);
+  for (const absl::string_view name : unknown_) {
+    state.names.Add(name);
+    update.new_names.emplace_back(name);
+  }
+  state.learner->Grow(state.names.size() + 1);
+  rows_.Resolve(state);
+  mapped = rows_.Map(i);
+  return {};
+}
+
+ValidationError RowUpdater::ClassCap() const {
+  return {ValidationCode::kClassCap, "labels",
+          absl::StrCat("the model has ", core_.settings.learner.classes.max,
+                       " classes, the most it can have, and keeps all of them; leave this example "
+                       "out, or create a model with a larger max_classes")};
+}
+
+ValidationError RowUpdater::FeatureCap(const ModelState& state) const {
+  return {
+      ValidationCode::kFeatureCap, "feature_names",
+      absl::StrCat("the model has ", state.names.size(), " of at most ", core_.settings.space.size,
+                   " names and keeps all of them, and this example needs ", unknown_.size(),
+                   " new ones; leave them out, or create a model with a larger max_features")};
+}
+
+}  // namespace perceptrond
