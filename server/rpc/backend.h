@@ -1,11 +1,56 @@
-// What every method of the server works with.
+// What every method of the server works with: the store, the workers, the limits, and the drain,
+// which waits for in-flight calls and notifies streams when the server stops, so that they finish
+// what they have accepted and end.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond {
+
+// The calls that a stopping server waits for. Thread contract: safe for any number of threads.
+class Drain {
+ public:
+  // Registers a call that outlives its handler. Calls `listener` once when draining begins, or at
+  // once if it has begun. The listener may still run while Remove returns: it must own what it
+  // uses. Sets `id`, which is for Remove, before the listener can run.
+  void Add(std::function<void()> listener, uint64_t& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Begins draining: notifies all registered calls.
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until all registered calls are removed, for at most `timeout`; returns whether they are.
+  bool AwaitAllRemoved(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until no call was registered for `quiet_period`, for at most `timeout`.
+  void AwaitQuiet(absl::Duration quiet_period, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Registers a call without a listener for as long as this object exists.
+  class InFlightCall {
+   public:
+    explicit InFlightCall(Drain& drain) : drain_(drain) {
+      drain_.Add([] {}, id_);
+    }
+    ~InFlightCall() { drain_.Remove(id_); }
+    InFlightCall(const InFlightCall&) = delete;
+    InFlightCall& operator=(const InFlightCall&) = delete;
+
+   private:
+    Drain& drain_;
+    uint64_t id_ = 0;
+  };
+
+ private:
+  mutable Mutex mutex_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<uint64_t, std::function<void()>> listeners_ ABSL_GUARDED_BY(mutex_);
+};
 
 class Drain;
 class Model;

@@ -11,7 +11,6 @@
 #include "core/model/store.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/drain.h"
 #include "server/rpc/message.h"
 #include "server/rpc/workers.h"
 

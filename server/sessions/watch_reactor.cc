@@ -6,7 +6,6 @@
 #include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "server/rpc/message.h"
-#include "server/rpc/request_fields.h"
 #include "server/rpc/workers.h"
 #include "server/sessions/convert.h"
 
