@@ -23,7 +23,6 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
-#include "server/rpc/workers.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
 

@@ -30,7 +30,7 @@ class Event {
 };
 
 // Receives the callbacks of one call. Callbacks must not block: the polling thread that runs them
-// serves other calls too (server/rpc/workers.h runs what takes longer).
+// serves other calls too (Workers in server/rpc/backend.h run what takes longer).
 //
 // Thread contract: OnReadDone, OnWriteDone, OnAlarm and OnCancel may run at the same time as one
 // another; each of them runs on one thread at a time.

@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "core/model/model_analysis.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/message.h"
-#include "server/rpc/workers.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {

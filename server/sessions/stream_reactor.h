@@ -15,7 +15,6 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
-#include "server/rpc/workers.h"
 
 namespace perceptrond {
 

@@ -17,7 +17,8 @@ namespace v1 = ::perceptron::v1;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// A setting of some learners. The flag is named like the field of its messages in perceptron/v1/learner.proto.
+// A setting of some learners. The flag is named like the field of its messages in
+// perceptron/v1/learner.proto.
 struct Setting {
   const char* field;
   const char* help;
