@@ -82,7 +82,7 @@ class Page {
 };
 
 absl::Status ListStoredExamples(Store& store, const v1::ListStoredExamplesRequest& request,
-                  v1::ListStoredExamplesResponse& response) {
+                                v1::ListStoredExamplesResponse& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   const absl::StatusOr<size_t> page_size =
       ReadPageSize(request.page_size(), kDefaultExamplePageSize, kMaxExamplePageSize);

@@ -81,7 +81,7 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
 }
 
 absl::Status ListModels(Store& store, const v1::ListModelsRequest& request,
-                  v1::ListModelsResponse& response) {
+                        v1::ListModelsResponse& response) {
   const absl::StatusOr<size_t> limit =
       ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
   if (!limit.ok()) return limit.status();
