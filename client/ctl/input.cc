@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/feature_space_flags.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
+#include "client/ctl/report.h"
 #include "client/error.h"
 
 namespace perceptrond::client {

@@ -1,6 +1,7 @@
 #include "client/ctl/prediction.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/output.h"
@@ -34,6 +35,16 @@ void AddRow(const google::protobuf::RepeatedField<float>& all, int row, int rows
   own->Add(all.begin() + row * each, all.begin() + (row + 1) * each);
 }
 
+// A line for an answer whose label or class has this name.
+std::string Line(const v1::PredictResponse& answer, std::string_view label) {
+  std::string line =
+      absl::StrCat(PrintableInLine(label), "\t", Shortest(answer.scores(0)), "\t",
+                   answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));
+  if (answer.probabilities_size() > 0)
+    absl::StrAppend(&line, "\t", Shortest(answer.probabilities(0)));
+  return line + "\n";
+}
+
 }  // namespace
 
 std::string LabelName(int label, const std::vector<std::string>& names) {
@@ -59,14 +70,7 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
 
 std::string PredictionLine(const v1::PredictResponse& answer,
                            const std::vector<std::string>& names) {
-  if (answer.row_errors_size() > 0) return "?\n";
-  std::string line = absl::StrCat(
-      PrintableInLine(LabelName(answer.labels(0), names)), "\t", Shortest(answer.scores(0)), "\t",
-      answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));
-  if (answer.probabilities_size() > 0) {
-    absl::StrAppend(&line, "\t", Shortest(answer.probabilities(0)));
-  }
-  return line + "\n";
+  return answer.row_errors_size() > 0 ? "?\n" : Line(answer, LabelName(answer.labels(0), names));
 }
 
 std::string PredictionJsonLine(const v1::PredictResponse& answer) {
@@ -74,8 +78,6 @@ std::string PredictionJsonLine(const v1::PredictResponse& answer) {
 }
 
 namespace {
-
-namespace v1 = ::perceptron::v1;
 
 // As many as fit on a line.
 constexpr int kShownNames = 20;
@@ -112,13 +114,147 @@ std::string DescribeClasses(const v1::Model& model) {
 
 std::string ClassPredictionLine(const v1::PredictResponse& answer,
                                 const std::vector<std::string>& names) {
-  if (answer.row_errors_size() > 0) return "?\n";
-  std::string line = absl::StrCat(
-      PrintableInLine(ClassName(answer.labels(0), names)), "\t", Shortest(answer.scores(0)), "\t",
-      answer.distances_size() > 0 ? Shortest(answer.distances(0)) : std::string("-"));
-  if (answer.probabilities_size() > 0)
-    absl::StrAppend(&line, "\t", Shortest(answer.probabilities(0)));
-  return line + "\n";
+  return answer.row_errors_size() > 0 ? "?\n" : Line(answer, ClassName(answer.labels(0), names));
+}
+
+namespace {
+
+uint64_t Sum(const std::map<int, uint64_t>& counts) {
+  uint64_t sum = 0;
+  for (const auto& [predicted, count] : counts) sum += count;
+  return sum;
+}
+
+std::string Shown(int number, const std::vector<std::string>& names) {
+  return PrintableInLine(ClassName(number, names));
+}
+
+}  // namespace
+
+void ClassConfusion::Add(int actual, int predicted) {
+  ++counts_[actual][predicted];
+  ++total_;
+  if (actual != predicted) ++errors_;
+}
+
+double ClassConfusion::majority_error() const {
+  uint64_t most = 0;
+  for (const auto& [actual, counts] : counts_) most = std::max(most, Sum(counts));
+  return 1 - static_cast<double>(most) / static_cast<double>(total_);
+}
+
+std::string ClassConfusion::Text(const std::vector<std::string>& names) const {
+  std::string text = absl::StrCat(
+      "errors: ", errors_, " of ", total_, " (", Percent(error()),
+      "); always predicting the most frequent class: ", Percent(majority_error()), "\n");
+  for (const auto& [actual, counts] : counts_) {
+    const auto right = counts.find(actual);
+    absl::StrAppend(&text, "  ", Shown(actual, names), ": ",
+                    right == counts.end() ? 0 : right->second, " correct");
+    for (const auto& [predicted, count] : counts) {
+      if (predicted != actual)
+        absl::StrAppend(&text, ", ", count, " predicted as ", Shown(predicted, names));
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+void ClassConfusion::AddTo(JsonObject& json, const std::vector<std::string>& names) const {
+  std::vector<std::string> pairs;
+  for (const auto& [actual, counts] : counts_) {
+    for (const auto& [predicted, count] : counts) {
+      JsonObject pair;
+      pair.Raw("actual", absl::StrCat(actual)).Raw("predicted", absl::StrCat(predicted));
+      if (!names.empty())
+        pair.Text("actualName", ClassName(actual, names))
+            .Text("predictedName", ClassName(predicted, names));
+      pairs.push_back(pair.Integer("count", static_cast<int64_t>(count)).str());
+    }
+  }
+  json.Integer("errors", static_cast<int64_t>(errors_))
+      .Number("errorRate", error())
+      .Number("majorityErrorRate", majority_error())
+      .Raw("confusion", JsonArray(pairs));
+}
+
+namespace {
+
+std::string FormatConfusion(const Confusion& confusion, const std::vector<std::string>& names) {
+  const std::string negative = PrintableInLine(LabelName(-1, names));
+  const std::string positive = PrintableInLine(LabelName(1, names));
+  return absl::StrCat(
+      "errors: ", confusion.errors(), " of ", confusion.total(), " (", Percent(confusion.error()),
+      "); always predicting the more frequent label: ", Percent(confusion.majority_error()), "\n",
+      absl::StrCat("  ", negative, ": ", confusion.true_negative, " correct, ",
+                   confusion.false_positive, " predicted as ", positive, "\n"),
+      absl::StrCat("  ", positive, ": ", confusion.true_positive, " correct, ",
+                   confusion.false_negative, " predicted as ", negative, "\n"));
+}
+
+}  // namespace
+
+void Confusion::Add(int actual, int predicted) {
+  if (actual > 0) {
+    ++(predicted > 0 ? true_positive : false_negative);
+  } else {
+    ++(predicted > 0 ? false_positive : true_negative);
+  }
+}
+
+uint64_t Confusion::total() const {
+  return true_positive + true_negative + false_positive + false_negative;
+}
+
+double Confusion::majority_error() const {
+  const uint64_t positive = true_positive + false_negative;
+  return static_cast<double>(std::min(positive, total() - positive)) / static_cast<double>(total());
+}
+
+void DataMargin::Add(int actual, std::optional<float> distance) {
+  if (!distance.has_value() || std::isnan(*distance)) {
+    known_ = false;
+    return;
+  }
+  // Adding 0 turns -0 into 0.
+  const float margin = (actual > 0 ? *distance : -*distance) + 0.0F;
+  smallest_ = std::min(smallest_.value_or(margin), margin);
+}
+
+std::string PredictSummary::Text() const {
+  if (examples == 0) return "the input contains no examples\n";
+  std::string text =
+      absl::StrCat(partial ? "partial: " : "", examples, " predicted at revision ", revision);
+  if (row_errors > 0) absl::StrAppend(&text, ", ", row_errors, " with validation errors");
+  if (partial) absl::StrAppend(&text, "; the rest of the input was not read");
+  absl::StrAppend(&text, "\n");
+  if (confusion.total() > 0) absl::StrAppend(&text, FormatConfusion(confusion, label_names));
+  if (const std::optional<float> smallest = margin.value())
+    absl::StrAppend(&text, "margin ", Shortest(*smallest),
+                    ": the smallest distance from the boundary, negative if misclassified\n");
+  if (classes.total() > 0) absl::StrAppend(&text, classes.Text(label_names));
+  return text;
+}
+
+std::string PredictSummary::Json() const {
+  JsonObject json;
+  json.Integer("examples", static_cast<int64_t>(examples))
+      .Integer("labelled", static_cast<int64_t>(confusion.total() + classes.total()))
+      .Integer("rowErrors", static_cast<int64_t>(row_errors))
+      .Integer("badLines", static_cast<int64_t>(bad_lines))
+      .Integer("revision", revision);
+  if (partial) json.Bool("partial", true);
+  if (classes.total() > 0) classes.AddTo(json, label_names);
+  if (confusion.total() == 0) return json.str();
+  json.Integer("errors", static_cast<int64_t>(confusion.errors()))
+      .Number("errorRate", confusion.error())
+      .Number("majorityErrorRate", confusion.majority_error())
+      .Integer("truePositives", static_cast<int64_t>(confusion.true_positive))
+      .Integer("trueNegatives", static_cast<int64_t>(confusion.true_negative))
+      .Integer("falsePositives", static_cast<int64_t>(confusion.false_positive))
+      .Integer("falseNegatives", static_cast<int64_t>(confusion.false_negative));
+  if (const std::optional<float> smallest = margin.value()) json.Number("margin", *smallest);
+  return json.str();
 }
 
 }  // namespace perceptrond::client

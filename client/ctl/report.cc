@@ -1,9 +1,13 @@
 #include "client/ctl/report.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/feature_space_flags.h"
-#include "client/ctl/learner_flags.h"
+#include "absl/strings/str_replace.h"
+#include "client/connection.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "core/report/format.h"
@@ -12,6 +16,46 @@ namespace perceptrond::client {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+using Composition = v1::FeatureSpace::Composition;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+const char* OutputText(Composition::Output output) {
+  switch (output) {
+    case Composition::OUTPUT_STEP:
+      return " (step)";
+    case Composition::OUTPUT_SIGN:
+      return " (sign)";
+    case Composition::OUTPUT_SCORE:
+      return " (score)";
+    default:
+      return "";
+  }
+}
+
+std::string DescribeComposition(const Composition& composition) {
+  std::string text = "the outputs of";
+  for (const Composition::Input& input : composition.inputs()) {
+    absl::StrAppend(&text, text.back() == 'f' ? " " : ", ",
+                    PrintableInLine(std::string(ModelId(input.model()))));
+    absl::StrAppend(&text, OutputText(input.output()));
+  }
+  return text;
+}
+
+std::string DescribeProducts(const v1::FeatureMap::Products& products) {
+  std::string text = "products of groups";
+  for (const v1::FeatureMap::Products::Pair& pair : products.pairs())
+    absl::StrAppend(&text, " ", pair.first(), ":", pair.second());
+  return text;
+}
+
+// The message that is set of a oneof, with its settings; null: none is.
+const Message* ChosenMessage(const v1::Learner& learner, const char* oneof) {
+  const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
+      learner, v1::Learner::descriptor()->FindOneofByName(oneof));
+  return field == nullptr ? nullptr : &learner.GetReflection()->GetMessage(learner, field);
+}
 
 std::string DescribeTie(v1::TieRule rule) {
   switch (rule) {
@@ -80,6 +124,87 @@ std::string DescribeStored(const v1::StoredExamples& stored) {
 }
 
 }  // namespace
+
+std::string DescribeInput(const v1::FeatureSpace& space) {
+  if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
+  if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " weights");
+  if (space.has_composition()) return DescribeComposition(space.composition());
+  if (!space.has_named()) return "not set";
+  const uint32_t cap = space.named().max_features();
+  return absl::StrCat("named, at most ", cap == 0 ? 1'048'576u : cap, " features");
+}
+
+const v1::FeatureSpace& ExampleSpace(const v1::FeatureSpace& space) {
+  return space.has_composition() ? space.composition().example_space() : space;
+}
+
+std::string DescribeMap(const v1::FeatureMap& map) {
+  switch (map.map_case()) {
+    case v1::FeatureMap::kPolynomial:
+      return absl::StrFormat("polynomial of degree %d%s", map.polynomial().degree(),
+                             map.polynomial().interactions_only() ? ", interactions only" : "");
+    case v1::FeatureMap::kProducts:
+      return DescribeProducts(map.products());
+    case v1::FeatureMap::kFourier:
+      return absl::StrFormat("%d random Fourier features, gamma %g, seed %d",
+                             map.fourier().dimension(), map.fourier().gamma(),
+                             map.fourier().seed());
+    case v1::FeatureMap::MAP_NOT_SET:
+      break;
+  }
+  return "";
+}
+
+std::string DescribeKernel(const v1::Kernel& kernel) {
+  switch (kernel.kernel_case()) {
+    case v1::Kernel::kPolynomial:
+      return absl::StrFormat("kernel (%g + x z)^%d", kernel.polynomial().coef0(),
+                             kernel.polynomial().degree());
+    case v1::Kernel::kRbf:
+      return absl::StrFormat("kernel exp(-%g |x - z|^2)", kernel.rbf().gamma());
+    case v1::Kernel::kLinear:
+      return "kernel x z";
+    case v1::Kernel::KERNEL_NOT_SET:
+      break;
+  }
+  return "a kernel unknown to this version";
+}
+
+std::string LearnerName(const v1::Learner& learner) {
+  std::string name;
+  for (const char* oneof : {"prediction", "rule"}) {
+    const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
+        learner, v1::Learner::descriptor()->FindOneofByName(oneof));
+    if (field == nullptr) continue;
+    absl::StrAppend(&name, name.empty() ? "" : "-",
+                    absl::StrReplaceAll(field->name(), {{"_", "-"}}));
+  }
+  return learner.rule_case() == v1::Learner::RULE_NOT_SET ? "a learner unknown to this version"
+                                                          : name;
+}
+
+std::string DescribeSettings(const v1::Learner& learner) {
+  std::string text;
+  for (const char* oneof : {"rule", "prediction"}) {
+    const Message* const message = ChosenMessage(learner, oneof);
+    if (message == nullptr) continue;
+    std::vector<const FieldDescriptor*> fields;
+    message->GetReflection()->ListFields(*message, &fields);
+    for (const FieldDescriptor* field : fields) {
+      const std::string name = absl::StrReplaceAll(field->name(), {{"_", " "}});
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE)
+        absl::StrAppendFormat(&text, ", %s %g", name,
+                              message->GetReflection()->GetDouble(*message, field));
+      // 0 of a count means that the rule does without it.
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32)
+        if (const uint32_t count = message->GetReflection()->GetUInt32(*message, field); count > 0)
+          absl::StrAppendFormat(&text, ", %s %d", name, count);
+    }
+  }
+  if (learner.has_kernel_perceptron())
+    absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel_perceptron().kernel()));
+  return text;
+}
 
 std::string DescribeSpace(const v1::FeatureSpace& space) {
   const std::string map = DescribeMap(space.map());

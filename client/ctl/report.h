@@ -7,8 +7,20 @@
 
 namespace perceptrond::client {
 
+// The space of the examples that clients send: for a composition that of its component models.
+const perceptron::v1::FeatureSpace& ExampleSpace(const perceptron::v1::FeatureSpace& space);
+// The space without its map: "dense, 4 dimensions", "the outputs of or (step), nand (score)".
+std::string DescribeInput(const perceptron::v1::FeatureSpace& space);
+// "polynomial of degree 2"; empty for the identity.
+std::string DescribeMap(const perceptron::v1::FeatureMap& map);
 // "dense, 4 dimensions".
 std::string DescribeSpace(const perceptron::v1::FeatureSpace& space);
+// "arow"; with a wrapper "averaged-perceptron".
+std::string LearnerName(const perceptron::v1::Learner& learner);
+// The settings of its rule and wrapper: ", step size 1, ratchet examples 100".
+std::string DescribeSettings(const perceptron::v1::Learner& learner);
+// "kernel exp(-0.5 |x - z|^2)".
+std::string DescribeKernel(const perceptron::v1::Kernel& kernel);
 std::string DescribeState(perceptron::v1::ModelState state);
 // FormatReport, each line indented by two and safe to print.
 std::string DescribeReport(const perceptron::v1::ConvergenceReport& report);

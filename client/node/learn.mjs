@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-import { batches, pack } from './lib/columns.mjs';
-import { Labels } from './lib/labels.mjs';
+import { randomUUID } from 'node:crypto';
+import grpc from '@grpc/grpc-js';
+import { Labels, batches, pack } from './lib/examples.mjs';
 import { LearnStream } from './lib/learn_stream.mjs';
-import { ensureModel, passSentence, sentence, settings } from './lib/model.mjs';
-import { GOES_ON, UsageError, batchOf, common, complain, connect, input, parse, reconnecting, rowsOf, run, whole } from './lib/program.mjs';
-import { LearningService, ModelService } from './lib/protos.mjs';
-import { unary } from './lib/retry.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, input, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './lib/program.mjs';
+import { LearningService, ModelService, unary } from './lib/rpc.mjs';
 
 const USAGE = `Learns a file of labelled examples exactly once, even if the server or this program is restarted.
 
@@ -15,6 +14,11 @@ A producer is the name of one sequence of examples: this file, pass after pass. 
 position, so the same command, run again after an interruption, continues there. Use another name for another job.`;
 
 const MOST_UNTIL_CONVERGED = 1000;
+const settings = {
+  named: { type: 'boolean', default: false, help: 'create the model if it does not exist, with a weight for each feature name' },
+  dimension: { type: 'string', help: 'create the model if it does not exist, for vectors of this dimension' },
+  labels: { type: 'string', help: "names of the labels, that of -1 first: ham,spam" },
+};
 const OPTIONS = {
   ...common,
   ...input,
@@ -24,6 +28,21 @@ const OPTIONS = {
   'until-converged': { type: 'boolean', default: false, help: `repeat passes until one has no update, at most ${MOST_UNTIL_CONVERGED}` },
   window: { type: 'string', default: '8192', help: 'most unanswered examples (default: 8192)' },
 };
+
+/** Creates the model if it does not exist and the flags describe it. */
+async function ensureModel(stub, id, flags) {
+  const dimension = flags.dimension === undefined ? undefined : whole('dimension', flags.dimension, 1, 2 ** 32 - 1);
+  if (flags.named && dimension) throw new UsageError('--named or --dimension, not both');
+  if (!flags.named && !dimension) return;
+  const featureSpace = flags.named ? { named: {} } : { dense: { dimension } };
+  const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
+  try {
+    // The request id makes the request safe to repeat after a lost answer.
+    await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.responseTimeout);
+  } catch (error) {
+    if (error.code !== grpc.status.ALREADY_EXISTS) throw error;
+  }
+}
 
 /** Yields the rows from this index on. */
 async function* from(first, rows) {

@@ -1,9 +1,7 @@
 #!/usr/bin/env node
-import { batches, pack } from './lib/columns.mjs';
-import { Labels } from './lib/labels.mjs';
+import { Labels, batches, pack } from './lib/examples.mjs';
 import { batchOf, common, connect, input, parse, rowsOf, run } from './lib/program.mjs';
-import { ModelService, PredictionService } from './lib/protos.mjs';
-import { unary } from './lib/retry.mjs';
+import { ModelService, PredictionService, unary } from './lib/rpc.mjs';
 
 const USAGE = `Predicts a file of examples and, if they have labels, counts the errors.
 

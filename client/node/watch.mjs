@@ -1,8 +1,6 @@
 #!/usr/bin/env node
-import { sentence } from './lib/model.mjs';
-import { common, connect, parse, reconnecting, run, seconds, whole } from './lib/program.mjs';
-import { ModelService } from './lib/protos.mjs';
-import { Backoff, withRetries } from './lib/retry.mjs';
+import { common, connect, parse, reconnecting, run, seconds, sentence, whole } from './lib/program.mjs';
+import { Backoff, ModelService, withRetries } from './lib/rpc.mjs';
 
 const USAGE = `Prints a line whenever the report of a model has changed, until interrupted or the model is deleted.
 

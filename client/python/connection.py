@@ -1,14 +1,57 @@
-"""Connection and error output of the example programs. Needs no proto."""
+"""Flags, connection and error output of the example programs. Needs no proto."""
 
 import argparse
 import os
 import pathlib
 import sys
-from typing import NoReturn
+from typing import Callable, NoReturn
 
 import grpc
 
-import flag_types
+MOST_UINT32 = 2**32 - 1
+# Largest google.protobuf.Duration: 10,000 years.
+MOST_SECONDS = 315_576_000_000
+
+
+def whole(least: int = 1, most: int = 1_000_000_000) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text}: expected an integer from {least} to {most}")
+        return number
+
+    return parse
+
+
+def seconds(least: float = 0) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = least - 1
+        # This comparison is false for NaN too.
+        if not least <= number <= MOST_SECONDS:
+            raise argparse.ArgumentTypeError(f"{text}: expected seconds, from {least} to {MOST_SECONDS}")
+        return number
+
+    return parse
+
+
+def utf8(text: str) -> str:
+    """A text that is UTF-8. Other bytes of the command line become surrogates, which protos do not accept."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!a}: not valid UTF-8") from None
+    return text
+
+
+def utf8_list(text: str) -> list[str]:
+    return utf8(text).split(",")
+
 
 # Reconnect quickly; the default backoff of gRPC grows to two minutes.
 CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
@@ -16,10 +59,10 @@ CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconn
 
 def parser(description: str) -> argparse.ArgumentParser:
     flags = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--server", type=flag_types.utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
+    flags.add_argument("--server", type=utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
-    flags.add_argument("--response-timeout", type=flag_types.seconds(), default=60, metavar="S", help="seconds to wait for a server that does not answer (default: 60)")
+    flags.add_argument("--response-timeout", type=seconds(), default=60, metavar="S", help="seconds to wait for a server that does not answer (default: 60)")
     return flags
 
 

@@ -12,25 +12,21 @@ from typing import Any, AsyncIterator, Callable, Iterator, TypeVar
 import grpc
 
 import connection
-import input_file
-import job
-import model
 import program
-from columns import batches, pack
-from formats import Row
-from labels import Labels
+from errors import Backoff, is_transient, with_retries_async
+from examples import Labels, Row, batches, open_input, pack
+from learn import create_request, is_wanted, learning_flags, passes_left
 from learn_stream_aio import LearnStream
 from perceptron.v1 import (example_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc,
                            prediction_service_pb2, prediction_service_pb2_grpc)
 from predict import Summary
-from retry import Backoff, is_transient, with_retries_async
 from window import Totals
 
 Result = TypeVar("Result")
 
 
 async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
-    request = model.create_request(flags)
+    request = create_request(flags)
     try:
         await with_retries_async(lambda: stub.CreateModel(request, timeout=30), flags.response_timeout)
     except grpc.RpcError as error:
@@ -76,11 +72,11 @@ async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: mod
                            on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(await get_model(models, flags))
-        for rows in job.passes_left(flags, labels, stream.next_offset, stream.passes):
+        for rows in passes_left(flags, labels, stream.next_offset, stream.passes):
             async for columns in packed(rows, flags.batch):
                 await stream.send(columns)
             summary = await stream.end_pass()
-            print(model.pass_sentence(summary), flush=True)
+            print(program.pass_sentence(summary), flush=True)
             if flags.until_converged and summary.converged:
                 break
         return await stream.finish()
@@ -94,7 +90,7 @@ async def follow(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.
         try:
             async for response in stub.WatchModel(request):
                 backoff.progress()
-                print(f"  {model.sentence(response.model)}", flush=True)
+                print(f"  {program.sentence(response.model)}", flush=True)
         except grpc.RpcError as error:
             wait = backoff.next_wait()
             if wait is None or not is_transient(error):
@@ -119,7 +115,7 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
     async with connection.aio_channel(flags) as channel:
         models = model_service_pb2_grpc.ModelServiceStub(channel)
         learning = learning_service_pb2_grpc.LearningServiceStub(channel)
-        if model.is_wanted(flags):
+        if is_wanted(flags):
             await ensure_model(models, flags)
         following = asyncio.create_task(follow(models, flags))
         try:
@@ -127,7 +123,7 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
         finally:
             following.cancel()
         now = await get_model(models, flags)
-        print(f"{flags.model} is at {model.sentence(now)}")
+        print(f"{flags.model} is at {program.sentence(now)}")
         if flags.predict:
             predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             print((await predict(predictions, Labels(now), flags)).text())
@@ -135,8 +131,8 @@ async def learn_and_predict(flags: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    flags = job.learning_flags(__doc__)
-    flags.add_argument("--predict", type=input_file.open_input, metavar="FILE", help="examples to predict afterwards")
+    flags = learning_flags(__doc__)
+    flags.add_argument("--predict", type=open_input, metavar="FILE", help="examples to predict afterwards")
     return asyncio.run(learn_and_predict(flags.parse_args()))
 
 

@@ -11,8 +11,8 @@ from typing import AsyncIterator, Callable, Optional
 
 import grpc
 
+from errors import Backoff, is_transient
 from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, report_pb2
-from retry import Backoff, is_transient
 from window import ProtocolError, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest

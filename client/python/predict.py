@@ -9,11 +9,9 @@ import argparse
 
 import connection
 import program
-from columns import batches, pack
-from formats import Row
-from labels import Labels
+from errors import with_retries
+from examples import Labels, Row, batches, pack
 from perceptron.v1 import model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc
-from retry import with_retries
 
 
 def parse_flags() -> argparse.Namespace:

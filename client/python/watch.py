@@ -11,18 +11,16 @@ from typing import Iterator
 import grpc
 
 import connection
-import flag_types
-import model
 import program
+from errors import Backoff, is_transient
 from perceptron.v1 import model_pb2, model_service_pb2, model_service_pb2_grpc
-from retry import Backoff, is_transient
 
 
 def parse_flags() -> argparse.Namespace:
     flags = connection.parser(__doc__)
-    flags.add_argument("model", type=flag_types.utf8, help="name of the model")
-    flags.add_argument("--interval", type=flag_types.seconds(0.05), default=1, metavar="S", help="shortest time between two lines, at least 0.05 (default: 1)")
-    flags.add_argument("--count", type=flag_types.whole(), metavar="N", help="end after this many lines")
+    flags.add_argument("model", type=connection.utf8, help="name of the model")
+    flags.add_argument("--interval", type=connection.seconds(0.05), default=1, metavar="S", help="shortest time between two lines, at least 0.05 (default: 1)")
+    flags.add_argument("--count", type=connection.whole(), metavar="N", help="end after this many lines")
     return flags.parse_args()
 
 
@@ -48,7 +46,7 @@ def main() -> int:
     channel = connection.channel(flags)
     stub = model_service_pb2_grpc.ModelServiceStub(channel)
     for number, now in enumerate(watch(stub, request, Backoff(flags.response_timeout)), start=1):
-        print(model.sentence(now), flush=True)
+        print(program.sentence(now), flush=True)
         if number == flags.count:
             break
     return 0

@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/config/command_line.h"
-#include "server/config/option_flags.h"
 #include "server/config/options.h"
 
 namespace perceptrond::manual {

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "server/config/options.h"
 
@@ -28,13 +26,5 @@ class CommandLine {
 
 // The environment variable for a flag: "PERCEPTROND_DATA_DIR" for "data-dir".
 std::string EnvironmentName(const std::string& flag);
-
-// The value of that variable; null if it is not set or empty.
-const char* Environment(const std::string& flag);
-
-// Variables that begin with PERCEPTROND_, are set, and are not in `known`, in the order of their
-// names. Leaves out those of perceptronctl, and those that Kubernetes sets in every container for a
-// Service named perceptrond or perceptrond-NAME.
-std::vector<std::string> UnknownVariables(const std::set<std::string>& known);
 
 }  // namespace perceptrond

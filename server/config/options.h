@@ -1,7 +1,9 @@
-// The server's settings. Flags take precedence over the environment, and that over a config file.
+// The server's settings and the flags that set them. Flags take precedence over the environment,
+// and that over a config file. To add a flag, add one entry to the list in options.cc.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@ namespace perceptrond {
 
 enum class JournalKind : uint8_t { kRocksDb, kMemory };
 
-// The fields have the default values. Meaning, unit and range of each are in option_flags.cc, from
+// The fields have the default values. Meaning, unit and range of each are in options.cc, from
 // which --help prints them.
 struct Options {
   std::vector<std::string> addresses = {"127.0.0.1:7600"};
@@ -64,5 +66,22 @@ ParseResult ParseOptions(const std::vector<std::string>& args);
 
 // The options in the form of a config file, from which --config reads the same options.
 std::string ConfigText(const Options& options);
+
+struct Flag {
+  std::string name;
+  // The form of its value in --help: "HOST:PORT", "N".
+  std::string form;
+  std::string help;
+  // Whether it may be given more than once.
+  bool repeatable = false;
+  // Sets the field from the given values. Returns what values are expected if they are invalid, and
+  // an empty string otherwise.
+  std::function<std::string(const std::vector<std::string>&)> set;
+  // The current value in the form of a config file.
+  std::function<std::string()> get;
+};
+
+// The flags, each bound to its field of `options`, which must outlive them.
+std::vector<Flag> MakeFlags(Options* options);
 
 }  // namespace perceptrond

@@ -1,4 +1,6 @@
-// Metric families in a form that belongs to no library, and the functions that make them.
+// Metric families in a form that belongs to no library, and the functions that make them. A figure
+// of a model's report is defined in proto/perceptron/v1/report.proto; any other metric of a model
+// is an entry in model_families.cc.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +10,14 @@
 #include <utility>
 #include <vector>
 
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
+
 namespace perceptrond {
 
 class RpcMetrics;
+struct ModelMetrics;
 struct ProcessStats;
 struct ServerStats;
 
@@ -71,5 +78,20 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
 void AppendBuildFamily(MetricFamilies& families);
 // process_*.
 void AppendProcessFamilies(const ProcessStats& stats, MetricFamilies& families);
+
+// A report and the model that it is about.
+struct NamedReport {
+  // Without "models/".
+  const std::string& model;
+  const google::protobuf::Message& report;
+};
+
+// Appends perceptrond_model_* families: a counter if the name ends with "_total", else a gauge. A
+// figure that is not valid in a report has no sample there. The reports are of one type.
+// O(reports x figures).
+void AppendReportFamilies(const std::vector<NamedReport>& reports, MetricFamilies& families);
+
+// perceptrond_model_*: the figures of the models' reports, and the other metrics of each model.
+void AppendModelFamilies(const std::vector<ModelMetrics>& models, MetricFamilies& families);
 
 }  // namespace perceptrond

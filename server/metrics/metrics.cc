@@ -15,8 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/metrics/family.h"
-#include "server/metrics/model_families.h"
-#include "server/metrics/process_stats.h"
+#include "server/metrics/stats.h"
 
 namespace perceptrond {
 namespace {

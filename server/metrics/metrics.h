@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/metrics/model_metrics.h"
 #include "server/metrics/rpc_metrics.h"
+#include "server/metrics/stats.h"
 #include "server/page/http.h"
 
 namespace perceptrond {

@@ -1,5 +1,5 @@
-// Counts RPCs by method, as go-grpc-prometheus does, from a gRPC interceptor. rpc_families.cc makes
-// metrics from them.
+// Counts RPCs by method, as go-grpc-prometheus does, from a gRPC interceptor. AppendRpcFamilies of
+// server/metrics/family.h makes metrics from them.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

@@ -1,5 +1,5 @@
-// HTTP requests and responses of the status page in a form that belongs to no library, and the
-// headers and compression of its responses.
+// HTTP requests and responses of the status page in a form that belongs to no library, and its
+// embedded files.
 #pragma once
 
 #include <functional>
@@ -50,16 +50,5 @@ struct EmbeddedFile {
 // All embedded files; valid as long as the program runs. Defined in the source file that the build
 // generates with server/page/embed.cmake.
 std::span<const EmbeddedFile> EmbeddedFiles();
-
-// The media type for a file name, "text/css; charset=utf-8" for "page.css"; kTextType if unknown.
-std::string MediaType(absl::string_view file);
-inline constexpr char kTextType[] = "text/plain; charset=utf-8";
-
-// A response with the file, or 304 without a body if the browser has it. The browser asks every
-// time, so that it never mixes files of an old and a new server.
-HttpAnswer MakeFileAnswer(const HttpRequest& request, const EmbeddedFile& file);
-
-// A response that is made for this request and must not be cached.
-HttpAnswer MakeAnswer(const HttpRequest& request, int status, std::string type, std::string body);
 
 }  // namespace perceptrond

@@ -12,7 +12,7 @@
 #include "core/model/views.h"
 #include "core/report/format.h"
 #include "server/config/build_info.h"
-#include "server/rpc/request_fields.h"
+#include "server/rpc/message.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {

@@ -1,17 +1,19 @@
-// One RPC of any kind, as raw bytes: the operations that a method's code starts, and the callbacks
-// it receives.
+// One RPC of any kind, as raw bytes: the operations that a method's code starts, the callbacks it
+// receives, and a writer for the messages of a server stream.
 #pragma once
 
 #include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
-
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rpc/message.h"
 
 namespace perceptrond {
 
@@ -28,7 +30,7 @@ class Event {
 };
 
 // Receives the callbacks of one call. Callbacks must not block: the polling thread that runs them
-// serves other calls too (server/rpc/workers.h runs what takes longer).
+// serves other calls too (Workers in server/rpc/backend.h run what takes longer).
 //
 // Thread contract: OnReadDone, OnWriteDone, OnAlarm and OnCancel may run at the same time as one
 // another; each of them runs on one thread at a time.
@@ -128,6 +130,68 @@ class Call {
   CallEvent<&Call::OnAlarm> alarm_expired_{*this};
   CallEvent<&Call::OnFinished> finished_{*this};
   CallEvent<&Call::OnCallDone> call_done_{*this};
+};
+
+// Writes the messages of a server stream, one at a time, and then its status.
+//
+// For reactors whose newest message makes an unsent older one obsolete, such as progress and
+// reports. Not thread-safe: guard it with the reactor's lock. The call must exist until Finish.
+class StreamWriter {
+ public:
+  explicit StreamWriter(Call& call) : call_(call) {}
+
+  // Sends the message, after the write in progress if there is one; replaces a message that waits.
+  // Does nothing after Finish.
+  template <typename Message>
+  void Write(const Message& message) {
+    if (end_.has_value()) return;
+    grpc::ByteBuffer bytes;
+    if (absl::Status status = SerializeMessage(message, bytes); !status.ok()) return Finish(status);
+    next_ = bytes;
+    Advance();
+  }
+
+  // Ends the stream, after the write in progress and, if the status is OK, after the message that
+  // waits. The first status counts.
+  void Finish(const absl::Status& status) {
+    if (end_.has_value()) return;
+    if (!status.ok()) next_.reset();
+    end_ = ToGrpc(status);
+    Advance();
+  }
+
+  // To be called from the reactor's OnWriteDone.
+  void OnWriteDone(bool ok) {
+    writing_ = false;
+    if (!ok) Finish(CancelledError());
+    Advance();
+  }
+
+  bool writing() const { return writing_; }
+  // Whether Finish was called.
+  bool finished() const { return end_.has_value(); }
+
+ private:
+  void Advance() {
+    if (writing_ || finish_started_) return;
+    if (next_.has_value()) {
+      current_.Swap(&*next_);
+      next_.reset();
+      writing_ = true;
+      call_.StartWrite(current_);
+    } else if (end_.has_value()) {
+      finish_started_ = true;
+      call_.Finish(*end_);
+    }
+  }
+
+  Call& call_;
+  // The message being written.
+  grpc::ByteBuffer current_;
+  std::optional<grpc::ByteBuffer> next_;
+  std::optional<grpc::Status> end_;
+  bool writing_ = false;
+  bool finish_started_ = false;
 };
 
 }  // namespace perceptrond

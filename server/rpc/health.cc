@@ -7,10 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "grpc/health/v1/health.pb.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
-#include "server/rpc/router.h"
-#include "server/rpc/stream_writer.h"
 #include "server/rpc/unary.h"
 
 namespace perceptrond {

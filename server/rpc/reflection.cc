@@ -1,4 +1,4 @@
-#include "server/rpc/reflection.h"
+#include "server/rpc/acceptor.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -12,7 +12,6 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
-#include "server/rpc/router.h"
 
 namespace perceptrond {
 namespace {

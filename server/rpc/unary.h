@@ -11,9 +11,7 @@
 #include "core/model/store.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/drain.h"
 #include "server/rpc/message.h"
-#include "server/rpc/workers.h"
 
 namespace perceptrond {
 

@@ -2,12 +2,12 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
 #include "core/model/views.h"
-#include "server/rpc/request_fields.h"
-#include "server/rpc/router.h"
+#include "server/rpc/acceptor.h"
+#include "server/rpc/message.h"
 #include "server/rpc/unary.h"
 #include "server/services/services.h"
-#include "server/sessions/analysis_convert.h"
 #include "server/sessions/analyze_reactor.h"
+#include "server/sessions/convert.h"
 
 namespace perceptrond {
 namespace {
@@ -81,8 +81,8 @@ class Page {
   Position last_;
 };
 
-absl::Status List(Store& store, const v1::ListStoredExamplesRequest& request,
-                  v1::ListStoredExamplesResponse& response) {
+absl::Status ListStoredExamples(Store& store, const v1::ListStoredExamplesRequest& request,
+                                v1::ListStoredExamplesResponse& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   const absl::StatusOr<size_t> page_size =
       ReadPageSize(request.page_size(), kDefaultExamplePageSize, kMaxExamplePageSize);
@@ -109,7 +109,7 @@ void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& q
   router.AddService(
       "perceptron.v1.AnalysisService",
       {{"Analyze", [backend, &queue](Call& call) { AnalyzeReactor::Start(call, backend, queue); }},
-       {"ListStoredExamples", unary(List)}});
+       {"ListStoredExamples", unary(ListStoredExamples)}});
 }
 
 }  // namespace perceptrond

@@ -49,7 +49,7 @@ class InferenceBatch {
   absl::Status ReadSparse(::perceptron::v1::ExampleColumns& columns) const;
   absl::Status ReadRowEnds(google::protobuf::RepeatedField<uint32_t>& row_ends) const;
 
-  // Names, in server/services/inference_names.cc. The rows as sent.
+  // Rows of names, as sent.
   struct SentNames {
     // Shorter rows of [n, k] end with "".
     std::vector<absl::string_view> names;

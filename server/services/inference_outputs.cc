@@ -10,7 +10,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/error.h"
 #include "core/model/views.h"
-#include "server/services/tensor_number.h"
+#include "server/services/inference_tensor.h"
 
 namespace perceptrond {
 namespace {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/model/error.h"
-#include "server/services/tensor_number.h"
 
 namespace perceptrond {
 

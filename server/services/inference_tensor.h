@@ -1,20 +1,141 @@
-// One input tensor of the Open Inference Protocol: reads its typed or raw contents as values,
-// indices or names of examples.
+// Input tensors of the Open Inference Protocol: reads their typed or raw contents as values,
+// indices or names of examples. No conversion rounds.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
-
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "inference/inference_service.pb.h"
 
 namespace perceptrond {
+
+// ---- Raw contents: little endian, unaligned ----
+
+template <typename T>
+T LoadLittleEndian(const char* at) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, at, sizeof(T));
+  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes, bytes + sizeof(T));
+  return std::bit_cast<T>(bytes);
+}
+
+template <typename T>
+void AppendLittleEndian(T value, std::string& to) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof(T));
+  if constexpr (std::endian::native == std::endian::big) std::reverse(bytes, bytes + sizeof(T));
+  to.append(bytes, sizeof(T));
+}
+
+// ---- Conversions of elements to float32 values and to indices ----
+
+// Element types that C++ lacks.
+struct Bool {
+  uint8_t byte;
+};
+struct Half {
+  uint16_t bits;
+};
+struct Bfloat16 {
+  uint16_t bits;
+};
+
+// Sets `to` to the float32 that equals `from`; returns false if there is none. NaN and infinities
+// are converted to float32's.
+inline bool ToFloat(float from, float& to) {
+  to = from;
+  return true;
+}
+inline bool ToFloat(double from, float& to) {
+  if (std::isfinite(from) && std::abs(from) > std::numeric_limits<float>::max()) return false;
+  to = static_cast<float>(from);
+  return std::isnan(from) || static_cast<double>(to) == from;
+}
+template <std::integral T>
+bool ToFloat(T from, float& to) {
+  const auto bits = static_cast<uint64_t>(from);
+  const uint64_t magnitude = std::cmp_less(from, 0) ? 0 - bits : bits;
+  to = static_cast<float>(from);
+  // The significant bits fit float32's 24.
+  return magnitude == 0 || magnitude >> std::countr_zero(magnitude) < 1U << 24;
+}
+inline bool ToFloat(Bool from, float& to) {
+  to = from.byte;
+  return from.byte <= 1;
+}
+inline bool ToFloat(Bfloat16 from, float& to) {
+  to = std::bit_cast<float>(static_cast<uint32_t>(from.bits) << 16);
+  return true;
+}
+inline bool ToFloat(Half from, float& to) {
+  const uint32_t sign = static_cast<uint32_t>(from.bits & 0x8000) << 16;
+  const uint32_t exponent = (from.bits >> 10) & 0x1f;
+  const uint32_t fraction = from.bits & 0x3ff;
+  if (exponent == 0) {
+    to = std::copysign(static_cast<float>(fraction) * 0x1p-24F, std::bit_cast<float>(sign | 1));
+  } else {
+    const uint32_t wide = exponent == 0x1f ? 0xff : exponent + (127 - 15);
+    to = std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+  }
+  return true;
+}
+
+// Sets `to` to the index that equals `from`; returns false if there is none.
+template <typename T>
+bool ToIndex(T from, uint32_t& to) {
+  if constexpr (std::integral<T>) {
+    to = static_cast<uint32_t>(from);
+    return std::in_range<uint32_t>(from);
+  }
+  return false;
+}
+
+// The number in an error message.
+template <typename T>
+std::string ToString(T number) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return absl::StrCat(+number);
+  } else {
+    // BOOL is the only one of these with invalid values.
+    return "a BOOL other than 0 and 1";
+  }
+}
+
+// Converts a number of typed contents to the tensor's datatype; returns false if it is out of
+// range.
+template <typename From, typename To>
+bool Narrow(From from, To& to) {
+  if constexpr (std::same_as<From, To>) {
+    to = from;
+    return true;
+  } else if constexpr (std::same_as<To, Bool>) {
+    to = {static_cast<uint8_t>(from)};
+    return true;
+  } else if constexpr (std::integral<To>) {
+    to = static_cast<To>(from);
+    return std::in_range<To>(from);
+  }
+  return false;
+}
+
+// ---- One tensor ----
 
 struct TensorDatatype;
 

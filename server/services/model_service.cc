@@ -7,8 +7,8 @@
 #include "core/model/error.h"
 #include "core/model/views.h"
 #include "perceptron/v1/model_service.pb.h"
-#include "server/rpc/request_fields.h"
-#include "server/rpc/router.h"
+#include "server/rpc/acceptor.h"
+#include "server/rpc/message.h"
 #include "server/rpc/unary.h"
 #include "server/services/services.h"
 #include "server/sessions/convert.h"
@@ -80,8 +80,8 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   return absl::OkStatus();
 }
 
-absl::Status List(Store& store, const v1::ListModelsRequest& request,
-                  v1::ListModelsResponse& response) {
+absl::Status ListModels(Store& store, const v1::ListModelsRequest& request,
+                        v1::ListModelsResponse& response) {
   const absl::StatusOr<size_t> limit =
       ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
   if (!limit.ok()) return limit.status();
@@ -187,7 +187,7 @@ void AddModelService(Router& router, const Backend& backend) {
       "perceptron.v1.ModelService",
       {{"CreateModel", unary(Create)},
        {"GetModel", unary(Get)},
-       {"ListModels", unary(List)},
+       {"ListModels", unary(ListModels)},
        {"UpdateModel", unary(Update)},
        {"DeleteModel", unary(Delete)},
        {"FreezeModel", unary(Freeze)},

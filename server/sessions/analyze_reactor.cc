@@ -1,18 +1,76 @@
 #include "server/sessions/analyze_reactor.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/model/error.h"
 #include "core/model/model_analysis.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/message.h"
-#include "server/rpc/request_fields.h"
-#include "server/rpc/workers.h"
-#include "server/sessions/analysis_convert.h"
+#include "server/sessions/convert.h"
 
 namespace perceptrond {
+
+AnalysisQueue::~AnalysisQueue() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void AnalysisQueue::Submit(std::shared_ptr<Job> job) {
+  size_t jobs_ahead = 0;
+  {
+    MutexLock lock(&mutex_);
+    DropCancelled();
+    jobs_ahead = jobs_.size();
+    jobs_.push_back(job);
+  }
+  if (jobs_ahead > 0) job->OnQueued(jobs_ahead);
+}
+
+void AnalysisQueue::DropCancelled() {
+  if (jobs_.empty()) return;
+  // The queue's thread removes the first itself.
+  jobs_.erase(std::remove_if(jobs_.begin() + 1, jobs_.end(),
+                             [](const std::shared_ptr<Job>& job) { return job->cancelled(); }),
+              jobs_.end());
+}
+
+void AnalysisQueue::NotifyPositions() {
+  std::vector<std::shared_ptr<Job>> jobs;
+  {
+    MutexLock lock(&mutex_);
+    DropCancelled();
+    jobs.assign(jobs_.begin(), jobs_.end());
+  }
+  for (size_t i = 1; i < jobs.size(); ++i) jobs[i]->OnQueued(i);
+}
+
+void AnalysisQueue::RunAll() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !jobs_.empty();
+  };
+  while (true) {
+    std::shared_ptr<Job> job;
+    {
+      MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      if (stopping_) return jobs_.clear();
+      job = jobs_.front();
+    }
+    NotifyPositions();
+    if (!job->cancelled()) job->Run();
+    MutexLock lock(&mutex_);
+    jobs_.pop_front();
+  }
+}
+
 namespace {
 
 namespace v1 = ::perceptron::v1;

@@ -1,10 +1,11 @@
-// One Analyze call: waits in the queue, reports its progress, and ends with the result.
+// Analyze calls, and the queue that runs their analyses one at a time.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
-
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -13,13 +14,46 @@
 #include "perceptron/v1/analysis_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/drain.h"
-#include "server/rpc/stream_writer.h"
-#include "server/sessions/analysis_queue.h"
 
 namespace perceptrond {
 
-// Ownership: the call, the queue and each running listener keep the reactor.
+// Runs analyses one at a time, in the order of their submission: each may use a core for seconds,
+// and serving needs the others. Thread contract: safe for any number of threads.
+class AnalysisQueue {
+ public:
+  // The methods are called on the queue's thread, unless they say otherwise.
+  class Job {
+   public:
+    virtual ~Job() = default;
+    // The job waits for `jobs_ahead` others. Called again when that number changes; the first time
+    // on the thread that submits the job.
+    virtual void OnQueued(size_t jobs_ahead) = 0;
+    virtual void Run() = 0;
+    // Whether the job should not run, since its client is gone. Any thread may call it.
+    virtual bool cancelled() const = 0;
+  };
+
+  AnalysisQueue() : thread_([this] { RunAll(); }) {}
+  // Waits for the running job, which should have been cancelled, and drops the others.
+  ~AnalysisQueue();
+
+  void Submit(std::shared_ptr<Job> job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void RunAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  void NotifyPositions() ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Mutex mutex_;
+  // The first job is running, or the next to run.
+  std::deque<std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // The last member, since it uses all the others.
+  std::thread thread_;
+};
+
+// One Analyze call: waits in the queue, reports its progress, and ends with the result. Ownership:
+// the call, the queue and each running listener keep the reactor.
 class AnalyzeReactor final : public Reactor,
                              public AnalysisQueue::Job,
                              public std::enable_shared_from_this<AnalyzeReactor> {

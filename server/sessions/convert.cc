@@ -1,7 +1,11 @@
 #include "server/sessions/convert.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "core/model/error.h"
+#include "core/model/views.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/message.h"
@@ -165,6 +169,179 @@ void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::Predi
   proto.set_age(outcome.age);
   AddErrors(outcome.row_errors, batch, *proto.mutable_row_errors());
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
+}
+
+namespace {
+
+absl::Status Limit(const char* field, uint32_t value, uint32_t maximum, size_t& option) {
+  if (value > maximum) {
+    return InvalidField("INVALID_FIELD", field,
+                        absl::StrCat(value, " is above ", maximum, "; send 0 for the default"));
+  }
+  if (value > 0) option = value;
+  return absl::OkStatus();
+}
+
+void SetFeatures(const StoredRow& row, v1::Example& example) {
+  if (row.dense) {
+    example.mutable_dense()->mutable_values()->Add(row.values.begin(), row.values.end());
+    return;
+  }
+  v1::SparseFeatures& sparse = *example.mutable_sparse();
+  sparse.mutable_indices()->Add(row.indices.begin(), row.indices.end());
+  sparse.mutable_values()->Add(row.values.begin(), row.values.end());
+}
+
+// `known` points to the names of the row's known features, in the order of the row, and is advanced
+// past them.
+void SetNames(const StoredRow& row, std::vector<std::string>::const_iterator& known,
+              v1::Example& example) {
+  v1::NamedFeatures& named = *example.mutable_named();
+  auto unknown = row.unknown.begin();
+  for (const uint32_t number : row.indices)
+    named.add_names(number == Dictionary::kUnknown ? *unknown++ : *known++);
+  named.mutable_values()->Add(row.values.begin(), row.values.end());
+}
+
+v1::AnalysisStage StageOf(AnalysisStage stage) {
+  switch (stage) {
+    case AnalysisStage::kReading:
+      return v1::ANALYSIS_STAGE_READING;
+    case AnalysisStage::kSearching:
+      return v1::ANALYSIS_STAGE_SEARCHING;
+    case AnalysisStage::kRefining:
+      return v1::ANALYSIS_STAGE_REFINING;
+    case AnalysisStage::kCertifying:
+      return v1::ANALYSIS_STAGE_CERTIFYING;
+  }
+  return v1::ANALYSIS_STAGE_UNSPECIFIED;
+}
+
+void SetVector(const Model& model, const NewWeights& weights, const NewWeights::Vector& vector,
+               v1::WeightVector& proto) {
+  proto.mutable_values()->Add(vector.values.begin(), vector.values.end());
+  proto.set_bias(vector.bias_weight * model.settings().learner.bias_input);
+  if (!model.has_names()) {
+    proto.mutable_indices()->Add(vector.indices.begin(), vector.indices.end());
+    return;
+  }
+  std::vector<uint32_t> numbers;
+  std::copy_if(vector.indices.begin(), vector.indices.end(), std::back_inserter(numbers),
+               [&](uint32_t index) { return index < weights.first_new; });
+  // Indices ascend, so new names come last.
+  for (std::string& name : FeatureNames(model, numbers)) proto.add_names(std::move(name));
+  for (size_t i = numbers.size(); i < vector.indices.size(); ++i)
+    proto.add_names(weights.new_names[vector.indices[i] - weights.first_new]);
+}
+
+// Sets the example, multiplier and other class of a support vector or certificate entry.
+template <typename From, typename Proto>
+void SetPart(const From& from, v1::StoredExample& example, Proto& proto) {
+  *proto.mutable_example() = std::move(example);
+  proto.set_multiplier(from.multiplier);
+  if (from.other_class >= 0) proto.set_other_class(from.other_class);
+}
+
+}  // namespace
+
+absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& request) {
+  constexpr uint32_t kMaxRounds = 1'000'000;
+  constexpr uint32_t kMaxSupport = 20'000;
+  constexpr uint32_t kMaxCertificate = 2'000;
+  AnalysisOptions options;
+  if (request.relative_gap() != 0) {
+    if (!(request.relative_gap() > 0 && request.relative_gap() < 1)) {
+      return InvalidField(
+          "INVALID_FIELD", "relative_gap",
+          absl::StrCat(request.relative_gap(), " is not between 0 and 1; send 0 for the default"));
+    }
+    options.relative_gap = request.relative_gap();
+  }
+  absl::Status status = Limit("max_rounds", request.max_rounds(), kMaxRounds, options.max_rounds);
+  if (status.ok())
+    status = Limit("max_support_examples", request.max_support_examples(), kMaxSupport,
+                   options.max_support_rows);
+  if (status.ok())
+    status = Limit("max_certificate_examples", request.max_certificate_examples(), kMaxCertificate,
+                   options.max_certificate_rows);
+  if (status.ok() && request.has_expected_revision() && !request.replace_weights()) {
+    status =
+        InvalidField("INVALID_FIELD", "expected_revision",
+                     "applies to replace_weights only; set replace_weights too, or leave it out");
+  }
+  if (status.ok() && request.expected_revision() < 0)
+    status = InvalidField(
+        "INVALID_FIELD", "expected_revision",
+        absl::StrCat(request.expected_revision(), " is below 0; revisions start at 0"));
+  if (!status.ok()) return status;
+  return options;
+}
+
+std::vector<v1::StoredExample> ToProto(const Model& model, std::span<const StoredUpdate> examples) {
+  std::vector<uint32_t> numbers;
+  for (const StoredUpdate& one : examples) {
+    if (!model.has_names()) break;
+    std::copy_if(one.row->indices.begin(), one.row->indices.end(), std::back_inserter(numbers),
+                 [](uint32_t number) { return number != Dictionary::kUnknown; });
+  }
+  const std::vector<std::string> names = FeatureNames(model, numbers);
+  const std::vector<std::string> classes =
+      model.settings().named_classes() ? LabelNames(model) : std::vector<std::string>();
+  auto known = names.begin();
+  std::vector<v1::StoredExample> protos;
+  protos.reserve(examples.size());
+  for (const StoredUpdate& one : examples) {
+    v1::StoredExample& proto = protos.emplace_back();
+    v1::Example& example = *proto.mutable_example();
+    if (model.has_names()) {
+      SetNames(*one.row, known, example);
+    } else {
+      SetFeatures(*one.row, example);
+    }
+    // Named classes are never removed, so each label has its name.
+    if (classes.empty()) {
+      example.set_label(one.row->label);
+    } else {
+      example.set_label_name(classes[static_cast<size_t>(one.row->label)]);
+    }
+    if (one.revision == 0) continue;
+    if (one.weight != 1) example.set_weight(one.weight);
+    proto.set_update_revision(static_cast<int64_t>(one.revision));
+    proto.set_score(one.score);
+  }
+  return protos;
+}
+
+void ToProto(const ModelAnalysisProgress& from, v1::AnalysisProgress& proto) {
+  proto.set_stage(StageOf(from.progress.stage));
+  proto.set_examples(from.examples);
+  proto.set_rounds(from.progress.round);
+  proto.set_working_examples(from.progress.working_rows);
+  if (from.progress.margin_floor > 0) proto.set_margin_lower(from.progress.margin_floor);
+  if (std::isfinite(from.progress.margin_ceiling))
+    proto.set_margin_upper(from.progress.margin_ceiling);
+}
+
+void ToProto(const Model& model, const ModelAnalysis& from, v1::AnalysisResult& proto) {
+  *proto.mutable_analysis() = from.record;
+  proto.set_end_reason(ToString(from.analysis.end));
+  if (std::isfinite(from.analysis.update_bound)) proto.set_update_bound(from.analysis.update_bound);
+  if (from.separator.has_value()) {
+    for (const NewWeights::Vector& vector : from.separator->vectors)
+      SetVector(model, *from.separator, vector, *proto.mutable_separator()->add_vectors());
+    proto.set_separator_margin(from.separator_margin);
+  }
+  std::vector<StoredUpdate> cited;
+  for (const SupportVector& one : from.analysis.support)
+    cited.push_back(from.input.examples()[one.example]);
+  for (const CertificateEntry& one : from.analysis.certificate)
+    cited.push_back(from.input.examples()[one.example]);
+  std::vector<v1::StoredExample> examples = ToProto(model, cited);
+  auto next = examples.begin();
+  for (const SupportVector& one : from.analysis.support)
+    SetPart(one, *next++, *proto.add_support_vectors());
+  for (const CertificateEntry& one : from.analysis.certificate)
+    SetPart(one, *next++, *proto.add_certificate());
 }
 
 }  // namespace perceptrond

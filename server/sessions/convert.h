@@ -1,12 +1,19 @@
-// Converts the core's types to the API's. The other direction is in server/sessions/example_batch.h
-// for examples, and in core/model/settings.h for settings, which are stored in the API's own form.
+// Converts the core's types to the API's, and the limits of an analysis from them. The other
+// direction is in server/sessions/example_batch.h for examples, and in core/model/settings.h for
+// settings, which are stored in the API's own form.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/model/explain.h"
 #include "core/model/model.h"
+#include "core/model/model_analysis.h"
 #include "core/model/store.h"
 #include "core/model/views.h"
+#include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
@@ -33,5 +40,17 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
              ::perceptron::v1::LearnResult& proto);
 void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch,
              ::perceptron::v1::PredictResponse& proto);
+
+// INVALID_ARGUMENT (INVALID_FIELD).
+absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
+    const ::perceptron::v1::AnalyzeRequest& request);
+
+// The examples with the features in the form of the model's weights. O(features).
+std::vector<::perceptron::v1::StoredExample> ToProto(const Model& model,
+                                                     std::span<const StoredUpdate> examples);
+void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
+// Sets everything except the adopted revision and the duration.
+void ToProto(const Model& model, const ModelAnalysis& analysis,
+             ::perceptron::v1::AnalysisResult& proto);
 
 }  // namespace perceptrond

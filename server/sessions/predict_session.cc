@@ -7,7 +7,6 @@
 #include "core/model/error.h"
 #include "google/rpc/status.pb.h"
 #include "server/rpc/message.h"
-#include "server/rpc/request_fields.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {

@@ -14,9 +14,7 @@
 #include "core/sync/mutex.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/drain.h"
 #include "server/rpc/message.h"
-#include "server/rpc/workers.h"
 
 namespace perceptrond {
 

@@ -5,9 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/model/error.h"
+#include "server/rpc/backend.h"
 #include "server/rpc/message.h"
-#include "server/rpc/request_fields.h"
-#include "server/rpc/workers.h"
 #include "server/sessions/convert.h"
 
 namespace perceptrond {

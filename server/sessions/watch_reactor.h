@@ -14,8 +14,6 @@
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
-#include "server/rpc/drain.h"
-#include "server/rpc/stream_writer.h"
 
 namespace perceptrond {
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "client/batch_builder.h"
-#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/prediction.h"
 #include "client/format/format.h"
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "client/ctl/json.h"
-
 namespace perceptrond::client {
 namespace {
 

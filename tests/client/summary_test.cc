@@ -6,7 +6,6 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/commands/learn_summary.h"
-#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"

@@ -1,13 +1,166 @@
+#include "client/ctl/commands/analyze.h"
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/analysis.h"
+#include "absl/strings/str_format.h"
 #include "client/ctl/command.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"
+#include "client/ctl/terminal.h"
 
 namespace perceptrond::client {
+
+void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Option* needed) {
+  const auto add = [&](const char* name, auto& value, const CLI::Validator& range,
+                       const char* help) {
+    CLI::Option* const option =
+        command->add_option("--" + prefix + name, value, help)->check(range)->capture_default_str();
+    if (needed != nullptr) option->needs(needed);
+  };
+  add("gap", gap_, Between(1e-12, 0.999),
+      "Stop when the bounds of the margin are this close, relative to the upper one");
+  add("max-rounds", max_rounds_, CLI::Range(1U, 1'000'000U), "Most scans of all examples");
+  add("max-support-examples", max_support_examples_, CLI::Range(1U, 20'000U),
+      "Most support examples; if more are needed the bounds do not meet. Memory grows with the "
+      "square: 4000 take 64 MB");
+  add("max-certificate-examples", max_certificate_examples_, CLI::Range(1U, 2'000U),
+      "Most examples in a proof of inseparability; if more are needed the result is undecided. "
+      "Time "
+      "grows at least with the cube: 500 take seconds");
+}
+
+void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
+  request->set_relative_gap(gap_);
+  request->set_max_rounds(max_rounds_);
+  request->set_max_support_examples(max_support_examples_);
+  request->set_max_certificate_examples(max_certificate_examples_);
+}
+
+Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
+                    v1::AnalysisResult* result) {
+  const std::string doing = absl::StrCat("analyze ", request.name());
+  grpc::ClientContext context;
+  absl::StatusOr<v1::AnalysisResult> analyzed;
+  {
+    const InterruptWatch watch([&context] {
+      context.TryCancel();
+      return false;
+    });
+    analyzed = client.Analyze(
+        request,
+        [](const v1::AnalysisProgress& progress) {
+          if (const std::optional<size_t> columns = ProgressColumns(); columns.has_value())
+            ShowProgress(ProgressLine(MakeProgress(progress), *columns));
+          return !Interrupted();
+        },
+        &context);
+  }
+  WipeProgress();
+  // A result that arrived before the cancellation stands.
+  if (Interrupted() && absl::IsCancelled(analyzed.status())) {
+    return {kExitInterrupted,
+            absl::StrCat(doing, ": interrupted; the analysis was cancelled",
+                         request.replace_weights()
+                             ? "; check with 'perceptronctl get' whether the revision changed, "
+                               "else the weights were not replaced"
+                             : "")};
+  }
+  if (!analyzed.ok()) return Failed(doing, analyzed.status());
+  *result = *std::move(analyzed);
+  return {};
+}
+
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+const char* StageText(v1::AnalysisStage stage) {
+  switch (stage) {
+    case v1::ANALYSIS_STAGE_WAITING:
+      return "waiting for another analysis";
+    case v1::ANALYSIS_STAGE_READING:
+      return "reading";
+    case v1::ANALYSIS_STAGE_SEARCHING:
+      return "searching for support examples";
+    case v1::ANALYSIS_STAGE_REFINING:
+      return "tightening the bounds";
+    case v1::ANALYSIS_STAGE_CERTIFYING:
+      return "searching for a proof";
+    default:
+      return "analyzing";
+  }
+}
+
+double Seconds(const google::protobuf::Duration& duration) {
+  return static_cast<double>(duration.seconds()) + 1e-9 * duration.nanos();
+}
+
+void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out) {
+  if (!result.has_update_bound() || result.support_vectors().empty()) return;
+  // Several classes: an update moves two weight vectors, each by up to R.
+  absl::StrAppendFormat(
+      out,
+      "  updates: at most %s(R/margin)^2 = %.4f for any perceptron on these examples that "
+      "starts from zero, with weight 1 for every example\n",
+      result.support_vectors(0).has_other_class() ? "2 " : "", result.update_bound());
+  if (!result.analysis().complete() || result.has_new_revision()) return;
+  absl::StrAppendFormat(
+      out, "  the model made %d updates, %s\n", updates,
+      static_cast<double>(updates) <= result.update_bound()
+          ? "which is within the bound"
+          : "more than the bound, which does not apply to its rule, starting weights or "
+            "example weights");
+}
+
+}  // namespace
+
+std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
+  std::string text = absl::StrCat("analysis: ", FormatFigures(result.analysis()), "\n");
+  absl::StrAppendFormat(&text, "  %s after %.2f s; R = %g\n", PrintableInLine(result.end_reason()),
+                        Seconds(result.run_duration()), result.analysis().radius());
+  Bound(result, updates, &text);
+  if (result.support_vectors_size() > 0) {
+    absl::StrAppend(&text, "  ", Grouped(result.support_vectors_size()), " support vectors\n");
+  }
+  if (result.certificate_size() > 0) {
+    absl::StrAppend(&text, "  proof: a combination of ", Grouped(result.certificate_size()),
+                    " examples with positive integer multipliers is zero\n");
+  }
+  if (result.has_separator_margin()) {
+    int weights = 0;
+    for (const v1::WeightVector& vector : result.separator().vectors())
+      weights += vector.values_size();
+    absl::StrAppendFormat(&text, "  separator in float32: %d weights, margin %.9g\n", weights,
+                          result.separator_margin());
+  }
+  if (result.has_new_revision()) {
+    absl::StrAppend(&text, "  weights replaced: the separator is revision ", result.new_revision(),
+                    "\n");
+  }
+  return text;
+}
+
+Progress MakeProgress(const v1::AnalysisProgress& progress) {
+  Progress shown;
+  shown.figures.push_back(StageText(progress.stage()));
+  if (progress.queue_position() > 0)
+    shown.figures.push_back(absl::StrCat(progress.queue_position(), " analyses ahead"));
+  if (progress.examples() > 0)
+    shown.figures.push_back(absl::StrCat(Grouped(progress.examples()), " examples"));
+  if (progress.working_examples() > 0)
+    shown.figures.push_back(
+        absl::StrCat(Grouped(progress.working_examples()), " in the working set"));
+  if (progress.has_margin_lower() || progress.has_margin_upper()) {
+    shown.figures.push_back(absl::StrFormat(
+        "margin %s to %s",
+        progress.has_margin_lower() ? absl::StrFormat("%.6g", progress.margin_lower()) : "?",
+        progress.has_margin_upper() ? absl::StrFormat("%.6g", progress.margin_upper()) : "?"));
+  }
+  return shown;
+}
+
 namespace {
 
 struct AnalyzeOptions {

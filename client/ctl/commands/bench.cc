@@ -2,9 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "client/ctl/bench/bench_run.h"
+#include "client/ctl/bench/bench.h"
 #include "client/ctl/command.h"
-#include "client/ctl/flags.h"
 
 namespace perceptrond::client {
 namespace {
@@ -119,7 +118,7 @@ void AddBench(CLI::App* app, const Globals* globals, Action* action) {
   command->callback([=] {
     const std::string wrong = CheckFlags(*options);
     if (!wrong.empty()) throw CLI::ValidationError(wrong);
-    *action = [=] { return BenchRun(*globals, *options).Run(); };
+    *action = [=] { return RunBench(*globals, *options); };
   });
 }
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/ctl/command.h"
-#include "client/ctl/json.h"
 #include "client/ctl/output.h"
 
 namespace perceptrond::client {

@@ -4,8 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/analysis.h"
-#include "client/ctl/json.h"
+#include "client/ctl/commands/analyze.h"
 #include "client/ctl/output.h"
 #include "client/ctl/report.h"
 

@@ -15,7 +15,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/ctl/command.h"
-#include "client/ctl/commands/predict_summary.h"
 #include "client/ctl/input.h"
 #include "client/ctl/interrupt.h"
 #include "client/ctl/output.h"

@@ -14,9 +14,8 @@
 #include "client/connection.h"
 #include "client/ctl/draw/examples.h"
 #include "client/ctl/draw/plane.h"
-#include "client/ctl/feature_space_flags.h"
-#include "client/ctl/learner_flags.h"
 #include "client/ctl/prediction.h"
+#include "client/ctl/report.h"
 #include "client/draw/pictures.h"
 
 namespace perceptrond::client {

@@ -1,4 +1,4 @@
-// Flags, connection, input, errors and exit codes of the example programs.
+// Flags, connection, input, output, errors and exit codes of the example programs.
 //
 // 0 success; 1 failure; 2 invalid usage; 3 some examples had validation errors; 130 interrupted.
 
@@ -6,8 +6,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import grpc from '@grpc/grpc-js';
-import { BadLine, ProtocolError, StatusError, describe, isCallError } from './errors.mjs';
-import { readRows, svmlightParser, textParser } from './formats.mjs';
+import { BadLine, readRows, svmlightParser, textParser } from './examples.mjs';
+import { ProtocolError, StatusError, describe, isCallError } from './rpc.mjs';
 
 const name = path.basename(process.argv[1]);
 
@@ -75,6 +75,16 @@ export function rowsOf(file, flags, { labelsRequired }) {
   const parser = (labels) => (flags.format === 'text' ? textParser(labels, labelsRequired) : svmlightParser(indexBase, labels, labelsRequired));
   if (file !== '-' && !fs.existsSync(file)) throw new UsageError(`${file}: the file does not exist`);
   return (labels) => readRows(file === '-' ? process.stdin : fs.createReadStream(file), file, parser(labels));
+}
+
+/** Returns the state of the model as a line. */
+export function sentence({ revision, report }) {
+  const state = report.state.replace('CONVERGENCE_STATE_', '').toLowerCase();
+  return `revision ${revision}: ${report.examples} examples, ${report.mistakes} mistakes, ${report.updates} updates, ${state}`;
+}
+
+export function passSentence({ number, examples, mistakes, updates, converged }) {
+  return `pass ${number}: ${examples} examples, ${mistakes} mistakes, ${updates} updates${converged ? ', converged' : ''}`;
 }
 
 export function complain(text) {

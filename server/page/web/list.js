@@ -1,9 +1,7 @@
 // One page of the list of models, kept up to date. The first response has the curves; later ones have the current state alone.
 
-import {ask, count, idOf, keepLooking, make, percent, setText, showBadges, showServer} from './page.js';
-import {drop, sparkline} from './curves.js';
-import {printable} from './names.js';
-import {faultlessSince} from './streak.js';
+import {ask, count, idOf, keepLooking, make, percent, printable, setText, showBadges, showServer} from './page.js';
+import {drop, faultlessSince, sparkline} from './curves.js';
 
 const PAGE_SIZE = 25;
 const FIRST_POINTS = 48;

@@ -1,12 +1,9 @@
 // A model's page. The first response has the whole learning curve, later ones the new points.
 
-import {ApiError, NoAnswer, ask, count, figure, idOf, keepLooking, make, moment, percent, setText, shortCount, showBadges,
-        showServer} from './page.js';
-import {X_AXES, curve, redraw} from './curves.js';
-import {MAX_FEATURES, showFeatures} from './features.js';
-import {exactly, printable} from './names.js';
-import {showSettings} from './settings.js';
-import {withStreaks} from './streak.js';
+import {ApiError, NoAnswer, ask, count, exactly, figure, idOf, keepLooking, make, moment, percent, printable, setText, shortCount,
+        showBadges, showServer} from './page.js';
+import {X_AXES, curve, redraw, withStreaks} from './curves.js';
+import {MAX_FEATURES, showFeatures, showSettings} from './details.js';
 
 const INTERVAL = 1000;
 const FEATURES_INTERVAL = 10000;

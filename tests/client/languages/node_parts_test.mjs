@@ -8,11 +8,9 @@ import { describe, it, mock } from 'node:test';
 
 const lib = new URL('../../../client/node/lib/', import.meta.url);
 const load = (name) => import(new URL(name, lib));
-const { Window } = await load('window.mjs');
-const { Backoff, isTransient } = await load('retry.mjs');
-const { batches, pack } = await load('columns.mjs');
-const { readRows, svmlightParser, textParser } = await load('formats.mjs');
-const { Labels } = await load('labels.mjs');
+const { Window } = await load('learn_stream.mjs');
+const { Backoff, isTransient } = await load('rpc.mjs');
+const { Labels, batches, pack, readRows, svmlightParser, textParser } = await load('examples.mjs');
 const { UsageError, seconds, whole } = await load('program.mjs');
 
 const result = (messageNumber, more = {}) =>

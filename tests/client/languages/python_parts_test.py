@@ -17,15 +17,11 @@ from unittest import mock
 
 import grpc
 
-import columns
+import connection
 import errors
-import flag_types
-import formats
-import input_file
-import retry
-from formats import Row
+import examples
+from examples import Labels, Row
 from google.rpc import error_details_pb2, status_pb2
-from labels import Labels
 from perceptron.v1 import learner_pb2, model_pb2
 
 
@@ -39,12 +35,12 @@ class Clock:
 class BackoffTest(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()
-        self.enterContext(mock.patch("retry.time.monotonic", self.clock.monotonic))
+        self.enterContext(mock.patch("errors.time.monotonic", self.clock.monotonic))
 
     def test_waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half(self):
         drawn = [[] for _ in range(6)]
         for _ in range(200):
-            backoff = retry.Backoff(response_timeout=60, first=0.1, longest=1)
+            backoff = errors.Backoff(response_timeout=60, first=0.1, longest=1)
             for waits in drawn:
                 waits.append(backoff.next_wait())
         for waits, ceiling in zip(drawn, (0.1, 0.2, 0.4, 0.8, 1, 1)):
@@ -53,7 +49,7 @@ class BackoffTest(unittest.TestCase):
             self.assertGreater(max(waits) - min(waits), ceiling / 4)
 
     def test_the_response_timeout_restarts_with_progress(self):
-        backoff = retry.Backoff(response_timeout=10, first=1, longest=1)
+        backoff = errors.Backoff(response_timeout=10, first=1, longest=1)
         self.clock.now = 9.9
         self.assertIsNone(backoff.next_wait())
         backoff.progress()
@@ -62,35 +58,35 @@ class BackoffTest(unittest.TestCase):
     def test_only_unavailable_is_retried(self):
         for code in grpc.StatusCode:
             error = mock.Mock(code=lambda code=code: code)
-            self.assertEqual(retry.is_transient(error), code is grpc.StatusCode.UNAVAILABLE)
+            self.assertEqual(errors.is_transient(error), code is grpc.StatusCode.UNAVAILABLE)
 
 
 class ColumnsTest(unittest.TestCase):
     def test_names_are_sorted_by_their_bytes_and_rows_by_their_names_positions(self):
-        packed = columns.pack([Row({"b": 1.0, "a": 2.0, "\U0001f600": 3.0, "\uffee": 4.0}, "x"), Row({}, "y"), Row({"a": 5.0}, "x")])
+        packed = examples.pack([Row({"b": 1.0, "a": 2.0, "\U0001f600": 3.0, "\uffee": 4.0}, "x"), Row({}, "y"), Row({"a": 5.0}, "x")])
         self.assertEqual(list(packed.feature_names), ["a", "b", "\uffee", "\U0001f600"])
         self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values)), ([4, 4, 5], [0, 1, 2, 3, 0], [2, 1, 4, 3, 5]))
         self.assertEqual([packed.label_names[label] for label in packed.labels], ["x", "y", "x"])
 
     def test_vectors_keep_their_indices_and_numbers_as_labels(self):
-        packed = columns.pack([Row({7: 1.0, 2: 0.5}, -1)])
+        packed = examples.pack([Row({7: 1.0, 2: 0.5}, -1)])
         self.assertEqual((list(packed.indices), list(packed.labels), list(packed.label_names)), ([2, 7], [-1], []))
 
     def test_batches_hold_every_row_once(self):
-        self.assertEqual(list(columns.batches(iter("abcdefg"), 3)), [["a", "b", "c"], ["d", "e", "f"], ["g"]])
+        self.assertEqual(list(examples.batches(iter("abcdefg"), 3)), [["a", "b", "c"], ["d", "e", "f"], ["g"]])
 
 
 class FormatsTest(unittest.TestCase):
     def read(self, text, parse):
         file = io.BytesIO(text)
         file.name = "f"
-        return list(formats.read_rows(file, parse))
+        return list(examples.read_rows(file, parse))
 
     def text(self, lines, required=True):
-        return self.read(lines, formats.text_parser(labels("ham", "spam"), required))
+        return self.read(lines, examples.text_parser(labels("ham", "spam"), required))
 
     def svmlight(self, lines, required=True, index_base=1):
-        return self.read(lines, formats.svmlight_parser(index_base, labels(), required))
+        return self.read(lines, examples.svmlight_parser(index_base, labels(), required))
 
     def test_words_are_lower_case_ascii_and_non_ascii_bytes(self):
         (row,) = self.text("ham\tGo, GO! Ünder\u00a0don't 4u\n".encode())
@@ -99,39 +95,39 @@ class FormatsTest(unittest.TestCase):
     def test_a_malformed_line_is_an_error_with_its_number(self):
         for text, said in ((b"+1 1:x\n", '"1:x" is not a feature'), (b"+1 1:1\n\n2 1:1\n", 'f:3: label "2" is neither'), (b"+1 0:1\n", "--index-base 0"),
                            (b"+1 1:0x10\n", "is not a feature"), (b"+1 1:nan\n", "is not a feature")):
-            with self.subTest(text=text), self.assertRaisesRegex(formats.BadLine, said):
+            with self.subTest(text=text), self.assertRaisesRegex(examples.BadLine, said):
                 self.svmlight(text)
-        with self.assertRaisesRegex(formats.BadLine, "f:1: .*utf-8"):
+        with self.assertRaisesRegex(examples.BadLine, "f:1: .*utf-8"):
             self.text(b"ham\t\xff\n")
-        with self.assertRaisesRegex(formats.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
+        with self.assertRaisesRegex(examples.BadLine, 'f:1: label "eggs" is not a label of the model: "ham", "spam", -1 or \\+1$'):
             self.text(b"eggs\tgood\n")
 
     def test_the_largest_index_is_that_of_uint32(self):
         for index_base in (0, 1):
             (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
-            self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
+            self.assertEqual(list(examples.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
         for beyond in ("4294967296", "4294967298", "18446744073709551617", "9" * 5000):
-            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(formats.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
+            with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(examples.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
                 self.svmlight(f"+1 1:1\n+1 {beyond}:1\n".encode())
 
     def test_a_value_is_a_finite_float32(self):
         (row,) = self.svmlight(b"+1 1:.5 2:5. 3:-1e-400 4:3.4028235e38\n")
         self.assertEqual(list(row.features.values()), [0.5, 5, 0, 3.4028235e38])
         for value in ("1e39", "-1e400", "1.2.3", ".", "", "1e", "1_0"):
-            with self.subTest(value=value), self.assertRaisesRegex(formats.BadLine, f'f:1: "1:{value}" is not a feature'):
+            with self.subTest(value=value), self.assertRaisesRegex(examples.BadLine, f'f:1: "1:{value}" is not a feature'):
                 self.svmlight(f"+1 1:{value}\n".encode())
 
     def test_an_index_that_occurs_twice_is_an_error(self):
         for line in (b"-1 1:1 3:2 1:5\n", b"-1 1:1 3:2 01:1\n"):
-            with self.assertRaisesRegex(formats.BadLine, "^f:2: index 0 occurs twice$"):
+            with self.assertRaisesRegex(examples.BadLine, "^f:2: index 0 occurs twice$"):
                 self.svmlight(b"+1 1:1\n" + line)
 
     def test_a_line_without_a_label_is_a_row_if_labels_are_optional(self):
         self.assertEqual(self.text(b"good\nmore\tgood\n+1\tgood\n", required=False), [Row({"good": 1}, None), Row({"more": 1, "good": 1}, None), Row({"good": 1}, 1)])
         self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, None), Row({1: 1}, None), Row({1: 1}, -1), Row({}, -1)])
-        with self.assertRaisesRegex(formats.BadLine, "f:2: no label before the first feature"):
+        with self.assertRaisesRegex(examples.BadLine, "f:2: no label before the first feature"):
             self.svmlight(b"1 2:1\n2:1\n")
-        mixed = columns.pack(self.text(b"good\nham\tgood\n", required=False))
+        mixed = examples.pack(self.text(b"good\nham\tgood\n", required=False))
         self.assertEqual((len(mixed.row_ends), len(mixed.labels)), (2, 0))
 
 
@@ -160,7 +156,7 @@ class InputFileTest(unittest.TestCase):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
             os.kill(os.getpid(), signal.SIGINT)
 
-        with input_file.open_input(f"/dev/fd/{reader}") as file:
+        with examples.open_input(f"/dev/fd/{reader}") as file:
             os.close(reader)
             os.write(writer, b"first\n")
             self.assertEqual(next(file), b"first\n")
@@ -213,12 +209,12 @@ class FlagTypesTest(unittest.TestCase):
                 kind(text)
 
     def test_an_integer_is_within_its_bounds(self):
-        dimension = flag_types.whole(1, flag_types.MOST_UINT32)
+        dimension = connection.whole(1, connection.MOST_UINT32)
         self.assertEqual([dimension(text) for text in ("1", "4294967295")], [1, 4294967295])
         self.assert_refused(dimension, "0", "-5", "4294967296", "4294967301", "18446744073709551621", "9" * 5000, "1.5", "1e3", "nan", "x", "")
 
     def test_seconds_are_within_a_duration(self):
-        interval = flag_types.seconds(0.05)
+        interval = connection.seconds(0.05)
         self.assertEqual([interval(text) for text in ("0.05", "315576000000")], [0.05, 315576000000])
         self.assert_refused(interval, "0.04", "-1", "315576000001", "1e300", "nan", "inf", "-inf", "x", "")
 

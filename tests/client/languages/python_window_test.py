@@ -5,9 +5,9 @@
 
 import unittest
 
-import columns
 import errors
-from formats import Row
+import examples
+from examples import Row
 from google.rpc import error_details_pb2
 from perceptron.v1 import learning_service_pb2
 from window import ProtocolError, Window
@@ -17,7 +17,7 @@ Result = learning_service_pb2.LearnResult
 
 
 def rows(count):
-    return columns.pack([Row({"a": 1.0}, 1)] * count)
+    return examples.pack([Row({"a": 1.0}, 1)] * count)
 
 
 def sent(window):

@@ -9,7 +9,7 @@
 #include "core/report/figures.h"
 #include "core/report/format.h"
 #include "perceptron/v1/report.pb.h"
-#include "server/metrics/report_families.h"
+#include "server/metrics/family.h"
 #include "tests/core/report/test_report.pb.h"
 
 namespace perceptrond {

@@ -1,4 +1,4 @@
-#include "server/metrics/process_stats.h"
+#include "server/metrics/stats.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

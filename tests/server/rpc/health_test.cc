@@ -7,8 +7,7 @@
 #include <string>
 
 #include "grpc/health/v1/health.pb.h"
-#include "server/rpc/reflection.h"
-#include "server/rpc/router.h"
+#include "server/rpc/acceptor.h"
 #include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond {

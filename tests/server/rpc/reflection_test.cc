@@ -1,5 +1,5 @@
 // Reflection describes services and messages, request after request.
-#include "server/rpc/reflection.h"
+#include "server/rpc/acceptor.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -14,7 +14,6 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/health.h"
-#include "server/rpc/router.h"
 #include "tests/server/rpc/rpc_server.h"
 
 namespace perceptrond {

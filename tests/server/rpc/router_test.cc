@@ -1,5 +1,5 @@
 // Methods are found by path, and a service is added whole or not at all.
-#include "server/rpc/router.h"
+#include "server/rpc/acceptor.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Who polls looks for the next event while requests come one at a time, and at no other time.
-#include "server/rpc/spin_policy.h"
+#include "server/rpc/acceptor.h"
 
 #include <gtest/gtest.h>
 

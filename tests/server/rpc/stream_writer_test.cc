@@ -1,5 +1,5 @@
 // Of messages written faster than they are sent the newest is sent, and the status comes last.
-#include "server/rpc/stream_writer.h"
+#include "server/rpc/call.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Work that is given to threads is done, all of it, in order, and by the thread with warm caches.
-#include "server/rpc/workers.h"
+#include "server/rpc/backend.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Which numbers are float32, held against arithmetic that has room for them all.
-#include "server/services/tensor_number.h"
+#include "server/services/inference_tensor.h"
 
 #include <gtest/gtest.h>
 

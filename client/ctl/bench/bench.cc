@@ -1,14 +1,127 @@
-#include "client/ctl/bench/report.h"
+#include "client/ctl/bench/bench.h"
 
+#include <unistd.h>
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/json.h"
+#include "client/connection.h"
 #include "client/ctl/output.h"
+#include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
+#include "client/learn_stream.h"
 
 namespace perceptrond::client {
+namespace {
+
+// Fraction of this machine's memory; the server needs some too.
+constexpr double kShare = 0.25;
+
+double MachineBytes() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// Bytes of the messages in flight of one stream with a full window.
+double BytesInFlight(const LoadOptions& load, double row_bytes) {
+  const double message = row_bytes * static_cast<double>(load.rows_per_message);
+  if (load.work == LoadOptions::Work::kCall) return message;
+  const LearnOptions stream;
+  const double sent =
+      std::max(row_bytes, std::min(message, static_cast<double>(stream.bytes_per_message)));
+  return std::max(sent, std::min(sent * static_cast<double>(load.window),
+                                 static_cast<double>(stream.window_bytes)));
+}
+
+std::string Bytes(double bytes) {
+  constexpr double kGiB = 1 << 30;
+  return bytes < kGiB ? absl::StrFormat("%.0f MiB", bytes / (1 << 20))
+                      : absl::StrFormat("%.1f GiB", bytes / kGiB);
+}
+
+double BytesOfLoads(const LoadOptions& load, const SyntheticRowsOptions& rows, size_t streams) {
+  const auto row_bytes = static_cast<double>(SyntheticRows::BytesOfOne(rows));
+  const double made = row_bytes * static_cast<double>(SyntheticRows::Count(rows));
+  return (made + BytesInFlight(load, row_bytes)) * static_cast<double>(streams);
+}
+
+}  // namespace
+
+std::string CheckMemory(const LoadOptions& load, const SyntheticRowsOptions& rows, size_t streams) {
+  const double bytes = BytesOfLoads(load, rows, streams);
+  const double machine = MachineBytes();
+  if (bytes <= kShare * machine) return "";
+  return absl::StrFormat(
+      "the examples and the messages in flight need %s, more than a quarter of this machine's "
+      "memory (%s): use fewer --streams, a smaller --window or --batch, or fewer --features",
+      Bytes(bytes), Bytes(kShare * machine));
+}
+
+namespace {
+
+// Number of feature names; the model learns those it does not know.
+constexpr uint32_t kNames = 1U << 20;
+
+}  // namespace
+
+Outcome BenchModel::Find() {
+  shape_.kind = options_.dense ? RowKind::kDense : RowKind::kSparse;
+  shape_.size = options_.size;
+  shape_.features = options_.Features();
+  shape_.labels = options_.Work() == LoadOptions::Work::kLearn;
+  shape_.mistakes = options_.mistakes;
+  shape_.invalid = options_.invalid;
+  shape_.parts = static_cast<uint32_t>(options_.streams);
+  name_ = options_.name.empty() ? absl::StrCat("bench-", RandomId().substr(0, 12)) : options_.name;
+  if (options_.name.empty()) return {};
+  const absl::StatusOr<v1::Model> model = client_.GetModel(name_);
+  return model.ok() ? ReadShape(*model) : Failed("bench", model.status());
+}
+
+Outcome BenchModel::Create() {
+  if (!options_.name.empty()) return {};
+  v1::Model model;
+  model.set_description("Temporary model of perceptronctl bench, deleted at the end of the run.");
+  model.mutable_feature_space()->mutable_dense()->set_dimension(options_.size);
+  // No bias: flipping examples must share no feature with the others.
+  model.mutable_learner()->set_bias_input(0);
+  const absl::StatusOr<v1::Model> created = client_.CreateModel(name_, model);
+  created_ = created.ok();
+  return created_ ? Outcome() : Failed("bench", created.status());
+}
+
+Outcome BenchModel::ReadShape(const v1::Model& model) {
+  if (model.learner().has_classes() && shape_.labels) {
+    return UsageError("bench: the synthetic examples have two labels, and " + name_ +
+                      " is multiclass: use --work predict");
+  }
+  const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
+  if (space.has_dense()) {
+    shape_.size = space.dense().dimension();
+  } else if (space.has_hashed()) {
+    shape_.size = 1U << std::min<uint32_t>(space.hashed().bits(), 31);
+    shape_.kind = RowKind::kSparse;
+  } else {
+    shape_.size = kNames;
+    shape_.kind = RowKind::kNamed;
+  }
+  shape_.features = std::min(shape_.features, shape_.size);
+  return {};
+}
+
+void BenchModel::Delete() {
+  if (!created_) return;
+  created_ = false;
+  RetryPolicy retry;
+  retry.give_up_after = std::min(globals_.StreamTimeout(), absl::Seconds(3));
+  // The random name makes it safe to repeat the deletion.
+  const absl::Status status = CallWithRetry(Reconnecting(retry, client_.connection()), true,
+                                            [this] { return client_.DeleteModel(name_); });
+  if (status.ok() || absl::IsNotFound(status)) return;
+  PrintStderr(absl::StrCat("could not delete the temporary model (", std::string(status.message()),
+                           "): delete it with 'perceptronctl delete ", name_, "'"));
+}
+
 namespace {
 
 struct Percentile {

@@ -1,4 +1,4 @@
-#include "client/ctl/learner_flags.h"
+#include "client/ctl/commands/learner_flags.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "client/ctl/flags.h"
+#include "client/ctl/command.h"
 
 namespace perceptrond::client {
 namespace {
@@ -17,7 +17,8 @@ namespace v1 = ::perceptron::v1;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// A setting of some learners. The flag is named like the field of its messages in perceptron/v1/learner.proto.
+// A setting of some learners. The flag is named like the field of its messages in
+// perceptron/v1/learner.proto.
 struct Setting {
   const char* field;
   const char* help;
@@ -100,13 +101,6 @@ std::string CheckName(const std::string& name) {
                       "), or a rule after \"averaged-\", \"pocket-\" or \"voted-\"");
 }
 
-// The message that is set of a oneof, with its settings; null: none is.
-const Message* ChosenMessage(const v1::Learner& learner, const char* oneof) {
-  const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
-      learner, v1::Learner::descriptor()->FindOneofByName(oneof));
-  return field == nullptr ? nullptr : &learner.GetReflection()->GetMessage(learner, field);
-}
-
 // Sets the field of this name in the message that has it. False: none has.
 bool Set(const std::vector<Message*>& messages, const std::string& name,
          const std::variant<double, uint32_t>& value) {
@@ -124,42 +118,6 @@ bool Set(const std::vector<Message*>& messages, const std::string& name,
 }
 
 }  // namespace
-
-std::string LearnerName(const v1::Learner& learner) {
-  std::string name;
-  for (const char* oneof : {"prediction", "rule"}) {
-    const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
-        learner, v1::Learner::descriptor()->FindOneofByName(oneof));
-    if (field == nullptr) continue;
-    absl::StrAppend(&name, name.empty() ? "" : "-",
-                    absl::StrReplaceAll(field->name(), {{"_", "-"}}));
-  }
-  return learner.rule_case() == v1::Learner::RULE_NOT_SET ? "a learner unknown to this version"
-                                                          : name;
-}
-
-std::string DescribeSettings(const v1::Learner& learner) {
-  std::string text;
-  for (const char* oneof : {"rule", "prediction"}) {
-    const Message* const message = ChosenMessage(learner, oneof);
-    if (message == nullptr) continue;
-    std::vector<const FieldDescriptor*> fields;
-    message->GetReflection()->ListFields(*message, &fields);
-    for (const FieldDescriptor* field : fields) {
-      const std::string name = absl::StrReplaceAll(field->name(), {{"_", " "}});
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE)
-        absl::StrAppendFormat(&text, ", %s %g", name,
-                              message->GetReflection()->GetDouble(*message, field));
-      // 0 of a count means that the rule does without it.
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32)
-        if (const uint32_t count = message->GetReflection()->GetUInt32(*message, field); count > 0)
-          absl::StrAppendFormat(&text, ", %s %d", name, count);
-    }
-  }
-  if (learner.has_kernel_perceptron())
-    absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel_perceptron().kernel()));
-  return text;
-}
 
 void LearnerFlags::AddTo(CLI::App* command) {
   command
@@ -267,21 +225,6 @@ std::string KernelFlags::Apply(v1::Learner* learner) const {
     if (gamma_) kernel.mutable_rbf()->set_gamma(*gamma_);
   }
   return "";
-}
-
-std::string DescribeKernel(const v1::Kernel& kernel) {
-  switch (kernel.kernel_case()) {
-    case v1::Kernel::kPolynomial:
-      return absl::StrFormat("kernel (%g + x z)^%d", kernel.polynomial().coef0(),
-                             kernel.polynomial().degree());
-    case v1::Kernel::kRbf:
-      return absl::StrFormat("kernel exp(-%g |x - z|^2)", kernel.rbf().gamma());
-    case v1::Kernel::kLinear:
-      return "kernel x z";
-    case v1::Kernel::KERNEL_NOT_SET:
-      break;
-  }
-  return "a kernel unknown to this version";
 }
 
 }  // namespace perceptrond::client

@@ -31,15 +31,6 @@ class KernelFlags {
   std::optional<double> gamma_;
 };
 
-// "kernel exp(-0.5 |x - z|^2)".
-std::string DescribeKernel(const perceptron::v1::Kernel& kernel);
-
-// "arow"; with a wrapper "averaged-perceptron".
-std::string LearnerName(const perceptron::v1::Learner& learner);
-
-// The settings of its rule and wrapper: ", step size 1, ratchet examples 100".
-std::string DescribeSettings(const perceptron::v1::Learner& learner);
-
 // The learner and its settings. Must outlive the parsing of `command`.
 class LearnerFlags {
  public:

@@ -1,4 +1,4 @@
-#include "server/config/address.h"
+#include "server/config/endpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,227 @@
+// Examples: read from files, with their labels, and packed as columns. The formats are two of perceptronctl's:
+//
+// text:      label<TAB>text; the features are the words of the text, valued by their counts.
+// svmlight:  label index:value index:value ... # comment
+//
+// If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text,
+// and a line of svmlight may start with its first feature.
+//
+// A row is {features: Map of names or indices to values, label: the result of Labels.read(), or undefined}.
+
+/** A malformed line; the message says where and why. */
+export class BadLine extends Error {}
+
+const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+
+/** Parses a number; NaN if it is not one. */
+export function numberOf(text) {
+  return NUMBER.test(text) ? Number(text) : NaN;
+}
+
+/**
+ * Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If the
+ * model adds classes by name, examples are labelled by name.
+ */
+export class Labels {
+  #multiclass;
+  #newNames;
+  #most;
+  #names;
+  #numbers;
+  #namesAreNumbers;
+
+  constructor({ labelNames, learner }) {
+    const classes = learner?.classes;
+    this.#multiclass = Boolean(classes);
+    this.#newNames = classes?.newClasses === 'NEW_CLASSES_NAMED';
+    this.#most = classes?.maxClasses;
+    this.#names = new Map(labelNames.map((name, i) => [this.#multiclass ? i : 2 * i - 1, name]));
+    this.#numbers = new Map([...this.#names].map(([number, name]) => [name, number]));
+    // If a name is a number, numbers are names only.
+    this.#namesAreNumbers = labelNames.some((name) => !Number.isNaN(numberOf(name)));
+  }
+
+  /** Returns the label to send, a number or a name. Throws BadLine if it is not a label of the model. */
+  read(text) {
+    if (this.#newNames) {
+      if (!text) throw new BadLine('the label is empty');
+      return text;
+    }
+    if (this.#numbers.has(text)) return this.#numbers.get(text);
+    const number = this.#namesAreNumbers ? NaN : numberOf(text);
+    if (!this.#allows(number)) throw new BadLine(`label "${text.slice(0, 40)}" is ${this.#expectedLabels()}`);
+    return number;
+  }
+
+  #allows(number) {
+    return this.#multiclass ? Number.isInteger(number) && number >= 0 && number < this.#most : Math.abs(number) === 1;
+  }
+
+  #expectedLabels() {
+    const numbers = this.#namesAreNumbers ? [] : [this.#multiclass ? `0 to ${this.#most - 1}` : '-1 or +1'];
+    if (this.#multiclass) return `not a class of the model: ${[...(this.#names.size > 0 ? ['its label names'] : []), ...numbers].join(', or ')}`;
+    const names = [...this.#numbers.keys()].map((name) => `"${name}"`);
+    return names.length > 0 ? `not a label of the model: ${[...names, ...numbers].join(', ')}` : 'neither -1 nor +1';
+  }
+
+  /** Returns the number of a class, or undefined if its name was unknown when this object was made. */
+  number(label) {
+    return typeof label === 'number' ? label : this.#numbers.get(label);
+  }
+
+  /** Returns the name of a predicted label, else its number. "-": the model has no class yet. */
+  name(number) {
+    if (this.#multiclass && number < 0) return '-';
+    return this.#names.get(number) ?? (this.#multiclass || number < 0 ? String(number) : `+${number}`);
+  }
+}
+
+// Lines are read as latin1, one character per byte, so that words are the same as in perceptronctl: ASCII letters,
+// digits, apostrophes and non-ASCII bytes.
+const WORD = /[a-z0-9'\x80-\xff]+/g;
+const FEATURE = /^(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/;
+const MOST_UINT32 = 2 ** 32 - 1;
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const asciiLower = (text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+function utf8(bytes) {
+  try {
+    return decoder.decode(Buffer.from(bytes, 'latin1'));
+  } catch {
+    throw new BadLine('not valid UTF-8');
+  }
+}
+
+/** Throws BadLine if a label is required and the text is not one of the model. */
+function readLabel(word, labels, required) {
+  try {
+    return labels.read(utf8(word));
+  } catch (error) {
+    if (required || !(error instanceof BadLine)) throw error;
+    return undefined;
+  }
+}
+
+export function textParser(labels, required) {
+  return (line) => {
+    const tab = line.indexOf('\t');
+    if (required && tab < 0) throw new BadLine('there is no tab: expected a label, a tab and a text');
+    const label = tab < 0 ? undefined : readLabel(line.slice(0, tab), labels, required);
+    const features = new Map();
+    for (const [word] of asciiLower(label === undefined ? line : line.slice(tab + 1)).matchAll(WORD)) {
+      const name = utf8(word);
+      features.set(name, (features.get(name) ?? 0) + 1);
+    }
+    return { features, label };
+  };
+}
+
+/** For files whose first index is this, 0 or 1. */
+export function svmlightParser(indexBase, labels, required) {
+  return (line) => {
+    const words = line.split('#', 1)[0].split(/[ \t]+/).filter(Boolean);
+    if (words.length === 0) return undefined;
+    let label;
+    if (!words[0].includes(':')) label = readLabel(words.shift(), labels, required);
+    else if (required) throw new BadLine('no label before the first feature');
+    const features = new Map();
+    for (const word of words) {
+      const [index, value] = parseFeature(word, indexBase);
+      if (features.has(index)) throw new BadLine(`index ${index} occurs twice`);
+      features.set(index, value);
+    }
+    return { features, label };
+  };
+}
+
+/** Returns [index, value] with indices from 0. */
+function parseFeature(word, indexBase) {
+  const [, index, value] = FEATURE.exec(word) ?? [];
+  // The message has uint32 and float32; protobufjs would send a different number for larger ones.
+  if (!(Number(index) <= MOST_UINT32) || !Number.isFinite(Math.fround(Number(value)))) {
+    throw new BadLine(`"${utf8(word).slice(0, 40)}" is not a feature: expected index:value, an integer and a finite number`);
+  }
+  if (Number(index) < indexBase) throw new BadLine('index 0 with --index-base 1; if indices start at 0, give --index-base 0');
+  return [Number(index) - indexBase, Number(value)];
+}
+
+/** Yields the lines of a byte stream without their ends; '\r' and other separators within a line stay. */
+async function* linesOf(input) {
+  let rest = '';
+  for await (const chunk of input.setEncoding('latin1')) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop();
+    yield* lines;
+  }
+  if (rest) yield rest;
+}
+
+/** Yields the rows of a readable stream. Throws BadLine at the first malformed line. */
+export async function* readRows(input, name, parse) {
+  let number = 0;
+  for await (const line of linesOf(input)) {
+    number += 1;
+    const text = line.replace(/\r+$/, '');
+    if (!text) continue;
+    try {
+      const row = parse(text);
+      if (row) yield row;
+    } catch (error) {
+      throw error instanceof BadLine ? new BadLine(`${name}:${number}: ${error.message}`) : error;
+    }
+  }
+}
+
+// ---- Packed columns: the server parses them with a few memory copies ----
+
+/** Compares by UTF-8 bytes, as the server requires; JavaScript sorts by UTF-16 units. */
+function byBytes(a, b) {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+/**
+ * Packs all rows into ExampleColumns. Their features are all names or all indices. Labels are omitted unless all rows
+ * have one.
+ */
+export function pack(rows) {
+  const columns = { rowEnds: [], indices: [], values: [], labels: [], featureNames: [], labelNames: [] };
+  const byName = rows.some(({ features }) => typeof features.keys().next().value === 'string');
+  if (byName) columns.featureNames = [...new Set(rows.flatMap(({ features }) => [...features.keys()]))].sort(byBytes);
+  const position = new Map(columns.featureNames.map((name, i) => [name, i]));
+  for (const { features } of rows) {
+    const indexed = [...features].map(([feature, value]) => [byName ? position.get(feature) : feature, value]);
+    for (const [index, value] of indexed.sort(([a], [b]) => a - b)) {
+      // protobufjs would send a different index.
+      if (index >>> 0 !== index) throw new RangeError(`index ${index} is out of range; it must be 0 to 2^32 - 1`);
+      columns.indices.push(index);
+      columns.values.push(value);
+    }
+    columns.rowEnds.push(columns.indices.length);
+  }
+  packLabels(rows.map(({ label }) => label), columns);
+  return columns;
+}
+
+function packLabels(labels, columns) {
+  if (labels.some((label) => label === undefined)) return;
+  if (labels.every((label) => typeof label === 'number')) {
+    columns.labels = labels;
+    return;
+  }
+  // The message has the names of the labels, and for each row the index of its name.
+  columns.labelNames = [...new Set(labels)];
+  columns.labels = labels.map((label) => columns.labelNames.indexOf(label));
+}
+
+/** Yields the rows of an iterable in batches. */
+export async function* batches(rows, size) {
+  let batch = [];
+  for await (const row of rows) {
+    batch.push(row);
+    if (batch.length === size) {
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}

@@ -1,0 +1,130 @@
+// perceptrond's services, read from the protos when the program starts (no code is generated); the details of their
+// errors; which errors to retry, and how long to wait before.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import grpc from '@grpc/grpc-js';
+import protoLoader from '@grpc/proto-loader';
+
+const directory = fileURLToPath(new URL('../../../proto', import.meta.url));
+// 64-bit integers as numbers: counts and offsets are far below 2^53.
+const definition = protoLoader.loadSync(
+  ['perceptron/v1/model_service.proto', 'perceptron/v1/learning_service.proto',
+    'perceptron/v1/prediction_service.proto', 'google/rpc/error_details.proto'],
+  { includeDirs: [directory], longs: Number, enums: String, defaults: true, oneofs: true });
+
+export const { ModelService, LearningService, PredictionService } = grpc.loadPackageDefinition(definition).perceptron.v1;
+
+/** Decodes a message of this full name. */
+export function decode(name, bytes) {
+  return definition[name].deserialize(bytes);
+}
+
+// ---- Errors ----
+
+/** An error within an answer of a stream (google.rpc.Status). */
+export class StatusError extends Error {
+  constructor(status) {
+    super(describeStatus(status));
+    this.code = status.code;
+  }
+}
+
+/** The server broke the protocol, or the model was replaced. */
+export class ProtocolError extends Error {}
+
+/** Whether the error is one of gRPC, with a code and perhaps details. */
+export function isCallError(error) {
+  return typeof error.code === 'number' && error.metadata instanceof grpc.Metadata;
+}
+
+/** Returns the google.rpc.Status of an error, or gRPC's own status if no server answered. */
+export function statusOf(error) {
+  const [details] = error.metadata.get('grpc-status-details-bin');
+  return details ? decode('google.rpc.Status', details) : { code: error.code, message: error.details, details: [] };
+}
+
+function detail(status, name) {
+  const found = status.details.find((any) => any.type_url.endsWith(`/${name}`));
+  return found && decode(name, found.value);
+}
+
+/**
+ * Returns the ErrorInfo {reason, domain, metadata}, or undefined without one. Programs compare its reason, not the
+ * message.
+ */
+export function errorInfo(status) {
+  return detail(status, 'google.rpc.ErrorInfo');
+}
+
+/** Returns the error as a line or two of text. */
+export function describeStatus(status) {
+  const info = errorInfo(status);
+  const violations = (detail(status, 'google.rpc.BadRequest')?.fieldViolations ?? [])
+    .filter(({ description }) => !status.message.includes(description))
+    .map(({ field, description }) => `\n  ${field}: ${description}`);
+  return `${grpc.status[status.code] ?? 'UNKNOWN'}${info ? ` (${info.reason})` : ''}: ${status.message}${violations.join('')}`;
+}
+
+export function describe(error) {
+  return isCallError(error) ? describeStatus(statusOf(error)) : error.message;
+}
+
+// ---- Retries ----
+
+/** Whether the same request may succeed later: the server is unreachable or shutting down. */
+export function isTransient(error) {
+  return error.code === grpc.status.UNAVAILABLE;
+}
+
+/**
+ * Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do not
+ * reconnect together.
+ */
+export class Backoff {
+  #responseTimeout;
+  #first;
+  #longest;
+  #giveUp;
+  #ceiling;
+
+  /** responseTimeout: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
+  constructor(responseTimeout = 60, first = 0.1, longest = 5) {
+    [this.#responseTimeout, this.#first, this.#longest] = [responseTimeout, first, longest];
+    this.progress();
+  }
+
+  /** Call after progress: restarts the timeout and the waits. */
+  progress() {
+    this.#giveUp = performance.now() + 1000 * this.#responseTimeout;
+    this.#ceiling = this.#first;
+  }
+
+  /** Returns the milliseconds to wait; undefined: give up. */
+  nextWait() {
+    const wait = 1000 * this.#ceiling * (0.5 + Math.random() / 2);
+    this.#ceiling = Math.min(2 * this.#ceiling, this.#longest);
+    return performance.now() + wait < this.#giveUp ? wait : undefined;
+  }
+}
+
+/** Calls, and retries transient errors, which go to onRetry; throws the final error. */
+export async function withRetries(backoff, attempt, onRetry = () => {}) {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const wait = isTransient(error) ? backoff.nextWait() : undefined;
+      if (wait === undefined) throw error;
+      onRetry(error);
+      await sleep(wait);
+    }
+  }
+}
+
+/** A unary call that is safe to repeat, as a promise: unary(stub, 'getModel', {name}, 60). */
+export function unary(stub, method, request, responseTimeout) {
+  return withRetries(new Backoff(responseTimeout), () => new Promise((resolve, reject) => {
+    stub[method](request, { deadline: Date.now() + 30_000 }, (error, answer) => (error ? reject(error) : resolve(answer)));
+  }));
+}

@@ -1,0 +1,233 @@
+"""Examples: read from files, with their labels, and packed as columns. The formats are two of perceptronctl's:
+
+text:      label<TAB>text; the features are the words of the text, valued by their counts.
+svmlight:  label index:value index:value ... # comment
+
+If no label is required, a line of text without a tab, or with an unknown label before its first tab, is all text, and a
+line of svmlight may start with its first feature.
+"""
+
+import argparse
+import collections
+import io
+import itertools
+import math
+import re
+import select
+import struct
+from typing import BinaryIO, Callable, Iterable, Iterator, NamedTuple, Optional, Sequence, Union
+
+from connection import MOST_UINT32
+from perceptron.v1 import example_pb2, learner_pb2, model_pb2
+
+Label = Union[int, str]
+
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+
+
+def number_of(text: str) -> Optional[float]:
+    return float(text) if NUMBER.fullmatch(text) else None
+
+
+class Labels:
+    """Labels are numbers: -1 and +1, or for multiclass models the class from 0, in the order of the model's names. If
+    the model adds classes by name, examples are labelled by name."""
+
+    def __init__(self, model: model_pb2.Model):
+        classes = model.learner.classes
+        self._multiclass = model.learner.HasField("classes")
+        self._new_names = classes.new_classes == learner_pb2.Classes.NEW_CLASSES_NAMED
+        self._allowed = range(classes.max_classes) if self._multiclass else (-1, +1)
+        self._names = dict(zip(self._allowed, model.label_names))
+        self._numbers = {name: number for number, name in self._names.items()}
+        # If a name is a number, numbers are names only.
+        self._names_are_numbers = any(number_of(name) is not None for name in self._numbers)
+
+    def read(self, text: str) -> Label:
+        """Returns the label to send. Raises ValueError if it is not a label of the model."""
+        if self._new_names:
+            if not text:
+                raise ValueError("the label is empty")
+            return text
+        if text in self._numbers:
+            return self._numbers[text]
+        number = None if self._names_are_numbers else number_of(text)
+        if number not in self._allowed:
+            raise ValueError(f'label "{text[:40]}" is {self._expected_labels()}')
+        return int(number)
+
+    def _expected_labels(self) -> str:
+        numbers = [] if self._names_are_numbers else [f"0 to {len(self._allowed) - 1}" if self._multiclass else "-1 or +1"]
+        if self._multiclass:
+            return "not a class of the model: " + ", or ".join(["its label names"] * bool(self._names) + numbers)
+        return "not a label of the model: " + ", ".join([f'"{name}"' for name in self._numbers] + numbers) if self._names else "neither -1 nor +1"
+
+    def number(self, label: Label) -> Optional[int]:
+        """Returns the number of a class, or None if its name was unknown when this object was made."""
+        return label if isinstance(label, int) else self._numbers.get(label)
+
+    def name(self, number: int) -> str:
+        """Returns the name of a predicted label, else its number. "-": the model has no class yet."""
+        if self._multiclass:
+            return "-" if number < 0 else self._names.get(number, str(number))
+        return self._names.get(number, f"{number:+d}")
+
+
+# ASCII letters, digits, apostrophes and non-ASCII characters.
+WORD = re.compile(rb"[a-z0-9'\x80-\xff]+")
+# A uint32 has at most ten digits.
+FEATURE = re.compile(rb"0*(\d{1,10}):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
+
+Parse = Callable[[bytes], "Optional[Row]"]
+
+
+class Row(NamedTuple):
+    """One example: features by name or by index, and the label as returned by Labels.read(), or None."""
+
+    features: Union[dict[str, float], dict[int, float]]
+    label: Optional[Label]
+
+
+class BadLine(Exception):
+    """A malformed line; the text says where and why."""
+
+
+def _read_label(word: bytes, labels: Labels, required: bool) -> Optional[Label]:
+    """Raises ValueError if a label is required and the text is not one of the model."""
+    try:
+        return labels.read(word.decode())
+    except ValueError:
+        if required:
+            raise
+        return None
+
+
+def text_parser(labels: Labels, required: bool) -> Parse:
+    def parse(line: bytes) -> Row:
+        word, tab, text = line.partition(b"\t")
+        if required and not tab:
+            raise ValueError("there is no tab: expected a label, a tab and a text")
+        label = _read_label(word, labels, required) if tab else None
+        # bytes.lower() changes ASCII letters only, as intended.
+        words = collections.Counter(WORD.findall((line if label is None else text).lower()))
+        return Row({word.decode(): float(times) for word, times in words.items()}, label)
+
+    return parse
+
+
+def svmlight_parser(index_base: int, labels: Labels, required: bool) -> Parse:
+    """For files whose first index is this, 0 or 1."""
+
+    def parse(line: bytes) -> Optional[Row]:
+        words = line.partition(b"#")[0].split()
+        if not words:
+            return None
+        label = None
+        if b":" not in words[0]:
+            label = _read_label(words.pop(0), labels, required)
+        elif required:
+            raise ValueError("no label before the first feature")
+        features: dict[int, float] = {}
+        for word in words:
+            index, value = _feature(word, index_base)
+            if index in features:
+                raise ValueError(f"index {index} occurs twice")
+            features[index] = value
+        return Row(features, label)
+
+    return parse
+
+
+def _feature(word: bytes, index_base: int) -> tuple[int, float]:
+    """Returns (index, value) with indices from 0."""
+    feature = FEATURE.fullmatch(word)
+    if not feature or int(feature[1]) > MOST_UINT32 or not _is_float32(float(feature[2])):
+        raise ValueError(f'"{word.decode()[:40]}" is not a feature: expected index:value, an integer and a finite number')
+    index = int(feature[1]) - index_base
+    if index < 0:
+        raise ValueError("index 0 with --index-base 1; if indices start at 0, give --index-base 0")
+    return index, float(feature[2])
+
+
+def _is_float32(number: float) -> bool:
+    """Parses a finite float32."""
+    try:
+        return math.isfinite(struct.unpack("f", struct.pack("f", number))[0])
+    except OverflowError:
+        return False
+
+
+def read_rows(file: BinaryIO, parse: Parse) -> Iterator[Row]:
+    """Yields the examples of the file. Raises BadLine at the first malformed line."""
+    for number, line in enumerate(file, start=1):
+        line = line.rstrip(b"\r\n")
+        if not line:
+            continue
+        try:
+            row = parse(line)
+        except ValueError as error:
+            raise BadLine(f"{file.name}:{number}: {error}") from None
+        if row is not None:
+            yield row
+
+
+class _InterruptibleFile(io.RawIOBase):
+    """Waits for input in short intervals: Python handles signals only between bytecodes, so a blocking read from a
+    quiet pipe could delay Ctrl-C forever."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self.name = file, file.name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        while not select.select([self._file], [], [], 0.2)[0]:
+            pass
+        return self._file.raw.readinto(buffer)
+
+
+def open_input(path: str) -> BinaryIO:
+    """Type of an argument; - is standard input."""
+    file = argparse.FileType("rb")(path)
+    return file if file.seekable() else io.BufferedReader(_InterruptibleFile(file))
+
+
+# ---- Packed columns: the server parses them with a few memory copies ----
+
+
+def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
+    """Packs all rows into one message. Their features are all names or all indices. Labels are omitted unless all rows
+    have one."""
+    columns = example_pb2.ExampleColumns()
+    by_name = any(isinstance(feature, str) for row in rows for feature in row.features)
+    if by_name:
+        # The server requires names sorted by UTF-8 bytes, which is Python's order by code points.
+        columns.feature_names.extend(sorted({name for row in rows for name in row.features}))
+    position = {name: i for i, name in enumerate(columns.feature_names)}
+    for row in rows:
+        indexed = sorted((position[feature] if by_name else feature, value) for feature, value in row.features.items())
+        columns.indices.extend(index for index, _ in indexed)
+        columns.values.extend(value for _, value in indexed)
+        columns.row_ends.append(len(columns.indices))
+    _pack_labels(rows, columns)
+    return columns
+
+
+def _pack_labels(rows: Sequence[Row], columns: example_pb2.ExampleColumns) -> None:
+    labels = [row.label for row in rows]
+    if any(label is None for label in labels):
+        return
+    if all(isinstance(label, int) for label in labels):
+        columns.labels.extend(labels)
+        return
+    # The message has the names of the labels, and for each row the index of its name.
+    columns.label_names.extend(sorted(set(labels)))
+    columns.labels.extend(columns.label_names[:].index(label) for label in labels)
+
+
+def batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Yields the rows in batches of this size."""
+    remaining = iter(rows)
+    while batch := list(itertools.islice(remaining, size)):
+        yield batch
