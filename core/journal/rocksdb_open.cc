@@ -1,5 +1,5 @@
 // How the RocksDB journal opens its directory: the lock, the database, the format, and what an
-// operator is told of damage.
+// operator is notified of damage.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
