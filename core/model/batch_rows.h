@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "core/features/names.h"
 #include "core/features/mapper.h"
+#include "core/features/names.h"
 #include "core/model/model_core.h"
 #include "core/model/settings.h"
-#include "core/vector/row.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 

@@ -22,8 +22,8 @@
 #include "core/model/ledger.h"
 #include "core/model/settings.h"
 #include "core/sync/mutex.h"
-#include "core/vector/row.h"
 #include "core/vector/check.h"
+#include "core/vector/row.h"
 
 namespace perceptron::v1 {
 class Model;

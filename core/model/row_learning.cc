@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/convergence/tally.h"
-#include "core/vector/row.h"
 #include "core/vector/kernels.h"
+#include "core/vector/row.h"
 
 namespace perceptrond {
 namespace {
