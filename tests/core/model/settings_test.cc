@@ -171,11 +171,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "model.feature_space.hashed.bits"},
         BadSettings{"ZeroStep",
                     [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", 0); },
-                    "model.learner.step_size"},
+                    "model.learner.perceptron.step_size"},
         BadSettings{
             "NaNStep",
             [](v1::Model& m) { testing::SetNumber(*m.mutable_learner(), "step_size", NAN); },
-            "model.learner.step_size"},
+            "model.learner.perceptron.step_size"},
         BadSettings{"NegativeOffset", [](v1::Model& m) { m.mutable_learner()->set_bias_input(-1); },
                     "model.learner.bias_input"},
         BadSettings{"InfiniteOffset",
@@ -198,13 +198,13 @@ INSTANTIATE_TEST_SUITE_P(
                       testing::StartingVector(*m.mutable_learner()).set_bias(1e30);
                       m.mutable_learner()->set_bias_input(1e-20);
                     },
-                    "model.learner.starting_weights.offset"},
+                    "model.learner.starting_weights.bias"},
         BadSettings{"StartOffsetWithoutOne",
                     [](v1::Model& m) {
                       testing::StartingVector(*m.mutable_learner()).set_bias(1);
                       m.mutable_learner()->set_bias_input(0);
                     },
-                    "model.learner.starting_weights.offset"},
+                    "model.learner.starting_weights.bias"},
         BadSettings{"ZeroStartWithTiesCorrect",
                     [](v1::Model& m) { m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT); },
                     "model.learner.tie_rule"},
