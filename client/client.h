@@ -107,13 +107,13 @@ class Client {
                           const std::function<bool(const v1::Model&)>& on_model,
                           grpc::ClientContext* context = nullptr) const;
 
-  // Analyzes the margin of the retained examples. Calls `on_progress` until it returns false
+  // Analyzes the margin of the stored examples. Calls `on_progress` until it returns false
   // (CANCELLED). No deadline, no retry. `context` as in WatchModel.
   absl::StatusOr<v1::AnalysisResult> Analyze(
       const v1::AnalyzeRequest& request,
       const std::function<bool(const v1::AnalysisProgress&)>& on_progress,
       grpc::ClientContext* context = nullptr) const;
-  // Reads the retained examples page by page until `on_page` returns false.
+  // Reads the stored examples page by page until `on_page` returns false.
   absl::Status ListStoredExamples(
       std::string_view name,
       const std::function<bool(const v1::ListStoredExamplesResponse&)>& on_page) const;

@@ -108,7 +108,7 @@ class ReplaceableWeights {
   virtual void ReplaceWeights(std::span<const ReplacementVector> vectors, uint64_t age) = 0;
 };
 
-// An update as a model retains it: the example, its target, and its score before.
+// An update as a model stores it: the example, its target, and its score before.
 struct PastUpdate {
   Row row;
   Target target;

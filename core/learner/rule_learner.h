@@ -279,7 +279,7 @@ bool RuleLearner<Rule>::Restore(LearnerState state) {
 template <class Rule>
 std::optional<double> RuleLearner<Rule>::DualCoefficient(const PastUpdate& update,
                                                          uint64_t age) const {
-  // Which class was the rival is not retained.
+  // Which class was the rival is not stored.
   if (!Rule::kHasDual || vectors().is_multiclass()) return std::nullopt;
   const std::optional<double> part = wrapper().PartOfUpdate(update.target.age, age);
   if (!part.has_value()) return std::nullopt;

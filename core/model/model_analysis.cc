@@ -19,7 +19,7 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-absl::Status NothingRetained(const Model& model) {
+absl::Status NothingStored(const Model& model) {
   return MakeError(
       absl::StatusCode::kFailedPrecondition, "NOTHING_STORED",
       absl::StrCat(
@@ -168,15 +168,15 @@ absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
     view = CopyStoredExamples(reader);
     if (model.settings().is_multiclass()) input.CollectClasses(reader, view.examples);
   }
-  const StoredExamplesCopy& retained = view.examples;
-  if (retained.updates.empty() && retained.sample.empty()) return NothingRetained(model);
-  input.complete_ = retained.complete;
+  const StoredExamplesCopy& stored = view.examples;
+  if (stored.updates.empty() && stored.sample.empty()) return NothingStored(model);
+  input.complete_ = stored.complete;
   input.revision_ = view.revision;
-  if (model.has_names()) input.NumberNames(model, retained);
+  if (model.has_names()) input.NumberNames(model, stored);
   // Latest first: an example is represented by its latest update.
-  for (auto update = retained.updates.rbegin(); update != retained.updates.rend(); ++update)
+  for (auto update = stored.updates.rbegin(); update != stored.updates.rend(); ++update)
     input.Add(*update, model.has_names());
-  for (const auto& [hash, row] : retained.sample) input.Add({.row = row}, model.has_names());
+  for (const auto& [hash, row] : stored.sample) input.Add({.row = row}, model.has_names());
   return input;
 }
 

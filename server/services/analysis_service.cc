@@ -60,12 +60,12 @@ class Page {
     return true;
   }
   // Adds the examples after `after`; returns whether these are all.
-  bool Fill(const StoredExamplesCopy& retained, const Position& after) {
-    for (const StoredUpdate& update : retained.updates) {
+  bool Fill(const StoredExamplesCopy& stored, const Position& after) {
+    for (const StoredUpdate& update : stored.updates) {
       if (after.in_sample || update.revision <= after.number) continue;
       if (!Add(update, {false, update.revision})) return false;
     }
-    for (const auto& [hash, row] : retained.sample) {
+    for (const auto& [hash, row] : stored.sample) {
       if (after.in_sample && hash <= after.number) continue;
       if (!Add({.row = row}, {true, hash})) return false;
     }
@@ -91,14 +91,14 @@ absl::Status ListStoredExamples(Store& store, const v1::ListStoredExamplesReques
   if (!model.ok()) return model.status();
   const absl::StatusOr<Position> after = ReadToken(**model, request.page_token());
   if (!after.ok()) return after.status();
-  const StoredExamplesCopy retained = CopyStoredExamples(**model).examples;
+  const StoredExamplesCopy stored = CopyStoredExamples(**model).examples;
   Page page(*page_size);
-  const bool all = page.Fill(retained, *after);
+  const bool all = page.Fill(stored, *after);
   for (v1::StoredExample& example : ToProto(**model, page.examples()))
     *response.add_examples() = std::move(example);
   if (!all) response.set_next_page_token(Token(**model, page.last()));
-  response.set_total_size(retained.updates.size() + retained.sample.size());
-  response.set_complete(retained.complete);
+  response.set_total_size(stored.updates.size() + stored.sample.size());
+  response.set_complete(stored.complete);
   return absl::OkStatus();
 }
 

@@ -49,7 +49,7 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
 std::vector<::perceptron::v1::StoredExample> ToProto(const Model& model,
                                                      std::span<const StoredUpdate> examples);
 void ToProto(const ModelAnalysisProgress& progress, ::perceptron::v1::AnalysisProgress& proto);
-// Sets everything except the adopted revision and the duration.
+// Sets everything except the new revision and the duration.
 void ToProto(const Model& model, const ModelAnalysis& analysis,
              ::perceptron::v1::AnalysisResult& proto);
 

@@ -288,14 +288,13 @@ void AddCreate(CLI::App* app, const Globals* globals, Action* action) {
       "--margin-of-interest", options->margin_of_interest,
       "Smallest margin of practical interest, >= 0: the report says when the data are proven "
       "not to be separable with it (default 0: none)");
-  command->add_option(
-      "--store-updates", options->store_updates,
-      "Retain the latest N examples that caused updates, for analyze and draw; 0 to "
-      "1000000 (default 1000)");
+  command->add_option("--store-updates", options->store_updates,
+                      "Store the latest N examples that caused updates, for analyze and draw; 0 to "
+                      "1000000 (default 1000)");
   command
       ->add_option(
           "--store-sample", options->store_sample,
-          "Also retain a uniform sample of N distinct examples; 0 to 1000000. While the model "
+          "Also store a uniform sample of N distinct examples; 0 to 1000000. While the model "
           "has seen no more than N, the sample is complete and analyses cover all data")
       ->capture_default_str();
   command->add_option("--description", options->description, "Free text, at most 1024 bytes")

@@ -65,7 +65,7 @@ void AddDraw(CLI::App* app, const Globals* globals, Action* action) {
   command->add_option(
       "FILE", options->input.files,
       "Files of examples to draw; - is standard input (default: the examples the model "
-      "retains)");
+      "stores)");
   command->add_option("-o,--output", options->file, "SVG file to write (default: standard output)")
       ->type_name("FILE")
       ->check(CheckFileName);

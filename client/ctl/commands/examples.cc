@@ -27,15 +27,15 @@ void AppendFeatures(const v1::Example& example, std::string* out) {
                     Shortest(example.named().values(i)));
 }
 
-std::string Line(const v1::StoredExample& retained) {
-  const v1::Example& example = retained.example();
+std::string Line(const v1::StoredExample& stored) {
+  const v1::Example& example = stored.example();
   std::string line = example.has_label_name()
                          ? PrintableInLine(example.label_name())
                          : absl::StrCat(example.label() == 1 ? "+" : "", example.label());
   AppendFeatures(example, &line);
-  if (retained.update_revision() > 0) {
-    absl::StrAppend(&line, " # update ", retained.update_revision(), ", score ",
-                    Shortest(retained.score()));
+  if (stored.update_revision() > 0) {
+    absl::StrAppend(&line, " # update ", stored.update_revision(), ", score ",
+                    Shortest(stored.score()));
   }
   return line;
 }
@@ -52,7 +52,7 @@ int Run(const Globals& globals, const ExamplesOptions& options) {
   if (!status.ok()) return PrintError(absl::StrCat("examples ", options.name), status);
   if (empty) {
     PrintStderr(
-        "the model retains no examples; see --store-updates and --store-sample of "
+        "the model stores no examples; see --store-updates and --store-sample of "
         "'perceptronctl create'");
   }
   return kExitOk;
@@ -62,7 +62,7 @@ int Run(const Globals& globals, const ExamplesOptions& options) {
 
 void AddExamples(CLI::App* app, const Globals* globals, Action* action) {
   auto options = std::make_shared<ExamplesOptions>();
-  CLI::App* command = app->add_subcommand("examples", "List the examples that a model retains");
+  CLI::App* command = app->add_subcommand("examples", "List the examples that a model stores");
   command->add_option("NAME", options->name, "Name of the model: spam or models/spam")
       ->required()
       ->check(Utf8());

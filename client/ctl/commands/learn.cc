@@ -70,7 +70,7 @@ class LearnRun {
   void OnAnswer(const LearnAnswer& answer);
   void DrawProgress(int64_t pass);
   void Summarize(const Outcome& outcome);
-  // Analyzes the retained examples after a successful run.
+  // Analyzes the stored examples after a successful run.
   Outcome Analyze();
 
   const Globals& globals_;
@@ -309,7 +309,7 @@ void AddPasses(CLI::App* command, LearnRunOptions* options) {
                     "(default 1000)");
   auto* analyze = command->add_flag(
       "--analyze", options->analyze,
-      "Then analyze the retained examples: the best margin and the bound on updates (see "
+      "Then analyze the stored examples: the best margin and the bound on updates (see "
       "'perceptronctl analyze')");
   options->analysis_limits.AddTo(command, "analyze-", analyze);
   command->add_option("--batch", options->batch, "Examples per message")

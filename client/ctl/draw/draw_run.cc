@@ -92,18 +92,19 @@ Outcome DrawRun::Load(v1::ModelView view) {
   return {};
 }
 
-// Retained examples have been mapped by Phi already: with a feature map they cannot be drawn.
-Outcome DrawRun::ReadRetained() {
+// Stored examples have been mapped by Phi already: with a feature map they cannot be drawn.
+Outcome DrawRun::ReadStored() {
   if (HasMap(model_) || model_.feature_space().has_composition()) return {};
-  absl::StatusOr<RetainedRows> retained = ReadRetainedRows(client_, options_.name, options_.limit);
-  if (!retained.ok()) return Failed(ErrorPrefix(), retained.status());
-  rows_ = std::move(retained->rows);
-  limited_ = retained->limited;
+  absl::StatusOr<StoredExampleRows> stored =
+      ReadStoredExampleRows(client_, options_.name, options_.limit);
+  if (!stored.ok()) return Failed(ErrorPrefix(), stored.status());
+  rows_ = std::move(stored->rows);
+  limited_ = stored->limited;
   return {};
 }
 
 Outcome DrawRun::ReadRows() {
-  if (options_.input.files.empty()) return ReadRetained();
+  if (options_.input.files.empty()) return ReadStored();
   absl::StatusOr<std::unique_ptr<Input>> input = Input::Make(options_.input, model_, false, false);
   if (!input.ok()) return InvalidInput(input.status());
   Row row;

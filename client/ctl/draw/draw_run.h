@@ -48,9 +48,9 @@ class DrawRun {
   Outcome InvalidInput(const absl::Status& status) const;
 
   Outcome Load(v1::ModelView view);
-  // Reads the rows of the input; without files those that the model retains.
+  // Reads the rows of the input; without files those that the model stores.
   Outcome ReadRows();
-  Outcome ReadRetained();
+  Outcome ReadStored();
   Outcome ReadPlane();
   // Checks that examples have the features of the plane.
   Outcome CheckNames() const;

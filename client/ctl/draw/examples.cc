@@ -114,17 +114,17 @@ class Collector {
   explicit Collector(size_t limit) : limit_(limit) {}
 
   bool Take(const v1::ListStoredExamplesResponse& page) {
-    for (const v1::StoredExample& retained : page.examples()) {
-      if (retained.update_revision() == 0 && !sampled_) {
+    for (const v1::StoredExample& stored : page.examples()) {
+      if (stored.update_revision() == 0 && !sampled_) {
         sampled_ = true;
         seen_.clear();
-        found_ = RetainedRows();
+        found_ = StoredExampleRows();
       }
-      Add(retained.example());
+      Add(stored.example());
     }
     return !(sampled_ && found_.limited);
   }
-  RetainedRows Found() { return std::move(found_); }
+  StoredExampleRows Found() { return std::move(found_); }
 
  private:
   void Add(v1::Example example) {
@@ -138,13 +138,13 @@ class Collector {
   const size_t limit_;
   bool sampled_ = false;
   absl::flat_hash_set<std::string> seen_;
-  RetainedRows found_;
+  StoredExampleRows found_;
 };
 
 }  // namespace
 
-absl::StatusOr<RetainedRows> ReadRetainedRows(const Client& client, const std::string& name,
-                                              size_t limit) {
+absl::StatusOr<StoredExampleRows> ReadStoredExampleRows(const Client& client,
+                                                        const std::string& name, size_t limit) {
   Collector collector(limit);
   const absl::Status status = client.ListStoredExamples(
       name, [&](const v1::ListStoredExamplesResponse& page) { return collector.Take(page); });

@@ -46,15 +46,15 @@ class Scorer {
   int64_t last_revision_ = 0;
 };
 
-struct RetainedRows {
+struct StoredExampleRows {
   std::vector<Row> rows;
-  // The model retains more.
+  // The model stores more.
   bool limited = false;
 };
 
-// Reads the retained examples without duplicates, at most `limit`: the sample, if the model keeps
+// Reads the stored examples without duplicates, at most `limit`: the sample, if the model keeps
 // one, else the examples that caused updates. Errors of the server.
-absl::StatusOr<RetainedRows> ReadRetainedRows(const Client& client, const std::string& name,
-                                              size_t limit);
+absl::StatusOr<StoredExampleRows> ReadStoredExampleRows(const Client& client,
+                                                        const std::string& name, size_t limit);
 
 }  // namespace perceptrond::client
