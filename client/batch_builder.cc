@@ -46,13 +46,13 @@ absl::Status CheckCommon(const Row& row) {
 }
 
 absl::Status CheckName(std::string_view name) {
-  if (name.empty()) return Invalid("INVALID_NAME", "a feature's name is empty");
+  if (name.empty()) return Invalid("BAD_NAME", "a feature's name is empty");
   if (name.size() > kMaxNameBytes) {
-    return Invalid("INVALID_NAME",
+    return Invalid("BAD_NAME",
                    absl::StrCat("feature name \"", std::string(name.substr(0, 32)), "...\" has ",
                                 name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
   }
-  if (!IsValidUtf8(name)) return Invalid("INVALID_NAME", "a feature's name is not UTF-8");
+  if (!IsValidUtf8(name)) return Invalid("BAD_NAME", "a feature's name is not UTF-8");
   return absl::OkStatus();
 }
 

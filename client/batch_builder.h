@@ -10,7 +10,7 @@
 // Malformed rows are found here, so that one does not fail its batch. All errors are
 // INVALID_ARGUMENT with one of these reasons, and leave the batch unchanged:
 //   REPEATED_INDEX, REPEATED_NAME  a feature occurs twice in a row; values are not summed
-//   INVALID_NAME                   a name is empty, longer than 1024 bytes or not UTF-8
+//   BAD_NAME                       a name is empty, longer than 1024 bytes or not UTF-8
 //   MALFORMED_ROW                  the numbers of features and values differ
 //   NON_FINITE_VALUE               a value is NaN or infinite
 //   BAD_WEIGHT                     the weight is not positive and finite

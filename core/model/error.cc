@@ -73,8 +73,8 @@ absl::Status JournalError(absl::Status status, absl::string_view model) {
                      absl::StrCat("model \"", model, "\" is damaged: ", status.message()),
                      {{"model", std::string(model)}});
   }
-  return WithReason(std::move(status),
-                    absl::IsDataLoss(status) ? "JOURNAL_CORRUPT" : "JOURNAL_UNAVAILABLE");
+  if (absl::IsDataLoss(status)) return WithReason(std::move(status), "JOURNAL_CORRUPT");
+  return WithRetry(WithReason(std::move(status), "JOURNAL_UNAVAILABLE"), absl::Seconds(1));
 }
 
 }  // namespace perceptrond

@@ -130,8 +130,10 @@ absl::StatusOr<v1::Model> ModelCatalogue::Change(
   const std::string before = model.SerializeAsString();
   if (absl::Status status = change(model); !status.ok()) return status;
   if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
-  if (model.SerializeAsString() == before || options.validate_only) return model;
-  Stamp(model);
+  if (options.validate_only) return model;
+  const bool changed = model.SerializeAsString() != before;
+  if (!changed && options.request_id.empty()) return model;
+  if (changed) Stamp(model);
   header->set_change_request_id(std::string(options.request_id));
   if (absl::Status status = journal_.Replace(*header); !status.ok())
     return JournalError(status, name);

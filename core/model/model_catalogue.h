@@ -20,7 +20,8 @@ namespace perceptrond {
 struct ChangeOptions {
   // Empty: whatever the model's etag.
   absl::string_view etag = {};
-  // Empty: the request has no id, and is carried out each time.
+  // Names the request among all changes of the model, whatever their kind. Empty: it has no id, and
+  // is carried out each time.
   absl::string_view request_id = {};
   bool validate_only = false;
 };

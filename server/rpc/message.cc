@@ -79,9 +79,10 @@ grpc::Status ToGrpc(const absl::Status& status) {
 }
 
 absl::Status DrainingError() {
-  return MakeError(
-      absl::StatusCode::kUnavailable, "DRAINING",
-      "the server is stopping; everything it acknowledged is kept: reconnect and send the rest");
+  return WithRetry(MakeError(absl::StatusCode::kUnavailable, "DRAINING",
+                             "the server is stopping; everything it acknowledged is kept: "
+                             "reconnect and send the rest"),
+                   absl::Milliseconds(100));
 }
 
 absl::Status CancelledError() {

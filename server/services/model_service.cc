@@ -118,10 +118,15 @@ absl::StatusOr<std::vector<std::string>> UpdatedFields(const google::protobuf::F
 }
 
 // Changes a model and returns it as it is after the change, or with validate_only as it would be.
-absl::Status Change(Store& store, const std::string& name, const ChangeOptions& options,
-                    const std::function<absl::Status(v1::Model&)>& change, v1::Model& response) {
+absl::Status Change(Store& store, const std::string& name, ChangeOptions options,
+                    absl::string_view method, const std::function<absl::Status(v1::Model&)>& change,
+                    v1::Model& response) {
   if (absl::Status status = CheckRequestId(std::string(options.request_id)); !status.ok())
     return status;
+  // An id names a request of one method.
+  std::string id;
+  if (!options.request_id.empty()) id = absl::StrCat(method, "/", options.request_id);
+  options.request_id = id;
   absl::StatusOr<v1::Model> changed = store.Change(name, options, change);
   if (!changed.ok()) return changed.status();
   absl::StatusOr<ModelSummary> summary = store.Get(name);
@@ -145,8 +150,8 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
     return absl::OkStatus();
   };
   return Change(store, request.model().name(),
-                {request.model().etag(), request.request_id(), request.validate_only()}, change,
-                response);
+                {request.model().etag(), request.request_id(), request.validate_only()},
+                "UpdateModel", change, response);
 }
 
 absl::Status Delete(Store& store, const v1::DeleteModelRequest& request,
@@ -167,8 +172,9 @@ absl::Status SetState(Store& store, const Request& request, v1::ModelState state
     model.set_state(state);
     return absl::OkStatus();
   };
-  return Change(store, request.name(),
-                {request.etag(), request.request_id(), request.validate_only()}, change, response);
+  return Change(
+      store, request.name(), {request.etag(), request.request_id(), request.validate_only()},
+      state == v1::MODEL_STATE_FROZEN ? "FreezeModel" : "UnfreezeModel", change, response);
 }
 
 absl::Status Freeze(Store& store, const v1::FreezeModelRequest& request, v1::Model& response) {

@@ -103,9 +103,9 @@ TEST(BatchBuilder, RefusesMalformedRows) {
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {kInfinity, -kInfinity}))), "NON_FINITE_VALUE");
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({1, 2}, {1}))), "MALFORMED_ROW");
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({1}, {}, -2))), "UNKNOWN_LABEL");
-  EXPECT_EQ(ReasonOf(builder.Add(Named({""}))), "INVALID_NAME");
-  EXPECT_EQ(ReasonOf(builder.Add(Named({std::string(1025, 'x')}))), "INVALID_NAME");
-  EXPECT_EQ(ReasonOf(builder.Add(Named({"\xff"}))), "INVALID_NAME");
+  EXPECT_EQ(ReasonOf(builder.Add(Named({""}))), "BAD_NAME");
+  EXPECT_EQ(ReasonOf(builder.Add(Named({std::string(1025, 'x')}))), "BAD_NAME");
+  EXPECT_EQ(ReasonOf(builder.Add(Named({"\xff"}))), "BAD_NAME");
   EXPECT_TRUE(builder.Add(Named({std::string(1024, 'x')})).ok());
 }
 

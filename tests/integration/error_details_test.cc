@@ -1,5 +1,7 @@
 // Errors as a client receives them over gRPC: code, reason and what to do, for the cases that a
 // program handles by more than showing the message.
+#include <functional>
+
 #include "core/journal/rocksdb_journal.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/journals.h"
@@ -124,6 +126,64 @@ TEST_F(ErrorDetailsTest, AModelWhoseJournalIsDamagedIsDataLossAndOthersServe) {
   stream.Send(first);
   expect_data_loss(stream.Finish());
   EXPECT_TRUE(Learn(Request("sound", example)).ok());
+}
+
+// Each field that the API lays out for a later version, in a message that is valid without it.
+TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
+  CreateDense("m", 3);
+  const auto refused = [this](const std::string& field,
+                              const std::function<void(v1::PredictRequest&)>& set) {
+    v1::PredictRequest request;
+    request.set_model("models/m");
+    set(request);
+    v1::PredictResponse response;
+    const grpc::Status status = Predict(request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << field;
+    EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
+    EXPECT_EQ(BadField(status), field);
+  };
+  refused("name_table_size", [](auto& request) { request.set_name_table_size(1); });
+  refused("include_prediction_ids",
+          [](auto& request) { request.set_include_prediction_ids(true); });
+  refused("examples[0].text", [](auto& request) { request.add_examples()->set_text("a"); });
+  refused("examples[0].prediction_id",
+          [](auto& request) { request.add_examples()->set_prediction_id("a"); });
+  refused("columns.stream_names",
+          [](auto& request) { request.mutable_columns()->add_stream_names("a"); });
+  refused("columns.index_deltas",
+          [](auto& request) { request.mutable_columns()->add_index_deltas(1); });
+  refused("columns.half_values",
+          [](auto& request) { request.mutable_columns()->set_half_values("ab"); });
+  refused("columns.texts", [](auto& request) { request.mutable_columns()->add_texts("a"); });
+  refused("columns.prediction_ids",
+          [](auto& request) { request.mutable_columns()->add_prediction_ids("a"); });
+}
+
+TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
+  CreateDense("m", 3);
+  const auto ends = [this](const std::string& field,
+                           const std::function<void(v1::LearnStreamRequest&)>& set) {
+    v1::LearnStreamRequest request;
+    request.set_model("models/m");
+    request.mutable_producer()->set_id("p");
+    set(request);
+    grpc::ClientContext context;
+    const auto stream = learning_->LearnStream(&context);
+    stream->Write(request);
+    v1::LearnStreamResponse response;
+    EXPECT_FALSE(stream->Read(&response)) << field;
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
+    EXPECT_EQ(BadField(status), field);
+  };
+  ends("order", [](auto& request) { request.set_order(v1::STREAM_ORDER_RELAXED); });
+  ends("name_table_size", [](auto& request) { request.set_name_table_size(1); });
+  ends("producer.resume.acknowledged_revision", [](auto& request) {
+    request.mutable_producer()->mutable_resume()->set_acknowledged_revision(0);
+  });
+  ends("producer.resume.acknowledged_epoch", [](auto& request) {
+    request.mutable_producer()->mutable_resume()->set_acknowledged_epoch(0);
+  });
 }
 
 }  // namespace

@@ -330,4 +330,54 @@ TEST_F(ModelServiceTest, AModelOfTheSameNameStartsAnew) {
 }
 
 }  // namespace
+// A request whose answer got lost is sent again; what others changed meanwhile stays.
+TEST_F(ModelServiceTest, AChangeSentAgainUnderItsIdIsMadeOnce) {
+  Create("m", Dense(2));
+  const auto freeze = [this](const std::string& id) {
+    grpc::ClientContext context;
+    v1::FreezeModelRequest request;
+    request.set_name("models/m");
+    request.set_request_id(id);
+    v1::Model model;
+    EXPECT_TRUE(models_->FreezeModel(&context, request, &model).ok());
+    return model;
+  };
+  const v1::Model frozen = freeze("a");
+  EXPECT_EQ(frozen.state(), v1::MODEL_STATE_FROZEN);
+  EXPECT_EQ(freeze("a").etag(), frozen.etag());
+  // The same id in another method is another request.
+  grpc::ClientContext context;
+  v1::UnfreezeModelRequest request;
+  request.set_name("models/m");
+  request.set_request_id("a");
+  v1::Model active;
+  ASSERT_TRUE(models_->UnfreezeModel(&context, request, &active).ok());
+  EXPECT_EQ(active.state(), v1::MODEL_STATE_ACTIVE);
+  // A request without an effect has its id, too.
+  grpc::ClientContext again;
+  ASSERT_TRUE(models_->UnfreezeModel(&again, request, &active).ok());
+  EXPECT_EQ(active.state(), v1::MODEL_STATE_ACTIVE);
+}
+
+TEST_F(ModelServiceTest, ValidatingAFreezeChangesNothing) {
+  Create("m", Dense(2));
+  grpc::ClientContext context;
+  v1::FreezeModelRequest request;
+  request.set_name("models/m");
+  request.set_validate_only(true);
+  v1::Model would_be;
+  ASSERT_TRUE(models_->FreezeModel(&context, request, &would_be).ok());
+  EXPECT_EQ(would_be.state(), v1::MODEL_STATE_FROZEN);
+  EXPECT_EQ(Get("m").state(), v1::MODEL_STATE_ACTIVE);
+}
+
+TEST_F(ModelServiceTest, DeletingWhatIsMissingMaySucceed) {
+  grpc::ClientContext context;
+  v1::DeleteModelRequest request;
+  request.set_name("models/none");
+  request.set_allow_missing(true);
+  google::protobuf::Empty empty;
+  EXPECT_TRUE(models_->DeleteModel(&context, request, &empty).ok());
+}
+
 }  // namespace perceptrond::testing
