@@ -23,7 +23,7 @@ OPERATE = (ROOT / "docs/operate.md").read_text()
 BACKUP = (ROOT / "docs/backup.md").read_text()
 PAGES = "".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
 # Families have their full name in the lists of the server's sources; those of figures are defined by the report's options.
-SOURCES = sorted((ROOT / "server/metrics").glob("*_families.cc"))
+SOURCES = sorted((ROOT / "server/metrics").glob("*.cc"))
 FAMILY = r"(?:perceptrond|grpc_server|process)_\w+"
 # Separable rows.
 ROWS = "+1 0:1 1:2\n-1 0:1 1:-2\n+1 0:2 1:1\n-1 0:2 1:-3\n"

@@ -50,7 +50,7 @@ TEST_F(CtlTest, TheTimeOfAnAnalysisIsNotCountedAsLearning) {
 
 TEST_F(CtlTest, ExamplesAreListedWithTheirRevisions) {
   Ctl("create and --dimension 2 --store-updates 5");
-  EXPECT_THAT(Ctl("examples and").out, HasSubstr("the model retains no examples"));
+  EXPECT_THAT(Ctl("examples and").out, HasSubstr("the model stores no examples"));
   Ctl("learn and - --format svmlight --index-base 1", and_);
   const CommandResult listed = CtlOut("examples and");
   EXPECT_EQ(listed.exit_code, 0);

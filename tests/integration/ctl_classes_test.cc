@@ -47,7 +47,7 @@ TEST_F(CtlTest, OfSeveralClassesOnlyCurvesAreDrawnAndEachScoreIsExplained) {
   EXPECT_THAT(explained.out, HasSubstr("standard input:1: 0, score 1"));
   const CommandResult of_two =
       Ctl("explain three - --format svmlight --index-base 1 --label 2", "0 1:1\n");
-  EXPECT_THAT(of_two.out, HasSubstr("standard input:1: 2, score -"));
+  EXPECT_THAT(of_two.out, HasSubstr("standard input:1: 2, score 0 at"));
   EXPECT_EQ(Ctl("explain three - --index-base 1 --label tea", "0 1:1\n").exit_code, 2);
 }
 

@@ -79,7 +79,7 @@ TEST_F(CtlPicturesTest, AfterAnAdoptionExplainCountsNoOlderMistakes) {
   const CommandResult before = Ctl(explain, "1:0\n");
   EXPECT_THAT(before.out, HasSubstr("(the weights set at revision 19)"));
   EXPECT_THAT(before.out, Not(HasSubstr("  revision ")));
-  EXPECT_THAT(before.out, Not(HasSubstr("no longer retained")));
+  EXPECT_THAT(before.out, Not(HasSubstr("no longer stored")));
   // A mistake since.
   ASSERT_EQ(Ctl("learn and - --format svmlight --index-base 1", "-1 1:1 2:1\n").exit_code, 0);
   const CommandResult after = Ctl(explain, "1:1 2:1\n");
