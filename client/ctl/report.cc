@@ -1,24 +1,20 @@
 #include "client/ctl/report.h"
 
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "client/connection.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
 #include "core/report/format.h"
+#include "core/report/learner_text.h"
 
 namespace perceptrond::client {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 using Composition = v1::FeatureSpace::Composition;
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 const char* OutputText(Composition::Output output) {
   switch (output) {
@@ -47,37 +43,6 @@ std::string DescribeProducts(const v1::FeatureMap::Products& products) {
   std::string text = "products of groups";
   for (const v1::FeatureMap::Products::Pair& pair : products.pairs())
     absl::StrAppend(&text, " ", pair.first(), ":", pair.second());
-  return text;
-}
-
-// The message that is set of a oneof, with its settings; null: none is.
-const Message* ChosenMessage(const v1::Learner& learner, const char* oneof) {
-  const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
-      learner, v1::Learner::descriptor()->FindOneofByName(oneof));
-  return field == nullptr ? nullptr : &learner.GetReflection()->GetMessage(learner, field);
-}
-
-std::string DescribeTie(v1::TieRule rule) {
-  switch (rule) {
-    case v1::TIE_RULE_POSITIVE:
-      return "a score of 0 is predicted as +1";
-    case v1::TIE_RULE_CORRECT:
-      return "a score of 0 is never a mistake";
-    default:
-      return "a score of 0 is a mistake";
-  }
-}
-
-std::string DescribeLearner(const v1::Learner& learner) {
-  std::string text = absl::StrCat(LearnerName(learner), DescribeSettings(learner));
-  absl::StrAppendFormat(&text, ", bias input %g",
-                        learner.has_bias_input() ? learner.bias_input() : 1);
-  if (learner.class_weights_size() == 2)
-    absl::StrAppendFormat(&text, ", class weights %g and %g", learner.class_weights(0),
-                          learner.class_weights(1));
-  if (learner.class_weights_size() > 2) absl::StrAppend(&text, ", with class weights");
-  absl::StrAppend(&text, ", ", DescribeTie(learner.tie_rule()));
-  if (learner.has_starting_weights()) absl::StrAppend(&text, ", started from given weights");
   return text;
 }
 
@@ -155,57 +120,6 @@ std::string DescribeMap(const v1::FeatureMap& map) {
   return "";
 }
 
-std::string DescribeKernel(const v1::Kernel& kernel) {
-  switch (kernel.kernel_case()) {
-    case v1::Kernel::kPolynomial:
-      return absl::StrFormat("kernel (%g + x z)^%d", kernel.polynomial().coef0(),
-                             kernel.polynomial().degree());
-    case v1::Kernel::kRbf:
-      return absl::StrFormat("kernel exp(-%g |x - z|^2)", kernel.rbf().gamma());
-    case v1::Kernel::kLinear:
-      return "kernel x z";
-    case v1::Kernel::KERNEL_NOT_SET:
-      break;
-  }
-  return "a kernel unknown to this version";
-}
-
-std::string LearnerName(const v1::Learner& learner) {
-  std::string name;
-  for (const char* oneof : {"prediction", "rule"}) {
-    const FieldDescriptor* field = learner.GetReflection()->GetOneofFieldDescriptor(
-        learner, v1::Learner::descriptor()->FindOneofByName(oneof));
-    if (field == nullptr) continue;
-    absl::StrAppend(&name, name.empty() ? "" : "-",
-                    absl::StrReplaceAll(field->name(), {{"_", "-"}}));
-  }
-  return learner.rule_case() == v1::Learner::RULE_NOT_SET ? "a learner unknown to this version"
-                                                          : name;
-}
-
-std::string DescribeSettings(const v1::Learner& learner) {
-  std::string text;
-  for (const char* oneof : {"rule", "prediction"}) {
-    const Message* const message = ChosenMessage(learner, oneof);
-    if (message == nullptr) continue;
-    std::vector<const FieldDescriptor*> fields;
-    message->GetReflection()->ListFields(*message, &fields);
-    for (const FieldDescriptor* field : fields) {
-      const std::string name = absl::StrReplaceAll(field->name(), {{"_", " "}});
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE)
-        absl::StrAppendFormat(&text, ", %s %g", name,
-                              message->GetReflection()->GetDouble(*message, field));
-      // 0 of a count means that the rule does without it.
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32)
-        if (const uint32_t count = message->GetReflection()->GetUInt32(*message, field); count > 0)
-          absl::StrAppendFormat(&text, ", %s %d", name, count);
-    }
-  }
-  if (learner.has_kernel_perceptron())
-    absl::StrAppend(&text, ", ", DescribeKernel(learner.kernel_perceptron().kernel()));
-  return text;
-}
-
 std::string DescribeSpace(const v1::FeatureSpace& space) {
   const std::string map = DescribeMap(space.map());
   return absl::StrCat(DescribeInput(space), map.empty() ? "" : "; ", map);
@@ -229,7 +143,7 @@ std::string DescribeModel(const v1::Model& model) {
   }
   absl::StrAppend(&text, "state:        ", DescribeState(model.state()), "\n");
   absl::StrAppend(&text, "features:     ", DescribeSpace(model.feature_space()), "\n");
-  absl::StrAppend(&text, "learner:      ", DescribeLearner(model.learner()), "\n");
+  absl::StrAppend(&text, "learner:      ", FormatLearner(model.learner()), "\n");
   if (model.learner().has_classes()) {
     absl::StrAppend(&text, "classes:      ", DescribeClasses(model), "\n");
   } else if (model.label_names_size() == 2) {

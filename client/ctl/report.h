@@ -15,12 +15,6 @@ std::string DescribeInput(const perceptron::v1::FeatureSpace& space);
 std::string DescribeMap(const perceptron::v1::FeatureMap& map);
 // "dense, 4 dimensions".
 std::string DescribeSpace(const perceptron::v1::FeatureSpace& space);
-// "arow"; with a wrapper "averaged-perceptron".
-std::string LearnerName(const perceptron::v1::Learner& learner);
-// The settings of its rule and wrapper: ", step size 1, ratchet examples 100".
-std::string DescribeSettings(const perceptron::v1::Learner& learner);
-// "kernel exp(-0.5 |x - z|^2)".
-std::string DescribeKernel(const perceptron::v1::Kernel& kernel);
 std::string DescribeState(perceptron::v1::ModelState state);
 // FormatReport, each line indented by two and safe to print.
 std::string DescribeReport(const perceptron::v1::ConvergenceReport& report);

@@ -47,8 +47,8 @@ class Predictor {
   // Writes the row's K scores. Indices must be below size(). O(K row.size) unless the learner's
   // banner says otherwise.
   virtual void Score(const Row& row, uint64_t age, std::span<double> scores) const = 0;
-  // CheckRow and Score for the rows of a batch from `first` on that nobody has checked yet, one for
-  // each code; `scores` holds K per row. The scores of a row with an error mean nothing.
+  // CheckRow and Score for the unchecked rows of a batch from `first` on, one for each code;
+  // `scores` holds K per row. The scores of a row with an error mean nothing.
   virtual void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
                          std::span<ValidationCode> codes, std::span<double> scores) const;
   // The label that a row's K scores predict, by the tie rule; -1 if no class exists. O(K).

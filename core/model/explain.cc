@@ -27,11 +27,9 @@ void KeepLargest(size_t limit, std::vector<T>& all, double& other_sum, uint32_t&
   all.resize(limit);
 }
 
-// A score in its dual form is the sum of what the examples that caused updates contribute. (theory,
-// S8: the perceptron's weights are eta times the sum of y (x, b) over its mistakes; other rules
-// have other coefficients, and kernels another product.)
-
-// A model at the revision at which a row is scored.
+// The model at the revision at which a row is scored. In its dual form a score is a sum over the
+// examples that caused updates: the perceptron's weights are eta times the sum of y (x, b) over its
+// mistakes; other rules have other coefficients, and kernels another product.
 struct SupportContext {
   const Learner& learner;
   const LearnerSettings& settings;
@@ -206,9 +204,10 @@ absl::StatusOr<size_t> ChooseScore(const Predictor& predictor, const ModelSettin
   if (chosen >= 0 && static_cast<size_t>(chosen) < scores.size() &&
       std::isfinite(scores[static_cast<size_t>(chosen)]))
     return static_cast<size_t>(chosen);
-  return InvalidField("UNKNOWN_LABEL", "label",
-                      label.has_value() ? absl::StrCat("the model has no class ", chosen)
-                                        : std::string("the model has no class yet"));
+  if (label.has_value())
+    return InvalidField("UNKNOWN_LABEL", "label", absl::StrCat("the model has no class ", chosen));
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_CLASS",
+                   "the model has no class yet, and so no score; let it learn an example first");
 }
 
 absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& learner,

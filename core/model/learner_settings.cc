@@ -172,24 +172,29 @@ class Choice {
   const FieldDescriptor* field_;
 };
 
+// A newer client may send what this server does not know.
+absl::Status CheckKnown(const Message& message, absl::string_view path) {
+  if (message.GetReflection()->GetUnknownFields(message).empty()) return absl::OkStatus();
+  return InvalidSetting(
+      path, "it has a rule or setting that this server does not know; a newer server may");
+}
+
 absl::Status ReadChoice(const Choice& choice, LearnerSettings& settings) {
   if (!choice) return absl::OkStatus();
   const std::string path = absl::StrCat("model.learner.", choice.field());
+  if (absl::Status known = CheckKnown(choice.message(), path); !known.ok()) return known;
   absl::Status status = ReadSettings<double>(kNumbers, choice.message(), path, settings);
   if (status.ok()) status = ReadSettings<uint32_t>(kCounts, choice.message(), path, settings);
   return status;
 }
 
 // The wrappers that a rule allows, as a list.
-std::string WrappersOf(absl::string_view rule) {
+std::string WrappersOf(RuleKind rule) {
   std::string wrappers;
   for (const CatalogueEntry& entry : Catalogue()) {
-    const absl::string_view name = entry.name;
-    if (name.size() > rule.size() + 1 &&
-        name.substr(name.size() - rule.size() - 1) == absl::StrCat("-", rule) &&
-        entry.wrapper != WrapperKind::kNone)
+    if (entry.rule == rule && entry.wrapper != WrapperKind::kNone)
       absl::StrAppend(&wrappers, wrappers.empty() ? "" : ", ",
-                      name.substr(0, name.size() - rule.size() - 1));
+                      entry.name.substr(0, entry.name.find('-')));
   }
   return wrappers.empty() ? "none" : wrappers;
 }
@@ -200,7 +205,7 @@ absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings
   if (entry == nullptr)
     return InvalidSetting(absl::StrCat("model.learner.", wrapper.field()),
                           absl::StrCat("the rule ", rule.name(), " does not allow it; it allows ",
-                                       WrappersOf(rule.name())));
+                                       WrappersOf(FindLearner(rule.name())->rule)));
   settings.rule = entry->rule;
   settings.wrapper = entry->wrapper;
   return absl::OkStatus();
@@ -261,10 +266,7 @@ void FillDefaults(v1::Learner& learner) {
 
 absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const FeatureSpace& space) {
   LearnerSettings settings;
-  if (!learner.GetReflection()->GetUnknownFields(learner).empty())
-    return InvalidSetting("model.learner",
-                          "it has a rule or setting that this server does not know; a newer "
-                          "server may");
+  if (absl::Status known = CheckKnown(learner, "model.learner"); !known.ok()) return known;
   const Choice rule(learner, "rule");
   const Choice wrapper(learner, "prediction");
   if (absl::Status status = ReadKind(rule, wrapper, settings); !status.ok()) return status;
@@ -294,8 +296,7 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
     return InvalidField("ZERO_START", "model.learner.tie_rule",
                         "from zero weights every score is 0, and this rule counts 0 as correct: "
-                        "nothing would ever be "
-                        "learned; give starting_weights");
+                        "nothing would ever be learned; give starting_weights");
   }
   return settings;
 }

@@ -206,7 +206,8 @@ class Metrics::Endpoint {
  public:
   // Throws civetweb's exception if it cannot listen.
   Endpoint(const std::string& address, const CivetCallbacks& callbacks,
-           std::shared_ptr<Collector> collector, std::unique_ptr<const HttpHandler> page)
+           std::shared_ptr<prometheus::Collectable> collector,
+           std::unique_ptr<const HttpHandler> page)
       : page_(std::move(page)),
         collector_(std::move(collector)),
         exposer_({"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
@@ -221,7 +222,7 @@ class Metrics::Endpoint {
  private:
   // Declared before the exposer, whose threads call it.
   const std::unique_ptr<const HttpHandler> page_;
-  const std::shared_ptr<Collector> collector_;
+  const std::shared_ptr<prometheus::Collectable> collector_;
   prometheus::Exposer exposer_;
 };
 

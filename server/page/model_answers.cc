@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "core/model/views.h"
 #include "core/report/format.h"
+#include "core/report/learner_text.h"
 #include "server/config/build_info.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
@@ -147,6 +148,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   }
   answer.set_convergence(StateName(proto.report().state()));
   for (const std::string& line : FormatReport(proto.report())) answer.add_report(line);
+  answer.set_learner(FormatLearner(proto.learner()));
   for (const FigureView& figure : ViewFigures(proto.report()))
     FigureToProto(figure, *answer.add_figures());
   Describe(*answer.mutable_server());

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "core/model/store.h"
 #include "core/sync/mutex.h"
-#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 

@@ -24,7 +24,7 @@ void AddRow(Rows& rows, std::vector<uint32_t> indices, int32_t label, std::mt199
   rows.labels.push_back(label);
 }
 
-// Indices outside the share of those that err.
+// Indices of the rows that cause no mistake.
 std::vector<uint32_t> RandomIndices(size_t features, uint32_t size, std::mt19937& random) {
   std::set<uint32_t> indices;
   while (indices.size() < features) {

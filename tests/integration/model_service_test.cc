@@ -1,5 +1,6 @@
 // Managing models over a real connection: every row of the error table, paging, etags, masks, what
 // survives a restart.
+#include "core/report/learner_text.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/learners.h"
 
@@ -54,7 +55,7 @@ class ModelServiceTest : public ServerTest {
 TEST_F(ModelServiceTest, ACreatedModelSaysAllItsDefaults) {
   const v1::Model model = Create("spam", Dense(3));
   EXPECT_EQ(model.name(), "models/spam");
-  EXPECT_EQ(testing::LearnerName(model.learner()), "perceptron");
+  EXPECT_EQ(LearnerName(model.learner()), "perceptron");
   EXPECT_EQ(model.learner().tie_rule(), v1::TIE_RULE_MISTAKE);
   EXPECT_EQ(model.learner().perceptron().step_size(), 1);
   EXPECT_EQ(model.learner().bias_input(), 1);
@@ -329,7 +330,6 @@ TEST_F(ModelServiceTest, AModelOfTheSameNameStartsAnew) {
   EXPECT_EQ(Get("m").weights().vectors(0).values_size(), 0);
 }
 
-}  // namespace
 // A request whose answer got lost is sent again; what others changed meanwhile stays.
 TEST_F(ModelServiceTest, AChangeSentAgainUnderItsIdIsMadeOnce) {
   Create("m", Dense(2));
@@ -380,4 +380,5 @@ TEST_F(ModelServiceTest, DeletingWhatIsMissingMaySucceed) {
   EXPECT_TRUE(models_->DeleteModel(&context, request, &empty).ok());
 }
 
+}  // namespace
 }  // namespace perceptrond::testing

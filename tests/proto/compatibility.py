@@ -1,7 +1,7 @@
-"""What a change to protos breaks: for programs on the wire, for what is stored, for sources that were written against them.
+"""What a change to protos breaks: programs on the wire, stored data, and sources written against them.
 
-The released descriptors on the one side, the current ones on the other; whoever was compiled from the former must go on
-working with the latter, in both directions, and must compile against them without a change.
+Compares the released descriptors with the current ones: a program compiled from the release must work with the current
+protos in both directions, and its sources must compile against them unchanged.
 """
 
 from google.protobuf import descriptor_pb2

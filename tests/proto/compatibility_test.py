@@ -1,4 +1,4 @@
-"""The current protos break nobody who was compiled from the released ones; and the check finds each thing that would.
+"""The current protos are compatible with programs compiled from the released ones; the check finds each incompatible change.
 
     python3 compatibility_test.py
 """

@@ -28,17 +28,6 @@ inline void SetLearner(v1::Learner& learner, const std::string& name) {
     learner.GetReflection()->MutableMessage(&learner, LearnerField(part));
 }
 
-inline std::string LearnerName(const v1::Learner& learner) {
-  std::string name;
-  for (const char* oneof : {"prediction", "rule"}) {
-    const auto* field = learner.GetReflection()->GetOneofFieldDescriptor(
-        learner, v1::Learner::descriptor()->FindOneofByName(oneof));
-    if (field == nullptr) continue;
-    name += (name.empty() ? "" : "-") + absl::StrReplaceAll(field->name(), {{"_", "-"}});
-  }
-  return name;
-}
-
 // The name in the name of a test, which has no dashes.
 inline std::string TestName(const std::string& learner) {
   return absl::StrReplaceAll(learner, {{"-", "_"}});

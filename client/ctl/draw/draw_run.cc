@@ -17,6 +17,7 @@
 #include "client/ctl/prediction.h"
 #include "client/ctl/report.h"
 #include "client/draw/pictures.h"
+#include "core/report/learner_text.h"
 
 namespace perceptrond::client {
 namespace {

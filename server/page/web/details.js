@@ -11,24 +11,6 @@ function describeSpace(space) {
   return '–';
 }
 
-const rules = ['perceptron', 'marginPerceptron', 'passiveAggressive', 'passiveAggressiveI', 'passiveAggressiveIi',
-               'arow', 'softConfidenceWeighted', 'logisticRegression', 'batchPerceptron', 'kernelPerceptron'];
-const wrappers = ['averaged', 'pocket', 'voted'];
-
-// "passive aggressive i" for passiveAggressiveI.
-function words(name) {
-  return name.replaceAll(/[A-Z]/g, (letter) => ' ' + letter.toLowerCase());
-}
-
-function describeLearner(learner) {
-  const rule = rules.find((name) => learner[name] !== undefined);
-  const wrapper = wrappers.find((name) => learner[name] !== undefined);
-  if (rule === undefined) return '–';
-  const settings = Object.entries({...learner[rule], ...learner[wrapper]})
-      .filter(([, value]) => typeof value === 'number').map(([name, value]) => `, ${words(name)} ${figure(value)}`);
-  return (wrapper === undefined ? '' : words(wrapper) + ' ') + words(rule) + settings.join('');
-}
-
 function describeLabels(model) {
   const names = model.labelNames.map(beginning);
   const classes = model.learner.classes;
@@ -44,10 +26,10 @@ function describeStored(model) {
          (stored.complete ? ' (all examples seen)' : '') + `; ${bytes(stored.memoryBytes)}`;
 }
 
-// Fills the list with the model's settings.
-export function showSettings(list, model) {
+// Fills the list with the model's settings; `learner` is the learner's text.
+export function showSettings(list, model, learner) {
   const pairs = [
-    ['Learner', describeLearner(model.learner)],
+    ['Learner', learner],
     ['Features', describeSpace(model.featureSpace)],
     ['Labels', describeLabels(model)],
     ['Stored examples', describeStored(model)],

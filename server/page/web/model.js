@@ -263,7 +263,7 @@ function show(answer) {
   showFigures(answer);
   showReport(answer.report);
   showBound(model.report);
-  showSettings(part('settings'), model);
+  showSettings(part('settings'), model, answer.learner);
   showFeatures(answer);
   part('content').hidden = false;
   // A model without examples has no curves.

@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "core/report/learner_text.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/core/learner/conformance.h"
 #include "tests/support/learners.h"

@@ -4,6 +4,7 @@
 #include "core/learner/catalogue.h"
 #include "core/model/model_analysis.h"
 #include "gtest/gtest.h"
+#include "tests/core/model/analysed_model.h"
 #include "tests/support/class_examples.h"
 #include "tests/support/class_traffic.h"
 #include "tests/support/learners.h"
@@ -16,7 +17,9 @@ using testing::Columns;
 using testing::DenseSettings;
 using testing::DrawClasses;
 using testing::DrawnClasses;
+using testing::LearnedState;
 using testing::LoneModel;
+using testing::Reload;
 using testing::StateBytes;
 using testing::SvmExample;
 namespace v1 = ::perceptron::v1;
@@ -61,22 +64,6 @@ uint64_t UpdatesUntilConverged(LoneModel& lone, const std::vector<SvmExample>& e
     lone.Learn(Columns(examples).batch());
   }
   return lone.model->revision() - before;
-}
-
-// The model that the journal has, as after a crash.
-std::shared_ptr<Model> LoadAgain(LoneModel& lone) {
-  JournalEntry entry = lone.model->ledger().TakePending();
-  entry.model_id = lone.model->id();
-  EXPECT_OK(lone.journal.Commit({&entry, 1}, true));
-  return Model::Load(lone.journal.Find(lone.model->name()).value(), lone.journal, Model::Limits())
-      .value();
-}
-
-std::string LearnedState(const Model& model) {
-  storage::Snapshot snapshot = MakeSnapshot(model);
-  snapshot.clear_stored_rows();
-  snapshot.clear_learning_curve();
-  return snapshot.SerializeAsString();
 }
 
 // The least margin of the examples by the model's scores; -infinity if one is predicted wrongly.
@@ -165,7 +152,7 @@ TEST(AnalysedClassesOnce, ACertificateIsAProofForEveryLearner) {
         EXPECT_EQ(one.other_class, 4 - analysis.input.examples()[one.example].row->label);
       }
       EXPECT_FALSE(analysis.separator.has_value());
-      for (const std::shared_ptr<Model>& model : {lone.model, LoadAgain(lone)}) {
+      for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
         const ConvergenceReport report = MakeReport(*model);
         EXPECT_EQ(report.not_separable(), true) << entry.name;
         EXPECT_EQ(report.state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
@@ -227,21 +214,7 @@ TEST_P(ClassWeightReplacement, TheSeparatorPredictsAndIsReplayedToTheBit) {
         EXPECT_NEAR(least, 1, 1e-5);
       }
     }
-    const ConvergenceReport report = MakeReport(*lone.model);
-    EXPECT_FALSE(report.has_bound_in_use());
-    EXPECT_FALSE(report.has_update_bound());
-    EXPECT_FALSE(report.has_updates_left());
-
-    // From the journal, from a snapshot, and whatever comes after.
-    const std::shared_ptr<Model> replayed = LoadAgain(lone);
-    EXPECT_EQ(LearnedState(*replayed), LearnedState(*lone.model));
-    ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), MakeSnapshot(*lone.model)));
-    const std::shared_ptr<Model> restored = LoadAgain(lone);
-    EXPECT_EQ(StateBytes(*restored), StateBytes(*lone.model));
-    for (const std::shared_ptr<Model>& model : {lone.model, replayed, restored})
-      learn(*model, more);
-    EXPECT_EQ(LearnedState(*replayed), LearnedState(*lone.model));
-    EXPECT_EQ(LearnedState(*restored), LearnedState(*lone.model));
+    testing::ExpectReplayedToTheBit(lone, [&](Model& model) { learn(model, more); });
   }
 }
 
@@ -280,7 +253,7 @@ TEST(ClassWeightReplacementRules, NumbersThatNoExampleHasHadStayWithoutAClass) {
     EXPECT_EQ(one.other_class, 3 - analysis.input.examples()[one.example].row->label);
   ASSERT_OK(lone.model->ReplaceWeights(*analysis.separator, std::nullopt).status());
   EXPECT_NEAR(LeastMargin(lone, examples), 1, 1e-5);
-  EXPECT_EQ(LearnedState(*LoadAgain(lone)), LearnedState(*lone.model));
+  EXPECT_EQ(LearnedState(*Reload(lone)), LearnedState(*lone.model));
 }
 
 TEST(ClassWeightReplacementRules, AClassThatCameSinceTheAnalysisHasWeightsOfZero) {
@@ -294,7 +267,7 @@ TEST(ClassWeightReplacementRules, AClassThatCameSinceTheAnalysisHasWeightsOfZero
   EXPECT_FALSE(lists[0].values.empty());
   EXPECT_TRUE(lists[2].values.empty());
   EXPECT_EQ(lists[2].bias, 0);
-  EXPECT_EQ(LearnedState(*LoadAgain(lone)), LearnedState(*lone.model));
+  EXPECT_EQ(LearnedState(*Reload(lone)), LearnedState(*lone.model));
 }
 
 TEST(ClassWeightReplacementRules, NamesOfTheSeparatorGetWeightsInEveryClassOnce) {
@@ -318,7 +291,7 @@ TEST(ClassWeightReplacementRules, NamesOfTheSeparatorGetWeightsInEveryClassOnce)
   ASSERT_TRUE(analysis.separator.has_value());
   EXPECT_EQ(analysis.separator->new_names.size(), 2U);
   ASSERT_OK(lone.model->ReplaceWeights(*analysis.separator, std::nullopt).status());
-  const std::shared_ptr<Model> again = LoadAgain(lone);
+  const std::shared_ptr<Model> again = Reload(lone);
   for (const std::shared_ptr<Model>& model : {lone.model, again}) {
     const std::vector<WeightList> lists = ListWeights(*model);
     ASSERT_EQ(lists.size(), 3U);

@@ -22,15 +22,6 @@ using testing::SeparableData;
 using testing::StateBytes;
 namespace v1 = ::perceptron::v1;
 
-// The learner's state, without the stored examples.
-std::string Learned(const Model& model) {
-  storage::Snapshot snapshot = MakeSnapshot(model);
-  snapshot.clear_stored_rows();
-  // Its points have times, and what was known at them.
-  snapshot.clear_learning_curve();
-  return snapshot.SerializeAsString();
-}
-
 class WeightReplacement : public ::testing::TestWithParam<const CatalogueEntry*> {
  protected:
   v1::Model Settings() const {
@@ -61,28 +52,15 @@ TEST_P(WeightReplacement, TheSeparatorAnswersAndIsReplayedToTheBit) {
   if (GetParam()->rule != RuleKind::kMarginPerceptron) {
     EXPECT_NEAR(least, 1, 1e-5);
   }
-  const ConvergenceReport report = MakeReport(*lone.model);
-  EXPECT_FALSE(report.has_bound_in_use());
-  EXPECT_FALSE(report.has_update_bound());
-  EXPECT_FALSE(report.has_updates_left());
-
-  // From the journal, from a snapshot, and whatever comes after.
-  const std::shared_ptr<Model> replayed = Reload(lone);
-  EXPECT_EQ(Learned(*replayed), Learned(*lone.model));
-  ASSERT_OK(lone.journal.SaveSnapshot(lone.model->id(), MakeSnapshot(*lone.model)));
-  const std::shared_ptr<Model> restored = Reload(lone);
-  EXPECT_EQ(StateBytes(*restored), StateBytes(*lone.model));
   const Columns columns(more_.examples);
-  for (const std::shared_ptr<Model>& model : {lone.model, replayed, restored}) {
+  testing::ExpectReplayedToTheBit(lone, [&](Model& model) {
     LearnCall call;
     Producer producer("");
     call.batch = columns.batch();
     call.producer = &producer;
     LearnOutcome outcome;
-    ASSERT_OK(model->Learn(call, outcome));
-  }
-  EXPECT_EQ(Learned(*replayed), Learned(*lone.model));
-  EXPECT_EQ(Learned(*restored), Learned(*lone.model));
+    ASSERT_OK(model.Learn(call, outcome));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, WeightReplacement, ::testing::ValuesIn([] {
