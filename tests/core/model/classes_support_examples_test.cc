@@ -1,5 +1,6 @@
 // Scores of several classes by support examples: for every rule, every class's score is the sum of
 // the updates that moved its weights, before and after a restart, or the answer says why it is not.
+#include <algorithm>
 #include <cmath>
 
 #include "core/journal/rocksdb_journal.h"
@@ -20,7 +21,7 @@ using testing::LoneModel;
 using testing::Space;
 namespace v1 = ::perceptron::v1;
 
-constexpr int kClasses = 5;
+constexpr int kClasses = 6;
 constexpr uint32_t kDimension = 12;
 constexpr size_t kAll = 1 << 20;
 
@@ -86,8 +87,11 @@ class ExplainClassesBySupport : public ::testing::TestWithParam<Case> {
     options.snapshot_bytes = snapshot_bytes;
     return std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
   }
+  // The last messages have one class: a long run, whose weights a pocket keeps.
   void Learn(Store& store, uint32_t seed) const {
-    for (const auto& message : testing::ClassMessages(seed, kClasses, kDimension, 25)) {
+    auto messages = testing::ClassMessages(seed, kClasses, kDimension, 15);
+    std::reverse(messages.begin(), messages.end());
+    for (const auto& message : messages) {
       const ClassBatch batch(GetParam().classes, GetParam().space, message);
       ASSERT_OK(testing::Send(store, "models/m", "p", batch.batch()).status);
     }
@@ -143,6 +147,15 @@ void ExpectEqual(const std::vector<Explanation>& a, const std::vector<Explanatio
   }
 }
 
+// At most three are listed, and the others summed.
+void ExpectFewer(const std::vector<Explanation>& some, const std::vector<Explanation>& all) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_LE(some[i].support.size(), 3U);
+    EXPECT_NEAR(Sum(some[i]), Sum(all[i]), 1e-9 * (1 + Size(all[i])));
+    EXPECT_EQ(some[i].support.size() + some[i].other_support_count, all[i].support.size());
+  }
+}
+
 // From records alone, and from snapshots that hold all updates.
 TEST_P(ExplainClassesBySupport, EveryScoreIsASumAndStaysOneAfterARestart) {
   for (const uint64_t snapshot_bytes : {uint64_t{1} << 40, uint64_t{1}}) {
@@ -151,25 +164,13 @@ TEST_P(ExplainClassesBySupport, EveryScoreIsASumAndStaysOneAfterARestart) {
     Learn(*store, 1);
     const std::vector<Explanation> before = Explain(*store);
     ExpectSums(before);
+    ExpectFewer(Explain(*store, 3), before);
     store = nullptr;
     store = Open(snapshot_bytes);
     ExpectEqual(Explain(*store), before);
     Learn(*store, 2);
     ExpectSums(Explain(*store));
     ASSERT_OK(store->Delete("models/m", "", false));
-  }
-}
-
-TEST_P(ExplainClassesBySupport, ThoseLeftOutAreSummed) {
-  std::unique_ptr<Store> store = Open(1);
-  ASSERT_OK(store->Create(Settings(), "", false).status());
-  Learn(*store, 1);
-  const std::vector<Explanation> all = Explain(*store);
-  const std::vector<Explanation> some = Explain(*store, 3);
-  for (size_t i = 0; i < all.size(); ++i) {
-    EXPECT_LE(some[i].support.size(), 3U);
-    EXPECT_NEAR(Sum(some[i]), Sum(all[i]), 1e-9 * (1 + Size(all[i])));
-    EXPECT_EQ(some[i].support.size() + some[i].other_support_count, all[i].support.size());
   }
 }
 
