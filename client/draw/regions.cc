@@ -9,32 +9,33 @@
 namespace perceptrond::client {
 namespace {
 
-// The look of a class: neighbours in the legend differ in colour and in shape.
-struct Look {
+// The mark and area of a class: neighbours in the legend differ in colour and in shape.
+struct ClassStyle {
   Mark shape;
   // Classes of the style sheet in svg.cc.
   const char* mark;
   const char* side;
 };
-constexpr Look kLooks[kMostRegions] = {{Mark::kDot, "class-1 mark", "class-1 side"},
-                                       {Mark::kSquare, "class-2 mark", "class-2 side"},
-                                       {Mark::kTriangle, "class-3 mark", "class-3 side"},
-                                       {Mark::kWedge, "class-4 mark", "class-4 side"},
-                                       {Mark::kDot, "class-5 mark", "class-5 side"},
-                                       {Mark::kSquare, "class-6 mark", "class-6 side"},
-                                       {Mark::kTriangle, "class-7 mark", "class-7 side"},
-                                       {Mark::kWedge, "class-8 mark", "class-8 side"}};
+constexpr ClassStyle kClassStyles[kMostRegions] = {
+    {Mark::kDot, "class-1 mark", "class-1 side"},
+    {Mark::kSquare, "class-2 mark", "class-2 side"},
+    {Mark::kTriangle, "class-3 mark", "class-3 side"},
+    {Mark::kWedge, "class-4 mark", "class-4 side"},
+    {Mark::kDot, "class-5 mark", "class-5 side"},
+    {Mark::kSquare, "class-6 mark", "class-6 side"},
+    {Mark::kTriangle, "class-7 mark", "class-7 side"},
+    {Mark::kWedge, "class-8 mark", "class-8 side"}};
 // Of classes without a colour.
-constexpr Look kOtherLook = {Mark::kDot, "unlabelled", ""};
+constexpr ClassStyle kOtherStyle = {Mark::kDot, "unlabelled", ""};
 
 std::string Count(size_t count, const char* one, const char* many) {
   return absl::StrCat(count, " ", count == 1 ? one : many);
 }
 
-const Look& LookOf(const RegionsPicture& picture, int number) {
+const ClassStyle& StyleOf(const RegionsPicture& picture, int number) {
   for (size_t i = 0; i < std::min(kMostRegions, picture.classes.size()); ++i)
-    if (picture.classes[i].number == number) return kLooks[i];
-  return kOtherLook;
+    if (picture.classes[i].number == number) return kClassStyles[i];
+  return kOtherStyle;
 }
 
 bool Any(const RegionsPicture& picture, int number) {
@@ -51,15 +52,15 @@ size_t CountWrong(const RegionsPicture& picture) {
 std::vector<LegendEntry> Legend(const RegionsPicture& picture) {
   std::vector<LegendEntry> entries;
   for (const RegionsPicture::Class& one : picture.classes) {
-    const Look& look = LookOf(picture, one.number);
+    const ClassStyle& style = StyleOf(picture, one.number);
     if (Any(picture, one.number)) {
-      entries.push_back({look.shape, look.mark, one.name});
+      entries.push_back({style.shape, style.mark, one.name});
     } else {
-      entries.push_back({Mark::kArea, look.side, one.name});
+      entries.push_back({Mark::kArea, style.side, one.name});
     }
   }
   if (picture.other_classes > 0) {
-    entries.push_back({kOtherLook.shape, kOtherLook.mark,
+    entries.push_back({kOtherStyle.shape, kOtherStyle.mark,
                        Count(picture.other_classes, "other class", "other classes")});
   }
   const bool unlabelled =
@@ -84,7 +85,7 @@ void DrawClasses(const RegionsPicture& picture, const Axes& axes, Svg* svg) {
   std::vector<Polyline> boundaries;
   for (const RegionsPicture::Class& one : picture.classes) {
     if (one.margin.values.empty()) continue;
-    svg->Areas(Drawn(AreasAbove(one.margin, kAboveZero), axes), LookOf(picture, one.number).side);
+    svg->Areas(Drawn(AreasAbove(one.margin, kAboveZero), axes), StyleOf(picture, one.number).side);
     const std::vector<Polyline> lines = Drawn(Contours(one.margin, kAboveZero), axes);
     boundaries.insert(boundaries.end(), lines.begin(), lines.end());
   }
@@ -99,8 +100,8 @@ void DrawExamples(const RegionsPicture& picture, const Axes& axes, Svg* svg) {
     if (example.label < 0) {
       DrawShape(Mark::kDiamond, at, radius, "unlabelled", svg);
     } else {
-      const Look& look = LookOf(picture, example.label);
-      DrawShape(look.shape, at, radius, look.mark, svg);
+      const ClassStyle& style = StyleOf(picture, example.label);
+      DrawShape(style.shape, at, radius, style.mark, svg);
     }
     if (example.wrong) wrong.push_back(at);
   }

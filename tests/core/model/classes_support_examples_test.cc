@@ -85,6 +85,7 @@ class ExplainClassesBySupport : public ::testing::TestWithParam<Case> {
     journal.directory = directory_.path();
     Store::Options options;
     options.snapshot_bytes = snapshot_bytes;
+    options.committer.durability = Durability::kNone;
     return std::make_unique<Store>(RocksDbJournal::Open(journal).value(), options);
   }
   // The last messages have one class: a long run, whose weights a pocket keeps.
