@@ -29,7 +29,8 @@ void KeepLargest(size_t limit, std::vector<T>& all, double& other_sum, uint32_t&
 
 // The model at the revision at which a row is scored. In its dual form a score is a sum over the
 // examples that caused updates: the perceptron's weights are eta times the sum of y (x, b) over its
-// mistakes; other rules have other coefficients, and kernels another product.
+// mistakes; those of one of several classes the same, y = 1 for its own examples and -1 for those
+// whose rival it was. Other rules have other coefficients, and kernels another product.
 struct SupportContext {
   const Learner& learner;
   const LearnerSettings& settings;

@@ -305,7 +305,7 @@ TEST_F(CtlPicturesTest, DrawsTheRegionsOfClassesByName) {
   const std::string other = Write("other.csv", "y,a,b\nale,2,0\ntea,-1,-2\n");
   const std::string svg = Draw("drinks " + other + " --label-column y --x a --y b");
   EXPECT_THAT(svg, HasSubstr("2 examples, 2 wrong"));
-  EXPECT_THAT(svg, HasSubstr("(not a class of the model)"));
+  EXPECT_THAT(svg, HasSubstr(">unknown class<"));
 }
 
 TEST_F(CtlPicturesTest, DrawsTheWeightsOfOneClassWhileTheOthersStay) {

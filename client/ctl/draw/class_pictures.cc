@@ -66,7 +66,8 @@ absl::Status DrawRun::AddRegions(RegionsPicture* picture) {
        ChooseClasses(grid->scores, picture->examples, &picture->other_classes)) {
     RegionsPicture::Class& added = picture->classes.emplace_back();
     added.number = one.number;
-    added.name = ClassName(one.number, label_names_);
+    added.name =
+        one.number == kUnknownClass ? "unknown class" : ClassName(one.number, label_names_);
     if (one.points == 0) continue;
     absl::StatusOr<Field> area = scorer_.FindArea(plane_, *grid, one.number);
     if (!area.ok()) return area.status();
