@@ -76,10 +76,10 @@ constexpr char kExplainFooter[] =
 terms for each example, the largest first, with bars: + supports the label +1, - the label -1. With
 a feature map the features are those of the map, such as "x1*x2". If the weights are a sum of
 support examples, their contributions follow; a kernel perceptron has only these. For several
-classes the explained score is that of the predicted class, or of --label; a support example raises
-the score of its own class and lowers that of another. Voted models have no such sums (error
-NOT_LINEAR). With -o json each line is a perceptron.v1.ExplainResponse for one example.
-'perceptronctl learn --help' describes the formats.
+classes the explained score is that of the predicted class, or of --label; a support example counts
+for its own class and against one other. Voted models have no such sums (error NOT_LINEAR). With
+-o json each line is a perceptron.v1.ExplainResponse for one example. 'perceptronctl learn --help'
+describes the formats.
 
 Examples:
   echo 'Win a prize now' | perceptronctl explain spam - --format text
