@@ -140,11 +140,13 @@ absl::StatusOr<v1::LearnResult> Client::Learn(std::string_view name, v1::Example
 
 absl::StatusOr<v1::PredictResponse> Client::Predict(std::string_view name,
                                                     v1::ExampleColumns columns,
-                                                    int64_t min_revision) const {
+                                                    int64_t min_revision,
+                                                    bool include_class_scores) const {
   v1::PredictRequest request;
   request.set_model(ModelName(name));
   *request.mutable_columns() = std::move(columns);
   request.set_min_revision(min_revision);
+  request.set_include_class_scores(include_class_scores);
   v1::PredictResponse response;
   const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
     return connection_->Predict(context, request, &response);

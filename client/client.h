@@ -86,9 +86,10 @@ class Client {
   absl::StatusOr<v1::LearnResult> Learn(std::string_view name, v1::ExampleColumns columns,
                                         std::optional<Numbered> numbers = std::nullopt) const;
   // min_revision > 0: ABORTED (REVISION_TOO_OLD) if the model is older. INVALID_ARGUMENT: a row has
-  // a validation error. NOT_FOUND.
+  // a validation error. NOT_FOUND. include_class_scores: at most 2^20 scores, else INVALID_ARGUMENT.
   absl::StatusOr<v1::PredictResponse> Predict(std::string_view name, v1::ExampleColumns columns,
-                                              int64_t min_revision = 0) const;
+                                              int64_t min_revision = 0,
+                                              bool include_class_scores = false) const;
 
   // At most 100 examples. max_features: most contributions listed, 0: the server's default.
   // FAILED_PRECONDITION (NOT_LINEAR): the model's score is not a sum of contributions.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/output.h"
 
@@ -97,6 +98,15 @@ std::string ClassName(int number, const std::vector<std::string>& names) {
   if (number == kUnknownClass) return "(not a class of the model)";
   const auto index = static_cast<size_t>(number);
   return index < names.size() ? names[index] : absl::StrCat(number);
+}
+
+absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std::string>& names) {
+  const auto name = std::find(names.begin(), names.end(), text);
+  if (name != names.end()) return static_cast<int32_t>(name - names.begin());
+  int32_t number = 0;
+  if (names.empty() && absl::SimpleAtoi(text, &number) && number >= 0) return number;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model has no class \"", PrintableInLine(text), "\""));
 }
 
 std::string DescribeClasses(const v1::Model& model) {

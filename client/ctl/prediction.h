@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "client/ctl/output.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"
@@ -35,6 +36,10 @@ inline constexpr int kUnknownClass = 10'000;
 
 // The name of the class, else its number.
 std::string ClassName(int number, const std::vector<std::string>& names);
+
+// The number of the class with this name, or of this number if classes have no names.
+// INVALID_ARGUMENT: there is none; the message names it.
+absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std::string>& names);
 
 // "3: setosa, versicolor, virginica", or the maximum and how new classes are added.
 std::string DescribeClasses(const perceptron::v1::Model& model);

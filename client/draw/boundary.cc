@@ -1,22 +1,14 @@
 #include "client/draw/pictures.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/draw/marks.h"
 #include "client/draw/plot.h"
 
 namespace perceptrond::client {
 namespace {
-
-std::vector<Polyline> Drawn(const std::vector<Polyline>& lines, const Axes& axes) {
-  std::vector<Polyline> drawn;
-  for (const Polyline& line : lines) drawn.push_back(Simplify(axes(line), kTolerance));
-  return drawn;
-}
 
 bool Any(const BoundaryPicture& picture, int label) {
   return std::any_of(picture.examples.begin(), picture.examples.end(),
@@ -29,17 +21,6 @@ size_t CountWrong(const BoundaryPicture& picture) {
                     [](const DrawnExample& example) { return example.wrong; }));
 }
 
-// Radius of the marks: fewer examples are drawn larger.
-double RadiusFor(size_t examples) {
-  return examples <= 60 ? 5.5 : examples <= 400 ? 4.2 : examples <= 1000 ? 3.2 : 2.4;
-}
-
-// With many examples, rings are thinner and closer.
-bool AreMany(const BoundaryPicture& picture) { return picture.examples.size() > 400; }
-const char* RingOf(const BoundaryPicture& picture) {
-  return AreMany(picture) ? "wrong-of-many" : "wrong";
-}
-
 std::vector<LegendEntry> Legend(const BoundaryPicture& picture, bool margin) {
   std::vector<LegendEntry> entries;
   if (Any(picture, 1)) entries.push_back({Mark::kDot, "positive", picture.positive});
@@ -47,7 +28,8 @@ std::vector<LegendEntry> Legend(const BoundaryPicture& picture, bool margin) {
   if (Any(picture, 0)) entries.push_back({Mark::kDiamond, "unlabelled", "without a label"});
   const size_t wrong = CountWrong(picture);
   if (wrong > 0)
-    entries.push_back({Mark::kRing, RingOf(picture), absl::StrCat("misclassified: ", wrong)});
+    entries.push_back(
+        {Mark::kRing, RingStyle(picture.examples.size()), absl::StrCat("misclassified: ", wrong)});
   entries.push_back({Mark::kLine, "boundary", "boundary: score 0"});
   if (margin) entries.push_back({Mark::kLine, "margin", picture.margin_text});
   entries.push_back({Mark::kArea, "positive-side", absl::StrCat("predicts ", picture.positive)});
@@ -77,36 +59,20 @@ bool DrawMargin(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
   return any;
 }
 
-// Rings that overlap are drawn translucent, so that together they are as dark as one or two rings.
-void DrawManyRings(const std::vector<Point>& points, double radius, Svg* svg) {
-  constexpr double kCell = 8;
-  constexpr double kLeast = 0.05;
-  constexpr double kMost = 0.75;
-  constexpr double kInk = 1.5;
-  const auto cell = [](Point at) {
-    return std::pair(std::floor(at.x / kCell), std::floor(at.y / kCell));
-  };
-  std::map<std::pair<double, double>, int> counts;
-  for (const Point at : points) ++counts[cell(at)];
-  for (const Point at : points) {
-    const double opacity = std::clamp(kInk / counts[cell(at)], kLeast, kMost);
-    svg->Add("circle", "wrong-of-many",
-             {{"cx", SvgNumber(at.x)},
-              {"cy", SvgNumber(at.y)},
-              {"r", SvgNumber(radius)},
-              {"stroke-opacity", SvgNumber(opacity)}});
-  }
-}
-
 void DrawExamples(const BoundaryPicture& picture, const Axes& axes, Svg* svg) {
-  const double radius = RadiusFor(picture.examples.size());
+  const double radius = MarkRadius(picture.examples.size());
   std::vector<Point> wrong;
   for (const DrawnExample& example : picture.examples) {
-    DrawExample(axes(example.at), example.label, radius, svg);
+    const bool positive = example.label > 0;
+    if (example.label == 0) {
+      DrawShape(Mark::kDiamond, axes(example.at), radius, "unlabelled", svg);
+    } else {
+      DrawShape(positive ? Mark::kDot : Mark::kSquare, axes(example.at), radius,
+                positive ? "positive" : "negative", svg);
+    }
     if (example.wrong) wrong.push_back(axes(example.at));
   }
-  if (AreMany(picture)) return DrawManyRings(wrong, radius + 0.8, svg);
-  for (const Point at : wrong) svg->Circle(at, radius + 3.5, "wrong");
+  DrawRings(wrong, picture.examples.size(), svg);
 }
 
 std::string Description(const BoundaryPicture& picture) {

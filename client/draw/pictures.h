@@ -1,5 +1,5 @@
-// The pictures, as SVG: a model in the plane of two features (boundary.cc), weight space
-// (weights.cc), and a learning curve (learning_curve.cc).
+// The pictures, as SVG: a model in the plane of two features (boundary.cc; of several classes
+// regions.cc), weight space (weights.cc), and a learning curve (learning_curve.cc).
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace perceptrond::client {
 
 struct DrawnExample {
   Point at;
-  // -1 or +1; 0: no label.
+  // -1 or +1; 0: no label. In a RegionsPicture the number of a class; below 0: no label.
   int label = 0;
   // The model's prediction for the whole example differs from its label.
   bool wrong = false;
@@ -43,6 +43,36 @@ std::string Draw(const BoundaryPicture& picture);
 // The window for these examples; x and y have the same scale, unless their ranges are too
 // different.
 Window WindowFor(const std::vector<DrawnExample>& examples);
+
+// Several classes: each point of the plane has the colour of the class predicted there.
+struct RegionsPicture {
+  struct Class {
+    int number = 0;
+    std::string name;
+    // Above 0 where the class is predicted, below 0 where another one is. Without values: the class
+    // is not predicted in the window.
+    Field margin;
+  };
+
+  std::string title;
+  std::string subtitle;
+  std::string x_title;
+  std::string y_title;
+  Window window;
+  std::vector<DrawnExample> examples;
+  // At most kMostRegions, by number. Examples of others are grey.
+  std::vector<Class> classes;
+  // The number of classes that are left out.
+  size_t other_classes = 0;
+  // Further lines under the legend.
+  std::vector<std::string> notes;
+};
+
+// The colours of the style sheet.
+inline constexpr size_t kMostRegions = 8;
+
+// Returns the picture as SVG. Precondition: the window is not empty.
+std::string Draw(const RegionsPicture& picture);
 
 struct WeightsPicture {
   // An example: the half-plane of weights that classify it correctly, and its label.

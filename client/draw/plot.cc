@@ -176,9 +176,11 @@ std::string Titled(const std::string& title, const std::string& base, double wid
   return Shorten(title, kTextSize, width - TextWidth(base, kTextSize)) + base;
 }
 
-Polyline Diamond(Point at, double radius) {
-  return {
-      {at.x, at.y - radius}, {at.x + radius, at.y}, {at.x, at.y + radius}, {at.x - radius, at.y}};
+// Equilateral; `up` is 1 or -1.
+Polyline Triangle(Point at, double radius, int up) {
+  const double tip = 1.555 * radius * up;
+  const double half = 1.347 * radius;
+  return {{at.x, at.y - tip}, {at.x + half, at.y + tip / 2}, {at.x - half, at.y + tip / 2}};
 }
 
 void DrawMark(Point at, const LegendEntry& entry, Svg* svg) {
@@ -187,11 +189,12 @@ void DrawMark(Point at, const LegendEntry& entry, Svg* svg) {
     case Mark::kLine:
       return svg->Line({at.x, at.y}, {at.x + kMarkWidth, at.y}, entry.style);
     case Mark::kDot:
-      return svg->Circle({middle, at.y}, 5, entry.style);
     case Mark::kSquare:
-      return svg->Rectangle({middle - 4.5, at.y - 4.5}, 9, 9, entry.style);
+    case Mark::kTriangle:
+    case Mark::kWedge:
+      return DrawShape(entry.mark, {middle, at.y}, 5, entry.style, svg);
     case Mark::kDiamond:
-      return svg->Areas({Diamond({middle, at.y}, 6)}, entry.style);
+      return DrawShape(entry.mark, {middle, at.y}, 6, entry.style, svg);
     case Mark::kRing:
       return svg->Circle({middle, at.y}, 8, entry.style);
     case Mark::kArea:
@@ -284,12 +287,18 @@ void DrawHeading(double width, std::string_view title, std::string_view subtitle
   svg->Text({kMarginLeft, 51}, "soft", "start", Shorten(subtitle, kTextSize, room));
 }
 
-void DrawExample(Point at, int label, double radius, Svg* svg) {
-  if (label > 0) return svg->Circle(at, radius, "positive");
-  // The same area as the disc.
+void DrawShape(Mark shape, Point at, double radius, const char* style, Svg* svg) {
   const double half = 0.89 * radius;
-  if (label < 0) return svg->Rectangle({at.x - half, at.y - half}, 2 * half, 2 * half, "negative");
-  svg->Areas({Diamond(at, radius)}, "unlabelled");
+  if (shape == Mark::kDot) svg->Circle(at, radius, style);
+  if (shape == Mark::kSquare) svg->Rectangle({at.x - half, at.y - half}, 2 * half, 2 * half, style);
+  if (shape == Mark::kTriangle) svg->Areas({Triangle(at, radius, 1)}, style);
+  if (shape == Mark::kWedge) svg->Areas({Triangle(at, radius, -1)}, style);
+  if (shape != Mark::kDiamond) return;
+  svg->Areas({{{at.x, at.y - radius},
+               {at.x + radius, at.y},
+               {at.x, at.y + radius},
+               {at.x - radius, at.y}}},
+             style);
 }
 
 }  // namespace perceptrond::client

@@ -83,9 +83,9 @@ void EqualUnits(const Frame& frame, Range* x, Range* y);
 void DrawGround(const Frame& frame, const Axes& axes, Svg* svg);
 void DrawFrame(const Frame& frame, const Axes& axes, bool x_ticks, Svg* svg);
 
-// The symbol of a legend line. kNone: small print without a symbol. kMore: the same, indented under
-// the text of the line above.
-enum class Mark { kLine, kDot, kSquare, kDiamond, kRing, kArea, kMore, kNone };
+// The symbol of a legend line. kTriangle points up, kWedge down. kNone: small print without a symbol.
+// kMore: the same, indented under the text of the line above.
+enum class Mark { kLine, kDot, kSquare, kTriangle, kWedge, kDiamond, kRing, kArea, kMore, kNone };
 
 struct LegendEntry {
   Mark mark = Mark::kNone;
@@ -100,8 +100,8 @@ void DrawLegend(Point corner, double width, const std::vector<LegendEntry>& entr
 // Draws a title and a line of small print under it.
 void DrawHeading(double width, std::string_view title, std::string_view subtitle, Svg* svg);
 
-// Draws the mark of an example: a disc for +1, a square for -1, a diamond without a label.
-void DrawExample(Point at, int label, double radius, Svg* svg);
+// Draws one of kDot to kDiamond; those for labels have the area of a disc of this radius.
+void DrawShape(Mark shape, Point at, double radius, const char* style, Svg* svg);
 
 // Layout of pictures of a plane: the plot on the left, the legend on its right; in pixels.
 inline constexpr double kPictureWidth = 760;

@@ -36,6 +36,9 @@ constexpr char kStyles[] = R"(
 .weights { fill: #1f2933; stroke: #ffffff; stroke-width: 1.2 }
 .first { stroke: #0067a5; stroke-width: 2 } .second { stroke: #c2500a; stroke-width: 2; stroke-dasharray: 7 3 }
 .first-dot { fill: #0067a5 } .second-dot { fill: #c2500a }
+.class-1 { color: #0067a5 } .class-2 { color: #c2500a } .class-3 { color: #007d5a } .class-4 { color: #a63d86 }
+.class-5 { color: #857000 } .class-6 { color: #2b8cc4 } .class-7 { color: #5b45b0 } .class-8 { color: #9c2f2f }
+.mark { fill: currentColor; stroke: #ffffff; stroke-width: 0.8 } .side { fill: currentColor; fill-opacity: 0.16 }
 path { stroke-linejoin: round; stroke-linecap: butt }
 @media (prefers-color-scheme: dark) {
 .paper { fill: #0d1117 } .plot { fill: #131922 }
@@ -52,6 +55,9 @@ path { stroke-linejoin: round; stroke-linecap: butt }
 .weights { fill: #e6edf3; stroke: #0d1117 }
 .first { stroke: #58b4f0 } .second { stroke: #f5923e }
 .first-dot { fill: #58b4f0 } .second-dot { fill: #f5923e }
+.class-1 { color: #58b4f0 } .class-2 { color: #f5923e } .class-3 { color: #3cc99b } .class-4 { color: #e58fcb }
+.class-5 { color: #d8c341 } .class-6 { color: #a5dcff } .class-7 { color: #ad98f5 } .class-8 { color: #ff8f8f }
+.mark { stroke: #0d1117 } .side { fill-opacity: 0.2 }
 }
 )";
 

@@ -45,6 +45,7 @@ struct Rule {
   absl::string_view two_labels_only = "";
   Form form = Form::kLinear;
   absl::string_view no_dual = "";
+  absl::string_view no_class_dual = "";
 };
 
 // In the order of RuleKind.
@@ -89,7 +90,8 @@ constexpr Rule kRules[] = {
      .summary = "logistic regression: predicts probabilities, learns from every example",
      .make = &Make<LogisticLearner>,
      .wrappers = kAllowsAveraged,
-     .takes_weights = true},
+     .takes_weights = true,
+     .no_class_dual = "an update moves every class, by probabilities that are not kept"},
     {.rule = RuleKind::kBatchPerceptron,
      .name = "batch-perceptron",
      .summary = "gradient descent on the perceptron risk: a step for a whole pass or mini-batch",
@@ -152,6 +154,7 @@ CatalogueEntry MakeEntry(const Rule& rule) {
   entry.two_labels_only = rule.two_labels_only;
   entry.form = rule.form;
   entry.no_dual = rule.no_dual;
+  entry.no_class_dual = rule.no_class_dual;
   return entry;
 }
 

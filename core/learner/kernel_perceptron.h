@@ -90,7 +90,7 @@ class KernelExpansion final : public Predictor, public Explainable {
   std::optional<double> FeatureWeight(size_t, uint32_t, uint64_t) const override {
     return std::nullopt;
   }
-  std::optional<double> DualCoefficient(const PastUpdate&, uint64_t) const override {
+  std::optional<double> DualCoefficient(size_t, const PastUpdate&, uint64_t) const override {
     return std::nullopt;
   }
   std::vector<SupportExample> SupportExamples(const Row& row) const override;

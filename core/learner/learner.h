@@ -108,11 +108,12 @@ class ReplaceableWeights {
   virtual void ReplaceWeights(std::span<const ReplacementVector> vectors, uint64_t age) = 0;
 };
 
-// An update as a model stores it: the example, its target, and its score before.
+// An update as a model stores it: the example, its target, and Evaluation::score and rival before.
 struct PastUpdate {
   Row row;
   Target target;
   double score = 0;
+  int32_t rival = -1;
 };
 
 // An example that a learner keeps, and its part of a score.
@@ -132,11 +133,12 @@ class Explainable {
   // What a feature of value 1 adds to score k; the score of a row is that of an empty row plus the
   // sum of these. Absent: scores are no sum over features. The index must be below size(). O(1).
   virtual std::optional<double> FeatureWeight(size_t k, uint32_t index, uint64_t age) const = 0;
-  // How much of a past update's (x_i, b) the prediction weights contain. With two labels the score
-  // of a row is that of the starting weights, or of those put in by ReplaceWeights, plus the sum of
-  // this times x_i . x + b^2 over the updates since then, up to float32's rounding. Absent: not
-  // known. O(row.size).
-  virtual std::optional<double> DualCoefficient(const PastUpdate& update, uint64_t age) const = 0;
+  // How much of a past update's (x_i, b) the prediction weights of score k contain; 0 if the update
+  // did not move them. Score k of a row is that of the starting weights, or of those put in by
+  // ReplaceWeights, plus the sum of this times x_i . x + b^2 over the updates since then, up to
+  // float32's rounding. Absent: not known. O(row.size).
+  virtual std::optional<double> DualCoefficient(size_t k, const PastUpdate& update,
+                                                uint64_t age) const = 0;
   // The examples that the learner keeps, oldest first: their contributions add up to the row's
   // score. Empty if it keeps none. Costs as much as a score.
   virtual std::vector<SupportExample> SupportExamples(const Row& row) const = 0;

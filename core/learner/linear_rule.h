@@ -108,7 +108,7 @@ class LinearRule {
   void FinishUpdate(ScoreVectors& /*vectors*/, const Target& /*target*/) {}
   // After the weights were replaced.
   void WeightsReplaced(ScoreVectors& /*vectors*/) {}
-  // Two labels: the dual coefficient of an update that moved by `length` after `age` examples.
+  // The dual coefficient of an update that moved a vector by `length` after `age` examples.
   double DualCoefficient(double length, uint64_t /*age*/) const { return length; }
 };
 

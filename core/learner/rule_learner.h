@@ -78,7 +78,8 @@ class RuleLearner : public LinearLearner {
   }
   bool Restore(LearnerState state) final;
 
-  std::optional<double> DualCoefficient(const PastUpdate& update, uint64_t age) const final;
+  std::optional<double> DualCoefficient(size_t k, const PastUpdate& update,
+                                        uint64_t age) const final;
   void ReplaceWeights(std::span<const ReplacementVector> given, uint64_t age) final;
 
  protected:
@@ -277,16 +278,19 @@ bool RuleLearner<Rule>::Restore(LearnerState state) {
 }
 
 template <class Rule>
-std::optional<double> RuleLearner<Rule>::DualCoefficient(const PastUpdate& update,
+std::optional<double> RuleLearner<Rule>::DualCoefficient(size_t k, const PastUpdate& update,
                                                          uint64_t age) const {
-  // Which class was the rival is not stored.
-  if (!Rule::kHasDual || vectors().is_multiclass()) return std::nullopt;
+  // The coefficients of a move of all classes are not stored.
+  if (!Rule::kHasDual || (Rule::kMovesAllClasses && vectors().is_multiclass())) return std::nullopt;
   const std::optional<double> part = wrapper().PartOfUpdate(update.target.age, age);
   if (!part.has_value()) return std::nullopt;
   Evaluation evaluation;
   evaluation.score = update.score;
-  const Moves moves = MakeMoves(update.row, update.target, evaluation);
-  return *part * rule_.DualCoefficient(moves[0].length, update.target.age);
+  evaluation.rival = update.rival;
+  for (const Move& move : MakeMoves(update.row, update.target, evaluation)) {
+    if (move.vector == k) return *part * rule_.DualCoefficient(move.length, update.target.age);
+  }
+  return 0;
 }
 
 template <class Rule>

@@ -29,7 +29,8 @@ void KeepLargest(size_t limit, std::vector<T>& all, double& other_sum, uint32_t&
 
 // The model at the revision at which a row is scored. In its dual form a score is a sum over the
 // examples that caused updates: the perceptron's weights are eta times the sum of y (x, b) over its
-// mistakes; other rules have other coefficients, and kernels another product.
+// mistakes; those of one of several classes the same, y = 1 for its own examples and -1 for those
+// whose rival it was. Other rules have other coefficients, and kernels another product.
 struct SupportContext {
   const Learner& learner;
   const LearnerSettings& settings;
@@ -90,11 +91,13 @@ bool AreAll(std::span<const StoredUpdate> updates, uint64_t origin, uint64_t rev
   return updates.empty() ? revision == origin : updates.front().revision == origin + 1;
 }
 
-std::optional<double> DualCoefficient(const SupportContext& context, const StoredUpdate& update) {
+std::optional<double> DualCoefficient(const SupportContext& context, size_t k,
+                                      const StoredUpdate& update) {
   const int32_t label = update.row->label;
   const double weight = update.weight * context.settings.class_weight(label);
   return context.learner.explainable()->DualCoefficient(
-      {update.row->row(), {label, weight, update.age.value_or(0)}, update.score}, context.age);
+      k, {update.row->row(), {label, weight, update.age.value_or(0)}, update.score, update.rival},
+      context.age);
 }
 
 // The contribution of the starting weights.
@@ -130,12 +133,14 @@ void AddKernelSupport(const SupportContext& context, const Row& row, Explanation
   explanation.support_complete = true;
 }
 
-void AddLinearSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
+// Of score k.
+void AddLinearSupport(const SupportContext& context, size_t k, const Row& row,
+                      Explanation& explanation) {
   const uint64_t origin = context.replaced;
   const std::span<const StoredUpdate> updates = Since(context, origin);
   const Products products(row, context.settings.bias_input);
   for (const StoredUpdate& update : updates) {
-    const std::optional<double> coefficient = DualCoefficient(context, update);
+    const std::optional<double> coefficient = DualCoefficient(context, k, update);
     if (!coefficient.has_value()) {
       explanation.support.clear();
       explanation.support_absent =
@@ -155,8 +160,8 @@ void AddLinearSupport(const SupportContext& context, const Row& row, Explanation
 std::string WhyAbsent(const SupportContext& context) {
   const CatalogueEntry& rule = FindLearner(context.settings);
   if (!rule.no_dual.empty()) return std::string(rule.no_dual);
-  if (context.settings.is_multiclass())
-    return "which class an update took its example from is not stored";
+  if (context.settings.is_multiclass() && !rule.no_class_dual.empty())
+    return std::string(rule.no_class_dual);
   if (rule.form == Form::kKernel) return "";
   if (!context.stores_updates)
     return "the model stores no updates (stored_examples.max_updates is 0)";
@@ -172,7 +177,10 @@ void ExplainBySupport(const SupportContext& context, const Row& row, size_t limi
   if (FindLearner(context.settings).form == Form::kKernel) {
     AddKernelSupport(context, row, explanation);
   } else {
-    AddLinearSupport(context, row, explanation);
+    // Several classes: the score of the class that the explanation names.
+    const size_t k =
+        context.settings.is_multiclass() ? static_cast<size_t>(explanation.label) : size_t{0};
+    AddLinearSupport(context, k, row, explanation);
   }
   KeepLargest(limit, explanation.support, explanation.other_support,
               explanation.other_support_count);

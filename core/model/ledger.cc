@@ -67,7 +67,7 @@ void Ledger::AddTally(const Tally& tally, uint64_t revision, PassProgress& pass)
 void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> components) {
   if (update.row != nullptr) {
     stored_examples_.AddUpdate(
-        {update.row, update.revision, update.weight, update.score, update.age});
+        {update.row, update.revision, update.weight, update.score, update.age, update.rival});
   }
   pending_.Add(update);
   if (!curve_points_.Wants(update.revision)) return;

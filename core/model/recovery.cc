@@ -147,8 +147,10 @@ absl::Status Recovery::RestoreStoredExamples(const storage::StoredRows& stored) 
   const StoredRowShape shape{state_.learner->size(), core_.has_names()};
   absl::StatusOr<StoredExamplesCopy> examples = FromStorage(stored, shape, state_.names);
   if (!examples.ok()) return Inconsistent(examples.status().message());
-  const bool labels = std::all_of(stored.rows().begin(), stored.rows().end(),
-                                  [this](const auto& row) { return HasLabel(row.label()); });
+  const bool labels =
+      std::all_of(stored.rows().begin(), stored.rows().end(), [this](const auto& row) {
+        return HasLabel(row.label()) && (!row.has_rival() || HasLabel(row.rival()));
+      });
   if (!labels) return Inconsistent("a stored example has a label that the model does not have");
   core_.ledger.stored_examples().Restore(*std::move(examples));
   return absl::OkStatus();
@@ -229,7 +231,7 @@ absl::Status Recovery::ReplayUpdate(const storage::UpdateRecord& record, const B
   ++state_.revision;
   StoreExample({std::make_shared<const StoredRow>(SeenExample{row, label, {}}), state_.revision,
                 batch.weight(i), Saturate(evaluation.score),
-                counts_examples_ ? std::optional(age) : std::nullopt});
+                counts_examples_ ? std::optional(age) : std::nullopt, evaluation.rival});
   return absl::OkStatus();
 }
 

@@ -170,6 +170,7 @@ RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
   update.weight = rows_.weight(i);
   update.score = Saturate(result.evaluation.score);
   update.age = age;
+  update.rival = result.evaluation.rival;
   update.squared_norm = learner.augmented_squared_norm();
   update.tally.updates = 1;
   NoteUpdate(core_.settings.learner, learner, mapped, target, update.tally);

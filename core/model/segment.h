@@ -42,6 +42,8 @@ struct UpdateRow {
   // Examples evaluated before it; absent for learners that do not count them
   // (CatalogueEntry::counts_examples).
   std::optional<uint64_t> age;
+  // Evaluation::rival. Not journaled: replay finds it again, as it does the score.
+  int32_t rival = -1;
   // Feature names that this update gave their first weight, in the order of their indices.
   std::vector<std::string> new_names;
   // The class that this row introduced by its name; empty: none.

@@ -158,6 +158,7 @@ storage::StoredRows ToStorage(const StoredExamplesCopy& examples) {
     row.set_weight(update.weight);
     row.set_score(update.score);
     if (update.age.has_value()) row.set_age(*update.age);
+    if (update.rival >= 0) row.set_rival(update.rival);
   }
   for (const auto& [hash, row] : examples.sample) Write(*row, *stored.add_rows());
   if (examples.hash_limit != ~uint64_t{0}) stored.set_hash_limit(examples.hash_limit);
@@ -177,6 +178,7 @@ absl::StatusOr<StoredExamplesCopy> FromStorage(const storage::StoredRows& stored
       StoredUpdate& update = examples.updates.emplace_back();
       update = {std::move(row), one.revision(), one.weight(), one.score(), std::nullopt};
       if (one.has_age()) update.age = one.age();
+      if (one.has_rival()) update.rival = one.rival();
       continue;
     }
     const uint64_t hash = std::min(HashOf(row->Seen(unknown), names), ~uint64_t{0} - 1);

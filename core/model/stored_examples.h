@@ -89,6 +89,8 @@ struct StoredUpdate {
   float score = 0;
   // Examples evaluated before it, for learners that count them (CatalogueEntry::counts_examples).
   std::optional<uint64_t> age = std::nullopt;
+  // Evaluation::rival.
+  int32_t rival = -1;
 };
 
 struct StoredExamplesStatistics {

@@ -32,6 +32,22 @@ ctl create xor --dimension 2 --polynomial 2 --interactions-only > /dev/null
 ctl learn xor "$work/xor.svm" --index-base 1 --until-converged > /dev/null
 ctl draw xor "$work/xor.svm" --index-base 1 --title 'XOR, with the product of its inputs' -o "$out/xor.svg"
 
+# Twenty drinks of each kind, around a centre each.
+awk 'function noise() { seed = seed * 16807 % 2147483647; return seed / 2147483647 - 0.5 }
+  BEGIN {
+    seed = 7; kinds = split("tea rum gin", kind); split("2 -1.5 -1", sweet); split("0 2 -2", strong)
+    print "kind,sweet,strong"
+    for (n = 0; n < 60; ++n) {
+      k = n % kinds + 1; x = y = 0
+      for (i = 0; i < 4; ++i) { x += noise(); y += noise() }
+      printf "%s,%.3f,%.3f\n", kind[k], sweet[k] + 1.3 * x, strong[k] + 1.3 * y
+    }
+  }' > "$work/drinks.csv"
+ctl create drinks --named --labels tea,rum,gin --classes 3 > /dev/null
+ctl learn drinks "$work/drinks.csv" --label-column kind --until-converged > /dev/null
+ctl draw drinks "$work/drinks.csv" --label-column kind --x sweet --y strong --title 'Drinks of three kinds' \
+  -o "$out/regions.svg"
+
 printf '%s\n' '-1 1:0 2:0' '-1 2:1' '-1 1:1' '1 1:1 2:1' > "$work/and.svm"
 ctl create and --dimension 2 --labels off,on > /dev/null
 ctl learn and "$work/and.svm" --index-base 1 --until-converged > /dev/null

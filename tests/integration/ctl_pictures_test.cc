@@ -282,6 +282,59 @@ TEST_F(CtlPicturesTest, WhereAnExampleIsWrongWhateverTheWeightsNothingIsAllRight
   EXPECT_EQ(Count(svg, "region"), 0U);
 }
 
+// Three classes in the plane, by name.
+TEST_F(CtlPicturesTest, DrawsTheRegionsOfClassesByName) {
+  const std::string file = Write("three.csv",
+                                 "y,a,b\ntea,2,0\ntea,2,1\nrum,-1,2\nrum,0,2\ngin,-1,-2\n"
+                                 "gin,-2,-2\n");
+  const std::string input = file + " --label-column y";
+  Ctl("create drinks --named --classes 5 --new-classes named --store-sample 10");
+  EXPECT_EQ(Ctl("draw drinks " + input + " --x a --y b").exit_code, 0);
+  ASSERT_EQ(Ctl("learn drinks " + input + " --until-converged").exit_code, 0);
+  // The stored examples too.
+  for (const std::string& examples : {input, std::string()}) {
+    const std::string svg = Draw("drinks " + examples + " --x a --y b");
+    EXPECT_THAT(svg, HasSubstr("6 examples, 0 wrong"));
+    for (const char* name : {"tea", "rum", "gin"}) EXPECT_THAT(svg, HasSubstr(name));
+    for (const char* number : {"1", "2", "3"}) {
+      EXPECT_EQ(Count(svg, std::string("class-") + number + " side"), 1U);
+      EXPECT_EQ(Count(svg, std::string("class-") + number + " mark"), 3U);  // and the legend's
+    }
+    EXPECT_EQ(Count(svg, "wrong"), 0U);
+  }
+  const std::string other = Write("other.csv", "y,a,b\nale,2,0\ntea,-1,-2\n");
+  const std::string svg = Draw("drinks " + other + " --label-column y --x a --y b");
+  EXPECT_THAT(svg, HasSubstr("2 examples, 2 wrong"));
+  EXPECT_THAT(svg, HasSubstr(">unknown class<"));
+}
+
+TEST_F(CtlPicturesTest, DrawsTheWeightsOfOneClassWhileTheOthersStay) {
+  const std::string file = Write("three.svm", "0 1:1\n1 2:1\n2 1:-1 2:-1\n");
+  const std::string input = file + " --index-base 1";
+  Ctl("create three --dimension 2 --classes 3");
+  ASSERT_EQ(Ctl("learn three " + input + " --until-converged").exit_code, 0);
+  for (const std::string label : {"0", "1", "2"}) {
+    const std::string svg = Draw("three " + input + " --what weights --label " + label);
+    EXPECT_THAT(svg, HasSubstr("weight space of " + label));
+    EXPECT_THAT(svg, HasSubstr("other classes"));
+    EXPECT_EQ(Count(svg, "positive-line"), 2U);  // and the legend's
+    // The model is right: its weights lie in the region.
+    EXPECT_EQ(Count(svg, "region"), 2U);
+  }
+  const CommandResult which = Ctl("draw three " + input + " --what weights");
+  EXPECT_EQ(which.exit_code, 2);
+  EXPECT_THAT(which.out, HasSubstr("--label CLASS"));
+  const CommandResult unknown = Ctl("draw three " + input + " --what weights --label tea");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.out, HasSubstr("the model has no class \"tea\""));
+  EXPECT_EQ(Ctl("draw three " + input + " --label 0").exit_code, 2);
+  EXPECT_THAT(Draw("three --what learning-curve"), HasSubstr("updates"));
+  LearnAnd();
+  const CommandResult two = Ctl("draw and " + file_ + " --index-base 1 --what weights --label 1");
+  EXPECT_EQ(two.exit_code, 2);
+  EXPECT_THAT(two.out, HasSubstr("two labels"));
+}
+
 TEST_F(CtlPicturesTest, WrongUsageSaysWhatToDo) {
   LearnAnd();
   EXPECT_THAT(Ctl("draw and -o json").out, HasSubstr("-o names the SVG file"));

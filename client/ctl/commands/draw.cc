@@ -71,11 +71,16 @@ void AddDraw(CLI::App* app, const Globals* globals, Action* action) {
       ->check(CheckFileName);
   command
       ->add_option("--what", options->what,
-                   "boundary: examples, boundary and margin in the plane of two features; weights: "
-                   "the same in the plane of their weights; learning-curve: mistakes, norm, margin "
-                   "and error by revision")
+                   "boundary: examples, boundary and margin, or for several classes the regions of "
+                   "the classes, in the plane of two features; weights: the same in the plane of "
+                   "their weights; learning-curve: mistakes, norm, margin and error by revision")
       ->check(CLI::IsMember({"boundary", "weights", "learning-curve"}))
       ->capture_default_str();
+  command
+      ->add_option("--label", options->label,
+                   "weights, several classes: the class whose weights are drawn")
+      ->type_name("CLASS")
+      ->check(Utf8());
   AddPlaneOptions(command, options.get());
   command->add_flag("--log", options->logarithmic,
                     "learning-curve: logarithmic scale of revisions");
@@ -86,14 +91,15 @@ void AddDraw(CLI::App* app, const Globals* globals, Action* action) {
   AddInputOptions(command, &options->input);
   command->footer(
       R"(Misclassified examples have a ring. The margin lines go through the closest correct
-example; they are drawn if all examples lie in the plane. Gaps in a learning curve are unknown
-values. For multiclass models only learning-curve is available. Pictures follow the viewer's light
-or dark scheme; docs/cli.md shows one of each kind. 'perceptronctl learn --help' describes the
-formats.
+example; they are drawn if all examples lie in the plane. Weights of a class are drawn with those of
+the other classes as they are. Gaps in a learning curve are unknown values. Pictures follow the
+viewer's light or dark scheme; docs/cli.md shows one of each kind. 'perceptronctl learn --help'
+describes the formats.
 
 Examples:
   perceptronctl draw xor xor.svm --index-base 1 -o xor.svg
   perceptronctl draw iris iris.svm --index-base 1 --x 2 --y 3 -o iris.svg
+  perceptronctl draw iris iris.svm --index-base 1 --x 2 --y 3 --what weights --label 0
   perceptronctl draw spam --what learning-curve --log -o spam.svg)");
   command->callback([=] { *action = [=] { return Run(*globals, *options); }; });
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/batch_builder.h"
@@ -77,9 +76,10 @@ constexpr char kExplainFooter[] =
 terms for each example, the largest first, with bars: + supports the label +1, - the label -1. With
 a feature map the features are those of the map, such as "x1*x2". If the weights are a sum of
 support examples, their contributions follow; a kernel perceptron has only these. For several
-classes the explained score is that of the predicted class, or of --label. Voted models have no such
-sums (error NOT_LINEAR). With -o json each line is a
-perceptron.v1.ExplainResponse for one example. 'perceptronctl learn --help' describes the formats.
+classes the explained score is that of the predicted class, or of --label; a support example counts
+for its own class and against one other. Voted models have no such sums (error NOT_LINEAR). With
+-o json each line is a perceptron.v1.ExplainResponse for one example. 'perceptronctl learn --help'
+describes the formats.
 
 Examples:
   echo 'Win a prize now' | perceptronctl explain spam - --format text
@@ -227,16 +227,10 @@ Outcome ExplainRun::ReadLabel() {
     return UsageError(absl::StrCat(ErrorPrefix(),
                                    ": --label chooses a class, and the model has "
                                    "two labels with one score"));
-  const auto name = std::find(label_names_.begin(), label_names_.end(), options_.label);
-  int32_t number = 0;
-  if (name != label_names_.end()) {
-    label_ = static_cast<int32_t>(name - label_names_.begin());
-  } else if (label_names_.empty() && absl::SimpleAtoi(options_.label, &number)) {
-    label_ = number;
-  } else {
-    return UsageError(absl::StrCat(ErrorPrefix(), ": the model has no class \"",
-                                   PrintableInLine(options_.label), "\""));
-  }
+  const absl::StatusOr<int32_t> number = FindClass(options_.label, label_names_);
+  if (!number.ok())
+    return UsageError(absl::StrCat(ErrorPrefix(), ": ", std::string(number.status().message())));
+  label_ = *number;
   return {};
 }
 

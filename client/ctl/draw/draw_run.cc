@@ -45,17 +45,17 @@ CurvePoint MakePoint(const v1::LearningCurvePoint& point) {
 // The label, or 0 for none.
 int DrawnLabel(const Row& row) { return row.has_label() ? row.label : 0; }
 
+}  // namespace
+
 bool IsWrong(const Row& row, const RowScore& score) {
   return row.has_label() && row.label != score.label;
 }
 
-}  // namespace
-
 int DrawRun::Run() {
   Outcome outcome;
   if (options_.what == "learning-curve") outcome = DrawLearningCurve();
-  if (options_.what == "boundary") outcome = DrawBoundary();
-  if (options_.what == "weights") outcome = DrawWeights();
+  if (options_.what == "boundary") outcome = DrawPlane();
+  if (options_.what == "weights") outcome = DrawPlaneOfWeights();
   row_errors_.PrintCounts();
   return outcome.Report();
 }
@@ -90,6 +90,7 @@ Outcome DrawRun::Load(v1::ModelView view) {
   if (!model.ok()) return Failed(ErrorPrefix(), model.status());
   model_ = *std::move(model);
   label_names_.assign(model_.label_names().begin(), model_.label_names().end());
+  multiclass_ = model_.learner().has_classes();
   return {};
 }
 
@@ -139,15 +140,20 @@ Outcome DrawRun::CheckNames() const {
   return {};
 }
 
+Outcome DrawRun::CheckLabel() const {
+  if (options_.label.empty() != (multiclass_ && options_.what == "weights")) return {};
+  const char* const why = options_.label.empty()
+                              ? ": each class has weights; choose a class with --label CLASS"
+                          : multiclass_ ? ": --label chooses the class of --what weights"
+                                        : ": --label chooses a class, and the model has two labels";
+  return UsageError(absl::StrCat(ErrorPrefix(), why));
+}
+
 Outcome DrawRun::ReadPlane() {
   if (Outcome outcome = Load(v1::MODEL_VIEW_BASIC); !outcome.ok()) return outcome;
-  if (model_.learner().has_classes()) {
-    return UsageError(
-        absl::StrCat(ErrorPrefix(),
-                     ": pictures of the boundary and of weights are for two labels, and this "
-                     "model is multiclass; use --what learning-curve"));
-  }
+  if (Outcome outcome = CheckLabel(); !outcome.ok()) return outcome;
   if (Outcome outcome = ReadRows(); !outcome.ok()) return outcome;
+  if (multiclass_) NumberLabels();
   absl::StatusOr<FeaturePlane> plane =
       FeaturePlane::Make(options_.plane, ExampleSpace(model_.feature_space()), rows_);
   if (!plane.ok()) return InvalidInput(plane.status());
@@ -164,6 +170,7 @@ Outcome DrawRun::DrawLearningCurve() {
     return UsageError(absl::StrCat(ErrorPrefix(),
                                    ": a learning curve is drawn without examples; omit the files"));
   if (Outcome outcome = Load(v1::MODEL_VIEW_LEARNING_CURVE); !outcome.ok()) return outcome;
+  if (Outcome outcome = CheckLabel(); !outcome.ok()) return outcome;
   LearningCurvePicture picture;
   picture.title = Title("learning curve");
   picture.subtitle = absl::StrCat(LearnerName(model_.learner()), ": ", model_.report().examples(),
@@ -202,8 +209,12 @@ void DrawRun::AddMargin(BoundaryPicture* picture) const {
                                    : absl::StrFormat("closest correct: ±%.4g", closest);
 }
 
-Outcome DrawRun::DrawBoundary() {
+Outcome DrawRun::DrawPlane() {
   if (Outcome outcome = ReadPlane(); !outcome.ok()) return outcome;
+  return multiclass_ ? DrawRegions() : DrawBoundary();
+}
+
+Outcome DrawRun::DrawBoundary() {
   BoundaryPicture picture;
   bool in_plane = true;
   for (size_t i = 0; i < rows_.size(); ++i) {
@@ -226,7 +237,7 @@ Outcome DrawRun::DrawBoundary() {
   return WritePicture(Draw(picture), picture.subtitle);
 }
 
-absl::StatusOr<Point> DrawRun::ReadWeights() const {
+absl::StatusOr<Point> DrawRun::ReadWeights(std::optional<int32_t> number) const {
   Row row;
   plane_.MakeRow({1, 1}, &row);
   BatchBuilder batch;
@@ -235,7 +246,7 @@ absl::StatusOr<Point> DrawRun::ReadWeights() const {
   batch.Build(&columns);
   constexpr int32_t kAll = 10'000;
   const absl::StatusOr<v1::ExplainResponse> response =
-      client_.Explain(options_.name, std::move(columns), kAll);
+      client_.Explain(options_.name, std::move(columns), kAll, number);
   if (!response.ok()) return response.status();
   if (const std::string& why = response->explanations(0).contributions_absent(); !why.empty())
     return absl::FailedPreconditionError(
@@ -258,10 +269,14 @@ std::string DrawRun::WeightsNotDrawable() const {
   return "";
 }
 
-Outcome DrawRun::DrawWeights() {
+Outcome DrawRun::DrawPlaneOfWeights() {
   if (Outcome outcome = ReadPlane(); !outcome.ok()) return outcome;
   if (const std::string why = WeightsNotDrawable(); !why.empty())
     return UsageError(absl::StrCat(ErrorPrefix(), ": ", why, "; use --what boundary"));
+  return multiclass_ ? DrawClassWeights() : DrawWeights();
+}
+
+Outcome DrawRun::DrawWeights() {
   const absl::StatusOr<Point> weights = ReadWeights();
   if (!weights.ok()) return Failed(ErrorPrefix(), weights.status());
   WeightsPicture picture;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct DrawRunOptions {
   // Empty or "-": standard output.
   std::string file;
   std::string what = "boundary";
+  // Weights of several classes: the class.
+  std::string label;
   PlaneFlags plane;
   // Minimum and maximum, or empty.
   std::vector<double> x_range;
@@ -29,6 +32,9 @@ struct DrawRunOptions {
   uint64_t limit = 2000;
   std::string title;
 };
+
+// Whether the row has a label and the model predicts another one.
+bool IsWrong(const Row& row, const RowScore& score);
 
 // Threads: one.
 class DrawRun {
@@ -56,15 +62,27 @@ class DrawRun {
   Outcome CheckNames() const;
 
   Outcome DrawLearningCurve();
+  Outcome DrawPlane();
   Outcome DrawBoundary();
+  Outcome DrawPlaneOfWeights();
   Outcome DrawWeights();
+  // Checks that --label is given where a class has to be chosen, and nowhere else.
+  Outcome CheckLabel() const;
+
+  // Several classes (class_pictures.cc). NumberLabels replaces the names of the rows' classes by
+  // their numbers, or kUnknownClass.
+  void NumberLabels();
+  Outcome DrawRegions();
+  Outcome DrawClassWeights();
+  // The picture's classes, as many as have a colour.
+  absl::Status AddRegions(RegionsPicture* picture);
   // Why the model has no picture of weights; empty if it has one.
   std::string WeightsNotDrawable() const;
   Window ChooseWindow(const std::vector<DrawnExample>& examples) const;
   // Adds the margin lines, if they are defined.
   void AddMargin(BoundaryPicture* picture) const;
-  // Reads the model's weights of the two features.
-  absl::StatusOr<Point> ReadWeights() const;
+  // Reads the model's weights of the two features; of several classes those of one.
+  absl::StatusOr<Point> ReadWeights(std::optional<int32_t> number = std::nullopt) const;
   Outcome WritePicture(const std::string& svg, const std::string& summary) const;
 
   const DrawRunOptions& options_;
@@ -72,6 +90,7 @@ class DrawRun {
   Scorer scorer_;
   RowErrors row_errors_{options_.input.skip_bad_lines};
   v1::Model model_;
+  bool multiclass_ = false;
   std::vector<std::string> label_names_;
   std::vector<Row> rows_;
   std::vector<RowScore> scores_;

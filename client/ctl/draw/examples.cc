@@ -1,6 +1,9 @@
 #include "client/ctl/draw/examples.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -16,74 +19,138 @@ constexpr size_t kPointsPerSide = 161;
 // Bisections between two points, which are less than three pixels apart: to 1/20 of a pixel.
 constexpr int kBisections = 6;
 
-}  // namespace
-
-absl::Status Scorer::Ask(v1::ExampleColumns columns, std::vector<RowScore>* scores) {
-  const absl::StatusOr<v1::PredictResponse> response = client_.Predict(name_, std::move(columns));
-  if (!response.ok()) return response.status();
-  for (int i = 0; i < response->scores_size(); ++i)
-    scores->push_back({response->scores(i), response->labels(i)});
-  first_revision_ = std::min(first_revision_, response->revision());
-  last_revision_ = std::max(last_revision_, response->revision());
-  return absl::OkStatus();
+std::vector<double> Values(const std::vector<RowScore>& scores,
+                           absl::FunctionRef<double(const RowScore&)> value) {
+  std::vector<double> values;
+  for (const RowScore& score : scores) values.push_back(value(score));
+  return values;
 }
 
-absl::StatusOr<std::vector<RowScore>> Scorer::Score(const std::vector<Row>& rows) {
-  std::vector<RowScore> scores;
+double ScoreOf(int number, std::span<const float> scores) {
+  const bool known = number >= 0 && static_cast<size_t>(number) < scores.size();
+  return known ? scores[static_cast<size_t>(number)] : std::numeric_limits<double>::quiet_NaN();
+}
+
+// NaN: there is no other class.
+double LargestWithout(int number, std::span<const float> scores) {
+  double largest = std::numeric_limits<double>::quiet_NaN();
+  for (size_t k = 0; k < scores.size(); ++k) {
+    if (static_cast<int>(k) != number) largest = std::fmax(largest, scores[k]);
+  }
+  return largest;
+}
+
+}  // namespace
+
+absl::Status Scorer::Ask(const std::vector<Row>& rows, size_t most, bool class_scores,
+                         Answer answer) {
   BatchBuilder batch;
-  const auto flush = [&] {
+  const auto flush = [&]() -> absl::Status {
     v1::ExampleColumns columns;
     batch.Build(&columns);
-    return Ask(std::move(columns), &scores);
+    const absl::StatusOr<v1::PredictResponse> response =
+        client_.Predict(name_, std::move(columns), 0, class_scores);
+    if (!response.ok()) return response.status();
+    first_revision_ = std::min(first_revision_, response->revision());
+    last_revision_ = std::max(last_revision_, response->revision());
+    answer(*response);
+    return absl::OkStatus();
   };
   for (const Row& row : rows) {
-    if (!batch.Fits(row) || batch.rows() >= kMessageRows || batch.bytes() >= kMessageBytes) {
+    if (!batch.Fits(row) || batch.rows() >= most || batch.bytes() >= kMessageBytes) {
       if (absl::Status status = flush(); !status.ok()) return status;
     }
     if (absl::Status status = batch.Add(row); !status.ok()) return status;
   }
-  if (!batch.empty()) {
-    if (absl::Status status = flush(); !status.ok()) return status;
-  }
+  return batch.empty() ? absl::OkStatus() : flush();
+}
+
+absl::StatusOr<std::vector<RowScore>> Scorer::Score(const std::vector<Row>& rows) {
+  std::vector<RowScore> scores;
+  const auto add = [&](const v1::PredictResponse& response) {
+    for (int i = 0; i < response.scores_size(); ++i) {
+      RowScore& one = scores.emplace_back();
+      one = {response.scores(i), response.labels(i)};
+      if (response.distances_size() > 0) one.distance = response.distances(i);
+    }
+  };
+  if (absl::Status status = Ask(rows, kMessageRows, false, add); !status.ok()) return status;
   return scores;
 }
 
-absl::StatusOr<std::vector<double>> Scorer::ScorePoints(const FeaturePlane& plane,
-                                                        const std::vector<Point>& points) {
-  std::vector<Row> rows(points.size());
-  for (size_t i = 0; i < points.size(); ++i) plane.MakeRow(points[i], &rows[i]);
-  const absl::StatusOr<std::vector<RowScore>> scores = Score(rows);
-  if (!scores.ok()) return scores.status();
-  std::vector<double> values;
-  for (const RowScore& score : *scores) values.push_back(score.score);
-  return values;
+absl::StatusOr<std::vector<ClassScore>> Scorer::ScoreClass(const std::vector<Row>& rows, int number,
+                                                           size_t max_classes) {
+  constexpr size_t kMostScores = size_t{1} << 20;
+  std::vector<ClassScore> scores;
+  const auto add = [&](const v1::PredictResponse& response) {
+    const int classes = response.class_scores_size() / std::max(1, response.scores_size());
+    for (int i = 0; i < response.scores_size(); ++i) {
+      const std::span<const float> all(response.class_scores().data() + i * classes,
+                                       static_cast<size_t>(classes));
+      const int label = rows[scores.size()].label;
+      scores.push_back({ScoreOf(number, all),
+                        label == number ? LargestWithout(number, all) : ScoreOf(label, all)});
+    }
+  };
+  const size_t most =
+      std::clamp<size_t>(kMostScores / std::max<size_t>(1, max_classes), 1, kMessageRows);
+  if (absl::Status status = Ask(rows, most, true, add); !status.ok()) return status;
+  return scores;
 }
 
-absl::Status Scorer::FindSignChanges(const FeaturePlane& plane, Field* field) {
+absl::StatusOr<std::vector<RowScore>> Scorer::ScorePoints(const FeaturePlane& plane,
+                                                          const std::vector<Point>& points) {
+  std::vector<Row> rows(points.size());
+  for (size_t i = 0; i < points.size(); ++i) plane.MakeRow(points[i], &rows[i]);
+  return Score(rows);
+}
+
+absl::Status Scorer::FindSignChanges(const FeaturePlane& plane, Value value, Field* field) {
   if (AsLinear(*field).has_value()) return absl::OkStatus();
   SignChanges sign_changes(*field);
   for (int i = 0; i < kBisections; ++i) {
-    const absl::StatusOr<std::vector<double>> values = ScorePoints(plane, sign_changes.Points());
-    if (!values.ok()) return values.status();
-    sign_changes.SetValues(*values);
+    const absl::StatusOr<std::vector<RowScore>> scores = ScorePoints(plane, sign_changes.Points());
+    if (!scores.ok()) return scores.status();
+    sign_changes.SetValues(Values(*scores, value));
   }
   sign_changes.Finish(field);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Field> Scorer::ScorePlane(const FeaturePlane& plane, const Window& window) {
-  Field field;
-  field.window = window;
-  field.columns = field.rows = kPointsPerSide;
+absl::StatusOr<ScoredGrid> Scorer::ScoreGrid(const FeaturePlane& plane, const Window& window) {
+  ScoredGrid grid;
+  grid.field.window = window;
+  grid.field.columns = grid.field.rows = kPointsPerSide;
   std::vector<Point> points;
   for (size_t row = 0; row < kPointsPerSide; ++row) {
     for (size_t column = 0; column < kPointsPerSide; ++column)
-      points.push_back({field.x(column), field.y(row)});
+      points.push_back({grid.field.x(column), grid.field.y(row)});
   }
-  absl::StatusOr<std::vector<double>> values = ScorePoints(plane, points);
-  if (!values.ok()) return values.status();
-  field.values = *std::move(values);
-  if (absl::Status status = FindSignChanges(plane, &field); !status.ok()) return status;
+  absl::StatusOr<std::vector<RowScore>> scores = ScorePoints(plane, points);
+  if (!scores.ok()) return scores.status();
+  grid.scores = *std::move(scores);
+  return grid;
+}
+
+absl::StatusOr<Field> Scorer::ScorePlane(const FeaturePlane& plane, const Window& window) {
+  const absl::StatusOr<ScoredGrid> grid = ScoreGrid(plane, window);
+  if (!grid.ok()) return grid.status();
+  const auto value = [](const RowScore& score) { return score.score; };
+  Field field = grid->field;
+  field.values = Values(grid->scores, value);
+  if (absl::Status status = FindSignChanges(plane, value, &field); !status.ok()) return status;
+  return field;
+}
+
+absl::StatusOr<Field> Scorer::FindArea(const FeaturePlane& plane, const ScoredGrid& grid,
+                                       int number) {
+  // Linear scores differ by a linear function, so that between two areas this is linear too.
+  const auto value = [number](const RowScore& score) {
+    return score.label == number ? score.distance : -score.distance;
+  };
+  Field field = grid.field;
+  field.values = Values(grid.scores, value);
+  if (absl::Status status = FindSignChanges(plane, value, &field); !status.ok()) return status;
   return field;
 }
 
@@ -93,7 +160,8 @@ namespace v1 = ::perceptron::v1;
 
 Row RowOf(const v1::Example& example) {
   Row row;
-  row.label = example.label();
+  if (example.label_name().empty()) row.label = example.label();
+  row.label_name = example.label_name();
   if (example.has_dense()) {
     row.kind = RowKind::kDense;
     row.values.assign(example.dense().values().begin(), example.dense().values().end());
