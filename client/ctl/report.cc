@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/connection.h"
 #include "client/ctl/output.h"
 #include "client/ctl/prediction.h"
@@ -77,15 +78,21 @@ void LearningCurve(const v1::Model& model, std::string* out) {
   }
 }
 
+// "366, at most 1,000".
+std::string Filled(uint64_t stored, uint64_t most) {
+  return absl::StrCat(stored == 0 ? "none yet" : Grouped(stored), ", at most ", Grouped(most));
+}
+
 std::string DescribeStored(const v1::StoredExamples& stored) {
-  std::string text = absl::StrFormat("the examples of %d of the latest %d updates",
-                                     stored.updates(), stored.max_updates());
-  if (stored.max_sample() > 0) {
-    absl::StrAppendFormat(&text, ", a sample of %d of at most %d different examples",
-                          stored.sample(), stored.max_sample());
-    if (stored.complete()) absl::StrAppend(&text, " (all examples seen)");
-  }
-  return text;
+  std::vector<std::string> parts;
+  if (stored.max_updates() > 0)
+    parts.push_back(absl::StrCat("examples that caused updates: ",
+                                 Filled(stored.updates(), stored.max_updates())));
+  if (stored.max_sample() > 0)
+    parts.push_back(
+        absl::StrCat("sample of different examples: ", Filled(stored.sample(), stored.max_sample()),
+                     stored.complete() && stored.sample() > 0 ? " (all examples seen)" : ""));
+  return absl::StrJoin(parts, "; ");
 }
 
 }  // namespace
@@ -96,7 +103,7 @@ std::string DescribeInput(const v1::FeatureSpace& space) {
   if (space.has_composition()) return DescribeComposition(space.composition());
   if (!space.has_named()) return "not set";
   const uint32_t cap = space.named().max_features();
-  return absl::StrCat("named, at most ", cap == 0 ? 1'048'576u : cap, " features");
+  return absl::StrCat("named, at most ", Grouped(cap == 0 ? 1'048'576u : cap), " features");
 }
 
 const v1::FeatureSpace& ExampleSpace(const v1::FeatureSpace& space) {

@@ -38,7 +38,7 @@ async function ensureModel(stub, id, flags) {
   const model = { featureSpace, labelNames: flags.labels ? flags.labels.split(',') : [] };
   try {
     // The request id makes the request safe to repeat after a lost answer.
-    await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.responseTimeout);
+    await unary(stub, 'createModel', { modelId: id, model, requestId: randomUUID() }, flags.giveUpAfter);
   } catch (error) {
     if (error.code !== grpc.status.ALREADY_EXISTS) throw error;
   }
@@ -80,8 +80,8 @@ async function main() {
   const readFile = rowsOf(file, flags, { labelsRequired: true });
   const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
   await ensureModel(models, id, flags);
-  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, responseTimeout: flags.responseTimeout, onReconnect: reconnecting });
-  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.responseTimeout);
+  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting });
+  const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter);
   let totals;
   try {
     // Read after the stream is open, when the server is reachable.

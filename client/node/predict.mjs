@@ -15,12 +15,12 @@ async function main() {
   const batch = batchOf(flags);
   const readFile = rowsOf(file, flags, { labelsRequired: false });
   const [models, predictions] = [connect(ModelService, flags), connect(PredictionService, flags)];
-  const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.responseTimeout));
+  const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter));
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
   for await (const rows of batches(readFile(labels), batch)) {
     // No answer comes from an older revision than the one before.
     const request = { model: `models/${id}`, columns: pack(rows), minRevision: revision };
-    const answer = await unary(predictions, 'predict', request, flags.responseTimeout);
+    const answer = await unary(predictions, 'predict', request, flags.giveUpAfter);
     revision = answer.revision;
     examples += rows.length;
     rows.forEach(({ label }, i) => {

@@ -18,7 +18,7 @@ async function main() {
   const minInterval = { seconds: Math.floor(milliseconds / 1000), nanos: (milliseconds % 1000) * 1e6 };
   let left = flags.count === undefined ? Infinity : whole('count', flags.count);
   const stub = connect(ModelService, flags);
-  const backoff = new Backoff(flags.responseTimeout);
+  const backoff = new Backoff(flags.giveUpAfter);
   await withRetries(backoff, async () => {
     const call = stub.watchModel({ name: `models/${id}`, minInterval });
     for await (const { model } of call) {

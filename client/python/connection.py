@@ -62,7 +62,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     flags.add_argument("--server", type=utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
-    flags.add_argument("--response-timeout", type=seconds(), default=60, metavar="S", help="seconds to wait for a server that does not answer (default: 60)")
+    flags.add_argument("--give-up-after", type=seconds(), default=60, metavar="S", help="seconds without progress before giving up (default: 60)")
     return flags
 
 

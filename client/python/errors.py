@@ -73,27 +73,27 @@ class Backoff:
     """Waits between attempts: doubled each time and drawn from the upper half, so that clients disconnected together do
     not reconnect together."""
 
-    def __init__(self, response_timeout: float = 60, first: float = 0.1, longest: float = 5):
-        """response_timeout: seconds without progress before giving up. first, longest: bounds of the waits in
+    def __init__(self, give_up_after: float = 60, first: float = 0.1, longest: float = 5):
+        """give_up_after: seconds without progress before giving up. first, longest: bounds of the waits in
         seconds."""
-        self._response_timeout, self._first, self._longest = response_timeout, first, longest
+        self._give_up_after, self._first, self._longest = give_up_after, first, longest
         self.progress()
 
     def progress(self) -> None:
         """Call after progress: restarts the timeout and the waits."""
-        self._give_up = time.monotonic() + self._response_timeout
+        self._deadline = time.monotonic() + self._give_up_after
         self._ceiling = self._first
 
     def next_wait(self) -> Optional[float]:
         """Returns the seconds to wait; None: give up."""
         wait = self._ceiling * random.uniform(0.5, 1)
         self._ceiling = min(2 * self._ceiling, self._longest)
-        return wait if time.monotonic() + wait < self._give_up else None
+        return wait if time.monotonic() + wait < self._deadline else None
 
 
-def with_retries(call: Callable[[], Answer], response_timeout: float = 60) -> Answer:
+def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answer:
     """Makes a unary call that is safe to repeat, until it succeeds, fails permanently, or the timeout is over."""
-    backoff = Backoff(response_timeout)
+    backoff = Backoff(give_up_after)
     while True:
         try:
             return call()
@@ -104,9 +104,9 @@ def with_retries(call: Callable[[], Answer], response_timeout: float = 60) -> An
         time.sleep(wait)
 
 
-async def with_retries_async(call: Callable[[], Awaitable[Answer]], response_timeout: float = 60) -> Answer:
+async def with_retries_async(call: Callable[[], Awaitable[Answer]], give_up_after: float = 60) -> Answer:
     """The same for asyncio."""
-    backoff = Backoff(response_timeout)
+    backoff = Backoff(give_up_after)
     while True:
         try:
             return await call()

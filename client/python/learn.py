@@ -74,7 +74,7 @@ def passes_left(flags: argparse.Namespace, labels: Labels, next_offset: int, pas
 def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
     request = create_request(flags)
     try:
-        with_retries(lambda: stub.CreateModel(request, timeout=30), flags.response_timeout)
+        with_retries(lambda: stub.CreateModel(request, timeout=30), flags.give_up_after)
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise
@@ -82,12 +82,12 @@ def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.
 
 def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> model_pb2.Model:
     request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
-    return with_retries(lambda: stub.GetModel(request, timeout=30), flags.response_timeout)
+    return with_retries(lambda: stub.GetModel(request, timeout=30), flags.give_up_after)
 
 
 def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
     stub, models = learning_service_pb2_grpc.LearningServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
-    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, response_timeout=flags.response_timeout,
+    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, give_up_after=flags.give_up_after,
                      on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(get_model(models, flags))

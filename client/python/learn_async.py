@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
     request = create_request(flags)
     try:
-        await with_retries_async(lambda: stub.CreateModel(request, timeout=30), flags.response_timeout)
+        await with_retries_async(lambda: stub.CreateModel(request, timeout=30), flags.give_up_after)
     except grpc.RpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise
@@ -36,7 +36,7 @@ async def ensure_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: arg
 
 async def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> model_pb2.Model:
     request = model_service_pb2.GetModelRequest(name=f"models/{flags.model}")
-    return await with_retries_async(lambda: stub.GetModel(request, timeout=30), flags.response_timeout)
+    return await with_retries_async(lambda: stub.GetModel(request, timeout=30), flags.give_up_after)
 
 
 async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
@@ -68,7 +68,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 
 async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> Totals:
-    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, response_timeout=flags.response_timeout,
+    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, give_up_after=flags.give_up_after,
                            on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(await get_model(models, flags))
@@ -85,7 +85,7 @@ async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: mod
 async def follow(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> None:
     """Prints a line per second while the model changes, across restarts of the server, until cancelled."""
     request = model_service_pb2.WatchModelRequest(name=f"models/{flags.model}")
-    backoff = Backoff(flags.response_timeout)
+    backoff = Backoff(flags.give_up_after)
     while True:
         try:
             async for response in stub.WatchModel(request):
@@ -102,7 +102,7 @@ async def predict(stub: prediction_service_pb2_grpc.PredictionServiceStub, label
     """Predicts with all messages in flight at once."""
     parts = list(batches(program.rows_of(flags, labels, labels_required=False, file=flags.predict), flags.batch))
     requests = [prediction_service_pb2.PredictRequest(model=f"models/{flags.model}", columns=pack(part)) for part in parts]
-    answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.response_timeout) for request in requests))
+    answers = await asyncio.gather(*(with_retries_async(lambda request=request: stub.Predict(request, timeout=30), flags.give_up_after) for request in requests))
     summary = Summary(labels)
     for part, answer in zip(parts, answers):
         summary.revision = answer.revision

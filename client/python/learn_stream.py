@@ -25,13 +25,13 @@ class LearnStream:
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
-                 response_timeout: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+                 give_up_after: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
         """Opens the stream and waits for the position of the producer.
 
-        window: most unanswered examples; response_timeout: seconds without progress before giving up.
+        window: most unanswered examples; give_up_after: seconds without progress before giving up.
         """
         self._stub, self._on_reconnect = stub, on_reconnect
-        self._backoff = Backoff(response_timeout)
+        self._backoff = Backoff(give_up_after)
         self._window = Window(model, producer, window)
         self._changed = threading.Condition()
         self._connection = 0

@@ -25,10 +25,10 @@ class LearnStream:
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
-                 response_timeout: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
-        """window: most unanswered examples; response_timeout: seconds without progress before giving up."""
+                 give_up_after: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+        """window: most unanswered examples; give_up_after: seconds without progress before giving up."""
         self._stub, self._on_reconnect = stub, on_reconnect
-        self._backoff = Backoff(response_timeout)
+        self._backoff = Backoff(give_up_after)
         self._window = Window(model, producer, window)
         self._changed = asyncio.Condition()
         self._connection = 0

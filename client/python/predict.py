@@ -47,13 +47,13 @@ def main() -> int:
     channel = connection.channel(flags)
     models = model_service_pb2_grpc.ModelServiceStub(channel)
     predictions = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-    model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.response_timeout)
+    model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.give_up_after)
     labels = Labels(model)
     summary = Summary(labels)
     for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
         # No answer comes from an older revision than the one before.
         request = prediction_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
-        answer = with_retries(lambda: predictions.Predict(request, timeout=30), flags.response_timeout)
+        answer = with_retries(lambda: predictions.Predict(request, timeout=30), flags.give_up_after)
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.labels, answer.scores):
             summary.add(row, label)

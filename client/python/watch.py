@@ -45,7 +45,7 @@ def main() -> int:
     request.min_interval.FromMilliseconds(int(1000 * flags.interval))
     channel = connection.channel(flags)
     stub = model_service_pb2_grpc.ModelServiceStub(channel)
-    for number, now in enumerate(watch(stub, request, Backoff(flags.response_timeout)), start=1):
+    for number, now in enumerate(watch(stub, request, Backoff(flags.give_up_after)), start=1):
         print(program.sentence(now), flush=True)
         if number == flags.count:
             break

@@ -1,5 +1,4 @@
-// Passes over a data set (seeds 000, 003, 004): a producer marks their ends, and a pass without an
-// update is convergence.
+// Passes over a data set: a producer marks their ends, and a pass without an update is convergence.
 #pragma once
 
 #include <cstdint>

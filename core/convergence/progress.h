@@ -1,5 +1,5 @@
 // The convergence report of a model: how its learning goes, and what the theory proves about it
-// (ALGORITHMS.md, section 3).
+// (docs/convergence.md).
 #pragma once
 
 #include <cstddef>

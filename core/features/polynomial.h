@@ -10,7 +10,7 @@
 //   dimension over d features C(d + p, p) - 1; with interactions_only C(d, 1) + ... + C(d, p)
 //   source    Cover, Geometrical and Statistical Properties of Systems of Linear Inequalities,
 //             1965 (polynomial surfaces, and their count); kernels: Shawe-Taylor and Cristianini,
-//             Kernel Methods for Pattern Analysis, 2004, chapter 9. seeds 002, 003
+//             Kernel Methods for Pattern Analysis, 2004, chapter 9
 //
 // Where a monomial goes:
 //   dense     degrees one after the other, each in colexicographic order, so the features keep

@@ -7,7 +7,7 @@
 //   count     features + sum over pairs of |g| |h|; for (g, g) of |g| (|g| + 1) / 2, or
 //             |g| (|g| - 1) / 2
 //   source    Vowpal Wabbit's --quadratic (-q); the construction is a polynomial kernel's,
-//             restricted to the pairs that are asked for. seeds 002, 003
+//             restricted to the pairs that are asked for
 //
 // Where a product goes:
 //   hashed    to ProductSlot of its factors' slots; a feature keeps its slot

@@ -13,8 +13,8 @@
 //             mistakes, and no more steps. For with q mistakes in a step theta . theta* grows by at
 //             least q eta gamma and ||theta||^2 by at most q^2 (eta Z)^2 <= q n (eta Z)^2; then as
 //             in Novikoff's proof
-//   source    seed 002, batch gradient descent; Duda, Hart, Stork: Pattern Classification, 2001,
-//             section 5.5 (batch perceptron), 5.12 (Kesler's construction)
+//   source    Duda, Hart, Stork: Pattern Classification, 2001, section 5.5 (batch perceptron), 5.12
+//             (Kesler's construction)
 //
 // A mistake costs O(row), a step O(features of the batch's mistakes). Memory: twice the weights.
 #pragma once

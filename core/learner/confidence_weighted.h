@@ -98,8 +98,9 @@ inline void ConfidenceRule::MakeMove(ScoreVectors& vectors, const Move& move, co
   AddScaledAlong(linear.weights, move.length, variances.features, row, linear.squared_norm);
   linear.bias_weight = static_cast<float>(linear.bias_weight + move.length * variances.bias * b);
   ShrinkVariances(variances.features, move.shrink, row);
-  variances.bias =
-      static_cast<float>(variances.bias - move.shrink * variances.bias * variances.bias * b * b);
+  // Rounding may come out below 0, as it may in ShrinkVariances.
+  const double shrunk = variances.bias - move.shrink * variances.bias * variances.bias * b * b;
+  variances.bias = static_cast<float>(std::max(0.0, shrunk));
 }
 
 // Adaptive regularization of weight vectors, with a diagonal covariance: a weight moves the less

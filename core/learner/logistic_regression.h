@@ -10,8 +10,8 @@
 //   new       a class that does not exist yet scores 0 among the others in its first example's step
 //   bound     for threshold 0 and eta of order 1 / sqrt(T): regret against any theta* of order
 //             ||theta*|| R sqrt(T) over T examples; no bound on the number of updates
-//   source    seed 003 (soft decisions); Bishop: Pattern Recognition and Machine Learning, section
-//             4.3.4; regret: Zinkevich 2003
+//   source    Bishop: Pattern Recognition and Machine Learning, 2006, sections 4.3.2 and 4.3.4;
+//             regret: Zinkevich: Online Convex Programming, ICML 2003
 //
 // With the threshold at 0 every example is an update, and so a write. A threshold of 0.01 leaves
 // out those whose label has more than 99 %. Two classes are two labels with twice the step:

@@ -10,8 +10,7 @@
 //             order and eta. Two labels: (R / gamma)^2, R^2 = max ||x||^2 + b^2. Several classes
 //             that all exist from the start: 2 (R / gamma)^2, of another gamma
 //   source    Rosenblatt 1958; bound: Novikoff 1962. Several classes: Crammer, Singer:
-//             Ultraconservative Online Algorithms for Multiclass Problems, JMLR 3, 2003, section 4.
-//             seeds 000, 001, 002, 003, 004
+//             Ultraconservative Online Algorithms for Multiclass Problems, JMLR 3, 2003, section 4
 #pragma once
 
 #include "core/learner/linear_rule.h"

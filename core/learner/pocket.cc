@@ -16,7 +16,7 @@
 //             to the weights with the fewest errors when examples are drawn at random, for several
 //             classes too, since by Kesler's construction their run is one over one long vector
 //   source    Gallant: Perceptron-Based Learning Algorithms, IEEE Trans. Neural Networks 1, 1990
-//             (winner-take-all groups for several classes); seed 001
+//             (winner-take-all groups for several classes)
 //
 // Memory: as much again as the weights, and the N rows.
 #include <memory>

@@ -35,11 +35,11 @@ enum class WrapperKind : uint8_t {
 
 // What a score of exactly 0 means.
 enum class TieRule : uint8_t {
-  // Mistake iff y s <= 0; predicts -1 at 0. (seeds 000, 003)
+  // Mistake iff y s <= 0; predicts -1 at 0.
   kMistake,
-  // Predicts +1 at 0; mistake iff the prediction differs from the label. (seed 004)
+  // Predicts +1 at 0; mistake iff the prediction differs from the label.
   kPositive,
-  // Mistake iff y s < 0; predicts -1 at 0. (seed 002)
+  // Mistake iff y s < 0; predicts -1 at 0.
   kCorrect,
 };
 

@@ -1,6 +1,7 @@
 // The state of learners, written and read in one order: what State() appends, Restore() reads.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
@@ -64,7 +65,7 @@ class StateReader {
   // A whole number, at least 0.
   uint64_t Count() {
     const double count = Scalar();
-    sound_ &= count >= 0 && count < 0x1p63;
+    sound_ &= count >= 0 && count < 0x1p63 && count == std::floor(count);
     return sound_ ? static_cast<uint64_t>(count) : 0;
   }
   CompensatedSum Sum() {

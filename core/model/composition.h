@@ -1,6 +1,7 @@
 // A model made of other models: it learns from what they predict for each example, one feature a
-// component. (theory, S16: seeds 003, 004) Compositions are kept free of cycles, and their
-// components from being deleted: a component's header names the compositions that may use it.
+// component. So one perceptron can learn what no single one can, such as XOR (Minsky, Papert:
+// Perceptrons, 1969). Compositions are kept free of cycles, and their components from being deleted:
+// a component's header names the compositions that may use it.
 #pragma once
 
 #include <memory>

@@ -211,9 +211,9 @@ std::string FormatFigures(const pb::Message& message) {
 }
 
 std::string DescribeUpdates(uint64_t updates, uint64_t mistakes) {
-  std::string text = absl::StrCat(updates, " updates");
+  std::string text = absl::StrCat(Grouped(updates), " updates");
   if (updates > mistakes)
-    absl::StrAppend(&text, " (", updates - mistakes, " of them without a mistake)");
+    absl::StrAppend(&text, " (", Grouped(updates - mistakes), " of them without a mistake)");
   return text;
 }
 

@@ -3,12 +3,14 @@
 // (other_implementations.h); then the rules of several classes.
 //
 //   learners_table DIRECTORY-OF-THE-DATA-SETS
-//   learners_table DIRECTORY-OF-THE-DATA-SETS mnist38 | ... | classes
+//   learners_table DIRECTORY-OF-THE-DATA-SETS mnist38 | ... | classes [ROW]...
 //   learners_table DIRECTORY-OF-THE-DATA-SETS passes
 //   learners_table DIRECTORY-OF-THE-DATA-SETS orders
 //
-// The second prints one of the tables; the third and the fourth how much errors vary by themselves
+// The second prints one of the tables; of the tables of two labels, with ROWs, only those of the
+// product's rows. The third and the fourth print how much errors vary by themselves
 // (learner_studies.h), from pass to pass and from one order of the examples to another.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -63,53 +65,66 @@ void PrintCounterparts(const std::string& kind, const DataSet& data) {
   }
 }
 
-void PrintTable(const DataSet& data) {
+using Names = std::vector<std::string>;
+
+// All rows, or only the product's of these names.
+void PrintTable(const DataSet& data, const Names& only) {
   std::printf("\n### %s\n\n", data.title.c_str());
   std::puts("| learner | progressive % | held out, 1 pass % | held out, 10 passes % | updates |");
   std::puts("|---|---|---|---|---|");
   const std::vector<PaperRule> rules = TableRules(data);
   for (size_t i = 0; i < rules.size(); ++i) {
+    if (!only.empty() && std::find(only.begin(), only.end(), NameOf(rules[i])) == only.end())
+      continue;
     Print(NameOf(rules[i]), MeasureOurs(rules[i], data, {}));
+    if (!only.empty()) continue;
     Print("– its paper, float64", MeasurePaper(rules[i], data, {}));
     if (i + 1 == rules.size() || rules[i + 1].learner != rules[i].learner)
       PrintCounterparts(rules[i].learner, data);
   }
+  if (!only.empty()) return;
   for (const OtherImplementation& other : OtherRules()) Print(other, data);
 }
 
 struct Table {
   const char* name;
-  std::function<void(const std::string& directory)> print;
+  std::function<void(const std::string& directory, const Names& only)> print;
 };
+
+Table TableOf(const char* name, DataSet (*load)(const std::string& directory)) {
+  return {name,
+          [load](const std::string& from, const Names& only) { PrintTable(load(from), only); }};
+}
+
+Table WholeTable(const char* name, void (*print)(const std::string& directory)) {
+  return {name, [print](const std::string& from, const Names&) { print(from); }};
+}
 
 const std::vector<Table>& Tables() {
   static const auto& tables = *new std::vector<Table>{
-      {"agaricus", [](const std::string& from) { PrintTable(LoadAgaricus(from)); }},
-      {"sms_tfidf", [](const std::string& from) { PrintTable(LoadSms(from)); }},
-      {"mnist38", [](const std::string& from) { PrintTable(LoadMnist(from)); }},
-      {"elec2_shuffled", [](const std::string& from) { PrintTable(LoadElecInRandomOrder(from)); }},
-      {"elec2", [](const std::string& from) { PrintTable(LoadElecByTime(from)); }},
-      {"classes", &PrintClasses}};
+      TableOf("agaricus", &LoadAgaricus), TableOf("sms_tfidf", &LoadSms),
+      TableOf("mnist38", &LoadMnist),     TableOf("elec2_shuffled", &LoadElecInRandomOrder),
+      TableOf("elec2", &LoadElecByTime),  WholeTable("classes", &PrintClasses)};
   return tables;
 }
 
 // What is no table by itself.
 const std::vector<Table>& Studies() {
-  static const auto& studies =
-      *new std::vector<Table>{{"passes", &PrintPasses}, {"orders", [](const std::string& from) {
-                                                           PrintOrders(from);
-                                                           PrintClassOrders(from);
-                                                         }}};
+  static const auto& studies = *new std::vector<Table>{
+      WholeTable("passes", &PrintPasses), WholeTable("orders", [](const std::string& from) {
+        PrintOrders(from);
+        PrintClassOrders(from);
+      })};
   return studies;
 }
 
 // All tables, or what has that name; says whether there is such.
-bool PrintNamed(const std::string& what, const std::string& directory) {
+bool PrintNamed(const std::string& what, const std::string& directory, const Names& only) {
   bool found = false;
   for (const auto* among : {&Tables(), &Studies()}) {
     for (const Table& table : *among) {
       if (what.empty() ? among != &Tables() : what != table.name) continue;
-      table.print(directory);
+      table.print(directory, only);
       found = true;
     }
   }
@@ -121,11 +136,11 @@ bool PrintNamed(const std::string& what, const std::string& directory) {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  if ((argc == 2 || argc == 3) && perceptrond::PrintNamed(argc == 3 ? argv[2] : "", argv[1]))
-    return 0;
+  const std::vector<std::string> only(argv + std::min(argc, 3), argv + argc);
+  if (argc > 1 && perceptrond::PrintNamed(argc > 2 ? argv[2] : "", argv[1], only)) return 0;
   std::fputs(
       "usage: learners_table DIRECTORY-OF-THE-DATA-SETS "
-      "[agaricus|sms_tfidf|mnist38|elec2_shuffled|elec2|classes|passes|orders]\n",
+      "[agaricus|sms_tfidf|mnist38|elec2_shuffled|elec2|classes|passes|orders] [ROW]...\n",
       stderr);
   return 2;
 }

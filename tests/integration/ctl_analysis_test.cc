@@ -21,7 +21,8 @@ TEST_F(CtlTest, AnalyzeAdoptsTheBestSeparator) {
   EXPECT_THAT(analyzed.out, HasSubstr("(R/margin)^2 = 51.0000"));
   const auto result = Json<v1::AnalysisResult>("analyze and --replace-weights");
   EXPECT_EQ(result.new_revision(), Json<v1::Model>("get and").revision());
-  EXPECT_THAT(Ctl("get and").out, HasSubstr("a sample of 4 of at most 10"));
+  EXPECT_THAT(Ctl("get and").out,
+              HasSubstr("sample of different examples: 4, at most 10 (all examples seen)"));
   EXPECT_EQ(Ctl("analyze and --replace-weights --if-revision 1").exit_code, 1);
   EXPECT_EQ(Ctl("analyze and --if-revision 1").exit_code, 2);
 }

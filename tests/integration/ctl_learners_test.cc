@@ -74,8 +74,7 @@ TEST_F(CtlTest, XorIsComposedOfGatesThatWereLearned) {
   const std::string after = Ctl("get claims").out;
   EXPECT_THAT(after, ::testing::HasSubstr("\n  state: LEARNING"));
   EXPECT_THAT(after, ::testing::Not(::testing::HasSubstr("more until it has converged")));
-  EXPECT_THAT(after,
-              ::testing::HasSubstr("no marked pass without an update since the last update"));
+  EXPECT_THAT(after, ::testing::HasSubstr("in the API completed_pass marks them"));
   const CommandResult row_errors = Ctl("delete or");
   EXPECT_NE(row_errors.exit_code, 0);
   EXPECT_THAT(row_errors.out, ::testing::HasSubstr("MODEL_IN_USE"));

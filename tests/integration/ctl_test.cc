@@ -16,7 +16,7 @@ TEST_F(CtlTest, TheCommonPathReadsAsDocumented) {
   EXPECT_EQ(learned.exit_code, 0) << learned.out;
   EXPECT_THAT(learned.out, ::testing::HasSubstr("pass 9: 4 examples, 0 mistakes"));
   const v1::Model model = Json<v1::Model>("get and --weights");
-  // ALGORITHMS, section 2, AND.
+  // AND with a bias, worked by hand.
   EXPECT_EQ(model.revision(), 18);
   EXPECT_THAT(model.weights().vectors(0).values(), ::testing::ElementsAre(3, 2));
   EXPECT_EQ(model.weights().vectors(0).bias(), -4);
@@ -131,7 +131,7 @@ TEST_F(CtlTest, PredictionsComeWithTheirErrorBesideTheMajoritys) {
   EXPECT_EQ(Ctl("predict and -" + options, "1:1\n9:1\n").exit_code, 3);
 }
 
-// Seed 000: theta = (1, -1), theta_0 = 1.
+// A textbook's classifier: theta = (1, -1), theta_0 = 1.
 TEST_F(CtlTest, TheMarginOfDataIsThatOfTheLectureNotes) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_dense()->set_dimension(2);

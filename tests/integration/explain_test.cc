@@ -9,7 +9,7 @@ namespace {
 class ExplainTest : public ServerTest {
  protected:
   ExplainTest() {
-    // Seed 000: theta = (1, -1), theta_0 = 1.
+    // theta = (1, -1), theta_0 = 1.
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
     v1::WeightVector& start =

@@ -10,7 +10,7 @@ namespace perceptrond::testing {
 class PredictTest : public ServerTest {
  protected:
   PredictTest() {
-    // Seed 000: theta = (1, -1), theta_0 = 1.
+    // theta = (1, -1), theta_0 = 1.
     v1::Model settings;
     settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
     v1::WeightVector& start =

@@ -9,8 +9,8 @@
 
 namespace perceptrond::testing {
 
-// Seed 002 with step size 1: w += sum of y x over the batch's mistakes, at the end of a pass and,
-// with mini_batch > 0, after every mini_batch examples.
+// Duda, Hart, Stork 2001, section 5.5, with step size 1: w += sum of y x over the batch's mistakes,
+// at the end of a pass and, with mini_batch > 0, after every mini_batch examples.
 class PaperBatch final : public Paper {
  public:
   PaperBatch(size_t dimension, uint64_t mini_batch) : Paper(dimension), mini_batch_(mini_batch) {}

@@ -190,9 +190,9 @@ bool BenchReport::kept_up() const {
 }
 
 std::string BenchReport::Text() const {
-  std::string text =
-      absl::StrFormat("%s %s: %s examples in %.1f s, %.0f/s", work, PrintableInLine(model),
-                      Grouped(answered()), seconds, examples_per_second());
+  std::string text = absl::StrFormat(
+      "%s %s: %s examples in %.1f s, %s/s", work, PrintableInLine(model), Grouped(answered()),
+      seconds, Grouped(static_cast<uint64_t>(std::llround(examples_per_second()))));
   if (rate > 0) absl::StrAppendFormat(&text, " of %.6g/s requested", rate);
   absl::StrAppendFormat(&text, "; %d stream%s, %d per message\n", streams, streams == 1 ? "" : "s",
                         batch);

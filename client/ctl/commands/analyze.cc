@@ -118,15 +118,15 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
 
 std::string DescribeResult(const v1::AnalysisResult& result, uint64_t updates) {
   std::string text = absl::StrCat("analysis: ", FormatFigures(result.analysis()), "\n");
-  absl::StrAppendFormat(&text, "  %s after %.2f s; R = %g\n", PrintableInLine(result.end_reason()),
-                        Seconds(result.run_duration()), result.analysis().radius());
+  absl::StrAppendFormat(&text, "  ended after %.2f s: %s\n", Seconds(result.run_duration()),
+                        PrintableInLine(result.end_reason()));
   Bound(result, updates, &text);
   if (result.support_vectors_size() > 0) {
     absl::StrAppend(&text, "  ", Grouped(result.support_vectors_size()), " support vectors\n");
   }
   if (result.certificate_size() > 0) {
-    absl::StrAppend(&text, "  proof: a combination of ", Grouped(result.certificate_size()),
-                    " examples with positive integer multipliers is zero\n");
+    absl::StrAppend(&text, "  the combination has ", Grouped(result.certificate_size()),
+                    " examples, each with a positive whole multiplier\n");
   }
   if (result.has_separator_margin()) {
     int weights = 0;

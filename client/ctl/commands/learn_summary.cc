@@ -1,7 +1,5 @@
 #include "client/ctl/commands/learn_summary.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/commands/analyze.h"
@@ -9,28 +7,24 @@
 #include "client/ctl/report.h"
 
 namespace perceptrond::client {
-namespace {
-
-double PerSecond(uint64_t count, absl::Duration elapsed) {
-  const double rate = static_cast<double>(count) / absl::ToDoubleSeconds(elapsed);
-  return std::isfinite(rate) ? rate : 0;
-}
-
-}  // namespace
 
 std::string LearnSummary::Text() const {
   std::string text = absl::StrFormat(
-      "%s: %d examples in %.1f s (%.0f/s), %d mistakes, %s", PrintableInLine(model),
-      totals.examples, absl::ToDoubleSeconds(elapsed), PerSecond(totals.examples, elapsed),
-      totals.mistakes, DescribeUpdates(totals.updates, totals.mistakes));
+      "%s: %s examples in %.1f s (%s), %s mistakes, %s", PrintableInLine(model),
+      Grouped(totals.examples), absl::ToDoubleSeconds(elapsed), Rate(totals.examples, elapsed),
+      Grouped(totals.mistakes), DescribeUpdates(totals.updates, totals.mistakes));
   if (totals.duplicates > 0) absl::StrAppend(&text, ", ", totals.duplicates, " duplicates");
   if (totals.lost_answers > 0) {
     absl::StrAppend(&text, ", ", totals.lost_answers, " examples whose answers were lost");
   }
   absl::StrAppend(&text, "; revision ", totals.revision, "\n");
-  if (now.has_value()) absl::StrAppend(&text, DescribeReport(now->report()));
-  if (now.has_value() && analysis.has_value())
-    absl::StrAppend(&text, DescribeResult(*analysis, now->report().updates()));
+  if (!now.has_value()) return text;
+  perceptron::v1::ConvergenceReport report = now->report();
+  // The run has printed its passes, and the analysis has more to say below.
+  if (!passes.empty()) report.clear_last_pass();
+  if (analysis.has_value()) report.clear_analysis();
+  absl::StrAppend(&text, DescribeReport(report));
+  if (analysis.has_value()) absl::StrAppend(&text, DescribeResult(*analysis, report.updates()));
   return text;
 }
 

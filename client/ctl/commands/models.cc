@@ -126,7 +126,7 @@ void AddGet(CLI::App* app, const Globals* globals, Action* action) {
       command->add_flag("--weights", options->weights, "Also print the non-zero weights");
   command
       ->add_flag("--learning-curve", options->learning_curve,
-                 "Also print the learning curve: the report at up to 512 revisions")
+                 "Also print the learning curve: the report at up to 512 revisions and now")
       ->excludes(weights);
   command->footer(R"(Examples:
   perceptronctl get spam

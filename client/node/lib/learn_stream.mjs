@@ -142,13 +142,13 @@ export class LearnStream {
 
   /**
    * Opens the stream and waits for the position of the producer.
-   * window: most unanswered examples; responseTimeout: seconds without progress before giving up.
+   * window: most unanswered examples; giveUpAfter: seconds without progress before giving up.
    */
-  static async open(stub, model, producer, { window = 8192, responseTimeout = 60, onReconnect = () => {} } = {}) {
+  static async open(stub, model, producer, { window = 8192, giveUpAfter = 60, onReconnect = () => {} } = {}) {
     const stream = new LearnStream();
     stream.#stub = stub;
     stream.#window = new Window(model, producer, window);
-    stream.#backoff = new Backoff(responseTimeout);
+    stream.#backoff = new Backoff(giveUpAfter);
     stream.#done = stream.#run(onReconnect);
     await stream.#until(() => stream.#window.ready);
     return stream;

@@ -18,7 +18,7 @@ export class UsageError extends Error {}
 export const common = {
   server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: 'host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)' },
   'tls-ca': { type: 'string', help: 'connect with TLS and trust these certificate authorities (PEM)' },
-  'response-timeout': { type: 'string', default: '60', help: 'seconds to wait for a server that does not answer (default: 60)' },
+  'give-up-after': { type: 'string', default: '60', help: 'seconds without progress before giving up (default: 60)' },
   help: { type: 'boolean', default: false, help: 'this text' },
 };
 export const input = {
@@ -36,8 +36,8 @@ export function parse(usage, argumentNames, options) {
     process.exit(0);
   }
   if (positionals.length !== argumentNames.length) throw new UsageError(`expected ${argumentNames.join(' and ')}; see --help`);
-  const responseTimeout = seconds('response-timeout', values['response-timeout'], 0);
-  return { flags: { ...values, responseTimeout }, positionals };
+  const giveUpAfter = seconds('give-up-after', values['give-up-after'], 0);
+  return { flags: { ...values, giveUpAfter }, positionals };
 }
 
 /** Parses the number of a flag. Bounds keep it within its proto type; protobufjs would send a different number. */

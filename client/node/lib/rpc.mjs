@@ -82,21 +82,21 @@ export function isTransient(error) {
  * reconnect together.
  */
 export class Backoff {
-  #responseTimeout;
+  #giveUpAfter;
   #first;
   #longest;
-  #giveUp;
+  #deadline;
   #ceiling;
 
-  /** responseTimeout: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
-  constructor(responseTimeout = 60, first = 0.1, longest = 5) {
-    [this.#responseTimeout, this.#first, this.#longest] = [responseTimeout, first, longest];
+  /** giveUpAfter: seconds without progress before giving up; the other two: bounds of the waits in seconds. */
+  constructor(giveUpAfter = 60, first = 0.1, longest = 5) {
+    [this.#giveUpAfter, this.#first, this.#longest] = [giveUpAfter, first, longest];
     this.progress();
   }
 
   /** Call after progress: restarts the timeout and the waits. */
   progress() {
-    this.#giveUp = performance.now() + 1000 * this.#responseTimeout;
+    this.#deadline = performance.now() + 1000 * this.#giveUpAfter;
     this.#ceiling = this.#first;
   }
 
@@ -104,7 +104,7 @@ export class Backoff {
   nextWait() {
     const wait = 1000 * this.#ceiling * (0.5 + Math.random() / 2);
     this.#ceiling = Math.min(2 * this.#ceiling, this.#longest);
-    return performance.now() + wait < this.#giveUp ? wait : undefined;
+    return performance.now() + wait < this.#deadline ? wait : undefined;
   }
 }
 
@@ -123,8 +123,8 @@ export async function withRetries(backoff, attempt, onRetry = () => {}) {
 }
 
 /** A unary call that is safe to repeat, as a promise: unary(stub, 'getModel', {name}, 60). */
-export function unary(stub, method, request, responseTimeout) {
-  return withRetries(new Backoff(responseTimeout), () => new Promise((resolve, reject) => {
+export function unary(stub, method, request, giveUpAfter) {
+  return withRetries(new Backoff(giveUpAfter), () => new Promise((resolve, reject) => {
     stub[method](request, { deadline: Date.now() + 30_000 }, (error, answer) => (error ? reject(error) : resolve(answer)));
   }));
 }

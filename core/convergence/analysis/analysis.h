@@ -14,8 +14,9 @@
 //             every i (Gordan 1873). Claimed only after it was checked in exact arithmetic
 //   updates   a perceptron from zero weights makes at most max ||z_i||^2 / gamma*^2 of them: (R /
 //             gamma*)^2 with two labels, 2 (R / gamma*)^2 with several classes
-//   source    seeds 002, 004; Wolfe, Finding the nearest point in a polytope, 1976; Duda, Hart,
-//             Pattern Classification and Scene Analysis, 1973, section 5.12. docs/adr/0011
+//   source    Boser, Guyon, Vapnik, A Training Algorithm for Optimal Margin Classifiers, 1992; Wolfe,
+//             Finding the nearest point in a polytope, 1976; Duda, Hart, Pattern Classification and
+//             Scene Analysis, 1973, section 5.12. docs/adr/0011
 #pragma once
 
 #include <cstddef>

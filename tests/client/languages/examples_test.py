@@ -133,7 +133,7 @@ class ExamplesTest(ExamplesFixture):
                            check=True, capture_output=True)
         flags = ["--tls-cert", self.directory / "server.pem", "--tls-key", self.directory / "server.key"]
         with Server(PERCEPTROND, self.directory / "tls", self.directory / "tls.log", flags) as self.server:
-            job = ["learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train", "--response-timeout", "0.3"]
+            job = ["learn", "spam", self.file("train.tsv", TRAIN[:50]), *CREATE, "--producer", "train", "--give-up-after", "0.3"]
             out, _ = self.run_client(*job[:-1], "60", "--tls-ca", self.directory / "server.pem")
             self.assertIn("50 examples", out)
             for distrustful in ([], ["--tls-ca", self.directory / "other.pem"]):
@@ -251,9 +251,9 @@ class ExamplesTest(ExamplesFixture):
         self.assertIn("1 examples had validation errors; the first: example 1: INVALID_ARGUMENT (INDEX_OUT_OF_RANGE): columns.indices[1]", error)
         self.assertEqual(self.examples("rows"), 2)
 
-    def test_an_unreachable_server_is_an_error_after_the_response_timeout(self):
+    def test_an_unreachable_server_is_an_error_after_the_time_to_give_up(self):
         self.server.kill()
-        _, error = self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:10]), "--producer", "train", "--response-timeout", "0.3", expect=1)
+        _, error = self.run_client("learn", "spam", self.file("train.tsv", TRAIN[:10]), "--producer", "train", "--give-up-after", "0.3", expect=1)
         self.assertRegex(error, r"(?m)^learn\S*: the connection was lost; reconnecting: UNAVAILABLE.*(\n.*)*^learn\S*: UNAVAILABLE")
 
     def test_invalid_usage_has_its_own_exit_code(self):
@@ -275,7 +275,7 @@ class ExamplesTest(ExamplesFixture):
     def test_numbers_out_of_range_are_invalid_usage(self):
         rows = self.file("rows.svm", [b"+1 1:1\n"])
         job = ["rows", rows, "--format", "svmlight", "--producer", "rows"]
-        wrong = {"dimension": ["0", "-5", "4294967301", "99999999999", ""], "batch": ["65537"], "passes": ["1e300"], "window": ["0"], "index-base": ["2"], "response-timeout": ["nan"]}
+        wrong = {"dimension": ["0", "-5", "4294967301", "99999999999", ""], "batch": ["65537"], "passes": ["1e300"], "window": ["0"], "index-base": ["2"], "give-up-after": ["nan"]}
         for flag, texts in wrong.items():
             for text in texts:
                 self.assert_wrong_usage("learn", *job, f"--{flag}={text}", said=f"--{flag}.*expected")
@@ -288,7 +288,7 @@ class ExamplesTest(ExamplesFixture):
     @only_if("watch" in PROGRAMS)
     def test_the_longest_durations_are_accepted(self):
         self.ctl("create", "rows", "--dimension", 1)
-        out, _ = self.run_client("watch", "rows", "--interval", 315576000000, "--response-timeout", 315576000000, "--count", 1)
+        out, _ = self.run_client("watch", "rows", "--interval", 315576000000, "--give-up-after", 315576000000, "--count", 1)
         self.assertIn("revision 0: 0 examples", out)
 
     @only_if(LANGUAGE != "node")  # whose command line is already decoded

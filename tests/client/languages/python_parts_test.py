@@ -40,7 +40,7 @@ class BackoffTest(unittest.TestCase):
     def test_waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half(self):
         drawn = [[] for _ in range(6)]
         for _ in range(200):
-            backoff = errors.Backoff(response_timeout=60, first=0.1, longest=1)
+            backoff = errors.Backoff(give_up_after=60, first=0.1, longest=1)
             for waits in drawn:
                 waits.append(backoff.next_wait())
         for waits, ceiling in zip(drawn, (0.1, 0.2, 0.4, 0.8, 1, 1)):
@@ -48,8 +48,8 @@ class BackoffTest(unittest.TestCase):
             self.assertLessEqual(max(waits), ceiling)
             self.assertGreater(max(waits) - min(waits), ceiling / 4)
 
-    def test_the_response_timeout_restarts_with_progress(self):
-        backoff = errors.Backoff(response_timeout=10, first=1, longest=1)
+    def test_the_time_to_give_up_restarts_with_progress(self):
+        backoff = errors.Backoff(give_up_after=10, first=1, longest=1)
         self.clock.now = 9.9
         self.assertIsNone(backoff.next_wait())
         backoff.progress()

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRound = 4096;
 
-// The perceptron without an offset, in float64, as seed 001 has it: mistakes in a round.
+// The perceptron without an offset, in float64, as Rosenblatt has it: mistakes in a round.
 class Perceptron {
  public:
   int Round(SyntheticRows& rows) {

@@ -94,7 +94,7 @@ TEST(Worked, XorWithTheProductIsSeparable) {
 }
 
 TEST(Worked, ALargeOffsetValueCostsTheOffsetNothing) {
-  // Then it is the machine of seed 004, which does not count the offset in ||w||: the margin is the
+  // Then it is the hard-margin SVM, which does not count the offset in ||w||: the margin is the
   // distance to the plane x = 101.
   const Examples examples = {Point({100}, -1), Point({102}, 1)};
   const Analysis with_1 = AnalyzeAll(examples, 1);

@@ -247,7 +247,7 @@ TEST(Polynomial, RoundsAProductOnce) {
   EXPECT_EQ(Values(Space(Kind::kDense, 3, 3, true), columns.batch())[6], static_cast<float>(exact));
 }
 
-// Seed 004's XOR, worked out: 4 updates, the second pass has none, theta = (0, 0, 4), offset 0.
+// XOR, worked out: 4 updates, the second pass has none, theta = (0, 0, 4), offset 0.
 TEST(Polynomial, MakesXorSeparable) {
   const FeatureSpace space = Space(Kind::kDense, 2, 2, true);
   const Columns columns = Columns()

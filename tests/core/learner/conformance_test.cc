@@ -148,6 +148,37 @@ TEST_P(LearnerConformance, AStateOfAnotherShapeIsRefusedAndChangesNothing) {
   EXPECT_EQ(Bits(*learner), before);
 }
 
+TEST(StateReader, ACountWithAFractionIsNoCount) {
+  for (const double count : {3.5, -1.0, 0x1p63}) {
+    StateReader reader(LearnerState{{}, {count}, {}});
+    reader.Count();
+    EXPECT_FALSE(reader.Done()) << count;
+  }
+  StateReader reader(LearnerState{{}, {3}, {}});
+  EXPECT_EQ(reader.Count(), 3U);
+  EXPECT_TRUE(reader.Done());
+}
+
+// Under a large bias input the first example takes all of the bias's variance, up to rounding.
+TEST(ConfidenceRules, RoundingTakesNoVarianceOfTheBiasBelowZero) {
+  for (const RuleKind rule : {RuleKind::kArow, RuleKind::kSoftConfidenceWeighted}) {
+    for (double bias_input = 1e9; bias_input < 1e10; bias_input += 1.37e8) {
+      LearnerSettings settings;
+      settings.rule = rule;
+      settings.bias_input = bias_input;
+      const std::unique_ptr<Learner> learner = MakeLearner(settings, 1);
+      for (int n = 0; n < 50; ++n) {
+        Columns columns;
+        columns.AddDense({static_cast<float>(n % 7)}, n % 2 == 0 ? 1 : -1);
+        LearnAll(*learner, columns.batch(), static_cast<uint64_t>(n));
+        // The last part of the state.
+        ASSERT_GE(learner->State().scalars.back(), 0) << bias_input << ", example " << n;
+        ASSERT_TRUE(std::isfinite(learner->Evaluate(columns.batch().row(0), 1).loss));
+      }
+    }
+  }
+}
+
 TEST_P(LearnerConformance, NoUpdateLeavesFloat32) {
   const float huge = std::numeric_limits<float>::max();
   std::mt19937 random(11);

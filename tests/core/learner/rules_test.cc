@@ -49,14 +49,23 @@ std::vector<PaperRule> Rules() {
   return rules;
 }
 
-// Every rule, and every wrapper over the perceptron, has a paper to be compared with.
-TEST(Catalogue, HasAPaperOfEachRuleAndWrapper) {
+// A wrapped rule is made of two papers: the wrapper's, over whichever rule, and the rule's own.
+TEST(Catalogue, HasAPaperOfTheRuleAndOfTheWrapperOfEachEntry) {
   const std::vector<PaperRule> papers = testing::PaperRules();
+  const auto has_paper = [&papers](auto&& matches) {
+    return std::any_of(papers.begin(), papers.end(), [&](const PaperRule& paper) {
+      return matches(*FindLearner(paper.learner));
+    });
+  };
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.wrapper != WrapperKind::kNone && entry.rule != RuleKind::kPerceptron) continue;
-    EXPECT_TRUE(std::any_of(papers.begin(), papers.end(),
-                            [&](const PaperRule& rule) { return rule.learner == entry.name; }))
-        << entry.name << ": give it a line in tests/support/paper_rules.h";
+    EXPECT_TRUE(has_paper([&](const CatalogueEntry& paper) {
+      return paper.rule == entry.rule && paper.wrapper == WrapperKind::kNone;
+    })) << entry.name
+        << ": give its rule a line in tests/support/paper_rules.h";
+    EXPECT_TRUE(has_paper([&](const CatalogueEntry& paper) {
+      return paper.wrapper == entry.wrapper;
+    })) << entry.name
+        << ": give its wrapper a line in tests/support/paper_rules.h";
   }
 }
 

@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, ExplainEvery, ::testing::ValuesIn(Cases()), [](c
   return testing::TestName(info.param.kind) + "_" + testing::SpaceName(info.param.space);
 });
 
-// ALGORITHMS, section 2: AND. Each update of the four rows adds eta c y (x, b).
+// AND. Each update of the four rows adds eta c y (x, b).
 TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
   v1::Model settings = testing::DenseSettings("and", 2);
   testing::SetNumber(*settings.mutable_learner(), "step_size", 0.5);

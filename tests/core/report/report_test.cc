@@ -143,6 +143,27 @@ TEST(ConvergenceReport, EveryFigureHasAMetricOrAReasonAndATextAndATitle) {
   }
 }
 
+TEST(ConvergenceReport, AMetricsNameEndsWithTheUnitOfItsFigure) {
+  for (const Figure& figure : ListFigures(*v1::ConvergenceReport::descriptor())) {
+    if (figure.options->metric().empty()) continue;
+    const v1::FigureUnit unit = figure.options->unit();
+    EXPECT_EQ(unit == v1::FIGURE_UNIT_RATIO, absl::EndsWith(figure.metric, "_ratio"))
+        << figure.metric;
+    EXPECT_EQ(unit == v1::FIGURE_UNIT_TIME, absl::EndsWith(figure.metric, "_seconds"))
+        << figure.metric;
+  }
+}
+
+TEST(ConvergenceReport, EveryMarginAndRadiusIsALength) {
+  for (const Figure& figure : ListFigures(*v1::ConvergenceReport::descriptor())) {
+    if (figure.field().cpp_type() != pb::FieldDescriptor::CPPTYPE_DOUBLE) continue;
+    const std::string& name = figure.field().name();
+    EXPECT_EQ(absl::StartsWith(name, "margin") || name == "radius",
+              figure.options->unit() == v1::FIGURE_UNIT_LENGTH)
+        << name;
+  }
+}
+
 TEST(ConvergenceReport, EveryFieldIsAFigure) {
   for (const pb::Descriptor* type :
        {v1::ConvergenceReport::descriptor(), v1::PassSummary::descriptor(),
