@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option(
       "--filter", options.filter,
-      "Only rows whose name holds this, or, if this ends in \$, whose name ends with it");
+      "Only rows whose name holds this, or, if this ends in $, whose name ends with it");
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

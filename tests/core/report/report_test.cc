@@ -129,8 +129,9 @@ TEST(ConvergenceReport, EveryFigureHasAMetricOrAReasonAndATextAndATitle) {
   for (const Figure& figure : ListFigures(*v1::ConvergenceReport::descriptor())) {
     const std::string& name = figure.field().full_name();
     EXPECT_NE(figure.options->metric().empty(), figure.options->no_metric().empty()) << name;
-    if (!figure.options->metric().empty())
+    if (!figure.options->metric().empty()) {
       EXPECT_TRUE(metrics.insert(figure.metric).second) << name << " shares " << figure.metric;
+    }
     EXPECT_TRUE(!figure.options->text().empty() || IsMentioned(figure)) << name;
     EXPECT_FALSE(figure.title.empty()) << name;
     EXPECT_TRUE(absl::EndsWith(figure.options->help(), ".")) << name;
@@ -138,8 +139,9 @@ TEST(ConvergenceReport, EveryFigureHasAMetricOrAReasonAndATextAndATitle) {
         figure.field().is_map() || figure.field().cpp_type() == pb::FieldDescriptor::CPPTYPE_ENUM;
     EXPECT_EQ(labelled, !figure.options->metric_label().empty()) << name;
     // A text for a bool is said if it is true: what is said of false has to be defined.
-    if (figure.field().cpp_type() == pb::FieldDescriptor::CPPTYPE_BOOL)
+    if (figure.field().cpp_type() == pb::FieldDescriptor::CPPTYPE_BOOL) {
       EXPECT_TRUE(figure.options->has_zero_text()) << name;
+    }
   }
 }
 
