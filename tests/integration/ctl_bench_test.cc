@@ -69,7 +69,8 @@ TEST_F(CtlBenchTest, AServerThatStandsStillShowsInEveryLatencyThatWasDueMeanwhil
   while (Get("m", v1::MODEL_VIEW_BASIC).report().examples() < 2) {
   }
   server_.Signal(SIGSTOP);
-  // A fifth of the time: whoever measured only what could be sent would see one late answer.
+  // The stall under test, a fifth of the run. A bench that measured only what it could send would
+  // report one late answer.
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
   server_.Signal(SIGCONT);
   bench.join();

@@ -42,6 +42,7 @@ TEST_F(PredictTest, AStoppingServerTellsCallersSoAndCancelsNone) {
       } else {
         EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
         if (Reason(status) == "DRAINING") ++draining;
+        // The back-off itself: a draining server still answers callers that come back after it.
         std::this_thread::sleep_for(wait);
         wait *= 2;
       }

@@ -14,16 +14,17 @@
 namespace perceptrond::testing {
 
 ServerProcess::ServerProcess(std::string data_dir, std::vector<std::string> flags)
-    : data_dir_(std::move(data_dir)), flags_(std::move(flags)) {
-  Start("127.0.0.1:0");
-}
+    : data_dir_(std::move(data_dir)),
+      flags_(std::move(flags)),
+      process_(Start("127.0.0.1:0")),
+      address_(process_->addresses().front()) {}
 
-void ServerProcess::Start(const std::string& address) {
+std::unique_ptr<Process> ServerProcess::Start(const std::string& address) const {
   std::vector<std::string> command = {PERCEPTROND_BINARY, "--address", address,
                                       "--data-dir",       data_dir_,   "--metrics-address",
                                       "127.0.0.1:0"};
   command.insert(command.end(), flags_.begin(), flags_.end());
-  process_ = std::make_unique<Process>(command);
+  return std::make_unique<Process>(command);
 }
 
 int ServerProcess::metrics_port() const {

@@ -11,14 +11,15 @@
 namespace perceptrond::testing {
 
 // Runs until it is stopped or this is destroyed. Listens on free ports of the loopback address. Not
-// thread-safe.
+// thread-safe, but for address().
 class ServerProcess {
  public:
   // Returns once the server serves. Aborts the test program, with the server's words, if it does
   // not come to that.
   explicit ServerProcess(std::string data_dir, std::vector<std::string> flags = {});
 
-  const std::string& address() const { return process_->addresses().front(); }
+  // The same after a restart. Threads: any.
+  const std::string& address() const { return address_; }
   int metrics_port() const;
   pid_t pid() const { return process_->pid(); }
 
@@ -30,14 +31,15 @@ class ServerProcess {
   // SIGTERM and wait for the exit code.
   int Terminate();
   // Starts again on the same data and the same port, after Wait.
-  void Restart() { Start(address()); }
+  void Restart() { process_ = Start(address_); }
 
  private:
-  void Start(const std::string& address);
+  std::unique_ptr<Process> Start(const std::string& address) const;
 
   const std::string data_dir_;
   const std::vector<std::string> flags_;
   std::unique_ptr<Process> process_;
+  const std::string address_;
 };
 
 // What a command printed to standard output, and its exit code.

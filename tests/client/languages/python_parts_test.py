@@ -148,7 +148,8 @@ class InputFileTest(unittest.TestCase):
         state = pathlib.Path(f"/proc/self/task/{threading.get_native_id()}/stat")
 
         def interrupt():
-            # As if it came right before the read: another thread receives it once the reader sleeps for 50 ms.
+            # As if it came right before the read: another thread receives it while the reader sleeps in a system call. No
+            # event tells of that, only the thread's state; 50 ms of it exclude a wait for the interpreter's lock.
             asleep = 0
             while asleep < 50:
                 asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
