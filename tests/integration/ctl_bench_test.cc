@@ -119,6 +119,15 @@ TEST_F(CtlBenchTest, EveryStreamIsReadyBeforeTheClockRuns) {
   EXPECT_GE(Number(report, "messages"), 100);
 }
 
+TEST_F(CtlBenchTest, StreamsOfEachWorkRunTogether) {
+  for (const char* work : {"learn", "predict", "call"}) {
+    const auto report =
+        Bench(std::string("--streams 4 --batch 10 --seconds 0.3 --warmup 0 --work ") + work);
+    EXPECT_GE(Number(report, "messages"), 4) << work;
+    EXPECT_EQ(Number(report, "examples"), 10 * Number(report, "messages")) << work;
+  }
+}
+
 TEST_F(CtlBenchTest, ARateThatCannotBeReachedEndsInTimeAndIsSaid) {
   const CommandResult result =
       Ctl("bench --work predict --rate 1e9 --batch 1 --seconds 0.2 --warmup 0");
