@@ -49,6 +49,11 @@ class Jsonl final : public Format {
         for (const std::string& name : example_.named().names()) row->AddName(name);
         row->values.assign(example_.named().values().begin(), example_.named().values().end());
         break;
+      case Example::kText:
+        return absl::InvalidArgumentError("\"text\" is of a later version; give the features");
+      case Example::kPredictionId:
+        return absl::InvalidArgumentError(
+            "\"predictionId\" is of a later version; give the features");
       case Example::FEATURES_NOT_SET:
         break;
     }

@@ -77,9 +77,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "Of each measurement")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option(
-      "--filter", options.filter,
-      "Only rows whose name holds this, or, if this ends in $, whose name ends with it");
+  app.add_option("--filter", options.filter,
+                 "Only rows whose name holds this, or, if this ends in $, whose name ends with it");
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
