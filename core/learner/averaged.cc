@@ -32,10 +32,6 @@ class Averaged final : public LinearPredictor {
   explicit Averaged(const ScoreVectors& learned) : LinearPredictor(learned) { Resize(); }
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
-  void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
-                 std::span<ValidationCode> codes, std::span<double> scores) const override {
-    Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
-  }
   double squared_norm(uint64_t age) const override;
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override;
@@ -70,7 +66,7 @@ class Averaged final : public LinearPredictor {
 };
 
 void Averaged::Score(const Row& row, uint64_t age, std::span<double> scores) const {
-  LinearPredictor::Score(row, age, scores);
+  learned().Scores(row, scores);
   const double share = Share(age);
   for (size_t k = 0; k < scores.size(); ++k) {
     // NaN, for a class that does not exist, stays.

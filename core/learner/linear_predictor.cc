@@ -2,20 +2,34 @@
 
 namespace perceptrond {
 
-void LinearPredictor::Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const {
-  learned_.Scores(row, scores);
-}
+namespace {
 
-void LinearPredictor::ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
-                                std::span<ValidationCode> codes, std::span<double> scores) const {
-  if (learned_.is_multiclass())
-    return Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
-  learned_.ScanRows(batch, first, codes.size(), max_features,
-                    [&](size_t i, ValidationCode code, double /*squared_norm*/, double score) {
-                      codes[i] = code;
-                      scores[i] = score;
-                    });
-}
+// Without a wrapper.
+class NewestWeights final : public LinearPredictor {
+ public:
+  using LinearPredictor::LinearPredictor;
+
+  void Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const override {
+    learned().Scores(row, scores);
+  }
+  // Two labels: by the scan that learning uses too.
+  void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
+                 std::span<ValidationCode> codes, std::span<double> scores) const override {
+    if (learned().is_multiclass())
+      return Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
+    learned().ScanRows(batch, first, codes.size(), max_features,
+                       [&](size_t i, ValidationCode code, double /*squared_norm*/, double score) {
+                         codes[i] = code;
+                         scores[i] = score;
+                       });
+  }
+  std::unique_ptr<LinearPredictor> Read(StateReader& /*state*/,
+                                        const ScoreVectors& /*read*/) const override {
+    return std::make_unique<NewestWeights>(learned());
+  }
+};
+
+}  // namespace
 
 double LinearPredictor::squared_norm(uint64_t /*age*/) const { return SquaredNorm(learned_); }
 
@@ -32,11 +46,6 @@ double LinearPredictor::FeatureWeight(size_t k, uint32_t index, uint64_t /*age*/
   return learned_.scale() * learned_[k].weights[index];
 }
 
-std::unique_ptr<LinearPredictor> LinearPredictor::Read(StateReader& /*state*/,
-                                                       const ScoreVectors& /*read*/) const {
-  return std::make_unique<LinearPredictor>(learned_);
-}
-
 std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& settings,
                                                      const ScoreVectors& learned) {
   switch (settings.wrapper) {
@@ -49,7 +58,7 @@ std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& sett
     case WrapperKind::kVoted:
       return MakeVoted(settings, learned);
   }
-  return std::make_unique<LinearPredictor>(learned);
+  return std::make_unique<NewestWeights>(learned);
 }
 
 }  // namespace perceptrond

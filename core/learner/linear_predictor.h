@@ -1,5 +1,4 @@
-// Predicts with the newest weights of a linear learner. Base of the wrappers, which predict with
-// others.
+// What a linear learner predicts with: its newest weights, or those of a wrapper.
 #pragma once
 
 #include <memory>
@@ -12,7 +11,7 @@
 namespace perceptrond {
 
 // Belongs to one learner, whose vectors it reads; the learner calls it before and after each
-// update.
+// update. What a wrapper does not override is that of the newest weights.
 class LinearPredictor : public Predictor {
  public:
   explicit LinearPredictor(const ScoreVectors& learned) : learned_(learned) {}
@@ -20,9 +19,6 @@ class LinearPredictor : public Predictor {
   size_t scores() const final { return learned_.count(); }
   size_t size() const final { return learned_.size(); }
   bool HasLabel(int32_t label) const final { return learned_.Has(label); }
-  void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
-  void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
-                 std::span<ValidationCode> codes, std::span<double> scores) const override;
   int32_t Label(std::span<const double> scores) const override {
     return learned_.decision().Label(scores);
   }
@@ -52,7 +48,8 @@ class LinearPredictor : public Predictor {
   virtual void AppendTo(LearnerStateView& /*state*/) const {}
   // Makes one like this from what AppendTo appended, for a learner whose vectors will be `read`;
   // null if it does not fit.
-  virtual std::unique_ptr<LinearPredictor> Read(StateReader& state, const ScoreVectors& read) const;
+  virtual std::unique_ptr<LinearPredictor> Read(StateReader& state,
+                                                const ScoreVectors& read) const = 0;
   // After the learner's vectors were restored too.
   virtual void Restored() {}
 
@@ -71,7 +68,7 @@ std::unique_ptr<LinearPredictor> MakePocket(const LearnerSettings& settings,
 std::unique_ptr<LinearPredictor> MakeVoted(const LearnerSettings& settings,
                                            const ScoreVectors& learned);
 
-// A linear learner's prediction weights, where these are not its newest: settings.wrapper says.
+// The prediction weights that settings.wrapper chooses.
 std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& settings,
                                                      const ScoreVectors& learned);
 

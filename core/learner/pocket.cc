@@ -33,10 +33,6 @@ class Pocket final : public LinearPredictor {
       : Pocket(settings.ratchet_examples, learned, learned) {}
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
-  void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
-                 std::span<ValidationCode> codes, std::span<double> scores) const override {
-    Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
-  }
   double squared_norm(uint64_t age) const override { return SquaredNorm(Best(age)); }
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override {

@@ -40,10 +40,6 @@ class Voted final : public LinearPredictor {
       : Voted(settings.budget, learned, learned) {}
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
-  void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,
-                 std::span<ValidationCode> codes, std::span<double> scores) const override {
-    Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
-  }
   double squared_norm(uint64_t /*age*/) const override { return 0; }
   // Votes of weights that it never had would have to be replaced with them.
   bool CanReplaceWeights() const override { return false; }
