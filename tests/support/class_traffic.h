@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/learners.h"
 #include "tests/support/traffic.h"
 
 namespace perceptrond::testing {
@@ -36,6 +38,19 @@ inline void SetClasses(ClassKind kind, uint32_t max_classes, v1::Model& settings
   for (uint32_t k = 0; k < max_classes; ++k)
     settings.add_label_names(ClassCalled(static_cast<int>(k)));
 }
+
+// A learner of several classes, for tests of each.
+struct ClassCase {
+  std::string learner;
+  ClassKind classes;
+  Space space;
+};
+
+inline std::string ClassCaseName(const ClassCase& c) {
+  return TestName(c.learner) + "_" + ClassKindName(c.classes) + "_" + SpaceName(c.space);
+}
+
+inline void PrintTo(const ClassCase& c, std::ostream* out) { *out << ClassCaseName(c); }
 
 // Examples as a batch whose labels are names, in order of their first appearance.
 class ClassBatch {

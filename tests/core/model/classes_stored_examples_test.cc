@@ -14,6 +14,7 @@ namespace perceptrond {
 namespace {
 
 using testing::ClassBatch;
+using testing::ClassCase;
 using testing::ClassKind;
 using testing::Space;
 using testing::SvmExample;
@@ -23,29 +24,16 @@ constexpr int kClasses = 6;
 constexpr uint32_t kDimension = 20;
 constexpr uint32_t kBits = 16;
 
-struct Case {
-  std::string kind;
-  ClassKind classes;
-  Space space;
-};
-
-std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return testing::TestName(info.param.kind) + "_" + testing::ClassKindName(info.param.classes) +
-         "_" + testing::SpaceName(info.param.space);
-}
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
-
 // An example as it was sent: what its class is called, and its values by feature.
 using Plain = std::pair<std::string, std::map<std::string, float>>;
 
-class ClassesRetained : public ::testing::TestWithParam<Case> {
+class ClassesRetained : public ::testing::TestWithParam<ClassCase> {
  protected:
   v1::Model Settings(uint32_t updates, uint32_t sample) const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "models/m", kDimension);
     if (GetParam().space == Space::kHashed)
       settings.mutable_feature_space()->mutable_hashed()->set_bits(kBits);
-    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().learner);
     testing::SetClasses(GetParam().classes, kClasses, settings);
     settings.mutable_stored_examples()->set_max_updates(updates);
     settings.mutable_stored_examples()->set_max_sample(sample);
@@ -194,8 +182,8 @@ TEST_P(ClassesRetained, UpdatesComeBackFromTheirRecordsAfterACrash) {
   }
 }
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
+std::vector<ClassCase> Cases() {
+  std::vector<ClassCase> cases;
   // A rule that writes on mistakes, and one that writes on every example.
   for (const std::string kind : {"perceptron", "logistic-regression"}) {
     for (const ClassKind classes :
@@ -207,7 +195,8 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ClassesRetained, ::testing::ValuesIn(Cases()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Cases, ClassesRetained, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return testing::ClassCaseName(info.param); });
 
 }  // namespace
 }  // namespace perceptrond

@@ -13,6 +13,7 @@ namespace perceptrond {
 namespace {
 
 using testing::ClassBatch;
+using testing::ClassCase;
 using testing::ClassKind;
 using testing::Columns;
 using testing::LoneModel;
@@ -23,21 +24,8 @@ constexpr int kClasses = 6;
 constexpr uint32_t kDimension = 12;
 constexpr size_t kAll = 1 << 20;
 
-struct Case {
-  std::string kind;
-  ClassKind classes;
-  Space space;
-};
-
-std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return testing::TestName(info.param.kind) + "_" + testing::ClassKindName(info.param.classes) +
-         "_" + testing::SpaceName(info.param.space);
-}
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
-
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
+std::vector<ClassCase> Cases() {
+  std::vector<ClassCase> cases;
   for (const CatalogueEntry& entry : Catalogue()) {
     if (!entry.has_classes() || entry.form != Form::kLinear) continue;
     cases.push_back({entry.name, ClassKind::kFixed, Space::kDense});
@@ -59,18 +47,18 @@ double Size(const Explanation& explanation) {
   return size;
 }
 
-class ExplainClassesBySupport : public ::testing::TestWithParam<Case> {
+class ExplainClassesBySupport : public ::testing::TestWithParam<ClassCase> {
  protected:
-  const CatalogueEntry& rule() const { return *FindLearner(GetParam().kind); }
+  const CatalogueEntry& rule() const { return *FindLearner(GetParam().learner); }
   // Why the rule has no sum over support examples; empty: it has.
   std::string absent() const {
     return std::string(rule().no_dual.empty() ? rule().no_class_dual : rule().no_dual);
   }
   v1::Model Settings() const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "models/m", kDimension);
-    testing::SetLearner(*settings.mutable_learner(), GetParam().kind);
+    testing::SetLearner(*settings.mutable_learner(), GetParam().learner);
     testing::SetClasses(GetParam().classes, kClasses, settings);
-    if (GetParam().kind == "batch-perceptron")
+    if (GetParam().learner == "batch-perceptron")
       testing::SetCount(*settings.mutable_learner(), "mini_batch", 7);
     if (rule().takes_weights && GetParam().classes == ClassKind::kFixed) {
       for (int k = 0; k < kClasses; ++k)
@@ -169,7 +157,8 @@ TEST_P(ExplainClassesBySupport, EveryScoreIsASumAndStaysOneAfterARestart) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ExplainClassesBySupport, ::testing::ValuesIn(Cases()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Cases, ExplainClassesBySupport, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return testing::ClassCaseName(info.param); });
 
 std::vector<SupportContribution> Support(const LoneModel& lone, const Columns& row, int32_t k) {
   ExplainOutcome outcome;
