@@ -12,8 +12,8 @@ Usage: sh tests/run.sh [--style | --tsan | --asan | --asan-short] [--label X]...
   --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
   --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
                  runs the tests of core/ and client/
-  --asan-short   the same, but runs only the tests labelled "asan", and of those that are done with each
-                 rule every fourth; builds these and both programs with clang, which analyses their locks
+  --asan-short   the same, but runs only the tests labelled "asan", and only every fourth of the tests
+                 that repeat for each rule; clang builds them and both programs, and analyses their locks
   --label X      only the tests labelled X (a regular expression); may be repeated
   --no-install   install no packages
   --jobs N       compilers, and tests, that may run at once (default: as many as fit)
