@@ -31,7 +31,7 @@ absl::Status ModelReplaced(const std::string& model) {
       {{"model", model}});
 }
 
-// Of the fields that are read from a stream's first message.
+// Of the fields that apply to a whole stream.
 absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
   if (request.order() == v1::STREAM_ORDER_RELAXED) return UnsupportedField("order");
   if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
@@ -140,6 +140,23 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   return absl::OkStatus();
 }
 
+absl::Status LearnSession::CheckSameTarget(const Request& request) const {
+  const auto differs = [](const char* field) {
+    return InvalidField(
+        "INVALID_FIELD", field,
+        "differs from the stream's first message; leave it out, or open another stream");
+  };
+  if (!request.model().empty() && request.model() != model_name_) return differs("model");
+  if (request.has_producer() && request.producer().id() != producer_id_)
+    return differs("producer.id");
+  if (request.producer().has_resume()) return differs("producer.resume");
+  if (request.result_detail() != v1::RESULT_DETAIL_UNSPECIFIED &&
+      (request.result_detail() == v1::RESULT_DETAIL_UPDATES) == detail_)
+    return differs("result_detail");
+  if (request.include_report() && !include_report_) return differs("include_report");
+  return CheckSupported(request);
+}
+
 absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
   absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name_);
   if (!model.ok()) return model.status();
@@ -184,11 +201,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
 }
 
 absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
-  absl::Status status;
-  if (!request.model().empty() && request.model() != model_name_) {
-    status = InvalidField("INVALID_FIELD", "model",
-                          "differs from the stream's model; open another stream for another model");
-  }
+  absl::Status status = messages_ == 0 ? absl::OkStatus() : CheckSameTarget(request);
   if (!request.additional_models().empty()) status = UnsupportedField("additional_models");
   const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
   if (status.ok())

@@ -63,6 +63,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
 
   // Reads the fields of the first message that apply to the stream.
   absl::Status ReadTarget(const Request& request);
+  // INVALID_ARGUMENT for a later message whose fields of the stream are not those of the first.
+  absl::Status CheckSameTarget(const Request& request) const;
   // Sets the stream's position to that of its producer.
   absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Request& request);
   // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if

@@ -1,4 +1,6 @@
 // What LearnStream refuses: single rows and whole messages in-band, and what ends the stream.
+#include <functional>
+
 #include "tests/integration/learn_stream_fixture.h"
 
 namespace perceptrond::testing {
@@ -70,6 +72,36 @@ TEST_F(LearnStreamTest, AMessageThatContradictsItselfIsRefusedWhole) {
   names.mutable_columns()->add_feature_names("a");
   EXPECT_EQ(Reason(stream.Ask(names).error()), "MALFORMED_COLUMNS");
   EXPECT_EQ(stream.Ask(Line()).examples(), 4);
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(Get("line").report().examples(), 4);
+}
+
+TEST_F(LearnStreamTest, ALaterMessageMayRepeatTheStreamsFieldsButNotChangeThem) {
+  RawLearnStream stream(*learning_, "line", "p");
+  stream.Open();
+  const auto refused = [&](const std::string& field,
+                           const std::function<void(v1::LearnStreamRequest&)>& set) {
+    v1::LearnStreamRequest request = Line();
+    set(request);
+    const v1::LearnResult result = stream.Ask(request);
+    EXPECT_EQ(Reason(result.error()), "INVALID_FIELD") << field;
+    EXPECT_EQ(BadField(result.error()), field);
+    EXPECT_EQ(result.acknowledged_offset(), -1) << field;
+  };
+  refused("model", [](auto& request) { request.set_model("models/other"); });
+  refused("producer.id", [](auto& request) { request.mutable_producer()->set_id("q"); });
+  refused("producer.resume", [](auto& request) {
+    request.mutable_producer()->set_id("p");
+    request.mutable_producer()->mutable_resume()->set_acknowledged_offset(7);
+  });
+  refused("result_detail",
+          [](auto& request) { request.set_result_detail(v1::RESULT_DETAIL_UPDATES); });
+  refused("include_report", [](auto& request) { request.set_include_report(true); });
+  v1::LearnStreamRequest same = Line();
+  same.set_model("models/line");
+  same.mutable_producer()->set_id("p");
+  same.set_result_detail(v1::RESULT_DETAIL_FULL);
+  EXPECT_EQ(stream.Ask(same).acknowledged_offset(), 3);
   EXPECT_TRUE(stream.Finish().ok());
   EXPECT_EQ(Get("line").report().examples(), 4);
 }
