@@ -13,7 +13,7 @@
 #include "absl/time/clock.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
 #include "server/metrics/metrics.h"

@@ -20,7 +20,7 @@
 
 namespace perceptrond {
 
-// Not thread-safe: core/model/ledger.h guards it.
+// Not thread-safe: core/ledger/ledger.h guards it.
 class Adwin {
  public:
   static constexpr double kDelta = 0.002;

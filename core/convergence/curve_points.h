@@ -28,7 +28,7 @@ bool IsSound(const LearningCurvePoint& point);
 // spacing doubles. Which revisions are held depends on how many there were, and on nothing else:
 // not on messages, commits or restarts.
 //
-// A plain value; not thread-safe: core/model/ledger.h guards it.
+// A plain value; not thread-safe: core/ledger/ledger.h guards it.
 class CurvePoints {
  public:
   // Enough for a picture of any size; at most about 75 KiB a model.

@@ -48,7 +48,7 @@ struct TheoremContext {
 };
 
 // Adds up tallies and reports on them. Costs O(updates): right examples are only counted. Not
-// thread-safe: core/model/ledger.h guards it.
+// thread-safe: core/ledger/ledger.h guards it.
 class Progress {
  public:
   using Counters = ::perceptron::storage::v1::Counters;

@@ -12,7 +12,7 @@
 #include "core/features/mapper.h"
 #include "core/features/names.h"
 #include "core/model/model_core.h"
-#include "core/model/settings.h"
+#include "core/settings/settings.h"
 #include "core/vector/check.h"
 #include "core/vector/name.h"
 #include "core/vector/row.h"

@@ -5,7 +5,7 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "core/model/explain.h"
 
 namespace perceptrond {

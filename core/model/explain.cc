@@ -7,9 +7,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/learner/catalogue.h"
 #include "core/model/batch_rows.h"
-#include "core/model/error.h"
 
 namespace perceptrond {
 namespace {

@@ -2,9 +2,10 @@
 #include <memory>
 #include <utility>
 
+#include "core/ledger/producers.h"
+#include "core/model/admission.h"
 #include "core/model/batch_rows.h"
 #include "core/model/model.h"
-#include "core/model/producers.h"
 #include "core/model/row_learning.h"
 
 namespace perceptrond {

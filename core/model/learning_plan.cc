@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/learner/catalogue.h"
-#include "core/model/ledger.h"
+#include "core/ledger/ledger.h"
 #include "core/model/row_learning.h"
 
 namespace perceptrond {

@@ -9,7 +9,7 @@
 
 #include "core/learner/kernel_perceptron.h"
 #include "core/learner/learner.h"
-#include "core/model/settings.h"
+#include "core/settings/settings.h"
 
 namespace perceptrond {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/model/composition.h"
-#include "core/model/error.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {

@@ -11,8 +11,8 @@
 #include "core/convergence/analysis/analysis.h"
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/signed_rows.h"
+#include "core/error/error.h"
 #include "core/learner/catalogue.h"
-#include "core/model/error.h"
 
 namespace perceptrond {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/features/names.h"
 #include "core/learner/catalogue.h"
-#include "core/model/error.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {

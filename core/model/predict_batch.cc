@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/features/mapper.h"
 #include "core/learner/catalogue.h"
 #include "core/learner/decision.h"
 #include "core/model/batch_rows.h"
-#include "core/model/error.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
 

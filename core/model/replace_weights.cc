@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/error/error.h"
 #include "core/learner/catalogue.h"
-#include "core/model/error.h"
 #include "core/model/model.h"
 
 namespace perceptrond {

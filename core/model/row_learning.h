@@ -10,10 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "core/convergence/tally.h"
 #include "core/learner/learner.h"
+#include "core/ledger/segment.h"
 #include "core/model/batch_rows.h"
 #include "core/model/learning_plan.h"
 #include "core/model/model_core.h"
-#include "core/model/segment.h"
 #include "core/vector/check.h"
 
 namespace perceptrond {

@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "core/journal/journal.h"
 #include "core/learner/learner.h"
-#include "core/model/stored_examples.h"
+#include "core/ledger/stored_examples.h"
 #include "core/model/views.h"
 #include "perceptron/storage/v1/journal.pb.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error/error.h"
 #include "core/learner/catalogue.h"
-#include "core/model/error.h"
 
 namespace perceptrond {
 namespace {

@@ -15,9 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "core/convergence/progress.h"
 #include "core/journal/journal.h"
-#include "core/model/ledger.h"
+#include "core/ledger/ledger.h"
+#include "core/ledger/stored_examples.h"
 #include "core/model/model.h"
-#include "core/model/stored_examples.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {

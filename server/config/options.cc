@@ -290,7 +290,7 @@ FlagList::FlagList(Options* o) {
                  "Every client that reaches it can read the names and figures of all models.");
   Number(
       "metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
-      "The most models with metrics of their own, which are 30 to 40 series each. Further models\n"
+      "The most models with metrics of their own, which are 30 to 50 series each. Further models\n"
       "are counted in perceptrond_models_not_exported.");
   Choice("status-page", &o->status_page, {{"on", true}, {"off", false}},
          "Whether to serve a page with all models and their learning curves, at / of the metrics\n"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/model/committer.h"
+#include "core/store/committer.h"
 #include "server/config/logging.h"
 
 namespace perceptrond {

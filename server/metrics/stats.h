@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
-#include "core/model/stored_examples.h"
+#include "core/ledger/stored_examples.h"
 
 namespace perceptrond {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/page/v1/status_page.pb.h"
 

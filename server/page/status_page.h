@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "server/page/http.h"
 #include "server/page/model_answers.h"
 

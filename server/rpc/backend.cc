@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "core/learner/catalogue.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 
 namespace perceptrond {
 

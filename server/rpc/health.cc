@@ -5,7 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/call.h"

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "core/error/error.h"
 #include "core/features/names.h"
-#include "core/model/error.h"
-#include "core/model/settings.h"
+#include "core/settings/settings.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 

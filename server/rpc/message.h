@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 
 namespace google::rpc {
 class Status;

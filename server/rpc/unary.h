@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"

@@ -1,6 +1,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "core/model/views.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/message.h"

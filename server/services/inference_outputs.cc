@@ -7,8 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/error/error.h"
 #include "core/learner/catalogue.h"
-#include "core/model/error.h"
 #include "core/model/views.h"
 #include "server/services/inference_tensor.h"
 

@@ -5,7 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 
 namespace perceptrond {
 

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "google/rpc/status.pb.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/message.h"

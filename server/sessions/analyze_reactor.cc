@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "core/model/model_analysis.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/message.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "server/rpc/backend.h"

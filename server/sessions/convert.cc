@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "core/model/views.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/model_service.pb.h"

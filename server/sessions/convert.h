@@ -1,5 +1,5 @@
 // Converts the core's types to the API's, and the limits of an analysis from them. The other
-// direction is in server/sessions/example_batch.h for examples, and in core/model/settings.h for
+// direction is in server/sessions/example_batch.h for examples, and in core/settings/settings.h for
 // settings, which are stored in the API's own form.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include "core/model/explain.h"
 #include "core/model/model.h"
 #include "core/model/model_analysis.h"
-#include "core/model/store.h"
 #include "core/model/views.h"
+#include "core/store/store.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model.pb.h"

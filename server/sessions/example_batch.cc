@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/learner/catalogue.h"
-#include "core/model/error.h"
 #include "core/vector/name.h"
 
 namespace perceptrond {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "core/model/model.h"
-#include "core/model/settings.h"
+#include "core/settings/settings.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond {

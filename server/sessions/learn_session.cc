@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "core/model/views.h"
 #include "google/rpc/status.pb.h"
 #include "server/rpc/message.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/backend.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "google/rpc/status.pb.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"

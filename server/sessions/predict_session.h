@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "core/model/model.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/rpc/backend.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"

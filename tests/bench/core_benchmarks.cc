@@ -9,7 +9,7 @@
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/model/model.h"
-#include "core/model/settings.h"
+#include "core/settings/settings.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/plain_loop.h"

@@ -15,7 +15,7 @@
 
 #include "core/journal/memory_journal.h"
 #include "core/model/model.h"
-#include "core/model/settings.h"
+#include "core/settings/settings.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/bench/rows.h"
 

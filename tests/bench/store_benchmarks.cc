@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/rocksdb_journal.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/servers.h"

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
+#include "core/error/error.h"
 #include "core/journal/memory_journal.h"
-#include "core/model/error.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "server/services/services.h"
 #include "tests/support/inference.h"
 

@@ -15,8 +15,8 @@
 
 #include "core/journal/memory_journal.h"
 #include "core/model/snapshot.h"
-#include "core/model/store.h"
 #include "core/model/views.h"
+#include "core/store/store.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 #include "tests/support/learners.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 

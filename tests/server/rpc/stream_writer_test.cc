@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/model/error.h"
+#include "core/error/error.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model.pb.h"
 #include "tests/server/rpc/reactors.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/journal/memory_journal.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 

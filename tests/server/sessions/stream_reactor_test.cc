@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "core/journal/memory_journal.h"
-#include "core/model/store.h"
+#include "core/store/store.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "tests/server/rpc/rpc_server.h"
 

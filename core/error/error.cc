@@ -1,0 +1,80 @@
+#include "core/error/error.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+
+namespace perceptrond {
+
+absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::string_view message,
+                       std::initializer_list<std::pair<absl::string_view, std::string>> metadata) {
+  google::rpc::ErrorInfo info;
+  info.set_reason(std::string(reason));
+  info.set_domain(std::string(kErrorDomain));
+  for (const auto& [key, value] : metadata) (*info.mutable_metadata())[std::string(key)] = value;
+  absl::Status status(code, message);
+  status.SetPayload(kErrorInfoUrl, absl::Cord(info.SerializeAsString()));
+  return status;
+}
+
+absl::Status InvalidField(absl::string_view reason, absl::string_view field,
+                          absl::string_view description) {
+  absl::Status status =
+      MakeError(absl::StatusCode::kInvalidArgument, reason, absl::StrCat(field, ": ", description));
+  google::rpc::BadRequest bad_request;
+  google::rpc::BadRequest::FieldViolation& violation = *bad_request.add_field_violations();
+  violation.set_field(std::string(field));
+  violation.set_description(std::string(description));
+  status.SetPayload(kBadRequestUrl, absl::Cord(bad_request.SerializeAsString()));
+  return status;
+}
+
+absl::Status InvalidSetting(absl::string_view field, absl::string_view description) {
+  return InvalidField("INVALID_FIELD", field, description);
+}
+
+absl::Status WithRetry(absl::Status status, absl::Duration delay) {
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(delay));
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(
+      (delay - absl::Seconds(absl::ToInt64Seconds(delay))) / absl::Nanoseconds(1)));
+  status.SetPayload(kRetryInfoUrl, absl::Cord(retry.SerializeAsString()));
+  return status;
+}
+
+absl::Status WithReason(absl::Status status, absl::string_view reason) {
+  if (status.ok() || status.GetPayload(kErrorInfoUrl).has_value()) return status;
+  return MakeError(status.code(), reason, status.message());
+}
+
+absl::Status ModelFrozen(absl::string_view name) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_FROZEN",
+                   absl::StrCat("model \"", name, "\" is frozen; unfreeze it to let it learn"),
+                   {{"model", std::string(name)}});
+}
+
+absl::Status ModelNotFound(absl::string_view name) {
+  return MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
+                   absl::StrCat("there is no model \"", name,
+                                "\"; create it first, or list the models there are"),
+                   {{"model", std::string(name)}});
+}
+
+absl::Status JournalError(absl::Status status, absl::string_view model) {
+  if (status.ok()) return status;
+  if (absl::IsNotFound(status)) return ModelNotFound(model);
+  if (absl::IsAlreadyExists(status)) {
+    return MakeError(absl::StatusCode::kAlreadyExists, "MODEL_EXISTS",
+                     absl::StrCat("model \"", model, "\" exists already"),
+                     {{"model", std::string(model)}});
+  }
+  if (absl::IsDataLoss(status) && !model.empty()) {
+    return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_CORRUPT",
+                     absl::StrCat("model \"", model, "\" is damaged: ", status.message()),
+                     {{"model", std::string(model)}});
+  }
+  if (absl::IsDataLoss(status)) return WithReason(std::move(status), "JOURNAL_CORRUPT");
+  return WithRetry(WithReason(std::move(status), "JOURNAL_UNAVAILABLE"), absl::Seconds(1));
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,200 @@
+#include "core/ledger/ledger.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace perceptrond {
+
+Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
+               const TheoremContext& theorem)
+    : theorem_(theorem), stored_examples_(stored_examples), progress_(committed.counters) {
+  for (const storage::ProducerPosition& position : committed.positions)
+    producers_.Restore(position);
+}
+
+absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view id) {
+  MutexLock lock(&mutex_);
+  return producers_.Find(id);
+}
+
+ProducerPosition Ledger::Position(const Producer& producer) {
+  MutexLock lock(&mutex_);
+  return ProducerTable::position(producer);
+}
+
+void Ledger::Resume(Producer& producer, int64_t next_offset) {
+  MutexLock lock(&mutex_);
+  const int64_t missing = next_offset - ProducerTable::position(producer).next_offset;
+  if (missing <= 0) return;
+  progress_.AddRecovered(missing);
+  stored_examples_.MarkIncomplete();
+  const ProducerTable::Mutable moved = producers_.Move(producer);
+  moved.position.next_offset = next_offset;
+  // The scores of these examples are not known: the pass they belong to cannot be certified.
+  moved.pass.SetChanged();
+}
+
+Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const Dictionary& names) {
+  MutexLock lock(&mutex_);
+  const ProducerTable::Mutable moved = producers_.Move(producer);
+  auto unchanged = segment.unchanged.begin();
+  for (const UpdateRow& update : segment.updates) {
+    for (; unchanged != segment.unchanged.end() && unchanged->revision < update.revision;
+         ++unchanged)
+      AddTally(unchanged->tally, unchanged->revision, moved.pass);
+    AddTally(update.tally, update.revision - 1, moved.pass);
+    AddUpdate(update, segment.components);
+  }
+  for (; unchanged != segment.unchanged.end(); ++unchanged)
+    AddTally(unchanged->tally, unchanged->revision, moved.pass);
+  stored_examples_.Add(segment.sample, names);
+  moved.position.next_offset += segment.rows;
+  Applied applied;
+  if (segment.completed_pass > 0) applied.pass = EndPass(producer, segment);
+  applied.next_offset = moved.position.next_offset;
+  return applied;
+}
+
+void Ledger::AddTally(const Tally& tally, uint64_t revision, PassProgress& pass) {
+  const uint64_t changes = progress_.counters().component_changes();
+  progress_.Add(tally);
+  // Earlier examples are stored as the components' outputs were then, which they no longer are.
+  if (progress_.counters().component_changes() > changes) stored_examples_.MarkIncomplete();
+  pass.Add(tally, revision);
+}
+
+void Ledger::AddUpdate(const UpdateRow& update, std::optional<uint64_t> components) {
+  if (update.row != nullptr) {
+    stored_examples_.AddUpdate(
+        {update.row, update.revision, update.weight, update.score, update.age, update.rival});
+  }
+  pending_.Add(update);
+  if (!curve_points_.Wants(update.revision)) return;
+  TheoremContext context = theorem_;
+  context.components = components;
+  const LearningCurvePoint point =
+      MakePoint(progress_.MakeReport(update.squared_norm, context), absl::Now());
+  if (curve_points_.Add(point)) pending_.AddCurvePoint(point);
+}
+
+PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
+  const ProducerTable::Mutable ending = producers_.Move(producer);
+  if (segment.completed_pass <= ending.position.passes) {
+    if (ending.position.last_pass.has_value() &&
+        ending.position.last_pass->number() == segment.completed_pass)
+      return *ending.position.last_pass;
+    PassSummary unknown;
+    unknown.set_number(segment.completed_pass);
+    return unknown;
+  }
+  // Other streams' examples were outputs of components in another state.
+  const PassProgress::Stored& pass = ending.pass.stored();
+  const storage::Counters& counters = progress_.counters();
+  const bool same_components = pass.has_components() == counters.has_components() &&
+                               pass.components() == counters.components();
+  if (pass.examples() > 0 && !same_components) ending.pass.SetChanged();
+  const PassSummary summary =
+      ending.pass.End(segment.completed_pass, segment.revision, segment.weight_norm);
+  progress_.AddPass(summary, pass.squared_radius());
+  ending.position.passes = segment.completed_pass;
+  ending.position.last_pass = summary;
+  ending.pass = PassProgress();
+  return summary;
+}
+
+void Ledger::AddWeightReplacement(const UpdateRow& update,
+                                  std::span<const ReplacementVector> vectors) {
+  MutexLock lock(&mutex_);
+  progress_.AddWeightReplacement(update.revision);
+  pending_.AddWeightReplacement(update, vectors);
+}
+
+void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
+  MutexLock lock(&mutex_);
+  progress_.AddAnalysis(analysis);
+}
+
+JournalEntry Ledger::TakePending(bool* has_grown) {
+  MutexLock lock(&mutex_);
+  JournalEntry entry;
+  entry.records = pending_.Take();
+  entry.counters = progress_.counters();
+  if (stored_examples_.samples()) {
+    const StoredExamplesStatistics statistics = stored_examples_.statistics();
+    entry.counters.set_sampled(statistics.sampled);
+    entry.counters.set_sample_complete(statistics.complete);
+  }
+  entry.positions = producers_.TakeMoved();
+  const size_t before = std::exchange(producer_bytes_, producers_.memory_bytes());
+  if (has_grown != nullptr)
+    *has_grown = !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
+  return entry;
+}
+
+uint64_t Ledger::examples() {
+  MutexLock lock(&mutex_);
+  return progress_.counters().report().examples();
+}
+
+uint64_t Ledger::replacement_revision() {
+  MutexLock lock(&mutex_);
+  return progress_.counters().replaced_at();
+}
+
+std::optional<uint64_t> Ledger::components() {
+  MutexLock lock(&mutex_);
+  const storage::Counters& counters = progress_.counters();
+  return counters.has_components() ? std::optional(counters.components()) : std::nullopt;
+}
+
+size_t Ledger::memory_bytes() {
+  MutexLock lock(&mutex_);
+  return producers_.memory_bytes() + pending_.memory_bytes() + progress_.memory_bytes() +
+         curve_points_.memory_bytes();
+}
+
+ConvergenceReport Ledger::MakeReport(const ReportContext& context) {
+  MutexLock lock(&mutex_);
+  return progress_.MakeReport(context.squared_norm, MakeTheoremContext(context));
+}
+
+LearningCurve Ledger::MakeLearningCurve(const ReportContext& context) {
+  MutexLock lock(&mutex_);
+  LearningCurve curve{curve_points_.points(),
+                      progress_.MakeReport(context.squared_norm, MakeTheoremContext(context))};
+  LearningCurvePoint current = MakePoint(curve.report, absl::Now());
+  // The last update's own point stays if examples were evaluated after it.
+  if (!curve.points.empty() && curve.points.back().revision() == current.revision() &&
+      curve.points.back().examples() == current.examples())
+    curve.points.pop_back();
+  curve.points.push_back(std::move(current));
+  return curve;
+}
+
+CurvePoints Ledger::curve_points() {
+  MutexLock lock(&mutex_);
+  return curve_points_;
+}
+
+void Ledger::RestoreCurvePoints(CurvePoints points) {
+  MutexLock lock(&mutex_);
+  curve_points_ = std::move(points);
+}
+
+void Ledger::ReplayCurve(const LearningCurvePoint& point) {
+  MutexLock lock(&mutex_);
+  curve_points_.Add(point);
+}
+
+TheoremContext Ledger::MakeTheoremContext(const ReportContext& context) const {
+  TheoremContext theorem = theorem_;
+  theorem.margin_of_interest = context.margin_of_interest;
+  theorem.components = context.components;
+  const StoredExamplesStatistics statistics = stored_examples_.statistics();
+  theorem.sampled = statistics.sampled;
+  theorem.sample_complete = statistics.complete;
+  return theorem;
+}
+
+}  // namespace perceptrond

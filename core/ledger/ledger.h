@@ -1,0 +1,126 @@
+// A model's ledger: counters, producers' positions, and the updates that the journal has not been
+// given yet. They move together: at every moment counters and positions count exactly the same
+// examples, and the pending updates are exactly those that the journal lacks. This consistent cut
+// is what makes recovery exact.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/convergence/curve_points.h"
+#include "core/convergence/progress.h"
+#include "core/journal/journal.h"
+#include "core/ledger/producers.h"
+#include "core/ledger/segment.h"
+#include "core/ledger/stored_examples.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// A model's learning curve and its report, of one moment.
+struct LearningCurve {
+  // By ascending revision. The last point is the current state, as in the report. If examples were
+  // evaluated since the last update, it follows that update's own point and has the same revision.
+  std::vector<LearningCurvePoint> points;
+  ConvergenceReport report;
+};
+
+// What a model's state adds to its report.
+struct ReportContext {
+  // The squared norm of the augmented weights.
+  double squared_norm = 0;
+  // 0: none.
+  double margin_of_interest = 0;
+  // Of a composition: the fingerprint of its components now; absent: not known.
+  std::optional<uint64_t> components;
+};
+
+// Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's state,
+// this, StoredExamples.
+class Ledger {
+ public:
+  // Continues from the committed state. `theorem` holds what is fixed for the model's life
+  // (applies, step_size, separate_prediction_weights, composed).
+  Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
+         const TheoremContext& theorem);
+
+  // See ProducerTable::Find. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
+  absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  ProducerPosition Position(const Producer& producer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Raises the producer's position to `next_offset`, if it is lower: the examples between were
+  // acknowledged, and correct, before a power failure took their count.
+  void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Adds a segment of the producer: counters, position, sample and pending updates move together.
+  // The caller holds the producer's turn, and the lock of the state that the segment was evaluated
+  // on (exclusively, if it has updates). `names` is the dictionary of that state. Returns the
+  // position after it, and the pass that it ended: a pass that had ended before is returned again
+  // if it was the producer's last, else with nothing but its number.
+  struct Applied {
+    int64_t next_offset = 0;
+    std::optional<PassSummary> pass;
+  };
+  Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds an update without a row that replaced all weights by `vectors`. The caller holds the
+  // state's lock exclusively.
+  void AddWeightReplacement(const UpdateRow& update, std::span<const ReplacementVector> vectors)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddAnalysis(const ::perceptron::v1::Analysis& analysis) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes everything since the last call, for the journal: the pending updates, with counters and
+  // positions of the same moment. Leaves model_id to the caller. Sets *has_grown if the model may
+  // take more memory than at the last call: by updates, new producers, or its sample.
+  JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Examples evaluated.
+  uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The revision of the latest weight replacement, 0 if there was none.
+  uint64_t replacement_revision() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a composition: see storage.Counters.components.
+  std::optional<uint64_t> components() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Producers, pending updates, windows: approximate. O(1).
+  size_t memory_bytes() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ConvergenceReport MakeReport(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  LearningCurve MakeLearningCurve(const ReportContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The points of the learning curve, for a snapshot.
+  CurvePoints curve_points() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Recovery: the snapshot's points, then those of each record.
+  void RestoreCurvePoints(CurvePoints points) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReplayCurve(const LearningCurvePoint& point) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Safe by itself. What is added there and not through Apply is not counted.
+  StoredExamples& stored_examples() { return stored_examples_; }
+  const StoredExamples& stored_examples() const { return stored_examples_; }
+
+ private:
+  void AddTally(const Tally& tally, uint64_t revision, PassProgress& pass)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddUpdate(const UpdateRow& update, std::optional<uint64_t> components)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PassSummary EndPass(Producer& producer, const Segment& segment)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  TheoremContext MakeTheoremContext(const ReportContext& context) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const TheoremContext theorem_;
+  // Changed under mutex_, so that its claims hold for the examples that are counted.
+  StoredExamples stored_examples_;
+
+  Mutex mutex_;
+  Progress progress_ ABSL_GUARDED_BY(mutex_);
+  CurvePoints curve_points_ ABSL_GUARDED_BY(mutex_);
+  ProducerTable producers_ ABSL_GUARDED_BY(mutex_);
+  PendingRecords pending_ ABSL_GUARDED_BY(mutex_);
+  // Of the producers at the last TakePending.
+  size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,85 @@
+#include "core/ledger/producers.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/error/error.h"
+
+namespace perceptrond {
+namespace {
+
+// Approximate: the producer, its name here and as a key, and its entry.
+size_t MemoryOf(const Producer& producer) {
+  using Entry = std::pair<std::string, std::shared_ptr<Producer>>;
+  return sizeof(Producer) + 2 * sizeof(Entry) + 2 * producer.id.size();
+}
+
+absl::Status TooManyProducers() {
+  return WithRetry(
+      MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT",
+                absl::StrCat("the model has ", ProducerTable::kMaxProducers,
+                             " producers, the most it can have; it keeps every position, so that "
+                             "nothing is learned twice, and waiting does not help. Reuse the id of "
+                             "a producer that has finished and continue at its position, send "
+                             "without a producer, or create a new model")),
+      absl::Hours(24));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Producer>> ProducerTable::Find(absl::string_view id) {
+  if (const auto found = producers_.find(id); found != producers_.end()) return found->second;
+  if (const auto found = new_.find(id); found != new_.end()) {
+    if (std::shared_ptr<Producer> producer = found->second.lock()) return producer;
+  }
+  if (producers_.size() + new_.size() >= kMaxProducers)
+    absl::erase_if(new_, [](const auto& entry) { return entry.second.expired(); });
+  if (producers_.size() + new_.size() >= kMaxProducers) return TooManyProducers();
+  auto producer = std::make_shared<Producer>(std::string(id));
+  new_[id] = producer;
+  return producer;
+}
+
+void ProducerTable::Restore(const ::perceptron::storage::v1::ProducerPosition& stored) {
+  auto producer = std::make_shared<Producer>(stored.id());
+  producer->position_.next_offset = stored.next_offset();
+  producer->position_.passes = stored.passes();
+  producer->pass_ = PassProgress(stored.pass());
+  if (stored.has_last_pass()) producer->position_.last_pass = stored.last_pass();
+  Add(std::move(producer));
+}
+
+void ProducerTable::Add(std::shared_ptr<Producer> producer) {
+  bytes_ += MemoryOf(*producer);
+  producers_.emplace(producer->id, producer);
+}
+
+ProducerTable::Mutable ProducerTable::Move(Producer& producer) {
+  if (!producer.id.empty() && !producer.moved_) {
+    if (const auto found = new_.find(producer.id); found != new_.end()) {
+      Add(found->second.lock());  // the caller holds it
+      new_.erase(found);
+    }
+    producer.moved_ = true;
+    moved_.push_back(producers_.at(producer.id));
+  }
+  return {producer.position_, producer.pass_};
+}
+
+std::vector<::perceptron::storage::v1::ProducerPosition> ProducerTable::TakeMoved() {
+  std::vector<::perceptron::storage::v1::ProducerPosition> positions;
+  positions.reserve(moved_.size());
+  for (const std::shared_ptr<Producer>& producer : moved_) {
+    producer->moved_ = false;
+    ::perceptron::storage::v1::ProducerPosition& stored = positions.emplace_back();
+    stored.set_id(producer->id);
+    stored.set_next_offset(producer->position_.next_offset);
+    stored.set_passes(producer->position_.passes);
+    if (!producer->pass_.IsEmpty()) *stored.mutable_pass() = producer->pass_.stored();
+    if (producer->position_.last_pass.has_value())
+      *stored.mutable_last_pass() = *producer->position_.last_pass;
+  }
+  moved_.clear();
+  return positions;
+}
+
+}  // namespace perceptrond

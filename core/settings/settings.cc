@@ -1,0 +1,237 @@
+#include "core/settings/settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/error/error.h"
+#include "core/features/feature_space.h"
+#include "core/settings/learner_settings.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+constexpr int kMaxComponents = 1024;
+
+absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
+  switch (space.space_case()) {
+    case v1::FeatureSpace::kDense:
+      if (space.dense().dimension() < 1 || space.dense().dimension() > FeatureSpace::kMaxFeatures) {
+        return InvalidSetting("model.feature_space.dense.dimension",
+                              absl::StrCat(space.dense().dimension(), " is not between 1 and ",
+                                           FeatureSpace::kMaxFeatures));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kDense, space.dense().dimension()};
+    case v1::FeatureSpace::kHashed:
+      if (space.hashed().bits() < 1 || space.hashed().bits() > FeatureSpace::kMaxBits) {
+        return InvalidSetting(
+            "model.feature_space.hashed.bits",
+            absl::StrCat(space.hashed().bits(), " is not between 1 and ", FeatureSpace::kMaxBits));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kHashed, 1U << space.hashed().bits()};
+    case v1::FeatureSpace::kNamed:
+      if (space.named().max_features() < 1 ||
+          space.named().max_features() > FeatureSpace::kMaxFeatures) {
+        return InvalidSetting("model.feature_space.named.max_features",
+                              absl::StrCat(space.named().max_features(), " is not between 1 and ",
+                                           FeatureSpace::kMaxFeatures));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kNamed, space.named().max_features()};
+    case v1::FeatureSpace::kComposition:
+      if (space.composition().inputs_size() < 1 ||
+          space.composition().inputs_size() > kMaxComponents) {
+        return InvalidSetting("model.feature_space.composition.inputs",
+                              absl::StrCat(space.composition().inputs_size(),
+                                           " is not between 1 and ", kMaxComponents, " models"));
+      }
+      return FeatureSpace{FeatureSpace::Kind::kDense,
+                          static_cast<uint32_t>(space.composition().inputs_size())};
+    case v1::FeatureSpace::SPACE_NOT_SET:
+      break;
+  }
+  return InvalidSetting(
+      "model.feature_space",
+      "say where examples live: dense of a dimension, hashed of some bits, named, or a "
+      "composition of other models");
+}
+
+FeatureMap ReadMap(const v1::FeatureMap& map) {
+  FeatureMap read;
+  switch (map.map_case()) {
+    case v1::FeatureMap::kPolynomial:
+      read.kind = FeatureMap::Kind::kPolynomial;
+      read.degree = map.polynomial().degree();
+      read.interactions_only = map.polynomial().interactions_only();
+      break;
+    case v1::FeatureMap::kProducts:
+      read.kind = FeatureMap::Kind::kProducts;
+      read.interactions_only = map.products().interactions_only();
+      for (const v1::FeatureMap::Products::Pair& pair : map.products().pairs())
+        read.pairs.push_back({pair.first(), pair.second()});
+      break;
+    case v1::FeatureMap::kFourier:
+      read.kind = FeatureMap::Kind::kFourier;
+      read.dimension = map.fourier().dimension();
+      read.gamma = map.fourier().gamma();
+      read.seed = map.fourier().seed();
+      break;
+    case v1::FeatureMap::MAP_NOT_SET:
+      break;
+  }
+  return read;
+}
+
+// The map's message in FeatureMap, for the path of a field that is out of range.
+const char* MapName(const FeatureMap& map) {
+  switch (map.kind) {
+    case FeatureMap::Kind::kPolynomial:
+      return "polynomial";
+    case FeatureMap::Kind::kProducts:
+      return "products";
+    case FeatureMap::Kind::kFourier:
+      return "fourier";
+    case FeatureMap::Kind::kIdentity:
+      break;
+  }
+  return "identity";
+}
+
+// Sets outputs of components that were left out.
+void FillDefaultOutputs(v1::FeatureSpace& space) {
+  if (!space.has_composition()) return;
+  for (v1::FeatureSpace::Composition::Input& input :
+       *space.mutable_composition()->mutable_inputs()) {
+    if (input.output() == v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED)
+      input.set_output(v1::FeatureSpace::Composition::OUTPUT_STEP);
+  }
+}
+
+// The space of the examples that are sent, with its feature map; of a composition the dense space
+// of its components' outputs. INVALID_ARGUMENT.
+absl::StatusOr<FeatureSpace> ReadSpace(const v1::FeatureSpace& stored) {
+  absl::StatusOr<FeatureSpace> space = ReadInputSpace(stored);
+  if (!space.ok()) return space;
+  space->map = ReadMap(stored.map());
+  if (const std::optional<MapProblem> problem = CheckFeatureMap(*space)) {
+    return InvalidSetting(absl::StrCat("model.feature_space.map.", MapName(space->map),
+                                       problem->field.empty() ? "" : ".", problem->field),
+                          problem->description);
+  }
+  return space;
+}
+
+// The components of a composition; empty for other spaces. INVALID_ARGUMENT.
+absl::StatusOr<std::vector<Component>> ReadComponents(const v1::FeatureSpace& space) {
+  std::vector<Component> components;
+  for (const v1::FeatureSpace::Composition::Input& input : space.composition().inputs()) {
+    switch (input.output()) {
+      case v1::FeatureSpace::Composition::OUTPUT_UNSPECIFIED:
+      case v1::FeatureSpace::Composition::OUTPUT_STEP:
+        components.push_back({input.model(), Component::Output::kStep});
+        break;
+      case v1::FeatureSpace::Composition::OUTPUT_SIGN:
+        components.push_back({input.model(), Component::Output::kSign});
+        break;
+      case v1::FeatureSpace::Composition::OUTPUT_SCORE:
+        components.push_back({input.model(), Component::Output::kScore});
+        break;
+      default:
+        return InvalidSetting(
+            absl::StrCat("model.feature_space.composition.inputs[", components.size(), "].output"),
+            absl::StrCat("this server knows no output number ", input.output()));
+    }
+  }
+  return components;
+}
+
+// Of each label.
+constexpr size_t kMaxLabelBytes = 256;
+
+absl::StatusOr<StoredExamplesSettings> ReadStoredExamples(const v1::StoredExamples& stored) {
+  const auto in_range = [](absl::string_view field, uint32_t value) {
+    if (value <= StoredExamplesSettings::kMost) return absl::OkStatus();
+    return InvalidSetting(absl::StrCat("model.stored_examples.", field),
+                          absl::StrCat(value, " is above ", StoredExamplesSettings::kMost));
+  };
+  if (absl::Status status = in_range("max_updates", stored.max_updates()); !status.ok())
+    return status;
+  if (absl::Status status = in_range("max_sample", stored.max_sample()); !status.ok())
+    return status;
+  return StoredExamplesSettings{stored.max_updates(), stored.max_sample()};
+}
+
+// Names of the two labels, or none.
+absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
+  if (!labels.empty() &&
+      (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||
+       labels[0].size() > kMaxLabelBytes || labels[1].size() > kMaxLabelBytes)) {
+    return InvalidSetting("model.label_names",
+                          absl::StrCat("give two different names of at most ", kMaxLabelBytes,
+                                       " bytes, that of -1 first: [\"ham\", \"spam\"]; or none"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void FillDefaults(v1::Model& model) {
+  if (!model.stored_examples().has_max_updates())
+    model.mutable_stored_examples()->set_max_updates(StoredExamplesSettings::kDefaultUpdates);
+  if (model.feature_space().has_named() && model.feature_space().named().max_features() == 0) {
+    model.mutable_feature_space()->mutable_named()->set_max_features(
+        DefaultFeatureCap(model.learner()));
+  }
+  if (model.has_feature_space()) FillDefaultOutputs(*model.mutable_feature_space());
+  FillDefaults(*model.mutable_learner());
+}
+
+absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
+  absl::StatusOr<FeatureSpace> space = ReadSpace(model.feature_space());
+  if (!space.ok()) return space.status();
+  absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), space->mapped());
+  if (!learner.ok()) return learner.status();
+  absl::StatusOr<std::vector<Component>> components = ReadComponents(model.feature_space());
+  if (!components.ok()) return components.status();
+  ModelSettings settings{*space,
+                         *std::move(learner),
+                         {model.label_names().begin(), model.label_names().end()},
+                         *std::move(components)};
+  absl::StatusOr<StoredExamplesSettings> stored = ReadStoredExamples(model.stored_examples());
+  if (!stored.ok()) return stored.status();
+  settings.stored_examples = *stored;
+  settings.example_space = *space;
+  if (const auto& composition = model.feature_space().composition();
+      composition.has_example_space()) {
+    absl::StatusOr<FeatureSpace> examples = ReadSpace(composition.example_space());
+    if (!examples.ok()) return examples.status();
+    settings.example_space = *examples;
+  }
+  absl::Status labels = settings.is_multiclass() ? ReadClassNames(model, settings)
+                                                 : CheckLabelNames(settings.label_names);
+  if (!labels.ok()) return labels;
+  if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
+  return settings;
+}
+
+absl::Status CheckMutableFields(const v1::Model& model) {
+  if (model.description().size() > 1024)
+    return InvalidSetting("model.description", "has more than 1024 bytes");
+  if (!(model.margin_of_interest() >= 0) || !std::isfinite(model.margin_of_interest())) {
+    return InvalidSetting("model.margin_of_interest", "must be above 0 and finite, or 0 for none");
+  }
+  return absl::OkStatus();
+}
+
+bool IsModelId(absl::string_view id) {
+  if (id.empty() || id.size() > 128 || !absl::ascii_isalnum(id[0])) return false;
+  return std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+}
+
+}  // namespace perceptrond

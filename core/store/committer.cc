@@ -1,0 +1,163 @@
+#include "core/store/committer.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/clock.h"
+#include "core/error/error.h"
+
+namespace perceptrond {
+namespace {
+
+class Callback final : public CommitWaiter {
+ public:
+  explicit Callback(Committer::Done done) : done_(std::move(done)) {}
+  void Committed(size_t /*submissions*/, const absl::Status& status) override { done_(status); }
+
+ private:
+  Committer::Done done_;
+};
+
+}  // namespace
+
+Committer::Committer(Journal& journal, const Options& options,
+                     std::function<void(Model&, const absl::Status&)> on_failure,
+                     std::function<void(const std::shared_ptr<Model>&)> on_commit)
+    : journal_(journal),
+      options_(options),
+      on_failure_(std::move(on_failure)),
+      on_commit_(std::move(on_commit)),
+      thread_([this] { Run(); }) {}
+
+Committer::~Committer() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
+                       FlushPolicy flush_policy) {
+  MutexLock lock(&mutex_);
+  flush_now_ |= flush_policy == FlushPolicy::kImmediate;
+  if (!queue_.empty() && queue_.back().waiter == waiter && queue_.back().model == model) {
+    ++queue_.back().count;
+    return;
+  }
+  queue_.push_back({absl::Now(), std::move(model), std::move(waiter)});
+}
+
+void Committer::Submit(std::shared_ptr<Model> model, Done done) {
+  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), FlushPolicy::kImmediate);
+}
+
+absl::Duration Committer::oldest_wait() const {
+  MutexLock lock(&mutex_);
+  const absl::Time oldest =
+      queue_.empty() ? writing_since_ : std::min(writing_since_, queue_.front().time);
+  // Zero also if the clock was set back.
+  return std::max(absl::Now() - oldest, absl::ZeroDuration());
+}
+
+absl::Status Committer::Commit(std::shared_ptr<Model> model) {
+  Mutex mutex;
+  std::optional<absl::Status> result;
+  Submit(std::move(model), [&](absl::Status status) {
+    MutexLock lock(&mutex);
+    result = std::move(status);
+  });
+  const auto answered = [&result] { return result.has_value(); };
+  MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(&answered));
+  return *std::move(result);
+}
+
+void Committer::Run() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !queue_.empty();
+  };
+  std::vector<Submission> submissions;
+  bool unsynced = false;
+  absl::Time last_sync = absl::Now();
+  while (true) {
+    bool stop = false;
+    {
+      MutexLock lock(&mutex_);
+      writing_since_ = absl::InfiniteFuture();
+      const absl::Duration timeout =
+          unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
+      mutex_.AwaitWithTimeout(absl::Condition(&has_work), timeout);
+      AwaitMoreSubmissions();
+      submissions.swap(queue_);
+      flush_now_ = false;
+      if (!submissions.empty()) writing_since_ = submissions.front().time;
+      stop = stopping_ && submissions.empty();
+    }
+    if (!submissions.empty()) {
+      CommitAll(submissions);
+      submissions.clear();
+      unsynced = options_.durability == Durability::kInterval;
+    }
+    if (unsynced && (stop || absl::Now() >= last_sync + options_.interval)) {
+      if (!journal_.Sync().ok()) failures_.fetch_add(1, std::memory_order_relaxed);
+      last_sync = absl::Now();
+      unsynced = false;
+    }
+    if (stop) return;
+  }
+}
+
+void Committer::AwaitMoreSubmissions() {
+  if (queue_.empty()) return;
+  const auto enough = [this]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_now_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&enough),
+                          queue_.front().time + kCommitDelay - absl::Now());
+}
+
+void Committer::CommitAll(std::vector<Submission>& submissions) {
+  absl::flat_hash_map<Model*, absl::Status> results;
+  std::vector<std::shared_ptr<Model>> models;
+  std::vector<JournalEntry> entries;
+  std::vector<char> grown;
+  bool updates = false;
+  for (const Submission& submission : submissions) {
+    const std::shared_ptr<Model>& model = submission.model;
+    const auto [result, is_new] = results.try_emplace(model.get());
+    if (!is_new) continue;
+    result->second = model->closed();
+    if (!result->second.ok()) continue;
+    bool has_grown = false;
+    entries.push_back(model->ledger().TakePending(&has_grown));
+    grown.push_back(has_grown);
+    entries.back().model_id = model->id();
+    updates |= !entries.back().records.empty();
+    models.push_back(model);
+  }
+  absl::Status written;
+  if (!entries.empty()) {
+    const absl::Time begin = absl::Now();
+    written = journal_.Commit(entries, updates && options_.durability == Durability::kSync);
+    busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
+    (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < models.size(); ++i) {
+    Model& model = *models[i];
+    if (!written.ok()) {
+      results[&model] = JournalError(written, "");
+      on_failure_(model, results[&model]);
+      continue;
+    }
+    if (!grown[i]) continue;
+    uint64_t bytes = 0;
+    for (const storage::UpdateRecord& record : entries[i].records) bytes += record.ByteSizeLong();
+    Guarded<JournalUse>::Writer(model.core().journal_use)->bytes += bytes;
+    on_commit_(models[i]);
+  }
+  for (const Submission& submission : submissions)
+    submission.waiter->Committed(submission.count, results[submission.model.get()]);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,178 @@
+#include "core/store/model_catalogue.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/error/error.h"
+#include "core/model/composition.h"
+#include "core/settings/settings.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+// Sets update_time to now, or to just after what it was if the clock has not moved on, and the etag
+// to match.
+void Stamp(v1::Model& model) {
+  google::protobuf::Timestamp& time = *model.mutable_update_time();
+  const int64_t before = time.seconds() * 1'000'000'000 + time.nanos();
+  const int64_t nanos = std::max(absl::ToUnixNanos(absl::Now()), before + 1);
+  time.set_seconds(nanos / 1'000'000'000);
+  time.set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  model.set_etag(absl::StrCat(absl::Hex(nanos)));
+}
+
+// Whether a repeated creation asks for the model that exists. What may have been updated since is
+// not compared.
+bool SameSettings(const v1::Model& a, const v1::Model& b) {
+  return a.feature_space().SerializeAsString() == b.feature_space().SerializeAsString() &&
+         a.stored_examples().SerializeAsString() == b.stored_examples().SerializeAsString() &&
+         a.learner().SerializeAsString() == b.learner().SerializeAsString() &&
+         std::equal(a.label_names().begin(), a.label_names().end(), b.label_names().begin(),
+                    b.label_names().end());
+}
+
+std::string RandomUid() {
+  absl::BitGen bits;
+  return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(bits), absl::kZeroPad16),
+                      absl::Hex(absl::Uniform<uint64_t>(bits), absl::kZeroPad16));
+}
+
+absl::Status CheckEtag(const v1::Model& model, absl::string_view etag) {
+  if (etag.empty() || etag == model.etag()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kAborted, "ETAG_MISMATCH",
+                   absl::StrCat("model \"", model.name(),
+                                "\" has changed since you read it: get it again, then decide"),
+                   {{"model", model.name()}, {"etag", model.etag()}});
+}
+
+void ClearOutputs(v1::Model& model) {
+  model.clear_revision();
+  model.clear_report();
+  model.clear_weights();
+  model.clear_learning_curve();
+  if (!model.has_stored_examples()) return;
+  v1::StoredExamples& stored = *model.mutable_stored_examples();
+  stored.clear_updates();
+  stored.clear_sample();
+  stored.clear_memory_bytes();
+  stored.clear_complete();
+}
+
+}  // namespace
+
+absl::StatusOr<storage::ModelHeader> ModelCatalogue::Find(absl::string_view name) {
+  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  return header;
+}
+
+absl::StatusOr<std::vector<storage::ModelHeader>> ModelCatalogue::List(absl::string_view after,
+                                                                       size_t limit) {
+  absl::StatusOr<std::vector<storage::ModelHeader>> headers = journal_.List(after, limit);
+  if (!headers.ok()) return JournalError(headers.status(), "");
+  return headers;
+}
+
+absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::string& request_id,
+                                                 bool validate_only) {
+  ClearOutputs(settings);
+  FillDefaults(settings);
+  const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
+  if (!read.ok()) return read.status();
+  const std::string name = settings.name();
+  storage::ModelHeader header;
+  header.set_request_id(request_id);
+  v1::Model& model = *header.mutable_model() = std::move(settings);
+  MutexLock lock(&mutex_);
+  if (absl::Status status = CheckComponents(journal_, header); !status.ok()) return status;
+  absl::StatusOr<storage::ModelHeader> existing = journal_.Find(name);
+  if (existing.ok()) {
+    if (!request_id.empty() && existing->request_id() == request_id &&
+        SameSettings(existing->model(), model)) {
+      return existing->model();
+    }
+    return JournalError(absl::AlreadyExistsError(""), name);
+  }
+  if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
+  model.set_state(v1::MODEL_STATE_ACTIVE);
+  model.clear_update_time();
+  Stamp(model);
+  *model.mutable_create_time() = model.update_time();
+  if (validate_only) {
+    model.clear_uid();
+    model.clear_etag();
+    return model;
+  }
+  model.set_uid(RandomUid());
+  if (absl::Status status = MarkComponents(journal_, header); !status.ok()) return status;
+  if (absl::Status status = journal_.Create(header); !status.ok())
+    return JournalError(status, name);
+  AddToCount(1);
+  return model;
+}
+
+absl::StatusOr<v1::Model> ModelCatalogue::Change(
+    absl::string_view name, const ChangeOptions& options,
+    const std::function<absl::Status(v1::Model&)>& change) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  v1::Model& model = *header->mutable_model();
+  if (!options.request_id.empty() && options.request_id == header->change_request_id())
+    return model;
+  if (absl::Status status = CheckEtag(model, options.etag); !status.ok()) return status;
+  const std::string before = model.SerializeAsString();
+  if (absl::Status status = change(model); !status.ok()) return status;
+  if (absl::Status status = CheckMutableFields(model); !status.ok()) return status;
+  if (options.validate_only) return model;
+  const bool changed = model.SerializeAsString() != before;
+  if (!changed && options.request_id.empty()) return model;
+  if (changed) Stamp(model);
+  header->set_change_request_id(std::string(options.request_id));
+  if (absl::Status status = journal_.Replace(*header); !status.ok())
+    return JournalError(status, name);
+  return model;
+}
+
+absl::StatusOr<std::string> ModelCatalogue::Delete(absl::string_view name, absl::string_view etag,
+                                                   bool validate_only,
+                                                   const std::function<absl::Status()>& remove) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<storage::ModelHeader> header = journal_.Find(name);
+  if (!header.ok()) return JournalError(header.status(), name);
+  if (absl::Status status = CheckEtag(header->model(), etag); !status.ok()) return status;
+  if (absl::Status status = CheckUnused(journal_, *header); !status.ok()) return status;
+  if (validate_only) return header->model().uid();
+  if (absl::Status status = remove(); !status.ok()) return status;
+  AddToCount(-1);
+  // A mark that stays is verified before it is believed.
+  UnmarkComponents(journal_, *header).IgnoreError();
+  return header->model().uid();
+}
+
+absl::StatusOr<uint64_t> ModelCatalogue::Count() {
+  {
+    MutexLock lock(&count_mutex_);
+    if (count_.has_value()) return *count_;
+  }
+  // No model is created or deleted while they are counted.
+  MutexLock headers(&mutex_);
+  absl::StatusOr<uint64_t> counted = journal_.Count();
+  if (!counted.ok()) return JournalError(counted.status(), "");
+  MutexLock lock(&count_mutex_);
+  count_ = *counted;
+  return *counted;
+}
+
+void ModelCatalogue::AddToCount(int difference) {
+  MutexLock lock(&count_mutex_);
+  if (count_.has_value()) *count_ += static_cast<uint64_t>(difference);
+}
+
+}  // namespace perceptrond

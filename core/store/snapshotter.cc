@@ -1,0 +1,99 @@
+#include "core/store/snapshotter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/model/snapshot.h"
+
+namespace perceptrond {
+
+Snapshotter::Snapshotter(Journal& journal, Committer& committer, FailureCallback on_failure)
+    : journal_(journal),
+      committer_(committer),
+      on_failure_(std::move(on_failure)),
+      thread_([this] { Run(); }) {}
+
+Snapshotter::~Snapshotter() { Stop(); }
+
+void Snapshotter::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Snapshotter::Request(std::shared_ptr<Model> model) {
+  MutexLock lock(&mutex_);
+  if (stopping_ || std::find(queue_.begin(), queue_.end(), model) != queue_.end()) return;
+  queue_.push_back(std::move(model));
+}
+
+void Snapshotter::Await(uint64_t model_id) {
+  MutexLock lock(&mutex_);
+  const auto none = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::none_of(queue_.begin(), queue_.end(), [&](const std::shared_ptr<Model>& model) {
+      return model->id() == model_id;
+    });
+  };
+  mutex_.Await(absl::Condition(&none));
+}
+
+void Snapshotter::Run() {
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !queue_.empty();
+  };
+  while (true) {
+    std::shared_ptr<Model> model;
+    {
+      MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&has_work));
+      if (stopping_) {
+        queue_.clear();
+        return;
+      }
+      model = queue_.front();
+    }
+    Take(model);
+    MutexLock lock(&mutex_);
+    queue_.erase(queue_.begin());
+  }
+}
+
+void Snapshotter::Take(const std::shared_ptr<Model>& model) {
+  StoredExamples& stored = model->ledger().stored_examples();
+  Guarded<JournalUse>& journal_use = model->core().journal_use;
+  uint64_t covered = Guarded<JournalUse>::Reader(journal_use)->bytes;
+  const size_t sampled = stored.unsaved_bytes();
+  storage::Snapshot snapshot = MakeSnapshot(*model);
+  const absl::Time now = absl::Now();
+  const int64_t nanos = absl::ToUnixNanos(now);
+  snapshot.mutable_time()->set_seconds(nanos / 1'000'000'000);
+  snapshot.mutable_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  // A snapshot may cover only what is in the journal, or a crash would leave weights ahead of their
+  // counters.
+  if (!committer_.Commit(model).ok()) return;
+  if (absl::Status status = journal_.SaveSnapshot(model->id(), snapshot); !status.ok())
+    return OnFailure(*model, status);
+  failing_.erase(model->id());
+  // What was committed while the snapshot was made is covered too, if nothing was learned since.
+  const uint64_t all = Guarded<JournalUse>::Reader(journal_use)->bytes;
+  if (Guarded<ModelState>::Reader(model->core().state)->revision == snapshot.revision())
+    covered = all;
+  {
+    const Guarded<JournalUse>::Writer use(journal_use);
+    use->bytes -= covered;
+    use->snapshot_time = now;
+  }
+  stored.MarkSaved(sampled);
+  snapshots_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Snapshotter::OnFailure(const Model& model, const absl::Status& why) {
+  failures_.fetch_add(1, std::memory_order_relaxed);
+  // It is tried again with every commit, and reported once.
+  if (failing_.insert(model.id()).second && on_failure_) on_failure_(model.name(), why);
+}
+
+}  // namespace perceptrond

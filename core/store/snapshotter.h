@@ -1,0 +1,60 @@
+// Takes snapshots of models whose journal has grown, beside serving, so that replay and disk stay
+// bounded.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/journal/journal.h"
+#include "core/store/committer.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// Thread contract: safe for any number of threads.
+class Snapshotter {
+ public:
+  // Called on the snapshotter's thread for a model that no snapshot can be taken of; again only
+  // after one was taken.
+  using FailureCallback = std::function<void(const std::string& model, const absl::Status& why)>;
+
+  Snapshotter(Journal& journal, Committer& committer, FailureCallback on_failure);
+  ~Snapshotter();
+  // Finishes the snapshot in progress and drops the others: they only shorten replay. Later
+  // requests are ignored.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Requests a snapshot, unless one of the model is requested already.
+  void Request(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until no snapshot of that model is requested or in progress.
+  void Await(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t snapshots() const { return snapshots_.load(std::memory_order_relaxed); }
+  // Snapshots that could not be written. The journal keeps the records that they would have
+  // covered.
+  uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
+
+ private:
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Take(const std::shared_ptr<Model>& model);
+  void OnFailure(const Model& model, const absl::Status& why);
+
+  Journal& journal_;
+  Committer& committer_;
+  const FailureCallback on_failure_;
+  std::atomic<uint64_t> snapshots_ = 0;
+  std::atomic<uint64_t> failures_ = 0;
+  // Models whose last snapshot failed. Of the thread alone.
+  absl::flat_hash_set<uint64_t> failing_;
+  Mutex mutex_;
+  // The first is in progress.
+  std::vector<std::shared_ptr<Model>> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace perceptrond

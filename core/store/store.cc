@@ -1,0 +1,228 @@
+#include "core/store/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error/error.h"
+#include "core/model/views.h"
+#include "core/store/snapshotter.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+
+}  // namespace
+
+Store::Store(std::unique_ptr<Journal> journal, const Options& options)
+    : options_(options),
+      journal_(std::move(journal)),
+      catalogue_(*journal_),
+      cache_(options.memory_budget, [this](absl::string_view name) { return Load(name); }) {
+  committer_ = std::make_unique<Committer>(
+      *journal_, options_.committer,
+      [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
+      [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
+  snapshotter_ =
+      std::make_unique<Snapshotter>(*journal_, *committer_, options_.on_snapshot_failure);
+}
+
+Store::~Store() {
+  SaveSamples();
+  // The snapshotter waits for commits, and commits request snapshots: it stops first, but exists
+  // until the last commit.
+  snapshotter_->Stop();
+  committer_.reset();
+}
+
+void Store::SaveSamples() {
+  std::vector<std::shared_ptr<Model>> models = cache_.All();
+  const auto unsaved = [](const std::shared_ptr<Model>& model) {
+    return model->ledger().stored_examples().unsaved_bytes() > 0;
+  };
+  std::erase_if(models, [&](const std::shared_ptr<Model>& model) { return !unsaved(model); });
+  // A snapshot in progress may have begun before the last example came; the next one has all.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    for (const std::shared_ptr<Model>& model : models) {
+      if (unsaved(model)) snapshotter_->Request(model);
+    }
+    for (const std::shared_ptr<Model>& model : models) snapshotter_->Await(model->id());
+  }
+}
+
+absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOptions& options,
+                                        const std::function<absl::Status(v1::Model&)>& change) {
+  absl::StatusOr<v1::Model> changed = catalogue_.Change(name, options, change);
+  if (!changed.ok() || options.validate_only) return changed;
+  // Outside of the catalogue's lock, since freezing waits for what is being learned. A model that
+  // is not loaded yet will be with the new settings; one that is being loaded may have read the
+  // old.
+  const std::shared_ptr<Model> loaded = cache_.FindAfterLoad(name);
+  if (loaded != nullptr && loaded->uid() == changed->uid()) loaded->Change(*changed);
+  return changed;
+}
+
+absl::Status Store::Delete(absl::string_view name, absl::string_view etag, bool validate_only) {
+  const absl::StatusOr<std::string> uid =
+      catalogue_.Delete(name, etag, validate_only, [&] { return DeleteLoaded(name); });
+  if (uid.ok() && !validate_only) streams_.EndAll(*uid, ModelNotFound(name));
+  return uid.status();
+}
+
+absl::Status Store::DeleteLoaded(absl::string_view name) {
+  // The model is loaded and closed first: until it is gone every Acquire returns the closed one,
+  // and after the commit no write can follow the deletion. A model too damaged to be loaded is
+  // deleted all the same.
+  absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
+  if (model.ok()) {
+    (*model)->Close(ModelNotFound(name));
+    (void)committer_->Commit(*model);
+  }
+  const absl::Status deleted = journal_->Delete(name);
+  // Also if it was not deleted: the next Acquire loads it anew. A failed commit may have removed
+  // this one, and another caller have loaded the model again.
+  if (model.ok()) cache_.CloseAndRemove(name, ModelNotFound(name));
+  return JournalError(deleted, name);
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
+  constexpr size_t kMostDamaged = 1000;
+  absl::StatusOr<std::shared_ptr<Model>> model = LoadFromJournal(name);
+  bool is_new_damage = false;
+  {
+    MutexLock lock(&mutex_);
+    if (model.ok()) {
+      damaged_.erase(std::string(name));
+    } else if (absl::IsDataLoss(model.status()) && damaged_.size() < kMostDamaged) {
+      is_new_damage = damaged_.insert(std::string(name)).second;
+    }
+  }
+  if (model.ok()) return model;
+  absl::Status why = JournalError(model.status(), name);
+  if (is_new_damage && options_.on_damage != nullptr) options_.on_damage(std::string(name), why);
+  return why;
+}
+
+absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view name) {
+  absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
+  if (!header.ok()) return header.status();
+  if (absl::Status status = DropLeftovers(header->id()); !status.ok()) return status;
+  const auto component = [this](absl::string_view name, ComponentAccess access) {
+    if (access == ComponentAccess::kLoad) return Acquire(name);
+    std::shared_ptr<Model> model = GetIfLoaded(name);
+    if (model == nullptr)
+      return absl::StatusOr<std::shared_ptr<Model>>(absl::NotFoundError("not in memory"));
+    return absl::StatusOr<std::shared_ptr<Model>>(std::move(model));
+  };
+  return Model::Load(*header, *journal_, options_.limits, component);
+}
+
+absl::Status Store::DropLeftovers(uint64_t model_id) {
+  {
+    MutexLock lock(&mutex_);
+    if (!failed_.contains(model_id)) return absl::OkStatus();
+  }
+  // A snapshot of the closed model would change the journal while it is read.
+  snapshotter_->Await(model_id);
+  absl::StatusOr<storage::Counters> counters = journal_->LoadCounters(model_id);
+  if (!counters.ok()) return counters.status();
+  absl::Status status = journal_->DropAfter(model_id, counters->report().updates());
+  if (!status.ok()) return status;
+  MutexLock lock(&mutex_);
+  failed_.erase(model_id);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelSummary> Store::Get(absl::string_view name) {
+  const absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
+  if (!model.ok()) return model.status();
+  const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
+  if (!header.ok()) return header.status();
+  return Summarize(*header, GetIfLoaded(name), *journal_, ComponentAccess::kLoad);
+}
+
+absl::StatusOr<ModelSummary> Store::GetSummary(absl::string_view name) {
+  const absl::StatusOr<storage::ModelHeader> header = catalogue_.Find(name);
+  if (!header.ok()) return header.status();
+  return SummarizeForList(*header, GetIfLoaded(name), *journal_);
+}
+
+absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, size_t limit) {
+  const absl::StatusOr<std::vector<storage::ModelHeader>> headers = catalogue_.List(after, limit);
+  if (!headers.ok()) return headers.status();
+  std::vector<ModelSummary> page;
+  for (const storage::ModelHeader& header : *headers) {
+    absl::StatusOr<ModelSummary> summary =
+        SummarizeForList(header, GetIfLoaded(header.model().name()), *journal_);
+    if (!summary.ok()) return summary.status();
+    page.push_back(*std::move(summary));
+  }
+  return page;
+}
+
+absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit, size_t most_read,
+                                           const std::function<bool(const v1::Model&)>& wanted) {
+  constexpr size_t kHeadersAtOnce = 256;
+  Found found;
+  std::string last(after);
+  for (size_t read = 0; read < most_read && found.models.size() < limit;) {
+    const size_t asked = std::min(kHeadersAtOnce, most_read - read);
+    const absl::StatusOr<std::vector<storage::ModelHeader>> headers = catalogue_.List(last, asked);
+    if (!headers.ok()) return headers.status();
+    read += headers->size();
+    for (const storage::ModelHeader& header : *headers) {
+      if (found.models.size() == limit) break;
+      last = header.model().name();
+      if (!wanted(header.model())) continue;
+      absl::StatusOr<ModelSummary> summary = SummarizeForList(header, GetIfLoaded(last), *journal_);
+      if (!summary.ok()) return summary.status();
+      found.models.push_back(*std::move(summary));
+    }
+    if (headers->empty()) return found;
+    const bool at_end = headers->size() < asked && last == headers->back().model().name();
+    if (at_end) return found;
+  }
+  const absl::StatusOr<std::vector<storage::ModelHeader>> rest = catalogue_.List(last, 1);
+  if (!rest.ok()) return rest.status();
+  if (!rest->empty()) found.next = last;
+  return found;
+}
+
+void Store::OnCommitFailure(Model& model, const absl::Status& why) {
+  // Its memory holds updates that the journal does not have. The next Acquire restores it from the
+  // journal, after what the failed write may have left there is dropped.
+  model.Close(why);
+  if (options_.on_write_failure != nullptr) options_.on_write_failure(model.name(), why);
+  {
+    MutexLock lock(&mutex_);
+    failed_.insert(model.id());
+  }
+  cache_.Remove(model);
+}
+
+void Store::OnCommit(const std::shared_ptr<Model>& model) {
+  cache_.UpdateMemory(*model);
+  const uint64_t unsaved = model->ledger().stored_examples().unsaved_bytes();
+  const uint64_t journal_bytes = Guarded<JournalUse>::Reader(model->core().journal_use)->bytes;
+  const uint64_t state_bytes = MeasureMemory(model->core()).state;
+  if (journal_bytes + unsaved > std::max<uint64_t>(options_.snapshot_bytes, 2 * state_bytes))
+    snapshotter_->Request(model);
+}
+
+Store::Stats Store::stats() const {
+  const ModelCache::Stats cache = cache_.stats();
+  Stats stats;
+  stats.commits = committer_->commits();
+  stats.commit_failures = committer_->failures();
+  stats.commit_busy = committer_->busy();
+  stats.oldest_commit_wait = committer_->oldest_wait();
+  stats.loads = cache.loads;
+  stats.evictions = cache.evictions;
+  stats.snapshots = snapshotter_->snapshots();
+  stats.snapshot_failures = snapshotter_->failures();
+  stats.models_in_memory = cache.models;
+  stats.memory_bytes = cache.memory_bytes;
+  return stats;
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,186 @@
+// All models of a server: in the journal by name, and in memory while they are used; and how a
+// stream holds on to its model from message to message.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/journal/journal.h"
+#include "core/model/model.h"
+#include "core/model/views.h"
+#include "core/store/committer.h"
+#include "core/store/model_cache.h"
+#include "core/store/model_catalogue.h"
+#include "core/store/open_streams.h"
+#include "core/sync/mutex.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond {
+
+class Snapshotter;
+
+// Thread contract: safe for any number of threads. A model stays in memory while anybody holds it.
+// One that nobody holds may be evicted at any time; Acquire restores it as it was.
+//
+// Each method may also return UNAVAILABLE (JOURNAL_UNAVAILABLE) or DATA_LOSS (JOURNAL_CORRUPT).
+class Store {
+ public:
+  // Called with a model's name and an error, from any thread.
+  using ErrorCallback = std::function<void(const std::string& name, const absl::Status& why)>;
+
+  struct Options {
+    Committer::Options committer;
+    ModelLimits limits;
+    // Bytes that the models in memory may take. The least recently used are evicted first; models
+    // in use stay, whatever they take.
+    size_t memory_budget = size_t{1} << 30;
+    // A snapshot is taken when a model's journal has grown by this, and by twice the size of its
+    // state.
+    uint64_t snapshot_bytes = 4 << 20;
+    // For the log; each may be null.
+    // A model's updates could not be written.
+    ErrorCallback on_write_failure;
+    // A model in the journal is damaged. Called once until the model has been loaded again.
+    ErrorCallback on_damage;
+    // A snapshot could not be taken. Its records stay, and it is tried again.
+    ErrorCallback on_snapshot_failure;
+  };
+  struct Stats {
+    uint64_t commits = 0;
+    uint64_t commit_failures = 0;
+    absl::Duration commit_busy;
+    absl::Duration oldest_commit_wait;
+    uint64_t loads = 0;
+    uint64_t evictions = 0;
+    uint64_t snapshots = 0;
+    uint64_t snapshot_failures = 0;
+    uint64_t models_in_memory = 0;
+    uint64_t memory_bytes = 0;
+  };
+
+  Store(std::unique_ptr<Journal> journal, const Options& options);
+  // Answers every submitted commit first. Nobody may hold a model any more.
+  ~Store();
+
+  // Creates a model named settings.name(). With validate_only only returns what would be created. A
+  // composition's components must exist: CheckComponents (core/model/composition.h).
+  // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
+  // exists; INVALID_ARGUMENT.
+  absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
+                                                 const std::string& request_id,
+                                                 bool validate_only) {
+    return catalogue_.Create(std::move(settings), request_id, validate_only);
+  }
+  // Changes settings by `change`, which may refuse, and returns them. Changes nothing if the latest
+  // change had the same request_id. NOT_FOUND; ABORTED (ETAG_MISMATCH) if the etag is not empty and
+  // not the model's; the error of `change`.
+  absl::StatusOr<::perceptron::v1::Model> Change(
+      absl::string_view name, const ChangeOptions& options,
+      const std::function<absl::Status(::perceptron::v1::Model&)>& change);
+  // Deletes a model, closes it, and ends its open streams. NOT_FOUND; ABORTED (ETAG_MISMATCH);
+  // FAILED_PRECONDITION (MODEL_IN_USE) for a component.
+  absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
+
+  // The model, loaded if necessary: concurrent callers wait for one load. NOT_FOUND.
+  absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name) {
+    return cache_.Acquire(name);
+  }
+  // The model if it is in memory, else null. Does not count as a use.
+  std::shared_ptr<Model> GetIfLoaded(absl::string_view name) const { return cache_.Find(name); }
+
+  // The summary of a model, which it loads. NOT_FOUND.
+  absl::StatusOr<ModelSummary> Get(absl::string_view name);
+  // The summary of a model as lists give it. Loads nothing, and does not count as a use. NOT_FOUND.
+  absl::StatusOr<ModelSummary> GetSummary(absl::string_view name);
+  // At most `limit` models after `after`, in the order of their names. Loads none.
+  absl::StatusOr<std::vector<ModelSummary>> List(absl::string_view after, size_t limit);
+  // The models after `after`, in the order of their names, whose settings are `wanted`: until there
+  // are `limit` of them, or `most_read` models were read. Loads none. O(models read).
+  struct Found {
+    std::vector<ModelSummary> models;
+    // The last model read, after which to continue; empty: there are no more.
+    std::string next;
+  };
+  absl::StatusOr<Found> Search(absl::string_view after, size_t limit, size_t most_read,
+                               const std::function<bool(const ::perceptron::v1::Model&)>& wanted);
+  // How many models there are. O(models) the first time, then O(1).
+  absl::StatusOr<uint64_t> Count() { return catalogue_.Count(); }
+
+  Committer& committer() { return *committer_; }
+  OpenStreams& streams() { return streams_; }
+  Stats stats() const;
+  size_t memory_budget() const { return options_.memory_budget; }
+
+ private:
+  absl::Status DeleteLoaded(absl::string_view name);
+  absl::StatusOr<std::shared_ptr<Model>> Load(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Model>> LoadFromJournal(absl::string_view name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops what a failed write of the model may have left in the journal.
+  absl::Status DropLeftovers(uint64_t model_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes the samples that are nowhere but in memory.
+  void SaveSamples();
+  void OnCommitFailure(Model& model, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCommit(const std::shared_ptr<Model>& model);
+
+  const Options options_;
+  const std::unique_ptr<Journal> journal_;
+  OpenStreams streams_;
+  ModelCatalogue catalogue_;
+  ModelCache cache_;
+
+  Mutex mutex_;
+  // Models whose last write failed. Its remains are dropped before they are loaded.
+  absl::flat_hash_set<uint64_t> failed_ ABSL_GUARDED_BY(mutex_);
+  // Names that on_damage was called for.
+  absl::flat_hash_set<std::string> damaged_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<Committer> committer_;
+  std::unique_ptr<Snapshotter> snapshotter_;
+};
+
+// Finds a model by name. While it stays in memory and open, finding it again takes no lock. Does
+// not keep the model in memory between calls, so that idle streams hold no memory; each call counts
+// as a use.
+//
+// Thread contract: not thread-safe.
+class ModelHandle {
+ public:
+  // The store must outlive it.
+  explicit ModelHandle(Store& store) : store_(store) {}
+
+  // As Store::Acquire. Returns the model of the last call if it is of that name, in memory and
+  // open.
+  absl::StatusOr<std::shared_ptr<Model>> Acquire(const std::string& name) {
+    if (std::shared_ptr<Model> model = GetIfLoaded(); model != nullptr && name == name_) {
+      model->core().used.store(true, std::memory_order_relaxed);
+      return model;
+    }
+    absl::StatusOr<std::shared_ptr<Model>> model = store_.Acquire(name);
+    if (model.ok()) {
+      name_ = name;
+      model_ = *model;
+    }
+    return model;
+  }
+  // The model of the last Acquire if it is still in memory and open, else null. Does not count as a
+  // use.
+  std::shared_ptr<Model> GetIfLoaded() const {
+    std::shared_ptr<Model> model = model_.lock();
+    return model != nullptr && model->closed().ok() ? model : nullptr;
+  }
+
+ private:
+  Store& store_;
+  std::string name_;
+  std::weak_ptr<Model> model_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,120 @@
+// The effect of a segment on the ledger.
+#include "core/ledger/ledger.h"
+
+#include "gtest/gtest.h"
+#include "tests/support/status.h"
+
+namespace perceptrond {
+namespace {
+
+Tally RightRows(uint64_t rows) {
+  Tally tally;
+  tally.examples = rows;
+  tally.min_score = 1;
+  return tally;
+}
+
+UpdateRow MakeUpdate(uint64_t revision, float value) {
+  UpdateRow update;
+  update.revision = revision;
+  update.tally.examples = 1;
+  update.tally.mistakes = 1;
+  update.tally.updates = 1;
+  auto row = std::make_shared<StoredRow>();
+  row->dense = true;
+  row->values = {value};
+  row->label = 1;
+  update.row = row;
+  update.squared_norm = value;
+  return update;
+}
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  Ledger ledger_{CommittedState(), StoredExamplesSettings(), TheoremContext()};
+  const std::shared_ptr<Producer> producer_ = ledger_.FindProducer("p").value();
+  const Dictionary names_{};
+};
+
+// Three right rows at revision 0, an update, two right rows at revision 1, another update.
+Segment TwoUpdates() {
+  Segment segment;
+  segment.producer = "p";
+  segment.rows = 7;
+  segment.unchanged.push_back({0, RightRows(3)});
+  segment.unchanged.push_back({1, RightRows(2)});
+  segment.updates.push_back(MakeUpdate(1, 1));
+  segment.updates.push_back(MakeUpdate(2, 2));
+  return segment;
+}
+
+TEST_F(LedgerTest, ASegmentMovesCountersPositionAndUpdatesTogether) {
+  EXPECT_EQ(ledger_.Apply(*producer_, TwoUpdates(), names_).next_offset, 7);
+  const JournalEntry entry = ledger_.TakePending();
+  EXPECT_EQ(entry.counters.report().examples(), 7U);
+  EXPECT_EQ(entry.counters.report().mistakes(), 2U);
+  ASSERT_EQ(entry.positions.size(), 1U);
+  EXPECT_EQ(entry.positions[0].next_offset(), 7);
+  ASSERT_EQ(entry.records.size(), 1U);
+  EXPECT_EQ(entry.records[0].first_revision(), 1U);
+  EXPECT_EQ(entry.records[0].values_size(), 2);
+  EXPECT_EQ(entry.records[0].squared_norm(), 2);
+  EXPECT_TRUE(ledger_.TakePending().records.empty());
+}
+
+TEST_F(LedgerTest, RightRowsCountBeforeTheUpdateThatReplacedTheirRevision) {
+  ledger_.Apply(*producer_, TwoUpdates(), names_);
+  Segment more;
+  more.producer = "p";
+  more.first_offset = 7;
+  more.rows = 4;
+  more.unchanged.push_back({2, RightRows(4)});
+  ledger_.Apply(*producer_, more, names_);
+  const ConvergenceReport report = ledger_.MakeReport({});
+  EXPECT_EQ(report.streak(), 4U);
+  EXPECT_EQ(report.examples(), 11U);
+}
+
+TEST_F(LedgerTest, APassOfRightRowsAtOneRevisionConverges) {
+  Segment segment;
+  segment.producer = "p";
+  segment.rows = 3;
+  segment.unchanged.push_back({5, RightRows(3)});
+  segment.completed_pass = 1;
+  segment.revision = 5;
+  segment.weight_norm = 2;
+  const Ledger::Applied applied = ledger_.Apply(*producer_, segment, names_);
+  ASSERT_TRUE(applied.pass.has_value());
+  EXPECT_TRUE(applied.pass->converged());
+  EXPECT_EQ(applied.pass->examples(), 3U);
+  EXPECT_EQ(ledger_.Position(*producer_).passes, 1);
+}
+
+TEST_F(LedgerTest, APassOverTwoRevisionsDoesNotConverge) {
+  Segment segment;
+  segment.producer = "p";
+  segment.rows = 4;
+  segment.unchanged.push_back({5, RightRows(3)});
+  segment.unchanged.push_back({6, RightRows(1)});
+  segment.completed_pass = 1;
+  segment.revision = 6;
+  EXPECT_FALSE(ledger_.Apply(*producer_, segment, names_).pass->converged());
+}
+
+TEST_F(LedgerTest, ABatchEndIsAnUpdateWithoutAnExample) {
+  Segment segment;
+  segment.producer = "p";
+  UpdateRow end;
+  end.revision = 1;
+  end.tally.updates = 1;
+  segment.updates.push_back(end);
+  EXPECT_EQ(ledger_.Apply(*producer_, segment, names_).next_offset, 0);
+  const JournalEntry entry = ledger_.TakePending();
+  EXPECT_EQ(entry.counters.report().examples(), 0U);
+  EXPECT_EQ(entry.counters.report().updates(), 1U);
+  ASSERT_EQ(entry.records.size(), 1U);
+  EXPECT_EQ(entry.records[0].batch_ends_size(), 1);
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,112 @@
+#include "core/store/committer.h"
+
+#include <memory>
+#include <vector>
+
+#include "core/journal/memory_journal.h"
+#include "core/store/store.h"
+#include "gtest/gtest.h"
+#include "tests/support/models.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::DenseSettings;
+using FlushPolicy = Committer::FlushPolicy;
+
+// Records its notifications, and can block the committer.
+class Waiter final : public CommitWaiter {
+ public:
+  void Committed(size_t submissions, const absl::Status& status) override {
+    MutexLock lock(&mutex_);
+    EXPECT_TRUE(status.ok()) << status;
+    notifications_.push_back(submissions);
+    const auto open = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return open_; };
+    mutex_.Await(absl::Condition(&open));
+  }
+
+  void Hold() {
+    MutexLock lock(&mutex_);
+    open_ = false;
+  }
+  void LetGo() {
+    MutexLock lock(&mutex_);
+    open_ = true;
+  }
+  // Waits for that many notifications, and returns them.
+  std::vector<size_t> Await(size_t calls) {
+    MutexLock lock(&mutex_);
+    const auto reached = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return notifications_.size() >= calls;
+    };
+    mutex_.Await(absl::Condition(&reached));
+    return notifications_;
+  }
+
+ private:
+  Mutex mutex_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  std::vector<size_t> notifications_ ABSL_GUARDED_BY(mutex_);
+};
+
+class CommitterTest : public ::testing::Test {
+ protected:
+  CommitterTest() {
+    EXPECT_TRUE(store_.Create(DenseSettings("a", 2), "", false).ok());
+    model_ = store_.Acquire("a").value();
+  }
+  void Submit(const std::shared_ptr<Waiter>& waiter, FlushPolicy flush_policy) {
+    store_.committer().Submit(model_, waiter, flush_policy);
+  }
+
+  Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  std::shared_ptr<Model> model_;
+  const std::shared_ptr<Waiter> first_ = std::make_shared<Waiter>();
+  const std::shared_ptr<Waiter> second_ = std::make_shared<Waiter>();
+};
+
+TEST_F(CommitterTest, AWaiterWithADelayedPolicyIsNotifiedAlsoIfNoOtherComes) {
+  Submit(first_, FlushPolicy::kDelayed);
+  EXPECT_EQ(first_->Await(1), std::vector<size_t>{1});
+}
+
+TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
+  first_->Hold();
+  Submit(first_, FlushPolicy::kImmediate);
+  first_->Await(1);
+  const uint64_t commits = store_.committer().commits();
+  for (int i = 0; i < 5; ++i)
+    Submit(second_, i % 2 == 0 ? FlushPolicy::kDelayed : FlushPolicy::kImmediate);
+  first_->LetGo();
+  EXPECT_EQ(second_->Await(1), std::vector<size_t>{5});
+  EXPECT_EQ(store_.committer().commits(), commits + 1);
+}
+
+TEST_F(CommitterTest, WaitersThatTakeTurnsAreNotifiedInTheOrderOfTheirSubmissions) {
+  first_->Hold();
+  Submit(first_, FlushPolicy::kImmediate);
+  first_->Await(1);
+  for (int i = 0; i < 3; ++i) {
+    Submit(second_, FlushPolicy::kDelayed);
+    Submit(first_, FlushPolicy::kDelayed);
+  }
+  first_->LetGo();
+  EXPECT_EQ(second_->Await(3), (std::vector<size_t>{1, 1, 1}));
+  EXPECT_EQ(first_->Await(4), (std::vector<size_t>{1, 1, 1, 1}));
+}
+
+TEST_F(CommitterTest, ItsEndNotifiesEveryWaiter) {
+  const auto waiter = std::make_shared<Waiter>();
+  {
+    Store store(std::make_unique<MemoryJournal>(), Store::Options());
+    ASSERT_TRUE(store.Create(DenseSettings("a", 2), "", false).ok());
+    const std::shared_ptr<Model> model = store.Acquire("a").value();
+    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, FlushPolicy::kDelayed);
+  }
+  size_t committed = 0;
+  for (const size_t submissions : waiter->Await(1)) committed += submissions;
+  EXPECT_EQ(committed, 100U);
+}
+
+}  // namespace
+}  // namespace perceptrond

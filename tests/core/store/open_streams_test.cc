@@ -1,0 +1,75 @@
+// Which streams end, and with what reason.
+#include "core/store/open_streams.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/models.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::ReasonOf;
+
+// A stream, and the reasons it was ended with.
+struct Stream {
+  Stream(OpenStreams& streams, const std::string& model, const std::string& producer)
+      : ticket(streams.Open(model, producer,
+                            [this](const absl::Status& why) { ended.push_back(why); })) {}
+  std::vector<absl::Status> ended;
+  std::unique_ptr<OpenStreams::Ticket> ticket;
+};
+
+TEST(OpenStreams, TheNewestOfAProducerEndsTheOneBefore) {
+  OpenStreams streams;
+  Stream first(streams, "model", "p");
+  Stream second(streams, "model", "p");
+  ASSERT_EQ(first.ended.size(), 1U);
+  EXPECT_TRUE(absl::IsAborted(first.ended[0]));
+  EXPECT_EQ(ReasonOf(first.ended[0]), "PRODUCER_SUPERSEDED");
+  first.ticket.reset();  // the second stays the producer's stream
+  Stream third(streams, "model", "p");
+  EXPECT_EQ(second.ended.size(), 1U);
+  EXPECT_TRUE(third.ended.empty());
+}
+
+TEST(OpenStreams, OthersGoOn) {
+  OpenStreams streams;
+  Stream closed(streams, "model", "p");
+  closed.ticket.reset();
+  Stream one(streams, "model", "p");
+  Stream nameless(streams, "model", "");
+  const Stream other_producer(streams, "model", "q");
+  const Stream other_model(streams, "model 2", "p");
+  const Stream also_nameless(streams, "model", "");
+  EXPECT_TRUE(closed.ended.empty());
+  EXPECT_TRUE(one.ended.empty());
+  EXPECT_TRUE(nameless.ended.empty());
+}
+
+TEST(OpenStreams, TheEndOfAModelNotifiesItsStreamsAlone) {
+  OpenStreams streams;
+  const Stream before(streams, "mode", "p");
+  Stream named(streams, "model", "p");
+  Stream nameless(streams, "model", "");
+  Stream closed(streams, "model", "q");
+  closed.ticket.reset();
+  const Stream after(streams, "model 2", "p");
+  streams.EndAll("model", ModelNotFound("m"));
+  EXPECT_EQ(named.ended.size(), 1U);
+  EXPECT_EQ(nameless.ended.size(), 1U);
+  EXPECT_TRUE(absl::IsNotFound(named.ended.at(0)));
+  EXPECT_TRUE(before.ended.empty());
+  EXPECT_TRUE(after.ended.empty());
+  EXPECT_TRUE(closed.ended.empty());
+}
+
+TEST(OpenStreams, AListenerMayCloseItsStreamWhileItIsNotified) {
+  OpenStreams streams;
+  std::unique_ptr<OpenStreams::Ticket> ticket;
+  ticket = streams.Open("model", "p", [&](const absl::Status&) { ticket.reset(); });
+  streams.EndAll("model", ModelNotFound("m"));
+  EXPECT_EQ(ticket, nullptr);
+}
+
+}  // namespace
+}  // namespace perceptrond
