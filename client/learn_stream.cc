@@ -102,8 +102,11 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
 
 absl::Status LearnStreamCore::Open() {
   Start();
-  MonitorLock lock(&mutex_);
-  while (!opened_once_ && !ended_.has_value()) mutex_.Wait();
+  MutexLock lock(&mutex_);
+  const auto opened = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return opened_once_ || ended_.has_value();
+  };
+  mutex_.Await(absl::Condition(&opened));
   return opened_once_ ? absl::OkStatus() : EndStatus();
 }
 
@@ -113,18 +116,19 @@ absl::Status LearnStreamCore::EndStatus() const {
 }
 
 absl::Status LearnStreamCore::Send(std::shared_ptr<Outgoing> message) {
-  MonitorLock lock(&mutex_);
-  while (!ended_.has_value() && !window_.empty() &&
-         (window_.size() >= options_.window_messages ||
-          window_.bytes() + message->bytes > options_.window_bytes)) {
-    mutex_.Wait();
-  }
+  MutexLock lock(&mutex_);
+  const auto has_room = [this, bytes = message->bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ended_.has_value() || window_.empty() ||
+           (window_.size() < options_.window_messages &&
+            window_.bytes() + bytes <= options_.window_bytes);
+  };
+  mutex_.Await(absl::Condition(&has_room));
   if (ended_.has_value()) return EndStatus();
   message->first_offset = next_offset_;
   if (numbered()) message->request.set_first_offset(next_offset_);
   next_offset_ += static_cast<int64_t>(message->tags.size());
   window_.Add(std::move(message));
-  mutex_.NotifyAll();
+  WakeWorker();
   return absl::OkStatus();
 }
 
@@ -146,13 +150,16 @@ absl::StatusOr<perceptron::v1::PassSummary> LearnStreamCore::MarkPass() {
   std::shared_ptr<Outgoing> message = TakeBatch();
   int64_t number = 0;
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     number = ++passes_;
   }
   message->request.set_completed_pass(number);
   if (absl::Status status = Send(std::move(message)); !status.ok()) return status;
-  MonitorLock lock(&mutex_);
-  while (!ended_.has_value() && !window_.empty()) mutex_.Wait();
+  MutexLock lock(&mutex_);
+  const auto answered = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ended_.has_value() || window_.empty();
+  };
+  mutex_.Await(absl::Condition(&answered));
   if (!window_.empty()) return EndStatus();
   if (last_pass_.number() == number) return last_pass_;
   perceptron::v1::PassSummary forgotten;
@@ -169,19 +176,19 @@ absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
 }
 
 absl::Status LearnStreamCore::status() {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return ended_.value_or(absl::OkStatus());
 }
 
 LearnTotals LearnStreamCore::totals() {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   LearnTotals totals = totals_;
   totals.reconnects = reconnects_;
   return totals;
 }
 
 std::optional<perceptron::v1::ConvergenceReport> LearnStreamCore::report() {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return report_;
 }
 
@@ -218,7 +225,7 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
   }
   if (response->has_report()) {
     // Stored before the result is counted, so that callers waiting for the result find it.
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     report_ = std::move(*response->mutable_report());
   }
   for (const perceptron::v1::LearnResult& result : response->results()) {
@@ -230,7 +237,7 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
 absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
   std::vector<std::shared_ptr<Outgoing>> settled;
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!opened_once_) {
       if (absl::Status status = StartNumbering(opened); !status.ok()) return status;
       first_opened_ = opened;
@@ -253,7 +260,6 @@ absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opene
     }
     totals_.revision = std::max(totals_.revision, opened.revision());
     ready_ = true;
-    mutex_.NotifyAll();
   }
   if (!options_.on_result) return absl::OkStatus();
   const perceptron::v1::LearnResult unknown;
@@ -282,18 +288,18 @@ absl::Status LearnStreamCore::OnResult(const perceptron::v1::LearnResult& result
   if (result.has_error()) return ToAbslStatus(result.error());
   std::shared_ptr<Outgoing> message;
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     message = window_.Oldest(result.message_number());
   }
   if (message == nullptr) {
     return absl::InternalError(
         absl::StrCat("the server answered message ", result.message_number(), " out of order"));
   }
-  // The callback runs before waiting callers are notified of the answer.
+  // The callback runs before callers that wait for the answer.
   if (options_.on_result && !message->rows_settled) {
     options_.on_result({message->tags, message->first_offset, result, false});
   }
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   window_.RemoveOldest();
   AddToTotals(result);
   return absl::OkStatus();
@@ -311,7 +317,6 @@ void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
         std::max(totals_.acknowledged_offset, result.acknowledged_offset());
   }
   if (result.has_completed_pass()) last_pass_ = result.completed_pass();
-  mutex_.NotifyAll();
 }
 
 bool LearnStreamCore::MayRetry(const absl::Status& status) {

@@ -10,16 +10,6 @@
 #include "client/stream_worker.h"
 
 namespace perceptrond::client {
-namespace {
-
-// A message of rows to predict.
-struct Question {
-  perceptron::v1::PredictRequest request;
-  std::vector<uint64_t> tags;
-  size_t bytes = 0;
-};
-
-}  // namespace
 
 class PredictStreamCore final
     : public StreamWorker<perceptron::v1::PredictRequest, perceptron::v1::PredictResponse> {
@@ -48,16 +38,17 @@ class PredictStreamCore final
     message->request.set_min_revision(options_.min_revision);
     message->request.set_include_class_scores(options_.include_class_scores);
     message->tags = batch_.Take(message->request.mutable_columns());
-    MonitorLock lock(&mutex_);
-    while (!ended_.has_value() && !unanswered_.empty() &&
-           (unanswered_.size() >= options_.window_messages ||
-            bytes_ + message->bytes > options_.window_bytes)) {
-      mutex_.Wait();
-    }
+    MutexLock lock(&mutex_);
+    const auto has_room = [this, bytes = message->bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return ended_.has_value() || unanswered_.empty() ||
+             (unanswered_.size() < options_.window_messages &&
+              bytes_ + bytes <= options_.window_bytes);
+    };
+    mutex_.Await(absl::Condition(&has_room));
     if (ended_.has_value()) return Failure();
     bytes_ += message->bytes;
     unanswered_.push_back(std::move(message));
-    mutex_.NotifyAll();
+    WakeWorker();
     return absl::OkStatus();
   }
 
@@ -69,6 +60,13 @@ class PredictStreamCore final
   void Cancel() { CancelStream(); }
 
  private:
+  // A message of rows to predict.
+  struct Question {
+    perceptron::v1::PredictRequest request;
+    std::vector<uint64_t> tags;
+    size_t bytes = 0;
+  };
+
   void Prepare(grpc::ClientContext* context, Reactor* reactor) override {
     connection_->PredictStream(context, reactor);
   }
@@ -95,7 +93,7 @@ class PredictStreamCore final
     if (response->has_error()) return ToAbslStatus(response->error());
     std::shared_ptr<Question> message;
     {
-      MonitorLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       if (sent_ == 0) return absl::InternalError("the server sent an answer without a question");
       message = unanswered_.front();
     }
@@ -104,11 +102,10 @@ class PredictStreamCore final
       return absl::InternalError("the answer and its message differ in the number of rows");
     }
     options_.on_answer({message->tags, *response});
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     unanswered_.pop_front();
     --sent_;
     bytes_ -= message->bytes;
-    mutex_.NotifyAll();
     return absl::OkStatus();
   }
 

@@ -28,9 +28,9 @@
 #include "absl/time/time.h"
 #include "client/batch_builder.h"
 #include "client/error.h"
-#include "client/monitor.h"
 #include "client/retry.h"
 #include "client/row.h"
+#include "core/sync/mutex.h"
 #include "perceptron/v1/learning_service.pb.h"
 
 namespace perceptrond::client {
@@ -82,7 +82,8 @@ class StreamWorker {
   StreamWorker& operator=(const StreamWorker&) = delete;
 
  protected:
-  using TimePoint = Monitor::Clock::time_point;
+  using Clock = std::chrono::steady_clock;
+  using TimePoint = Clock::time_point;
 
   // --- Implemented by derived classes; called on the worker's thread. ---
 
@@ -113,10 +114,10 @@ class StreamWorker {
   }
   // Cancels the stream without waiting for the worker. Threads: any.
   void CancelStream() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     cancelled_ = true;
     if (context_ != nullptr) context_->TryCancel();
-    mutex_.NotifyAll();
+    WakeWorker();
   }
   // Cancels the stream and waits for the worker.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -126,14 +127,18 @@ class StreamWorker {
 
   // Half-closes the stream once all messages are answered, and waits for its end.
   absl::Status WaitForEnd() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     finishing_ = true;
-    mutex_.NotifyAll();
-    while (!ended_.has_value()) mutex_.Wait();
+    WakeWorker();
+    const auto ended = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_.has_value(); };
+    mutex_.Await(absl::Condition(&ended));
     return *ended_;
   }
+  // Call after each change that the worker may act on, unless on its own thread.
+  void WakeWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { changed_ = true; }
 
-  Monitor mutex_;
+  Mutex mutex_;
   // The connection accepts messages. Set by OnResponse if Rewind returned a first message.
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   // No more messages will be queued: half-close once all are answered.
@@ -149,19 +154,19 @@ class StreamWorker {
   struct Events final : public Reactor {
     explicit Events(StreamWorker* worker) : worker(worker) {}
     void OnReadDone(bool ok) override {
-      MonitorLock lock(&worker->mutex_);
+      MutexLock lock(&worker->mutex_);
       worker->read_ = ok ? Read::kMessage : Read::kEnd;
-      worker->mutex_.NotifyAll();
+      worker->WakeWorker();
     }
     void OnWriteDone(bool) override {
-      MonitorLock lock(&worker->mutex_);
+      MutexLock lock(&worker->mutex_);
       worker->writing_ = nullptr;
-      worker->mutex_.NotifyAll();
+      worker->WakeWorker();
     }
     void OnDone(const grpc::Status& status) override {
-      MonitorLock lock(&worker->mutex_);
+      MutexLock lock(&worker->mutex_);
       worker->done_ = status;
-      worker->mutex_.NotifyAll();
+      worker->WakeWorker();
     }
     StreamWorker* const worker;
   };
@@ -171,7 +176,7 @@ class StreamWorker {
     Backoff backoff(policy_);
     bool again = false;
     mutex_.Lock();
-    last_progress_ = Monitor::Clock::now();
+    last_progress_ = Clock::now();
     while (true) {
       if (again) ++reconnects_;
       again = true;
@@ -187,8 +192,7 @@ class StreamWorker {
         break;
       }
       if (last_progress_ != progress_before) backoff.Reset();
-      const TimePoint until =
-          Monitor::Clock::now() + absl::ToChronoNanoseconds(backoff.Next(status));
+      const TimePoint until = Clock::now() + absl::ToChronoNanoseconds(backoff.Next(status));
       if (until >= GiveUpTime()) {
         const bool tried = policy_.give_up_after > absl::ZeroDuration();
         ended_ = tried ? WithGaveUpAfter(status, policy_.give_up_after) : status;
@@ -197,9 +201,8 @@ class StreamWorker {
       mutex_.Unlock();
       OnDisconnect(status);
       mutex_.Lock();
-      while (!cancelled_ && Monitor::Clock::now() < until) mutex_.WaitUntil(until);
+      mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), absl::FromChrono(until - Clock::now()));
     }
-    mutex_.NotifyAll();
     mutex_.Unlock();
     OnEnd();
   }
@@ -210,9 +213,16 @@ class StreamWorker {
 
   // When the connection counts as lost unless a response arrives.
   TimePoint Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const TimePoint due = Monitor::Clock::now() + absl::ToChronoNanoseconds(response_timeout_);
+    const TimePoint due = Clock::now() + absl::ToChronoNanoseconds(response_timeout_);
     // An attempt to reconnect ends at the time to give up.
     return reconnects_ > 0 && !answered_ ? std::min(due, GiveUpTime()) : due;
+  }
+
+  // Waits for WakeWorker(), at most `timeout`.
+  void AwaitChange(absl::Duration timeout = absl::InfiniteDuration())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    mutex_.AwaitWithTimeout(absl::Condition(&changed_), timeout);
+    changed_ = false;
   }
 
   // Runs one connection to its end. OK: finished, and all messages answered.
@@ -246,7 +256,7 @@ class StreamWorker {
           absl::Status status = OnResponse(&response);
           mutex_.Lock();
           if (status.ok()) {
-            last_progress_ = Monitor::Clock::now();
+            last_progress_ = Clock::now();
             answered_ = true;
             due = Due();
           } else {
@@ -262,7 +272,7 @@ class StreamWorker {
       if (broken.ok() && ready_ && !closed && writing_ == nullptr) {
         if (std::shared_ptr<const Request> next = NextToSend(); next != nullptr) {
           if (!waiting_) {
-            last_progress_ = Monitor::Clock::now();
+            last_progress_ = Clock::now();
             due = Due();
           }
           writing_ = next;
@@ -281,20 +291,21 @@ class StreamWorker {
       }
       waiting_ = !ready_ || closed || Unanswered();
       if (!waiting_) {
-        mutex_.Wait();
-        if (answered_) last_progress_ = Monitor::Clock::now();
+        AwaitChange();
+        if (answered_) last_progress_ = Clock::now();
         due = Due();
-      } else if (Monitor::Clock::now() < due) {
-        mutex_.WaitUntil(due);
+      } else if (const TimePoint now = Clock::now(); now < due) {
+        AwaitChange(absl::FromChrono(due - now));
       } else if (broken.ok()) {
         broken = absl::UnavailableError("the server did not answer in time");
         context.TryCancel();
       } else {
-        mutex_.Wait();
+        AwaitChange();
       }
     }
     events.RemoveHold();
-    while (!done_.has_value()) mutex_.Wait();
+    const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_.has_value(); };
+    mutex_.Await(absl::Condition(&done));
     context_ = nullptr;
     writing_ = nullptr;
     if (!broken.ok()) return broken;
@@ -307,6 +318,8 @@ class StreamWorker {
   const absl::Duration response_timeout_;
   std::thread thread_;
 
+  // Something has changed since the worker last waited.
+  bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Read read_ ABSL_GUARDED_BY(mutex_) = Read::kPending;
   // The message being written; gRPC needs it until the write is done.

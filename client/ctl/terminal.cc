@@ -4,12 +4,13 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/ctl/output.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond::client {
 namespace {
@@ -19,11 +20,11 @@ constexpr size_t kEchoColumns = 3;
 constexpr std::string_view kWipeLine = "\r\033[K";
 constexpr std::string_view kWipeScreen = "\033[H\033[2J";
 
-// Guards the terminal and progress_shown.
-std::mutex terminal_mutex;
-bool progress_shown = false;
+// Guards the terminal too.
+Mutex terminal_mutex;
+bool progress_shown ABSL_GUARDED_BY(terminal_mutex) = false;
 
-void WipeShown() {
+void WipeShown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(terminal_mutex) {
   if (!progress_shown) return;
   std::fwrite(kWipeLine.data(), 1, kWipeLine.size(), stderr);
   progress_shown = false;
@@ -39,7 +40,7 @@ size_t ColumnsOf(unsigned char byte) {
 
 void Write(std::FILE* file, std::string_view text) {
   const std::string printable = Printable(text);
-  const std::lock_guard<std::mutex> lock(terminal_mutex);
+  MutexLock lock(&terminal_mutex);
   WipeShown();
   std::fwrite(printable.data(), 1, printable.size(), file);
 }
@@ -56,13 +57,13 @@ void ShowProgress(std::string_view line) {
   const std::string printable = PrintableInLine(line);
   const std::string drawn =
       absl::StrCat(std::string(kWipeLine), std::string(CutToColumns(printable, *columns)));
-  const std::lock_guard<std::mutex> lock(terminal_mutex);
+  MutexLock lock(&terminal_mutex);
   std::fwrite(drawn.data(), 1, drawn.size(), stderr);
   progress_shown = true;
 }
 
 void WipeProgress() {
-  const std::lock_guard<std::mutex> lock(terminal_mutex);
+  MutexLock lock(&terminal_mutex);
   WipeShown();
 }
 

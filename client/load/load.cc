@@ -88,15 +88,17 @@ absl::Status Load::Prepare() {
   if (absl::Status status = Open(); !status.ok()) return status;
   bool cancelled = false;
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     opened_ = true;
     cancelled = cancelled_;
   }
   if (cancelled) CancelStream();
   if (absl::Status status = Send(kFirstTag); !status.ok()) return status;
   {
-    MonitorLock lock(&mutex_);
-    while (!prepared_ && !ended_) mutex_.Wait();
+    MutexLock lock(&mutex_);
+    const auto answered = [this]()
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return prepared_ || ended_; };
+    mutex_.Await(absl::Condition(&answered));
     if (prepared_) return absl::OkStatus();
   }
   return Finish();
@@ -106,7 +108,7 @@ absl::Status Load::Run(const LoadTimes& times) {
   // The default timer slack of 50 us would count as the server's latency.
   prctl(PR_SET_TIMERSLACK, 1);
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     times_ = times;
   }
   const absl::Status sent = SendAll(times);
@@ -126,29 +128,31 @@ absl::Status Load::SendAll(const LoadTimes& times) {
     const std::chrono::nanoseconds tag = due - times.start;
     if (absl::Status status = Send(static_cast<uint64_t>(tag.count())); !status.ok()) return status;
     if (options_.rate > 0 && LoadClock::now() >= times.end) {
-      MonitorLock lock(&mutex_);
+      MutexLock lock(&mutex_);
       tally_.overdue += options_.rows_per_message;
     }
   }
 }
 
 bool Load::WaitUntil(LoadClock::time_point due) {
-  MonitorLock lock(&mutex_);
-  while (!stopped_ && LoadClock::now() < due) mutex_.WaitUntil(due);
+  MutexLock lock(&mutex_);
+  // The timeout counts on another clock and may end early.
+  for (auto now = LoadClock::now(); !stopped_ && now < due; now = LoadClock::now()) {
+    mutex_.AwaitWithTimeout(absl::Condition(&stopped_), absl::FromChrono(due - now));
+  }
   return !stopped_;
 }
 
 void Load::Stop() {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   stopped_ = true;
-  mutex_.NotifyAll();
 }
 
 void Load::Cancel() {
   Stop();
   bool opened = false;
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     cancelled_ = true;
     opened = opened_;
   }
@@ -157,11 +161,10 @@ void Load::Cancel() {
 
 void Load::OnAnswer(uint64_t tag, const LoadTally& answer) {
   const LoadClock::time_point now = LoadClock::now();
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   disconnected_ = false;
   if (tag == kFirstTag) {
     prepared_ = true;
-    mutex_.NotifyAll();
     return;
   }
   const LoadClock::time_point due = times_.start + std::chrono::nanoseconds(tag);
@@ -176,24 +179,23 @@ void Load::OnAnswer(uint64_t tag, const LoadTally& answer) {
 }
 
 void Load::OnDisconnect() {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (!disconnected_) ++tally_.disconnects;
   disconnected_ = true;
 }
 
 void Load::OnEnd() {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   ended_ = true;
-  mutex_.NotifyAll();
 }
 
 bool Load::stopped() const {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return stopped_;
 }
 
 LoadTally Load::tally() const {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return tally_;
 }
 

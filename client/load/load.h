@@ -21,8 +21,8 @@
 #include "absl/time/time.h"
 #include "client/client.h"
 #include "client/load/synthetic_rows.h"
-#include "client/monitor.h"
 #include "client/retry.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond::client {
 
@@ -145,7 +145,7 @@ class Load {
   // False: Stop() was called.
   bool WaitUntil(LoadClock::time_point due) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  mutable Monitor mutex_;
+  mutable Mutex mutex_;
   LoadTimes times_ ABSL_GUARDED_BY(mutex_);
   LoadTally tally_ ABSL_GUARDED_BY(mutex_);
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;

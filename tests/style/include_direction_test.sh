@@ -40,7 +40,7 @@ BEGIN {
   allowed["store"] = allowed["model"] " model"
   allowed["report"] = "messages"
   allowed["server"] = allowed["store"] " store report page services inference standard"
-  allowed["client"] = "vector report messages services"
+  allowed["client"] = "sync vector report messages services"
   allowed["manual"] = "server client"
 
   # Where a library may be seen.

@@ -18,6 +18,7 @@
 #include "client/ctl/output.h"
 #include "client/ctl/terminal.h"
 #include "client/load/load.h"
+#include "core/sync/mutex.h"
 
 namespace perceptrond::client {
 namespace {
@@ -48,7 +49,7 @@ class BenchStreams {
   void CountDown(absl::Status status, size_t* count) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::vector<std::unique_ptr<Load>>& loads_;
-  mutable Monitor mutex_;
+  mutable Mutex mutex_;
   size_t unprepared_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_);
   std::vector<LoadTimes> times_ ABSL_GUARDED_BY(mutex_);
@@ -93,7 +94,7 @@ BenchStreams::BenchStreams(const std::vector<std::unique_ptr<Load>>* loads)
   try {
     for (size_t i = 0; i < loads_.size(); ++i) threads_.emplace_back([this, i] { RunOne(i); });
   } catch (const std::system_error& error) {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     failure_ = absl::ResourceExhaustedError(absl::StrCat("cannot start more than ", threads_.size(),
                                                          " threads: ", error.what(),
                                                          "; use fewer --streams"));
@@ -102,9 +103,8 @@ BenchStreams::BenchStreams(const std::vector<std::unique_ptr<Load>>* loads)
 
 BenchStreams::~BenchStreams() {
   {
-    MonitorLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     given_up_ = true;
-    mutex_.NotifyAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -116,42 +116,45 @@ void BenchStreams::RunOne(size_t i) {
 }
 
 std::optional<LoadTimes> BenchStreams::WaitForStart(size_t i) {
-  MonitorLock lock(&mutex_);
-  while (!given_up_ && times_.empty() && failure_.ok()) mutex_.Wait();
+  MutexLock lock(&mutex_);
+  const auto decided = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return given_up_ || !times_.empty() || !failure_.ok();
+  };
+  mutex_.Await(absl::Condition(&decided));
   if (times_.empty() || !failure_.ok()) return std::nullopt;
   return times_[i];
 }
 
 bool BenchStreams::WaitPrepared(LoadClock::duration time) {
-  const LoadClock::time_point until = LoadClock::now() + time;
-  MonitorLock lock(&mutex_);
-  while (unprepared_ > 0 && failure_.ok() && LoadClock::now() < until) mutex_.WaitUntil(until);
-  return unprepared_ == 0 || !failure_.ok();
+  MutexLock lock(&mutex_);
+  const auto prepared = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return unprepared_ == 0 || !failure_.ok();
+  };
+  return mutex_.AwaitWithTimeout(absl::Condition(&prepared), absl::FromChrono(time));
 }
 
 void BenchStreams::Start(const std::vector<LoadTimes>& times) {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   times_ = times;
-  mutex_.NotifyAll();
 }
 
 bool BenchStreams::WaitEnded(LoadClock::duration time) {
-  const LoadClock::time_point until = LoadClock::now() + time;
-  MonitorLock lock(&mutex_);
-  while (running_ > 0 && failure_.ok() && LoadClock::now() < until) mutex_.WaitUntil(until);
-  return running_ == 0 || !failure_.ok();
+  MutexLock lock(&mutex_);
+  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return running_ == 0 || !failure_.ok();
+  };
+  return mutex_.AwaitWithTimeout(absl::Condition(&ended), absl::FromChrono(time));
 }
 
 absl::Status BenchStreams::failure() const {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return failure_;
 }
 
 void BenchStreams::CountDown(absl::Status status, size_t* count) {
-  MonitorLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   --*count;
   if (failure_.ok()) failure_ = std::move(status);
-  mutex_.NotifyAll();
 }
 
 LoadClock::duration Seconds(double seconds) {
