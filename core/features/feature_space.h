@@ -39,7 +39,8 @@ struct FeatureMap {
   static constexpr uint32_t kMinDegree = 2;
   static constexpr uint32_t kMaxDegree = 4;
   static constexpr uint32_t kMaxPairs = 256;
-  static constexpr uint32_t kMaxGroupBytes = 1023;
+  // A feature's name is its group, a separator of one byte, and a rest that may be empty.
+  static constexpr size_t kMaxGroupBytes = kMaxNameBytes - 1;
   static constexpr uint32_t kMaxFourierDimension = 1U << 20;
   static constexpr double kMaxGamma = 1e12;
 
@@ -75,8 +76,6 @@ struct FeatureSpace {
   static constexpr uint32_t kMaxBits = 28;
   static constexpr uint32_t kMaxFeatures = 1U << kMaxBits;
   static constexpr uint32_t kDefaultCap = 1U << 20;
-  // Of a feature's name, which is not empty.
-  static constexpr size_t kMaxNameBytes = perceptrond::kMaxNameBytes;
 
   Kind kind = Kind::kDense;
   // kDense: the dimension. kHashed: 2^bits. kNamed: the most names.

@@ -8,6 +8,7 @@
 #include "core/features/names.h"
 #include "core/features/polynomial.h"
 #include "core/vector/kernels.h"
+#include "core/vector/name.h"
 
 namespace perceptrond {
 namespace {
@@ -64,9 +65,9 @@ ValidationError Mapper::CheckForm() const {
 
 ValidationError Mapper::CheckNames() const {
   for (size_t i = 0; i < batch_.names.size(); ++i) {
-    if (batch_.names[i].empty() || batch_.names[i].size() > FeatureSpace::kMaxNameBytes) {
+    if (batch_.names[i].empty() || batch_.names[i].size() > kMaxNameBytes) {
       return {ValidationCode::kBadName, absl::StrCat("feature_names[", i, "]"),
-              absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes, " bytes, this has ",
+              absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
                            batch_.names[i].size())};
     }
   }

@@ -20,12 +20,12 @@ absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view
 
 ProducerPosition Ledger::Position(const Producer& producer) {
   MutexLock lock(&mutex_);
-  return ProducerTable::position(producer);
+  return producers_.position(producer);
 }
 
 void Ledger::Resume(Producer& producer, int64_t next_offset) {
   MutexLock lock(&mutex_);
-  const int64_t missing = next_offset - ProducerTable::position(producer).next_offset;
+  const int64_t missing = next_offset - producers_.position(producer).next_offset;
   if (missing <= 0) return;
   progress_.AddRecovered(missing);
   stored_examples_.MarkIncomplete();

@@ -65,8 +65,8 @@ class ProducerTable {
   // Recovery. Adds a producer at its committed position.
   void Restore(const ::perceptron::storage::v1::ProducerPosition& stored);
 
-  static const ProducerPosition& position(const Producer& producer) { return producer.position_; }
-  static const PassProgress& pass(const Producer& producer) { return producer.pass_; }
+  // Not static, so that only who holds the table's lock can read a position.
+  const ProducerPosition& position(const Producer& producer) const { return producer.position_; }
   // For a change, which the next TakeMoved reports. The caller holds the producer.
   struct Mutable {
     ProducerPosition& position;

@@ -9,6 +9,7 @@
 #include "core/error/error.h"
 #include "core/features/feature_space.h"
 #include "core/settings/learner_settings.h"
+#include "core/vector/name.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
@@ -149,9 +150,6 @@ absl::StatusOr<std::vector<Component>> ReadComponents(const v1::FeatureSpace& sp
   return components;
 }
 
-// Of each label.
-constexpr size_t kMaxLabelBytes = 256;
-
 absl::StatusOr<StoredExamplesSettings> ReadStoredExamples(const v1::StoredExamples& stored) {
   const auto in_range = [](absl::string_view field, uint32_t value) {
     if (value <= StoredExamplesSettings::kMost) return absl::OkStatus();
@@ -169,9 +167,9 @@ absl::StatusOr<StoredExamplesSettings> ReadStoredExamples(const v1::StoredExampl
 absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
   if (!labels.empty() &&
       (labels.size() != 2 || labels[0] == labels[1] || labels[0].empty() || labels[1].empty() ||
-       labels[0].size() > kMaxLabelBytes || labels[1].size() > kMaxLabelBytes)) {
+       labels[0].size() > kMaxNameBytes || labels[1].size() > kMaxNameBytes)) {
     return InvalidSetting("model.label_names",
-                          absl::StrCat("give two different names of at most ", kMaxLabelBytes,
+                          absl::StrCat("give two different names of at most ", kMaxNameBytes,
                                        " bytes, that of -1 first: [\"ham\", \"spam\"]; or none"));
   }
   return absl::OkStatus();
@@ -228,7 +226,7 @@ absl::Status CheckMutableFields(const v1::Model& model) {
 }
 
 bool IsModelId(absl::string_view id) {
-  if (id.empty() || id.size() > 128 || !absl::ascii_isalnum(id[0])) return false;
+  if (id.empty() || id.size() > kMaxIdBytes || !absl::ascii_isalnum(id[0])) return false;
   return std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
   });

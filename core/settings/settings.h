@@ -66,7 +66,7 @@ absl::StatusOr<ModelSettings> ReadSettings(const ::perceptron::v1::Model& model)
 // Checks what UpdateModel may change: description and margin_of_interest. INVALID_ARGUMENT.
 absl::Status CheckMutableFields(const ::perceptron::v1::Model& model);
 
-// Whether the id can name a model: 1 to 128 letters, digits, '_', '-' or '.', of which the first is
+// Whether the id can name a model: 1 to kMaxIdBytes letters, digits, '_', '-' or '.', of which the first is
 // a letter or digit.
 bool IsModelId(absl::string_view id);
 

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/vector/name.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
@@ -31,8 +32,8 @@ absl::Status CheckPositions(const v1::WeightVector& weights, const FeatureSpace&
     if (static_cast<int>(distinct.size()) != positions)
       return InvalidSetting(kField, "a name is given twice");
     for (const std::string& name : weights.names()) {
-      if (name.empty() || name.size() > FeatureSpace::kMaxNameBytes)
-        return InvalidSetting(kField, absl::StrCat("a name has 1 to ", FeatureSpace::kMaxNameBytes,
+      if (name.empty() || name.size() > kMaxNameBytes)
+        return InvalidSetting(kField, absl::StrCat("a name has 1 to ", kMaxNameBytes,
                                                    " bytes, one has ", name.size()));
     }
     if (static_cast<uint32_t>(positions) > space.size)

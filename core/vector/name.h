@@ -1,5 +1,5 @@
-// What a name of a feature or a class may be: 1 to kMaxNameBytes bytes of UTF-8. Header-only, so
-// that the client library can share it without linking the core.
+// What a name of a feature, a label or a class may be: 1 to kMaxNameBytes bytes of UTF-8; and the
+// length of ids. Header-only, so that the client library can share it without linking the core.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 namespace perceptrond {
 
 inline constexpr size_t kMaxNameBytes = 1024;
+// The limit of the ids that clients choose: of models, producers and requests.
+inline constexpr size_t kMaxIdBytes = 128;
 
 // The length of the well-formed UTF-8 sequence at the beginning of `text`, which must not be empty;
 // 0 if there is none. Well-formed as in RFC 3629: no overlong forms, no surrogates, nothing above

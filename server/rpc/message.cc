@@ -10,6 +10,7 @@
 #include "core/error/error.h"
 #include "core/features/names.h"
 #include "core/settings/settings.h"
+#include "core/vector/name.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -111,6 +112,13 @@ absl::Status CheckModelName(absl::string_view name, absl::string_view field) {
       absl::StrCat("\"", absl::CHexEscape(name),
                    "\" is not a model's name; write models/NAME, with NAME of letters, digits, "
                    "'_', '-' and '.', starting with a letter or a digit"));
+}
+
+absl::Status CheckId(absl::string_view id, absl::string_view field) {
+  if (id.size() <= kMaxIdBytes) return absl::OkStatus();
+  return InvalidField(
+      "INVALID_FIELD", field,
+      absl::StrCat("has ", id.size(), " bytes; an id has at most ", kMaxIdBytes, " bytes"));
 }
 
 absl::StatusOr<size_t> ReadPageSize(int32_t page_size, size_t standard, size_t maximum) {

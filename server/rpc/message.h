@@ -87,13 +87,17 @@ inline int TransportMessageBytes(size_t max_bytes) {
   return static_cast<int>(std::min(kMax, 4 * max_bytes));
 }
 
-// ---- Names of models, page sizes and page tokens ----
+// ---- Names of models, ids, page sizes and page tokens ----
 
 // A model's resource name is "models/{model}".
 inline constexpr absl::string_view kModelCollection = "models/";
 
 // INVALID_ARGUMENT (INVALID_FIELD), naming `field`, unless `name` is "models/" and a model's id.
 absl::Status CheckModelName(absl::string_view name, absl::string_view field);
+
+// INVALID_ARGUMENT (INVALID_FIELD), naming `field`, if the id of a producer or a request has more
+// than kMaxIdBytes. It may be empty.
+absl::Status CheckId(absl::string_view id, absl::string_view field);
 
 // The number of entries for one page: `standard` if the request's page_size is 0, and at most
 // `maximum`. INVALID_ARGUMENT (INVALID_FIELD) for a negative one.

@@ -23,11 +23,8 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
                         std::shared_ptr<Model>& model) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
-  if (request.producer_id().size() > 128) {
-    return InvalidField(
-        "INVALID_FIELD", "producer_id",
-        absl::StrCat("has ", request.producer_id().size(), " bytes; an id has at most 128 bytes"));
-  }
+  if (absl::Status status = CheckId(request.producer_id(), "producer_id"); !status.ok())
+    return status;
   if (request.producer_id().empty() && request.first_offset() != 0) {
     return InvalidField("INVALID_FIELD", "first_offset",
                         "is the offset of a producer's example; set producer_id too");

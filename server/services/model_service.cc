@@ -23,16 +23,11 @@ constexpr size_t kDefaultPageSize = 100;
 constexpr size_t kMaxPageSize = 1000;
 constexpr absl::string_view kModelList = "ListModels";
 
-absl::Status CheckRequestId(const std::string& id) {
-  if (id.size() <= 128) return absl::OkStatus();
-  return InvalidField("INVALID_FIELD", "request_id",
-                      absl::StrCat("has ", id.size(), " bytes; an id has at most 128 bytes"));
-}
-
 absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Model& response) {
   const std::string name = absl::StrCat(kModelCollection, request.model_id());
   if (absl::Status status = CheckModelName(name, "model_id"); !status.ok()) return status;
-  if (absl::Status status = CheckRequestId(request.request_id()); !status.ok()) return status;
+  if (absl::Status status = CheckId(request.request_id(), "request_id"); !status.ok())
+    return status;
   v1::Model settings = request.model();
   settings.set_name(name);
   absl::StatusOr<v1::Model> created =
@@ -121,8 +116,7 @@ absl::StatusOr<std::vector<std::string>> UpdatedFields(const google::protobuf::F
 absl::Status Change(Store& store, const std::string& name, ChangeOptions options,
                     absl::string_view method, const std::function<absl::Status(v1::Model&)>& change,
                     v1::Model& response) {
-  if (absl::Status status = CheckRequestId(std::string(options.request_id)); !status.ok())
-    return status;
+  if (absl::Status status = CheckId(options.request_id, "request_id"); !status.ok()) return status;
   // An id names a request of one method.
   std::string id;
   if (!options.request_id.empty()) id = absl::StrCat(method, "/", options.request_id);

@@ -123,11 +123,7 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   model_name_ = request.model();
   producer_id_ = request.producer().id();
-  if (producer_id_.size() > 128) {
-    return InvalidField(
-        "INVALID_FIELD", "producer.id",
-        absl::StrCat("has ", producer_id_.size(), " bytes; an id has at most 128 bytes"));
-  }
+  if (absl::Status status = CheckId(producer_id_, "producer.id"); !status.ok()) return status;
   if (request.has_producer() && producer_id_.empty()) {
     return InvalidField(
         "INVALID_FIELD", "producer.id",

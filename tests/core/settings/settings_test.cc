@@ -214,6 +214,18 @@ INSTANTIATE_TEST_SUITE_P(
                     "model.margin_of_interest"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST(LabelNames, HaveTheLimitOfAllNames) {
+  v1::Model model = testing::DenseSettings("m", 3);
+  FillDefaults(model);
+  model.add_label_names(std::string(kMaxNameBytes, 'x'));
+  model.add_label_names("y");
+  EXPECT_TRUE(ReadSettings(model).ok());
+  model.mutable_label_names(0)->push_back('x');
+  EXPECT_EQ(ReadSettings(model).status().message(),
+            "model.label_names: give two different names of at most 1024 bytes, that of -1 first: "
+            "[\"ham\", \"spam\"]; or none");
+}
+
 TEST(ModelId, IsShortAndPlain) {
   for (const char* good : {"a", "0", "spam-filter_2.1"}) EXPECT_TRUE(IsModelId(good)) << good;
   EXPECT_TRUE(IsModelId(std::string(128, 'x')));
