@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/draw/plot.h"
+#include "core/vector/top.h"
 
 namespace perceptrond::client {
 namespace {
@@ -31,10 +32,9 @@ Polyline TickOf(const HalfPlane& half, Point from, Point to, const Axes& axes) {
 
 std::vector<WeightsPicture::Example> Nearest(const WeightsPicture& picture) {
   std::vector<WeightsPicture::Example> nearest = picture.examples;
-  std::stable_sort(nearest.begin(), nearest.end(), [&](const auto& a, const auto& b) {
+  KeepTop(nearest, kMostLines, [&](const auto& a, const auto& b) {
     return DistanceFrom(picture.weights, a.right) < DistanceFrom(picture.weights, b.right);
   });
-  if (nearest.size() > kMostLines) nearest.resize(kMostLines);
   return nearest;
 }
 

@@ -1,7 +1,7 @@
 #include "core/model/explain.h"
 
-#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "core/error/error.h"
 #include "core/learner/catalogue.h"
 #include "core/model/batch_rows.h"
+#include "core/vector/top.h"
 
 namespace perceptrond {
 namespace {
@@ -18,13 +19,17 @@ namespace {
 // counted.
 template <typename T>
 void KeepLargest(size_t limit, std::vector<T>& all, double& other_sum, uint32_t& other_count) {
-  std::stable_sort(all.begin(), all.end(), [](const T& a, const T& b) {
+  const auto larger = [](const T& a, const T& b) {
     return std::abs(a.contribution) > std::abs(b.contribution);
-  });
-  if (all.size() <= limit) return;
-  for (size_t i = limit; i < all.size(); ++i) other_sum += all[i].contribution;
-  other_count = static_cast<uint32_t>(all.size() - limit);
-  all.resize(limit);
+  };
+  Top<T, decltype(larger)> largest(limit, larger);
+  for (T& one : all) {
+    const std::optional<T> other = largest.Offer(std::move(one));
+    if (!other.has_value()) continue;
+    other_sum += other->contribution;
+    ++other_count;
+  }
+  all = largest.Take();
 }
 
 // The model at the revision at which a row is scored. In its dual form a score is a sum over the

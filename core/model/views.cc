@@ -5,6 +5,7 @@
 
 #include "core/error/error.h"
 #include "core/learner/catalogue.h"
+#include "core/vector/top.h"
 
 namespace perceptrond {
 namespace {
@@ -37,44 +38,15 @@ WeightList ToList(const ModelReader& reader, const Hypothesis& hypothesis) {
 // Weights read under one lock, in some 0.2 ms.
 constexpr size_t kWeightsAtOnce = size_t{1} << 15;
 
-// The weights of largest magnitude of those offered. Most offers cost one comparison.
-class Heap {
- public:
-  struct Weight {
-    uint32_t index;
-    double value;
-  };
+struct Weight {
+  uint32_t index;
+  double value;
+};
 
-  explicit Heap(size_t limit) : limit_(limit) {}
-
-  void Offer(uint32_t index, double value) {
-    if (value == 0 || limit_ == 0) return;
-    const Weight weight{index, value};
-    if (held_.size() == limit_) {
-      if (!IsLarger(weight, held_.front())) return;
-      std::pop_heap(held_.begin(), held_.end(), IsLarger);
-      held_.pop_back();
-    }
-    held_.push_back(weight);
-    std::push_heap(held_.begin(), held_.end(), IsLarger);
+struct IsLarger {
+  bool operator()(const Weight& a, const Weight& b) const {
+    return std::abs(a.value) > std::abs(b.value);
   }
-
-  // Largest first.
-  std::vector<Weight> Take() {
-    std::sort(held_.begin(), held_.end(), IsLarger);
-    return std::move(held_);
-  }
-
- private:
-  // The order of the heap, whose front is the smallest.
-  static bool IsLarger(const Weight& a, const Weight& b) {
-    const double x = std::abs(a.value);
-    const double y = std::abs(b.value);
-    return x > y || (x == y && a.index < b.index);
-  }
-
-  const size_t limit_;
-  std::vector<Weight> held_;
 };
 
 // The score of no features.
@@ -86,7 +58,7 @@ double ConstantOf(const Learner& learner, size_t k, uint64_t age) {
 }
 
 WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& last_revision) {
-  Heap heap(limit);
+  Top<Weight, IsLarger> largest(limit);
   WeightList list;
   for (size_t begin = 0;; begin += kWeightsAtOnce) {
     const Guarded<ModelState>::Reader state(core.state);
@@ -97,10 +69,11 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
     const size_t end = std::min(begin + kWeightsAtOnce, learner.size());
     for (size_t i = begin; i < end; ++i) {
       const auto index = static_cast<uint32_t>(i);
-      heap.Offer(index, learner.explainable()->FeatureWeight(k, index, age).value_or(0));
+      const double weight = learner.explainable()->FeatureWeight(k, index, age).value_or(0);
+      if (weight != 0) largest.Offer({index, weight});
     }
     if (end < learner.size()) continue;
-    for (const Heap::Weight& weight : heap.Take()) {
+    for (const Weight& weight : largest.Take()) {
       list.values.push_back(static_cast<float>(weight.value));
       if (core.has_names()) {
         list.names.push_back(state->names.Name(weight.index));

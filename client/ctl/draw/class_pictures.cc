@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/draw/draw_run.h"
 #include "client/ctl/prediction.h"
+#include "core/vector/top.h"
 
 namespace perceptrond::client {
 namespace {
@@ -35,11 +36,10 @@ std::vector<Presence> ChooseClasses(const std::vector<RowScore>& grid,
     if (number >= 0) chosen.push_back(presence);
   }
   if (chosen.size() <= kMostRegions) return chosen;
-  std::stable_sort(chosen.begin(), chosen.end(), [](const Presence& a, const Presence& b) {
+  *others += chosen.size() - kMostRegions;
+  KeepTop(chosen, kMostRegions, [](const Presence& a, const Presence& b) {
     return std::pair(a.points, a.examples) > std::pair(b.points, b.examples);
   });
-  *others += chosen.size() - kMostRegions;
-  chosen.resize(kMostRegions);
   std::sort(chosen.begin(), chosen.end(),
             [](const Presence& a, const Presence& b) { return a.number < b.number; });
   return chosen;
