@@ -103,29 +103,31 @@ void Answer(const Router& router, const v1alpha::ServerReflectionRequest& reques
 // Answers the requests of one stream, one after the other.
 class ReflectionReactor final : public Reactor {
  public:
-  ReflectionReactor(Call& call, const Router& router) : call_(call), router_(router) {}
+  ReflectionReactor(Call& call, const Router& router)
+      : call_(call), router_(router), writer_(call) {}
 
   void Start() { call_.StartRead(&bytes_); }
   void OnReadDone(bool ok) override {
-    if (!ok) return call_.Finish(grpc::Status::OK);
+    if (!ok) return writer_.Finish(absl::OkStatus());
     v1alpha::ServerReflectionRequest request;
     v1alpha::ServerReflectionResponse response;
-    absl::Status status = ParseMessage(bytes_, kMaxReflectionRequestBytes, request);
-    if (status.ok()) {
-      Answer(router_, request, response);
-      status = SerializeMessage(response, bytes_);
-    }
-    status.ok() ? call_.StartWrite(bytes_) : call_.Finish(ToGrpc(status));
+    if (absl::Status status = ParseMessage(bytes_, kMaxReflectionRequestBytes, request);
+        !status.ok())
+      return writer_.Finish(status);
+    Answer(router_, request, response);
+    writer_.Write(response);
   }
   void OnWriteDone(bool ok) override {
-    if (ok) return call_.StartRead(&bytes_);
-    call_.Finish(ToGrpc(CancelledError()));
+    writer_.OnWriteDone(ok);
+    if (!writer_.finished()) call_.StartRead(&bytes_);
   }
 
  private:
   Call& call_;
   const Router& router_;
+  // The request.
   grpc::ByteBuffer bytes_;
+  StreamWriter writer_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Connects one bidirectional stream to a session: reads while the session has room, has the session
 // handle messages in order while the next ones are received, writes responses that are ready, and
-// ends the stream once every message that was handled has been answered.
+// ends the stream once every message that was handled has been answered. It writes without
+// StreamWriter, which keeps only the newest message that waits: here each response is sent.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
