@@ -18,6 +18,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/terminal.h"
 #include "client/error.h"
+#include "core/vector/json.h"
 #include "core/vector/name.h"
 
 namespace perceptrond::client {
@@ -195,41 +196,15 @@ std::string PrintableInLine(std::string_view text) {
   return absl::StrReplaceAll(Printable(text), {{"\n", "\\n"}, {"\t", "\\t"}});
 }
 
-namespace {
-
-void Quote(std::string_view text, std::string* out) {
-  const bool utf8 = IsValidUtf8(text);
-  out->push_back('"');
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const auto byte = static_cast<unsigned char>(c);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    // U+0080 to U+009F are control characters for terminals.
-    const bool c1 = utf8 && byte == 0xC2 && next < 0xA0;
-    if (c == '"' || c == '\\') {
-      out->push_back('\\');
-      out->push_back(c);
-    } else if (byte < 0x20 || byte == 0x7F || c1 || (!utf8 && byte >= 0x80)) {
-      absl::StrAppendFormat(out, "\\u%04x", c1 ? next : byte);
-      i += c1 ? 1 : 0;
-    } else {
-      out->push_back(c);
-    }
-  }
-  out->push_back('"');
-}
-
-}  // namespace
-
 void JsonObject::Key(std::string_view key) {
   if (text_.size() > 1) text_.push_back(',');
-  Quote(key, &text_);
+  AppendJsonString(key, &text_);
   text_.push_back(':');
 }
 
 JsonObject& JsonObject::Text(std::string_view key, std::string_view value) {
   Key(key);
-  Quote(value, &text_);
+  AppendJsonString(value, &text_);
   return *this;
 }
 

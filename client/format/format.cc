@@ -60,17 +60,6 @@ const char* ParseFloat(const char* p, const char* end, float* value) {
   return p;
 }
 
-const char* ParseUint32(const char* p, const char* end, uint32_t* value) {
-  const char* const begin = p;
-  uint64_t number = 0;
-  while (p != end && IsDigit(*p)) {
-    number = 10 * number + static_cast<uint64_t>(*p++ - '0');
-    if (number > UINT32_MAX) return nullptr;
-  }
-  *value = static_cast<uint32_t>(number);
-  return p == begin ? nullptr : p;
-}
-
 bool ParseWholeFloat(std::string_view text, float* value) {
   const char* const end = text.data() + text.size();
   return ParseFloat(text.data(), end, value) == end && !text.empty();

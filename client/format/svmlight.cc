@@ -1,5 +1,8 @@
 // svmlight (also LIBSVM): `label index:value index:value ... # comment`, separated by blanks. A
 // `qid:` is an error. If no label is required, the line may start with the first feature.
+#include <charconv>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
 
@@ -46,9 +49,9 @@ class Svmlight final : public Format {
       const char* const token = p;
       uint32_t index = 0;
       float value = 0;
-      p = ParseUint32(p, end, &index);
-      if (p == nullptr || p == end || *p != ':') return BadFeature(token, end);
-      p = ParseFloat(p + 1, end, &value);
+      const auto [colon, problem] = std::from_chars(p, end, index);
+      if (problem != std::errc() || colon == end || *colon != ':') return BadFeature(token, end);
+      p = ParseFloat(colon + 1, end, &value);
       if (p == nullptr || (p != end && !IsBlank(*p))) return BadFeature(token, end);
       if (index < base_) {
         return absl::InvalidArgumentError(

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "core/vector/name.h"
+#include "core/vector/json.h"
 
 namespace perceptrond {
 namespace {
@@ -137,28 +137,6 @@ void AppendTextValue(const LogField& field, std::string* out) {
         }
       },
       field.value());
-}
-
-void AppendJsonString(std::string_view text, std::string* out) {
-  out->push_back('"');
-  while (!text.empty()) {
-    const char c = text.front();
-    const size_t length = Utf8Length(text);
-    if (length == 0) {
-      out->append("\\ufffd");
-    } else if (c == '"' || c == '\\') {
-      out->push_back('\\');
-      out->push_back(c);
-    } else if (c == '\n') {
-      out->append("\\n");
-    } else if (IsControl(static_cast<unsigned char>(c))) {
-      absl::StrAppendFormat(out, "\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      out->append(text.substr(0, length));
-    }
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  out->push_back('"');
 }
 
 void AppendJsonValue(const LogField& field, std::string* out) {

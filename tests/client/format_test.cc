@@ -64,6 +64,7 @@ TEST(Svmlight, ReadsLabelAndFeaturesFromTheStatedBase) {
   FormatOptions zero = Options(FormatKind::kSvmlight);
   zero.index_base = 0;
   EXPECT_EQ(Parsed(Make(zero).get(), "+1 0:2").indices, std::vector<uint32_t>{0});
+  EXPECT_EQ(Parsed(Make(zero).get(), "1 4294967295:2").indices, std::vector<uint32_t>{4294967295});
 }
 
 TEST(Svmlight, DemandsAnIndexBaseAndExplainsWhy) {

@@ -59,14 +59,5 @@ TEST(Number, RoundsAsTheStandardLibraryDoes) {
   }
 }
 
-TEST(Number, ReadsIndicesUpToTheLargest) {
-  const std::string text = "4294967295 4294967296";
-  uint32_t value = 0;
-  EXPECT_EQ(ParseUint32(text.data(), text.data() + 10, &value), text.data() + 10);
-  EXPECT_EQ(value, 4294967295u);
-  EXPECT_EQ(ParseUint32(text.data() + 11, text.data() + 21, &value), nullptr);
-  EXPECT_EQ(ParseUint32(text.data(), text.data(), &value), nullptr);
-}
-
 }  // namespace
 }  // namespace perceptrond::client

@@ -33,7 +33,7 @@ TEST(Printable, KeepsATextInItsLine) {
 
 TEST(JsonObject, EscapesEveryControlCharacter) {
   EXPECT_EQ(JsonObject().Text("t", "\x1b\x7f\xC2\x9Bü\n").str(),
-            "{\"t\":\"\\u001b\\u007f\\u009bü\\u000a\"}");
+            "{\"t\":\"\\u001b\\u007f\\u009bü\\n\"}");
 }
 
 }  // namespace
