@@ -51,7 +51,14 @@ _@PROGRAM@_complete() {
   case ${reply[0]} in
     choice) _@PROGRAM@_offer "$1" "${reply[@]:1}" ;;
     file) compopt -o default 2>/dev/null ;;
-    directory) compopt -o dirnames 2>/dev/null ;;@MODELS_BASH@
+    directory) compopt -o dirnames 2>/dev/null ;;
+# @MODELS@
+    model) _perceptronctl_models "$1" ;;
+    models)
+      if [[ $1 == *,* ]]; then before+=${1%,*},; fi
+      _perceptronctl_models "${1##*,}"
+      ;;
+# @END@
   esac
 }
 
@@ -84,4 +91,14 @@ _@PROGRAM@() {
 }
 
 complete -F _@PROGRAM@ @PROGRAM@
-@MODELS@
+# @MODELS@
+
+# The models of the server on the command line; none if it does not answer at once.
+_perceptronctl_models() {
+  local begun=$1 name rest
+  while read -r name rest; do
+    # Omits words that a shell would split.
+    if [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]]; then _perceptronctl_offer "$begun" "$name"; fi
+  done < <(perceptronctl "${connection[@]}" --timeout 0.5 list 2>/dev/null | tail -n +2)
+}
+# @END@

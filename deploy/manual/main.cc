@@ -12,13 +12,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/ctl/command.h"
 #include "deploy/manual/command.h"
 #include "deploy/manual/completion.h"
 #include "deploy/manual/man_page.h"
 #include "deploy/manual/roff.h"
-#include "deploy/manual/service_settings.h"
 #include "server/config/command_line.h"
+#include "server/config/options.h"
 
 namespace perceptrond::manual {
 namespace {
@@ -42,6 +43,43 @@ void WriteFile(const fs::path& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   if (!file.flush()) Fail("cannot write " + path.string());
+}
+
+// Converts a value of the config file to that of a variable: "[\"a\", \"b\"]" is a,b.
+std::string PlainValue(const std::string& value) {
+  return absl::StrReplaceAll(value, {{"[", ""}, {"]", ""}, {"\"", ""}, {"'", ""}, {" ", ""}});
+}
+
+// The settings file of the packaged service, /etc/default/perceptrond: all flags as variables,
+// commented out, with description and default, except those set by the unit.
+std::string ServiceSettings() {
+  std::string text =
+      "# Settings of the service perceptrond: variables, each standing for a flag; perceptrond(1) "
+      "has them too.\n"
+      "# After a change: systemctl restart perceptrond\n"
+      "# The models are in /var/lib/perceptrond. TLS files: see docs/secure.md.\n";
+  Options options;
+  for (const Flag& flag : MakeFlags(&options)) {
+    if (flag.name == "data-dir") continue;
+    absl::StrAppend(&text, "\n# ", absl::StrReplaceAll(flag.help, {{"\n", "\n# "}}), "\n#",
+                    EnvironmentName(flag.name), "=", PlainValue(flag.get()), "\n");
+  }
+  return text;
+}
+
+// The template without its marker lines. What lies between "# @MODELS@" and "# @END@" is for
+// programs that name models.
+std::string TakeParts(const std::string& text, bool models) {
+  std::string taken;
+  bool part_for_models = false;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (line == "# @MODELS@" || line == "# @END@") {
+      part_for_models = line == "# @MODELS@";
+    } else if (models || !part_for_models) {
+      absl::StrAppend(&taken, taken.empty() ? "" : "\n", line);
+    }
+  }
+  return taken;
 }
 
 class Writer {
@@ -68,13 +106,11 @@ class Writer {
  private:
   void Completion(const Command& program, const std::string& shell, const std::string& file,
                   const std::string& tables) {
-    const bool models = NamesModels(program);
-    const std::string text = absl::StrReplaceAll(
-        ReadFile(sources_ / ("completion." + shell)),
-        {{"@TABLES@", tables},
-         {"@MODELS@", models ? ReadFile(sources_ / ("models." + shell)) : ""},
-         {"@MODELS_BASH@", models ? ReadFile(sources_ / "models_kinds.bash") : ""}});
-    WriteFile(out_ / shell / file, absl::StrReplaceAll(text, {{"@PROGRAM@", program.name}}));
+    const std::string text =
+        TakeParts(ReadFile(sources_ / ("completion." + shell)), NamesModels(program));
+    WriteFile(out_ / shell / file,
+              absl::StrReplaceAll(absl::StrReplaceAll(text, {{"@TABLES@", tables}}),
+                                  {{"@PROGRAM@", program.name}}));
   }
 
   const fs::path sources_;
