@@ -279,8 +279,8 @@ FlagList::FlagList(Options* o) {
         "journal.\n"
         "A stream can always send one message, whatever its size.");
   Number("max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
-         "The most features that one example may have. An example with more is rejected with\n"
-         "INVALID_ARGUMENT (TOO_MANY_FEATURES).");
+         "The most features that one example may have. An example with more gets the row error\n"
+         "TOO_MANY_FEATURES.");
   Bytes(
       "snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
       "Size of a model's journal at which the server writes a snapshot, if that is also more than\n"

@@ -83,7 +83,6 @@ const ModelFamily kModelFamilies[] = {
     {"perceptrond_model_sample_complete",
      "1 if the sample is everything that the model ever evaluated, else 0. Absent without a "
      "sample.",
-
      [](M m) {
        const bool samples =
            m.stored_examples && (m.stored_examples->sampled > 0 || m.stored_examples->complete);
