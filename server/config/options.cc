@@ -265,7 +265,7 @@ FlagList::FlagList(Options* o) {
       "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"
       "much.");
   Bytes("memory-budget", &o->memory_budget, kMiB, 1024 * kTiB,
-        "Memory for loaded models. Above it the server evicts the least recently used models, and\n"
+        "Memory for models. Above it the server evicts the least recently used models, and\n"
         "loads them again on their next use, which takes longer.");
   Bytes("max-message-bytes", &o->max_message_bytes, 64 * kKiB, kGiB,
         "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"

@@ -101,7 +101,7 @@ const ModelFamily kModelFamilies[] = {
      }},
     {"perceptrond_model_memory_bytes", "Memory that the model takes.",
      [](M m) { return Value(m.memory_bytes); }},
-    {"perceptrond_model_in_memory", "1 if the model is loaded, 0 if it is on disk only.",
+    {"perceptrond_model_in_memory", "1 if the model is in memory, 0 if it is on disk only.",
      [](M m) { return Flag(m.in_memory); }},
 };
 
