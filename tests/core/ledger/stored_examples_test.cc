@@ -131,12 +131,12 @@ TEST_P(StoredExamplesTest, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
     if (!outcome.updated_rows.empty()) updates.emplace_back(outcome.revision, outcome.scores[0]);
   }
   ASSERT_GT(updates.size(), 20U);
-  const StoredExamplesCopy retained = CopyStoredExamples(*lone.model).examples;
-  ASSERT_EQ(retained.updates.size(), 9U);
-  EXPECT_TRUE(retained.sample.empty());
+  const StoredExamplesCopy stored = CopyStoredExamples(*lone.model).examples;
+  ASSERT_EQ(stored.updates.size(), 9U);
+  EXPECT_TRUE(stored.sample.empty());
   for (size_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(retained.updates[i].revision, updates[updates.size() - 9 + i].first);
-    EXPECT_EQ(retained.updates[i].score, updates[updates.size() - 9 + i].second);
+    EXPECT_EQ(stored.updates[i].revision, updates[updates.size() - 9 + i].first);
+    EXPECT_EQ(stored.updates[i].score, updates[updates.size() - 9 + i].second);
   }
 }
 
@@ -242,7 +242,7 @@ TEST_F(CrashedSample, RepetitionsSinceTheSnapshotAreNoLoss) {
   EXPECT_EQ(CopyStoredExamples(*model).examples.sample.size(), 2U);
 }
 
-TEST_F(CrashedSample, ASecondSnapshotOfTheSameRevisionTakesInWhatCameBetween) {
+TEST_F(CrashedSample, ASecondSnapshotOfTheSameRevisionAddsWhatCameBetween) {
   lone_.Learn(update_.batch());
   Save();
   lone_.Learn(right_.batch());
