@@ -17,10 +17,11 @@ namespace v1 = ::perceptron::v1;
 // Of all classes together: as many as a model of two labels may have.
 constexpr uint64_t kMostWeights = FeatureSpace::kMaxFeatures;
 
-std::string LearnersWithClasses() {
+std::string RulesWithClasses() {
   std::string names;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.has_classes()) absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
+    if (entry.has_classes() && entry.wrapper == WrapperKind::kNone)
+      absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
   }
   return names;
 }
@@ -83,7 +84,7 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
     return InvalidSetting(
         kField,
         absl::StrCat("the learner ", entry.name, " has two labels only: ", entry.two_labels_only,
-                     "; leave classes out, or choose one of ", LearnersWithClasses()));
+                     "; leave classes out, or choose one of ", RulesWithClasses()));
   const uint32_t max = learner.classes().max_classes();
   if (max < 2 || max > ClassSettings::kMost)
     return InvalidSetting(absl::StrCat(kField, ".max_classes"),
