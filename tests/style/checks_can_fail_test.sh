@@ -123,11 +123,13 @@ words deploy/postinst 'echo "so many"\n'
 words core/model/b.cc 'void AnalyzeTakesInTheRow();\n'
 words tests/b.py 'heaviest_row = 1\n'
 words tests/b.py 'def Cut(): pass\n'
+# shellcheck disable=SC2016  # JavaScript's own marks
 words server/b.js 'const heaviestRow = `${1}`;\n'
 words server/b.mjs 'function takesIn() {}\n'
 words server/b.cc 'return "behind the row";\n'
 printf '#include "core/model/cut.h"\n// Shortcuts, cut behind a proxy; TakePending.\nint shortcut;\n' >"$tree/core/model/d.cc"
 printf '"""Cut."""\nheaviest_of_all = "Cut"  # Cut\n' >"$tree/tests/d.py"
+# shellcheck disable=SC2016  # JavaScript's own marks
 printf '// Cut\nconst a = `${1} Cut`; /* Cut */ const b = "heaviestRow";\n' >"$tree/server/d.js"
 python3 "$here/words_test.py" "$tree" "$tree/words.txt" >"$tree/said" || { cat "$tree/said"; echo "found where it is allowed"; exit 1; }
 rm "$tree/core/model/d.cc" "$tree/tests/d.py" "$tree/server/d.js"

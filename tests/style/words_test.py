@@ -3,6 +3,7 @@
 
 usage: words_test.py ROOT [WORDS]
 """
+import functools
 import io
 import pathlib
 import re
@@ -38,6 +39,8 @@ class Rule:
         self.word = re.compile(word if kind == "name" else rf"\b(?:{word})\b", flags)
         self.allowed = re.compile(allowed, flags) if allowed else None
 
+    # Most identifiers occur in many files.
+    @functools.cache
     def in_name(self, name):
         """The word, if an identifier is one or has one."""
         if self.allowed and self.allowed.fullmatch(name):
