@@ -86,7 +86,8 @@ class Client {
   absl::StatusOr<v1::LearnResult> Learn(std::string_view name, v1::ExampleColumns columns,
                                         std::optional<Numbered> numbers = std::nullopt) const;
   // min_revision > 0: ABORTED (REVISION_TOO_OLD) if the model is older. INVALID_ARGUMENT: a row has
-  // a validation error. NOT_FOUND. include_class_scores: at most 2^20 scores, else INVALID_ARGUMENT.
+  // a validation error. NOT_FOUND. include_class_scores: at most 2^20 scores, else
+  // INVALID_ARGUMENT.
   absl::StatusOr<v1::PredictResponse> Predict(std::string_view name, v1::ExampleColumns columns,
                                               int64_t min_revision = 0,
                                               bool include_class_scores = false) const;

@@ -23,7 +23,7 @@ class LearnStreamCore final
 
   // Starts the worker and waits for the server's first response.
   absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
-  // As LearnStream has them.
+  // The methods of LearnStream, with the same contracts.
   absl::Status Push(const Row& row, uint64_t tag) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<perceptron::v1::PassSummary> MarkPass() ABSL_LOCKS_EXCLUDED(mutex_);

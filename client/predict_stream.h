@@ -41,7 +41,7 @@ struct PredictAnswer {
 };
 
 struct PredictOptions {
-  // As in LearnOptions.
+  // These four have the meaning of LearnOptions' fields of the same name.
   size_t rows_per_message = 512;
   size_t bytes_per_message = 1 << 20;
   size_t window_messages = 64;
@@ -51,12 +51,12 @@ struct PredictOptions {
   int64_t min_revision = 0;
   // Multiclass models: request the scores of all classes. Default false.
   bool include_class_scores = false;
-  // As in LearnOptions.
+  // These two have the meaning of LearnOptions' fields of the same name.
   RetryPolicy retry;
   absl::Duration response_timeout = absl::Minutes(1);
   // Called with each answer. Required.
   std::function<void(const PredictAnswer&)> on_answer;
-  // As in LearnOptions.
+  // See LearnOptions::on_reconnect.
   std::function<void(const absl::Status&)> on_reconnect;
   std::function<void()> on_end;
 };

@@ -136,7 +136,7 @@ ServerStats CollectServer(Store& store, const Options& options) {
   const Store::Stats stats = store.stats();
   ServerStats server;
   server.models = store.Count().value_or(0);
-  server.models_loaded = stats.models_in_memory;
+  server.models_in_memory = stats.models_in_memory;
   server.memory_bytes = stats.memory_bytes;
   server.memory_budget_bytes = store.memory_budget();
   server.journal_commits = stats.commits;

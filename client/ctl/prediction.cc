@@ -80,7 +80,7 @@ std::string PredictionJsonLine(const v1::PredictResponse& answer) {
 
 namespace {
 
-// As many as fit on a line.
+// The number of names that fit on a line.
 constexpr int kShownNames = 20;
 
 std::string ListNames(const v1::Model& model) {

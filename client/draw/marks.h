@@ -1,4 +1,5 @@
-// The marks of examples in the pictures of a plane: their size, and the rings of misclassified ones.
+// The marks of examples in the pictures of a plane: their size, and the rings of misclassified
+// ones.
 #pragma once
 
 #include <cstddef>

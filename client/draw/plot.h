@@ -83,8 +83,8 @@ void EqualUnits(const Frame& frame, Range* x, Range* y);
 void DrawGround(const Frame& frame, const Axes& axes, Svg* svg);
 void DrawFrame(const Frame& frame, const Axes& axes, bool x_ticks, Svg* svg);
 
-// The symbol of a legend line. kTriangle points up, kWedge down. kNone: small print without a symbol.
-// kMore: the same, indented under the text of the line above.
+// The symbol of a legend line. kTriangle points up, kWedge down. kNone: small print without a
+// symbol. kMore: the same, indented under the text of the line above.
 enum class Mark { kLine, kDot, kSquare, kTriangle, kWedge, kDiamond, kRing, kArea, kMore, kNone };
 
 struct LegendEntry {

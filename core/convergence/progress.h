@@ -33,7 +33,7 @@ struct TheoremContext {
   // back to zero, a positive combination of z vanishes and no theta* exists. A pass without a
   // change has the margin min (s_y - s_r) / ||theta||.
   double squared_norm_ratio = 1;
-  // gamma_0; 0: none.
+  // gamma_0, the model's margin of interest; 0 if it has none.
   double margin_of_interest = 0;
   // See CatalogueEntry.
   bool separate_prediction_weights = false;

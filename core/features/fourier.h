@@ -47,7 +47,7 @@ class Fourier final : public Expansion {
  private:
   // The key's component of every omega. O(D).
   void MakeFrequencies(uint64_t key, std::span<float> frequencies) const;
-  // The same from the table, or remembered, or made; until the next call.
+  // Returns them from the table or from memory, or makes them. Valid until the next call.
   std::span<const float> Frequencies(uint64_t key, Mapped& memory) const;
 
   const bool named_;

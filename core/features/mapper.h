@@ -21,7 +21,8 @@ namespace perceptrond {
 
 // One feature of a mapped row, with the name a person knows it by (Mapper::Parts). A plain value.
 struct FeaturePart {
-  // As it was sent, or derived by Phi: "x1*x2", and in a dense space "0*1" of the factors' indices.
+  // The name that was sent, or that Phi derives: "x1*x2", in a dense space "0*1" by the factors'
+  // indices.
   // Empty where features have numbers only: dense rows and slots, products of slots, Fourier's.
   std::string name;
   // Where its weight lies. In a named space Dictionary::kUnknown for a name that has none.
@@ -42,8 +43,8 @@ class Mapper {
   explicit Mapper(const FeatureSpace& space, size_t max_features = FeatureSpace::kMaxFeatures)
       : Mapper(space, MakeExpansion(space), max_features) {}
 
-  // Begins a batch, whose columns fit together (CheckColumns). Finds fault with a batch whose form
-  // the space or Phi does not take, as names in a dense space. O(names).
+  // Begins a batch, whose columns fit together (CheckColumns). Returns an error for a batch whose
+  // form the space or Phi does not take, such as names in a dense space. O(names).
   ValidationError Begin(const Batch& batch);
   // Looks the batch's names up, in a space of named weights; to be called again whenever the
   // dictionary has grown. Where Phi makes names of products, the dictionary must outlive the batch.
@@ -66,10 +67,10 @@ class Mapper {
   // products or sums of values in one slot leave float32. On success sets *squared_norm to the
   // mapped row's. Needs no dictionary. O(row), or what Phi takes, of which Map has no more to do.
   ValidationCode Check(size_t i, double* squared_norm);
-  // Words for the fault that Check found in row i.
+  // Describes the error that Check found in row i.
   ValidationError Describe(size_t i, ValidationCode code);
 
-  // Row i, with which Check found no fault, in the mapped space: its order depends only on its
+  // Row i, in which Check found no error, in the mapped space: its order depends only on its
   // features. Indices strictly ascend, except in a named space: there names keep their order, and
   // names without a weight are 0. (Without Check a value may be infinite, and a row with too many
   // features has none.) The view holds until another row is checked or mapped, or Resolve is

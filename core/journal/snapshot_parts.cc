@@ -72,7 +72,7 @@ class Cutter {
     return absl::OkStatus();
   }
 
-  absl::Status AddRetained(const storage::StoredRow& row) {
+  absl::Status AddStoredRow(const storage::StoredRow& row) {
     const size_t bytes = kFraming + row.ByteSizeLong();
     if (absl::Status status = MakeRoom(bytes); !status.ok()) return status;
     *part_.mutable_stored_rows()->add_rows() = row;
@@ -114,7 +114,7 @@ absl::Status ForEachPart(const storage::Snapshot& snapshot, size_t part_bytes, c
   for (int i = 0; status.ok() && i < snapshot.class_names_size(); ++i)
     status = cutter.AddClassName(snapshot.class_names(i));
   for (int i = 0; status.ok() && i < snapshot.stored_rows().rows_size(); ++i)
-    status = cutter.AddRetained(snapshot.stored_rows().rows(i));
+    status = cutter.AddStoredRow(snapshot.stored_rows().rows(i));
   return status.ok() ? cutter.Finish() : status;
 }
 

@@ -78,7 +78,7 @@ class BatchPerceptron : public LinearRule {
 
  private:
   const double step_size_;
-  // M; 0: none.
+  // M, the examples per step; 0 if a step is made only at the end of a pass.
   const uint64_t mini_batch_;
 };
 

@@ -44,7 +44,8 @@ struct CatalogueEntry {
   Form form = Form::kLinear;
   // Why its scores are no sum over the examples it learned from (Explainable); empty: they are.
   absl::string_view no_dual;
-  // The same for several classes alone.
+  // Why the scores of several classes are no such sum although those of two labels are; empty:
+  // they are.
   absl::string_view no_class_dual;
   // It predicts with other weights than those it learns with: what is known of these, a run of
   // correct predictions or a pass without a change, is not known of its predictions.

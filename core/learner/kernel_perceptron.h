@@ -55,7 +55,7 @@ class Kernel {
   // K(x, x), from x or from its ||x||^2; it never decreases with ||x||^2. O(1).
   double OfItself(const Example& x) const { return OfItself(x.squared_norm); }
   double OfItself(double squared_norm) const;
-  // b.
+  // b, the constant input.
   double bias_input() const { return bias_input_; }
 
  private:
@@ -147,9 +147,9 @@ class KernelPerceptron final : public Learner {
   const size_t budget_;
   KernelExpansion function_;
   uint64_t mistakes_ = 0;
-  // Q.
+  // Q, the damage done by removing examples, which the budget's bound limits.
   double damage_ = 0;
-  // R^2.
+  // R^2, the largest squared norm of an example's image so far.
   double squared_radius_ = 0;
 };
 

@@ -59,12 +59,12 @@ class Pocket final : public LinearPredictor {
   const ScoreVectors& Best(uint64_t age) const;
   // Whether the newest weights qualify for the pocket after a run.
   bool Wins(uint64_t run) const { return run > best_run_ && ratchet_turns_; }
-  // On the examples kept.
+  // The mistakes of these weights on the ratchet's rows.
   size_t Errors(const ScoreVectors& weights) const;
   // Sets ratchet_turns_.
   void Compare();
 
-  // N.
+  // N, the rows that the ratchet compares weights on; 0 if there is no ratchet.
   const size_t ratchet_;
   ScoreVectors pocket_;
   // The run that the pocket's weights had.

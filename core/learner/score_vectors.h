@@ -66,11 +66,11 @@ class ScoreVectors {
 
   const DecisionRule& decision() const { return decision_; }
   bool is_multiclass() const { return decision_.is_multiclass; }
-  // K, and the most it can become.
+  // K, the number of vectors, and the largest that K can become.
   size_t count() const { return vectors_.size(); }
   size_t max_count() const { return max_count_; }
   size_t size() const { return size_; }
-  // b.
+  // b, the constant input.
   double bias_input() const { return bias_input_; }
   // Whether it is one of the two labels, or a class that exists. Takes any number.
   bool Has(int32_t label) const;

@@ -20,7 +20,7 @@ struct LearnerState {
   RowStore rows;
 };
 
-// The same without a copy: valid until the learner changes.
+// A learner's state without a copy. Valid until the learner changes.
 struct LearnerStateView {
   std::vector<std::span<const float>> arrays;
   std::vector<double> scalars;

@@ -55,7 +55,7 @@ class Voted final : public LinearPredictor {
   struct Kept {
     // Examples evaluated before it.
     uint64_t age = 0;
-    // Of several classes.
+    // The classes that the update moved; used with several classes only.
     int32_t label = 0;
     int32_t rival = -1;
   };

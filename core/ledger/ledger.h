@@ -34,7 +34,7 @@ struct LearningCurve {
 struct ReportContext {
   // The squared norm of the augmented weights.
   double squared_norm = 0;
-  // 0: none.
+  // The model's margin of interest; 0 if it has none.
   double margin_of_interest = 0;
   // Of a composition: the fingerprint of its components now; absent: not known.
   std::optional<uint64_t> components;

@@ -18,8 +18,8 @@
 
 namespace perceptrond {
 
-// Rows of a segment that left the weights as they were: correct, refused or replayed ones. They
-// need no more than a tally.
+// Rows of a segment that left the weights as they were: correct rows, replayed rows and rows with
+// errors. They need no more than a tally.
 struct UnchangedRows {
   // The revision that they were evaluated on.
   uint64_t revision = 0;

@@ -46,7 +46,7 @@ struct StoredRow {
 
   // A view, valid as long as this lives.
   Row row() const;
-  // The same with label and unknown names; `names` holds the views of the names.
+  // The row with its label and unknown names; `names` holds the views of the names.
   SeenExample Seen(std::vector<absl::string_view>& names) const;
   // Approximate.
   size_t memory_bytes() const;

@@ -134,7 +134,7 @@ const RowError* BatchRows::FindError(size_t i) const {
   return found != row_errors_.end() && found->row == i ? &*found : nullptr;
 }
 
-size_t BatchRows::NextRefused(size_t i) const {
+size_t BatchRows::NextRowError(size_t i) const {
   if (row_errors_.empty()) return size();
   const auto found = std::lower_bound(row_errors_.begin(), row_errors_.end(), i, IsBefore);
   return found == row_errors_.end() ? size() : found->row;

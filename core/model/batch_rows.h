@@ -42,7 +42,7 @@ class LabelReader {
                                                              : ValidationCode::kUnknownLabel;
     return CheckClassOrName(i);
   }
-  // Describes the fault that Check found.
+  // Describes the error that Check found.
   ValidationError Describe(size_t i) const;
   // The label of row i, which Check found valid. For the name of a new class: the next class.
   int32_t Label(size_t i) const {
@@ -102,9 +102,9 @@ class BatchRows {
   ValidationCode CheckTarget(size_t i) const;
   // The part of CheckTarget that concerns the label.
   bool has_label(size_t i) const { return labels_.Check(i) == ValidationCode::kNone; }
-  // The first row from i on that was refused when the batch was read; size() if there is none.
-  size_t NextRefused(size_t i) const;
-  // Describes the fault that Check found.
+  // The first row from i on in which reading the batch found an error; size() if there is none.
+  size_t NextRowError(size_t i) const;
+  // Describes the error that Check found.
   ValidationError Describe(size_t i, ValidationCode code);
 
   // The following are for rows that Check found valid.

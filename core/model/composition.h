@@ -1,7 +1,7 @@
 // A model made of other models: it learns from what they predict for each example, one feature a
 // component. So one perceptron can learn what no single one can, such as XOR (Minsky, Papert:
-// Perceptrons, 1969). Compositions are kept free of cycles, and their components from being deleted:
-// a component's header names the compositions that may use it.
+// Perceptrons, 1969). Compositions are kept free of cycles, and their components from being
+// deleted: a component's header names the compositions that may use it.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace perceptrond {
 // The predictions of all components for a batch, as a dense batch.
 struct ComposedBatch {
   std::vector<float> values;
-  // Rows that were refused before or by a component, ascending. They are zeros in the batch.
+  // Rows with errors, found earlier or by a component, ascending. They are zeros in the batch.
   std::vector<RowError> row_errors;
   // One a component: the revision it predicted on.
   std::vector<uint64_t> revisions;

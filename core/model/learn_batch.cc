@@ -95,7 +95,7 @@ class Learning {
     return absl::OkStatus();
   }
 
-  // Passes correct and refused rows, up to one that calls for an update or fills a batch.
+  // Passes correct rows and rows with errors, up to one that calls for an update or fills a batch.
   absl::Status EvaluateRows() {
     const StateReader state(core_.state);
     if (!state->closed.ok()) return state->closed;
@@ -283,9 +283,9 @@ class Learning {
   size_t row_ = 0;
   // The message ends a pass that has not ended, nor has the batch that ends with it.
   bool ends_new_pass_ = false;
-  // Of the features of the row that calls for an update.
+  // The squared norm of the mapped features of the row that calls for an update.
   double squared_norm_ = 0;
-  // Of rows that changed nothing and are not in the segment yet.
+  // Counts the rows that changed nothing and are not in the segment yet.
   Tally tally_;
   Segment segment_;
   // Names of one row without a weight.

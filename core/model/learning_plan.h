@@ -56,7 +56,7 @@ struct LearningPlan {
                                                   size_t max_features);
   // Whether the right rows of a run need nothing but to be counted, if all have weight 1.
   bool counts_right_rows = false;
-  // What predictions are before the first, and for refused rows.
+  // The prediction before the first example, and for rows with errors.
   int32_t no_prediction = 0;
   ExampleNorm norm;
 };

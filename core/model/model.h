@@ -22,13 +22,13 @@ namespace perceptrond {
 struct ExplainOptions;
 struct ExplainOutcome;
 
-// The score of rows that were refused or replayed.
+// The score of rows with errors and of replayed rows.
 inline constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
 // A batch to learn.
 struct LearnCall {
   Batch batch;
-  // Rows that were refused when the batch was read, ascending. They are empty rows of the batch.
+  // The rows in which reading the batch found errors, ascending. They are empty rows of the batch.
   std::span<const RowError> row_errors;
   // The sender: a producer of this model's ledger, or one without a name. Required; the caller
   // holds its `turn`.
@@ -41,8 +41,8 @@ struct LearnCall {
   bool detail = true;
   // Of a composition, which sets it: the fingerprint of the components that computed the batch.
   std::optional<StateFingerprint> components;
-  // Refuse the whole batch, before any row is learned, if one is invalid by itself. What only shows
-  // when a row is learned (the feature cap, a weight that would overflow) refuses that row alone.
+  // Refuse the whole batch, before any row is learned, if a row is invalid by itself. Errors that
+  // only learning a row shows (the feature cap, a weight that would overflow) are that row's alone.
   bool all_or_nothing = false;
 };
 
@@ -55,10 +55,10 @@ struct LearnOutcome {
   uint64_t revision = 0;
   // The producer's position after the batch.
   int64_t next_offset = 0;
-  // With detail, one a row, before it was learned; NaN for refused and replayed rows.
+  // With detail, one a row, before it was learned; NaN for replayed rows and rows with errors.
   std::vector<float> scores;
-  // With detail, one a row, before it was learned; for refused and replayed rows 0, or -1 for
-  // several classes.
+  // With detail, one a row, before it was learned; for replayed rows and rows with errors 0, or -1
+  // for several classes.
   std::vector<int32_t> predicted;
   // Rows that caused updates.
   std::vector<uint32_t> updated_rows;
@@ -78,16 +78,16 @@ struct PredictOutcome {
   // Examples evaluated by the state that predicted, if its predictions depend on them; else 0.
   uint64_t age = 0;
   StateFingerprint fingerprint = 0;
-  // One a row; NaN for refused rows.
+  // One a row; NaN for rows with errors.
   std::vector<float> scores;
-  // One a row; 0, or -1 for several classes, for refused rows.
+  // One a row; for rows with errors 0, or -1 for several classes.
   std::vector<int32_t> labels;
   // The signed distance of each row from the boundary; empty while the weights are zero.
   std::vector<float> distances;
   // The probability of +1, or of the class in `labels`, one a row; empty if the learner has none.
   std::vector<float> probabilities;
   // On request, for several classes: the scores of all classes below the model's number of classes,
-  // row after row; NaN for classes without an example, and for refused rows.
+  // row after row; NaN for classes without an example, and for rows with errors.
   std::vector<float> class_scores;
   // Their probabilities in the same form; empty if the learner has none.
   std::vector<float> class_probabilities;
@@ -98,8 +98,8 @@ struct PredictOutcome {
   void Clear();
 };
 
-// Weights that replace all others, by index. In a named space indices from `first_new` on stand for new names: index
-// first_new + i for new_names[i].
+// Weights that replace all others, by index. In a named space indices from `first_new` on stand for
+// new names: index first_new + i for new_names[i].
 struct NewWeights {
   struct Vector {
     // Strictly ascending.
@@ -170,20 +170,20 @@ class Model {
   // a commit is that was submitted after this call. O(features of the batch).
   virtual absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) = 0;
 
-  // Predicts the batch on one revision. Changes nothing. `row_errors`: rows that were refused when
-  // the batch was read, ascending. `include_class_scores`: fill class_scores. INVALID_ARGUMENT for malformed
-  // columns and for more than kMaxClassScores (TOO_MANY_SCORES); ABORTED (REVISION_TOO_OLD) below
-  // min_revision. O(features of the batch).
+  // Predicts the batch on one revision. Changes nothing. `row_errors`: the rows in which reading
+  // the batch found errors, ascending. `include_class_scores`: fill class_scores. INVALID_ARGUMENT
+  // for malformed columns and for more than kMaxClassScores (TOO_MANY_SCORES); ABORTED
+  // (REVISION_TOO_OLD) below min_revision. O(features of the batch).
   virtual absl::Status Predict(const Batch& batch, std::span<const RowError> row_errors,
                                uint64_t min_revision, PredictOutcome& outcome,
                                bool include_class_scores = false) const = 0;
   static constexpr size_t kMaxClassScores = 1 << 20;
 
   // Decomposes a score of each row into its largest contributions and the sum of the others, on one
-  // revision. Changes nothing. Errors as Predict's; INVALID_ARGUMENT for a label that the model does
-  // not have (ExplainOptions::label); FAILED_PRECONDITION (NOT_LINEAR). Ends at the
-  // first invalid row, which outcome.row_errors names. Holds the state's lock shared. O(features of
-  // the batch after its map).
+  // revision. Changes nothing. Errors as Predict's; INVALID_ARGUMENT for a label that the model
+  // does not have (ExplainOptions::label); FAILED_PRECONDITION (NOT_LINEAR). Ends at the first
+  // invalid row, which outcome.row_errors names. Holds the state's lock shared. O(features of the
+  // batch after its map).
   virtual absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
                                const ExplainOptions& options, ExplainOutcome& outcome) const = 0;
 
@@ -195,8 +195,8 @@ class Model {
 
   // Replaces all weights: an update, durable once a commit is that was submitted after this call.
   // On an error nothing changed: FAILED_PRECONDITION (MODEL_FROZEN, NOT_REPLACEABLE), ABORTED
-  // (REVISION_MISMATCH) if the model is not at expected_revision, RESOURCE_EXHAUSTED (FEATURE_CAP), or
-  // why the model is closed. Returns the revision. O(weights).
+  // (REVISION_MISMATCH) if the model is not at expected_revision, RESOURCE_EXHAUSTED (FEATURE_CAP),
+  // or why the model is closed. Returns the revision. O(weights).
   absl::StatusOr<uint64_t> ReplaceWeights(const NewWeights& weights,
                                           std::optional<uint64_t> expected_revision);
 

@@ -81,7 +81,7 @@ absl::Status TooLarge(const Model& model, const AnalysisOptions& options) {
       absl::StrCat("the stored examples of model \"", model.name(), "\" have features for over ",
                    options.max_weights,
                    " weights, all classes together, which is the most that an analysis holds in "
-                   "memory; create the model with a smaller retention.sample"),
+                   "memory; create the model with a smaller stored_examples.max_sample"),
       {{"model", model.name()}});
 }
 
@@ -180,8 +180,8 @@ absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
   return input;
 }
 
-// Of the same moment as the examples. One of the sample may be of a class that the model has not: if
-// the update that makes the class exist could not be made.
+// Collects the classes of the model at the moment of the examples. An example of the sample may be
+// of a class that the model does not have, if the update that makes the class exist failed.
 void AnalysisInput::CollectClasses(const ModelReader& reader, const StoredExamplesCopy& examples) {
   const Predictor& predictor = reader.state().learner->predictor();
   for (size_t k = 0; k < predictor.scores(); ++k) {

@@ -1,6 +1,6 @@
-// What a model consists of: its settings, its state under one lock, and its ledger; and what is done
-// with it: recovery, learning, prediction and more, each a function in a file of its own. Views are
-// in core/model/views.h. Users of models include core/model/model.h.
+// What a model consists of: its settings, its state under one lock, and its ledger; and what is
+// done with it: recovery, learning, prediction and more, each a function in a file of its own.
+// Views are in core/model/views.h. Users of models include core/model/model.h.
 #pragma once
 
 #include <atomic>

@@ -32,7 +32,7 @@ class ClassPredictions {
         outcome_(outcome),
         scores_(predictor_.scores()) {}
 
-  // Allocates the outcome of `rows` rows, all of them refused so far. INVALID_ARGUMENT
+  // Allocates the outcome of `rows` rows, none of them predicted yet. INVALID_ARGUMENT
   // (TOO_MANY_SCORES).
   absl::Status Begin(size_t rows);
   // Predicts row i. O(classes x row.size).
@@ -103,8 +103,8 @@ void ClassPredictions::CopyScores(size_t i, std::vector<float>& all) const {
 // Rows evaluated at a time.
 constexpr size_t kRowsAtOnce = 64;
 
-// Calls predict(i) for each row that check(i) finds valid, and refuses the others.
-// outcome.row_errors holds the rows that were refused before.
+// Calls predict(i) for each row that check(i) finds valid, and adds the others to
+// outcome.row_errors, which holds the rows with errors found earlier.
 template <typename Check, typename Predict>
 void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
                  const Predict& predict) {

@@ -110,7 +110,7 @@ class InCountedRuns final : public InRuns {
 
   size_t CountRightRows(size_t i, const RowPredictions& predictions, Tally& tally) override {
     if (!evaluated().Has(i)) return i;
-    const size_t end = std::min(evaluated().end(), rows().NextRefused(i));
+    const size_t end = std::min(evaluated().end(), rows().NextRowError(i));
     Tally counted = tally;
     for (; i < end; ++i) {
       const EvaluatedRow& row = evaluated()[i];

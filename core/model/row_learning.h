@@ -21,7 +21,7 @@ namespace perceptrond {
 // A valid row, evaluated.
 struct RowEvaluation {
   Evaluation evaluation;
-  // Of the mapped features.
+  // The squared norm of the mapped features.
   double squared_norm = 0;
 };
 
@@ -80,8 +80,8 @@ class RowUpdater {
 
   // Evaluates row i, which BatchRows found valid, on this state, and updates the state if the rule
   // still calls for it. A row may introduce a class, and names, which get weights. The caller holds
-  // the state exclusively and has resolved the rows on it. Refused are rows beyond the model's caps
-  // (kClassCap, kFeatureCap), and those that would take a weight out of float32's range
+  // the state exclusively and has resolved the rows on it. Errors: rows beyond the model's caps
+  // (kClassCap, kFeatureCap), and rows that would take a weight out of float32's range
   // (kWeightOverflow).
   RowUpdate Learn(ModelState& state, size_t i);
 

@@ -170,8 +170,8 @@ struct ModelSummary {
 absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
                                        const std::shared_ptr<Model>& loaded, Journal& journal,
                                        ComponentAccess access);
-// The same for lists: asks only components in memory, and leaves out starting weights, which are as
-// large as the model.
+// Summarize for lists: asks only components in memory, and leaves out starting weights, which are
+// as large as the model.
 absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header,
                                               const std::shared_ptr<Model>& loaded,
                                               Journal& journal);

@@ -1,5 +1,5 @@
-// A learner and its settings as text, for the command line and the status page. Names and settings come
-// from the messages of perceptron/v1/learner.proto: a new rule needs nothing here.
+// A learner and its settings as text, for the command line and the status page. Names and settings
+// come from the messages of perceptron/v1/learner.proto: a new rule needs nothing here.
 #pragma once
 
 #include <string>

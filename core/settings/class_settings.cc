@@ -17,10 +17,11 @@ namespace v1 = ::perceptron::v1;
 // Of all classes together: as many as a model of two labels may have.
 constexpr uint64_t kMostWeights = FeatureSpace::kMaxFeatures;
 
-std::string LearnersWithClasses() {
+std::string RulesWithClasses() {
   std::string names;
   for (const CatalogueEntry& entry : Catalogue()) {
-    if (entry.has_classes()) absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
+    if (entry.has_classes() && entry.wrapper == WrapperKind::kNone)
+      absl::StrAppend(&names, names.empty() ? "" : ", ", entry.name);
   }
   return names;
 }
@@ -50,11 +51,13 @@ absl::Status CheckNumberOfNames(NewClasses new_classes, size_t names, uint32_t m
                                          "numbers, or none, or let new ones be added by name"));
     case NewClasses::kNumbered:
       if (names == 0) break;
-      return InvalidSetting(kField, "classes that are added by number have no names");
+      return InvalidSetting(kField,
+                            "classes that are added by number have no names; leave them out");
     case NewClasses::kNamed:
       if (names <= max) break;
-      return InvalidSetting(
-          kField, absl::StrCat(names, " names are more than max_classes, which is ", max));
+      return InvalidSetting(kField,
+                            absl::StrCat(names, " names are more than max_classes, which is ", max,
+                                         "; raise it or give fewer names"));
   }
   return absl::OkStatus();
 }
@@ -79,8 +82,9 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
   const CatalogueEntry& entry = FindLearner(settings);
   if (!entry.has_classes())
     return InvalidSetting(
-        kField, absl::StrCat("the learner ", entry.name, " has two: ", entry.two_labels_only,
-                             "; these have several: ", LearnersWithClasses()));
+        kField,
+        absl::StrCat("the learner ", entry.name, " has two labels only: ", entry.two_labels_only,
+                     "; leave classes out, or choose one of ", RulesWithClasses()));
   const uint32_t max = learner.classes().max_classes();
   if (max < 2 || max > ClassSettings::kMost)
     return InvalidSetting(absl::StrCat(kField, ".max_classes"),
@@ -92,7 +96,7 @@ absl::Status ReadClasses(const v1::Learner& learner, const FeatureSpace& space,
                      " weights in all; use fewer classes or features"));
   if (learner.has_starting_weights() && learner.starting_weights().ByteSizeLong() > 0)
     return InvalidSetting("model.learner.starting_weights",
-                          "a model of several classes starts from zero weights");
+                          "a model of several classes starts from zero weights; leave them out");
   settings.classes.max = max;
   return absl::OkStatus();
 }

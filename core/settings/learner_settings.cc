@@ -188,15 +188,15 @@ absl::Status ReadChoice(const Choice& choice, LearnerSettings& settings) {
   return status;
 }
 
-// The wrappers that a rule allows, as a list.
-std::string WrappersOf(RuleKind rule) {
-  std::string wrappers;
+// What to send instead of a wrapper that the rule does not allow.
+std::string WrapperAdvice(RuleKind rule) {
+  std::string advice;
   for (const CatalogueEntry& entry : Catalogue()) {
     if (entry.rule == rule && entry.wrapper != WrapperKind::kNone)
-      absl::StrAppend(&wrappers, wrappers.empty() ? "" : ", ",
+      absl::StrAppend(&advice, advice.empty() ? "use " : " or ",
                       entry.name.substr(0, entry.name.find('-')));
   }
-  return wrappers.empty() ? "none" : wrappers;
+  return absl::StrCat(advice, advice.empty() ? "" : ", or ", "leave it out");
 }
 
 absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings& settings) {
@@ -204,8 +204,8 @@ absl::Status ReadKind(const Choice& rule, const Choice& wrapper, LearnerSettings
   const CatalogueEntry* entry = FindLearner(name);
   if (entry == nullptr)
     return InvalidSetting(absl::StrCat("model.learner.", wrapper.field()),
-                          absl::StrCat("the rule ", rule.name(), " does not allow it; it allows ",
-                                       WrappersOf(FindLearner(rule.name())->rule)));
+                          absl::StrCat("the rule ", rule.name(), " does not allow it; ",
+                                       WrapperAdvice(FindLearner(rule.name())->rule)));
   settings.rule = entry->rule;
   settings.wrapper = entry->wrapper;
   return absl::OkStatus();
@@ -216,7 +216,7 @@ absl::Status ReadClassWeights(const v1::Learner& learner, LearnerSettings& setti
   constexpr absl::string_view kField = "model.learner.class_weights";
   if (!FindLearner(settings).takes_weights)
     return InvalidSetting(kField, absl::StrCat("the learner ", FindLearner(settings).name,
-                                               " has no weights of examples"));
+                                               " has no weights of examples; leave them out"));
   for (const double weight : learner.class_weights()) {
     if (!IsPositive(weight))
       return InvalidSetting(kField, absl::StrCat(weight, " is not above 0 and finite"));
@@ -290,9 +290,9 @@ absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const Fe
   if (!start.ok()) return start.status();
   settings.start = *std::move(start);
   if (FindLearner(settings).form == Form::kKernel && learner.has_starting_weights())
-    return InvalidSetting(
-        "model.learner.starting_weights",
-        absl::StrCat("the learner ", FindLearner(settings).name, " has no weights to start from"));
+    return InvalidSetting("model.learner.starting_weights",
+                          absl::StrCat("the learner ", FindLearner(settings).name,
+                                       " has no weights to start from; leave them out"));
   if (settings.tie_rule == TieRule::kCorrect && settings.start.all_zero()) {
     return InvalidField("ZERO_START", "model.learner.tie_rule",
                         "from zero weights every score is 0, and this rule counts 0 as correct: "

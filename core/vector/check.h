@@ -52,7 +52,7 @@ struct ValidationError {
   explicit operator bool() const { return code != ValidationCode::kNone; }
 };
 
-// An invalid row of a batch. It is refused, and the others go on.
+// A row of a batch with a validation error. Nothing is learned of it; the others go on.
 struct RowError {
   uint32_t row = 0;
   ValidationError error;
@@ -74,7 +74,7 @@ inline ValidationCode CheckSize(const Row& row, uint32_t dimension, size_t max_f
                                                          : ValidationCode::kNone;
 }
 
-// The same of a row that was scanned. O(1).
+// CheckRow for a row that ScanRows scanned. O(1).
 inline ValidationCode CheckScanned(const Row& row, uint32_t dimension, size_t max_features,
                                    const RowScan& scan) {
   if (const ValidationCode code = CheckSize(row, dimension, max_features);
@@ -86,7 +86,7 @@ inline ValidationCode CheckScanned(const Row& row, uint32_t dimension, size_t ma
   return std::isfinite(scan.squared_norm) ? ValidationCode::kNone : ValidationCode::kNonFiniteValue;
 }
 
-// Words for the fault CheckRow found: which value or index it was. O(row.size).
+// Describes the error that CheckRow found, and names the value or index. O(row.size).
 ValidationError DescribeRow(const Row& row, uint32_t dimension, size_t max_features,
                             ValidationCode code);
 

@@ -151,7 +151,7 @@ bool StaysFiniteBy(std::span<const float> weights, double factor, std::span<cons
     const uint32_t at = row.index(i);
     const double after = sum[at] + step * static_cast<double>(row.value(i));
     if (!(std::abs(after) <= kMax)) return false;
-    // As it will be kept.
+    // The sum is stored as float32.
     const double added = factor * static_cast<double>(static_cast<float>(after));
     if (!(std::abs(weights[at] + added) <= kMax)) return false;
   }

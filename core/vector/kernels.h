@@ -55,7 +55,7 @@ double DotAt(std::span<const float> a, std::span<const float> b, const Row& row)
 // sum of diagonal_i x_i^2, in float64. O(row.size).
 double WeightedSquaredNorm(std::span<const float> diagonal, const Row& row);
 
-// The same two with each step scaled by a diagonal: weights_i += step diagonal_i x_i.
+// StaysFinite and AddScaled with each step scaled by a diagonal: weights_i += step diagonal_i x_i.
 bool StaysFiniteAlong(std::span<const float> weights, double step, std::span<const float> diagonal,
                       const Row& row);
 void AddScaledAlong(std::span<float> weights, double step, std::span<const float> diagonal,

@@ -35,7 +35,7 @@ struct Batch {
   // Sparse: where row i ends. Ascending; its last entry is the length of indices.
   std::span<const uint32_t> row_ends;
   std::span<const uint32_t> indices;
-  // As many as indices, or none: every value is 1. Dense: rows() x dense_width.
+  // One an index, or none if every value is 1. Dense: rows() x dense_width.
   std::span<const float> values;
   // One a row, or none (a batch to predict).
   std::span<const int32_t> labels;

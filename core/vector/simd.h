@@ -26,10 +26,10 @@ struct Loops {
   // sum of weights[at_i] x_i. Indices are below 2^31.
   double (*sparse_dot)(const float* weights, const uint32_t* at, const float* x, size_t size);
 
-  // The same with what else there is to know of a row.
+  // Fills in the dot product of a dense row and the other figures of RowScan.
   void (*scan_dense)(const float* weights, const float* x, size_t size, RowScan& scan);
-  // And of a batch's sparse rows from `first` on, as many as there are scans. Their indices may be
-  // anything: those that are not below `limit`, from 1 to 2^31, read the last weight.
+  // Does the same for a batch's sparse rows from `first` on, one for each scan. Their indices may
+  // be anything: those that are not below `limit`, from 1 to 2^31, read the last weight.
   void (*scan_sparse_rows)(const float* weights, size_t limit, const Batch& batch, size_t first,
                            std::span<RowScan> scans);
 
@@ -37,7 +37,7 @@ struct Loops {
   bool (*ascends)(const uint32_t* at, size_t size);
 };
 
-// Those of the units that this machine has, the best first; there is one at least. Any thread.
+// The loops of the units that this machine has, the best first; at least one. Any thread.
 const std::vector<const Loops*>& Units();
 inline const Loops& Best() { return *Units().front(); }
 

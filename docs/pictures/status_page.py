@@ -33,8 +33,8 @@ def teach(load):
 def main():
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/pictures"
     with tempfile.TemporaryDirectory() as scratch:
-        place = pathlib.Path(scratch)
-        with Server(BINARIES / "perceptrond", place / "data", place / "log") as server, Browser(place / "profile") as browser:
+        directory = pathlib.Path(scratch)
+        with Server(BINARIES / "perceptrond", directory / "data", directory / "log") as server, Browser(directory / "profile") as browser:
             teach(Load(BINARIES / "perceptronctl", server, scratch))
             for path, name, width, dark, height in (("/models/spam", "status-page", 1240, False, 1100),
                                                     ("/", "status-page-phone", PHONE, True, 760)):

@@ -265,7 +265,7 @@ FlagList::FlagList(Options* o) {
       "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"
       "much.");
   Bytes("memory-budget", &o->memory_budget, kMiB, 1024 * kTiB,
-        "Memory for loaded models. Above it the server evicts the least recently used models, and\n"
+        "Memory for models. Above it the server evicts the least recently used models, and\n"
         "loads them again on their next use, which takes longer.");
   Bytes("max-message-bytes", &o->max_message_bytes, 64 * kKiB, kGiB,
         "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"
@@ -279,8 +279,8 @@ FlagList::FlagList(Options* o) {
         "journal.\n"
         "A stream can always send one message, whatever its size.");
   Number("max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
-         "The most features that one example may have. An example with more is rejected with\n"
-         "INVALID_ARGUMENT (TOO_MANY_FEATURES).");
+         "The most features that one example may have. An example with more gets the row error\n"
+         "TOO_MANY_FEATURES.");
   Bytes(
       "snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
       "Size of a model's journal at which the server writes a snapshot, if that is also more than\n"

@@ -83,7 +83,6 @@ const ModelFamily kModelFamilies[] = {
     {"perceptrond_model_sample_complete",
      "1 if the sample is everything that the model ever evaluated, else 0. Absent without a "
      "sample.",
-
      [](M m) {
        const bool samples =
            m.stored_examples && (m.stored_examples->sampled > 0 || m.stored_examples->complete);
@@ -102,7 +101,7 @@ const ModelFamily kModelFamilies[] = {
      }},
     {"perceptrond_model_memory_bytes", "Memory that the model takes.",
      [](M m) { return Value(m.memory_bytes); }},
-    {"perceptrond_model_in_memory", "1 if the model is loaded, 0 if it is on disk only.",
+    {"perceptrond_model_in_memory", "1 if the model is in memory, 0 if it is on disk only.",
      [](M m) { return Flag(m.in_memory); }},
 };
 

@@ -117,12 +117,12 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   const auto counter = [&](const char* name, const char* help, uint64_t value) {
     AppendSingle(name, help, kCounter, static_cast<double>(value), families);
   };
-  gauge("perceptrond_models", "Models that exist, loaded or not.", models);
+  gauge("perceptrond_models", "Models that exist, in memory or not.", models);
   gauge("perceptrond_models_not_exported",
         "Models without series of their own, beyond --metrics-max-models.", models - exported);
-  gauge("perceptrond_models_loaded", "Models in memory.", stats.models_loaded);
-  gauge("perceptrond_memory_bytes", "Memory used by loaded models.", stats.memory_bytes);
-  gauge("perceptrond_memory_budget_bytes", "Limit of the memory used by loaded models.",
+  gauge("perceptrond_models_in_memory", "Models in memory.", stats.models_in_memory);
+  gauge("perceptrond_memory_bytes", "Memory that models use.", stats.memory_bytes);
+  gauge("perceptrond_memory_budget_bytes", "Limit of the memory that models use.",
         stats.memory_budget_bytes);
   counter("perceptrond_journal_commits_total", "Commits: batches of updates made durable.",
           stats.journal_commits);

@@ -19,21 +19,21 @@ struct ModelMetrics {
   std::string id;
   ConvergenceReport report;
   uint64_t revision = 0;
-  // Size of the journal since the last snapshot. Absent if the model is not loaded.
+  // Size of the journal since the last snapshot. Absent if the model is not in memory.
   std::optional<uint64_t> journal_bytes;
-  // InfinitePast if there is no snapshot or the model is not loaded.
+  // InfinitePast if there is no snapshot or the model is not in memory.
   absl::Time snapshot_time = absl::InfinitePast();
   size_t memory_bytes = 0;
-  // Absent if the model is not loaded.
+  // Absent if the model is not in memory.
   std::optional<StoredExamplesStatistics> stored_examples;
   bool in_memory = false;
 };
 
 // The state of the server. Counts are since its start.
 struct ServerStats {
-  // Models that exist, loaded or not.
+  // Models that exist, in memory or not.
   uint64_t models = 0;
-  uint64_t models_loaded = 0;
+  uint64_t models_in_memory = 0;
   uint64_t memory_bytes = 0;
   uint64_t memory_budget_bytes = 0;
   uint64_t journal_commits = 0;

@@ -25,7 +25,7 @@ class MessagePredictor {
   absl::Status Predict(const std::string& model_name,
                        const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
-  // The same for a model that the caller has looked up.
+  // Predicts with a model that the caller has looked up.
   absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
 

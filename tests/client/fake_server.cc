@@ -50,7 +50,7 @@ grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamO
     if (grpc::Status status = on_open(before, request); !status.ok()) return status;
   }
   ProducerState& state = producers_[request.producer().id()];
-  if (forget_on_drop && static_cast<int64_t>(state.account.size()) > state.durable) {
+  if (crash_on_drop && static_cast<int64_t>(state.account.size()) > state.durable) {
     // A producer may claim only what was acknowledged.
     const int64_t claimed =
         request.producer().has_resume() ? request.producer().resume().acknowledged_offset() : -1;

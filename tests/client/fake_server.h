@@ -49,8 +49,8 @@ class FakeServer final : public v1::LearningService::Service {
 
   // Set before use. Asked for each message, under the lock.
   std::function<Fate(const v1::LearnStreamRequest&)> fate;
-  // Each break also is a crash: what no update journaled is forgotten.
-  bool forget_on_drop = false;
+  // Each break also is a crash: positions that no update journaled are lost.
+  bool crash_on_drop = false;
   // Answer message 0, too.
   bool answer_opening = false;
   // Hold answers back until this many are due, a pass ends, or the stream has no more to read.

@@ -93,7 +93,7 @@ TEST_P(LearnStreamUnderFaults, AccountsForEveryExampleExactlyOnceInOrder) {
   std::mt19937 random(GetParam());
   std::mt19937 fates(GetParam() + 1000);  // drawn by the server's threads
   FakeServer server;
-  server.forget_on_drop = GetParam() % 2 == 0;
+  server.crash_on_drop = GetParam() % 2 == 0;
   server.answer_opening = GetParam() % 3 == 0;
   server.answers_together = 1 + static_cast<int>(GetParam() % 4);
   int faults = 0;

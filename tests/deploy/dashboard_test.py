@@ -149,14 +149,14 @@ class DashboardTest(unittest.TestCase):
 
 
 class ShapeTest(unittest.TestCase):
-    def test_panels_are_told_apart_and_do_not_overlap(self):
+    def test_panels_are_distinct_and_do_not_overlap(self):
         identities = [panel["id"] for panel in dashboard["panels"]]
         self.assertEqual(len(set(identities)), len(identities))
         taken = set()
         for panel in dashboard["panels"]:
-            place = panel["gridPos"]
-            self.assertLessEqual(place["x"] + place["w"], 24, panel["title"])
-            cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+            area = panel["gridPos"]
+            self.assertLessEqual(area["x"] + area["w"], 24, panel["title"])
+            cells = {(x, y) for x in range(area["x"], area["x"] + area["w"]) for y in range(area["y"], area["y"] + area["h"])}
             self.assertFalse(cells & taken, panel["title"])
             taken |= cells
 

@@ -93,14 +93,14 @@ class ContentTest(unittest.TestCase):
             program = PACKAGES.program(name)
             needed = re.findall(r"NEEDED +(\S+)", run("objdump", "-p", program))
             self.assertGreater(len(needed), 5)
-            places = dict(re.findall(r"(\S+) => (\S+)", run("ldd", program)))
+            paths = dict(re.findall(r"(\S+) => (\S+)", run("ldd", program)))
             owners = set()
             for library in needed:
-                place = os.path.realpath(places[library]) if library in places else None
-                # The loader itself has no place; files that came before /lib was a link are known by their old names.
-                if place is None:
+                path = os.path.realpath(paths[library]) if library in paths else None
+                # The loader itself has no path; files that came before /lib was a link are known by their old names.
+                if path is None:
                     continue
-                found = subprocess.run(["dpkg-query", "-S", place, place.removeprefix("/usr")], capture_output=True, text=True).stdout
+                found = subprocess.run(["dpkg-query", "-S", path, path.removeprefix("/usr")], capture_output=True, text=True).stdout
                 owners.add(found.split(":")[0])
             depends = {word.split()[0] for word in PACKAGES.field(name, "Depends").split(", ")}
             names = {owner: {owner, *re.findall(r"[\w.+-]+", run("dpkg-query", "-W", "-f", "${Provides}", owner))} for owner in owners}
@@ -130,7 +130,7 @@ class UseTest(unittest.TestCase):
     def test_the_programs_run(self):
         rows = self.directory / "rows.tsv"
         rows.write_text("".join((ROOT / "deploy/data/sms_spam.tsv").read_text().splitlines(keepends=True)[1:300]))
-        told = []
+        predicted = []
         for first in (True, False):
             with self.server() as server:
                 def ctl(*arguments):
@@ -139,9 +139,9 @@ class UseTest(unittest.TestCase):
                 if first:
                     ctl("create", "spam", "--named", "--labels", "ham,spam")
                     self.assertIn("converged", ctl("learn", "spam", rows, "--format", "text", "--until-converged"))
-                told.append(re.findall("(?m)^(?:ham|spam)\t.*", ctl("predict", "spam", rows, "--format", "text")))
-        self.assertEqual(told[0], told[1])
-        self.assertEqual(len(told[0]), 299)
+                predicted.append(re.findall("(?m)^(?:ham|spam)\t.*", ctl("predict", "spam", rows, "--format", "text")))
+        self.assertEqual(predicted[0], predicted[1])
+        self.assertEqual(len(predicted[0]), 299)
 
     def test_a_program_is_built_against_the_library(self):
         """With pkg-config; client_package does it with CMake."""

@@ -40,9 +40,9 @@ class Session:
         (self.directory / "build").mkdir()
         (self.directory / "build/bin").symlink_to(pathlib.Path(sys.argv[1]).resolve().parent)
         address = f"unix:{directory}/socket"
-        places = {"PERCEPTROND_ADDRESS": address, "PERCEPTROND_SERVER": address, "PERCEPTROND_METRICS_ADDRESS": "off",
+        addresses = {"PERCEPTROND_ADDRESS": address, "PERCEPTROND_SERVER": address, "PERCEPTROND_METRICS_ADDRESS": "off",
                   "XDG_STATE_HOME": directory, "PATH": f"{self.directory}/build/bin:{os.environ['PATH']}"}
-        self.bash = subprocess.Popen(["bash"], cwd=directory, env={**os.environ, **places}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.bash = subprocess.Popen(["bash"], cwd=directory, env={**os.environ, **addresses}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, text=True)
 
     def run(self, commands):

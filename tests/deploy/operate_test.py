@@ -134,8 +134,8 @@ class OperateTest(unittest.TestCase):
     def commands(self):
         """The commands of docs/backup.md, in a tree of the test's own."""
         lines = [line[4:] for line in BACKUP.splitlines() if line.startswith("    ")]
-        for place in ("/var/lib/", "/backup/"):
-            lines = [line.replace(place, f"{self.directory}{place}") for line in lines]
+        for folder in ("/var/lib/", "/backup/"):
+            lines = [line.replace(folder, f"{self.directory}{folder}") for line in lines]
         return lines
 
     def type(self, lines):

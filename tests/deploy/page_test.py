@@ -75,7 +75,7 @@ class PageTest:
         return self.browser.script("""return Object.fromEntries([...document.querySelectorAll('#curves canvas')].filter((c) => c.offsetWidth > 0)
             .flatMap((c) => Chart.getChart(c).data.datasets.map((line) => [line.label, line.data])))""")
 
-    def course(self, model):
+    def list_curve(self, model):
         """What is drawn of it in the list."""
         return self.browser.script("""
             const link = [...document.querySelectorAll('#models .name')].find((a) => a.textContent === arguments[0]);
@@ -131,10 +131,10 @@ class PageTest:
     def the_models_page_says_what_the_command_line_says(self):
         self.browser.driver.find_element(By.LINK_TEXT, "curve").send_keys(Keys.ENTER)
         self.browser.until("the model's page is there", lambda: self.browser.text("h1") == "curve" and self.browser.texts("#status li"))
-        told = self.load.call("get", "curve").split("convergence:\n")[1]
-        assert self.browser.texts("#status li") == [line.strip() for line in told.splitlines()], "the report's words"
+        answer = self.load.call("get", "curve").split("convergence:\n")[1]
+        assert self.browser.texts("#status li") == [line.strip() for line in answer.splitlines()], "the report's words"
         assert self.browser.text("#badges").endswith("converged")
-        bound = re.search(r"updates: at most ([\d,]+) on this data", told)[1]
+        bound = re.search(r"updates: at most ([\d,]+) on this data", answer)[1]
         assert f"of at most {bound} " in self.browser.text("#bound"), self.browser.text("#bound")
         figures = self.browser.script("return [...document.querySelectorAll('#figures tr')].map((row) => row.cells[0].textContent)")
         assert {"Examples", "Margin floor", "Last pass: mistakes"} <= set(figures), figures
@@ -170,15 +170,15 @@ class PageTest:
         for model, contradictions in (("few", 150), ("more", 1501)):
             self.load.call("create", model, "--dimension", 1)
             self.load.learn(model, "+1 0:1\n-1 0:1\n" * (contradictions // 2) + "+1 0:1\n" * 6000)
-            told = json.loads(self.load.call("get", model, "--learning-curve", "-o", "json"))
-            report, (before, present) = told["report"], told["learningCurve"][-2:]
+            answer = json.loads(self.load.call("get", model, "--learning-curve", "-o", "json"))
+            report, (before, present) = answer["report"], answer["learningCurve"][-2:]
             assert int(report["streak"]) > 5900, report
             assert (before["revision"] == present["revision"]) == (model == "few"), (before, present)
             updated = int(report["examples"]) - int(report["streak"])
             middle = (updated + int(report["examples"])) // 2
             self.browser.open(self.origin + "/")
-            self.browser.until("its recent error rate is drawn", lambda: self.course(model))
-            assert at(self.course(model), updated + 1000) == at(self.course(model), middle) == 0
+            self.browser.until("its recent error rate is drawn", lambda: self.list_curve(model))
+            assert at(self.list_curve(model), updated + 1000) == at(self.list_curve(model), middle) == 0
             self.browser.open(f"{self.origin}/models/{model}")
             self.browser.until("curves are drawn", lambda: "norm" in self.lines())
             lines = self.lines()
@@ -196,8 +196,8 @@ class PageTest:
         self.load.learn("few", "-1 0:1\n")
         self.browser.open(f"{self.origin}/models/few")
         self.browser.until("the mistake is drawn", lambda: "norm" in self.lines() and self.number("Streak") == 0)
-        told = json.loads(self.load.call("get", "few", "--learning-curve", "-o", "json"))
-        last, before = int(told["report"]["examples"]), told["learningCurve"][-2]
+        answer = json.loads(self.load.call("get", "few", "--learning-curve", "-o", "json"))
+        last, before = int(answer["report"]["examples"]), answer["learningCurve"][-2]
         lines = self.lines()
         for x in (int(before["examples"]) + 1000, last // 2, last - 1):
             assert at(lines["error"], x) == 0, x
@@ -326,12 +326,12 @@ def main():
     if shots:
         shots.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        place = pathlib.Path(scratch)
+        directory = pathlib.Path(scratch)
 
         def start(metrics="127.0.0.1:0"):
-            return Server(perceptrond, place / "data", place / "log", metrics=metrics)
+            return Server(perceptrond, directory / "data", directory / "log", metrics=metrics)
 
-        with start() as first, Browser(place / "profile") as browser:
+        with start() as first, Browser(directory / "profile") as browser:
             test = PageTest(browser, Load(ctl, first, scratch), shots)
             browser.look(DESKTOP, False)
             try:

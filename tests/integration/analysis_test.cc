@@ -1,4 +1,4 @@
-// AnalysisService over a real connection: proofs, adoption, cancelling, retained examples, and what
+// AnalysisService over a real connection: proofs, replaced weights, cancelling, stored examples, and what
 // of all that survives a restart.
 #include <algorithm>
 #include <cmath>
@@ -28,10 +28,10 @@ class AnalysisTest : public ServerTest {
     const grpc::Status status = Learn(request);
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
-  static v1::AnalyzeRequest Request(const std::string& id, bool adopt = false) {
+  static v1::AnalyzeRequest Request(const std::string& id, bool replace = false) {
     v1::AnalyzeRequest request;
     request.set_name("models/" + id);
-    request.set_replace_weights(adopt);
+    request.set_replace_weights(replace);
     return request;
   }
   grpc::Status Analyze(const v1::AnalyzeRequest& request, v1::AnalysisResult* result = nullptr) {
@@ -103,7 +103,7 @@ TEST_F(AnalysisTest, TheBestMarginOfAConjunctionIsWhatGeometrySays) {
   EXPECT_TRUE(model.stored_examples().complete());
 }
 
-TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
+TEST_F(AnalysisTest, AReplacingSeparatorIsThereAfterARestartAndAKill) {
   CreateSampling("and", 2);
   Teach("and", and_);
   v1::AnalyzeRequest request = Request("and", true);
@@ -115,19 +115,19 @@ TEST_F(AnalysisTest, AnAdoptedSeparatorIsThereAfterARestartAndAKill) {
   v1::AnalysisResult result;
   ASSERT_TRUE(Analyze(request, &result).ok());
   EXPECT_EQ(result.new_revision(), request.expected_revision() + 1);
-  const v1::Model adopted = Get("and");
-  EXPECT_EQ(adopted.revision(), result.new_revision());
-  EXPECT_EQ(adopted.weights().SerializeAsString(), result.separator().SerializeAsString());
-  EXPECT_FALSE(adopted.report().has_updates_left());
+  const v1::Model replaced = Get("and");
+  EXPECT_EQ(replaced.revision(), result.new_revision());
+  EXPECT_EQ(replaced.weights().SerializeAsString(), result.separator().SerializeAsString());
+  EXPECT_FALSE(replaced.report().has_updates_left());
   server_.Kill();
   Restart();
   ConnectAnalysis();
   const v1::Model killed = Get("and");
-  EXPECT_EQ(killed.weights().SerializeAsString(), adopted.weights().SerializeAsString());
-  EXPECT_EQ(killed.report().analysis().margin_lower(), adopted.report().analysis().margin_lower());
+  EXPECT_EQ(killed.weights().SerializeAsString(), replaced.weights().SerializeAsString());
+  EXPECT_EQ(killed.report().analysis().margin_lower(), replaced.report().analysis().margin_lower());
   EXPECT_EQ(server_.Terminate(), 0);
   Restart();
-  EXPECT_EQ(Get("and").weights().SerializeAsString(), adopted.weights().SerializeAsString());
+  EXPECT_EQ(Get("and").weights().SerializeAsString(), replaced.weights().SerializeAsString());
 }
 
 TEST_F(AnalysisTest, TheSampleOutlivesARestartAsAWhole) {
@@ -156,9 +156,9 @@ TEST_F(AnalysisTest, XorIsProvenNotSeparableFromItsUpdatesAlone) {
   for (const v1::CertificateEntry& entry : result.certificate()) EXPECT_EQ(entry.multiplier(), "1");
   EXPECT_FALSE(result.has_separator());
   EXPECT_EQ(Get("xor").report().state(), v1::CONVERGENCE_STATE_NOT_SEPARABLE);
-  const grpc::Status adopt = Analyze(Request("xor", true));
-  EXPECT_EQ(adopt.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(Reason(adopt), "NO_SEPARATOR");
+  const grpc::Status status = Analyze(Request("xor", true));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(status), "NO_SEPARATOR");
 }
 
 TEST_F(AnalysisTest, RefusalsSayWhy) {
@@ -186,7 +186,7 @@ TEST_F(AnalysisTest, RefusalsSayWhy) {
   EXPECT_EQ(BadField(status), "page_token");
 }
 
-TEST_F(AnalysisTest, AFrozenModelIsAnalyzedButAdoptsNothing) {
+TEST_F(AnalysisTest, AFrozenModelIsAnalyzedButKeepsItsWeights) {
   CreateDense("frozen", 2);
   Teach("frozen", and_);
   grpc::ClientContext context;
@@ -240,7 +240,7 @@ TEST_F(AnalysisTest, AServerThatStopsEndsTheAnalysis) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(AnalysisTest, PagesTogetherAreEverythingRetainedOnce) {
+TEST_F(AnalysisTest, PagesTogetherAreEverythingStoredOnce) {
   CreateSampling("and", 2);
   Teach("and", and_);
   Teach("and", and_);
@@ -303,7 +303,7 @@ TEST_F(AnalysisTest, SeveralClassesAreAnalyzedByKeslersConstruction) {
   EXPECT_EQ(result.support_vectors(1).other_class(), 1);
 }
 
-TEST_F(AnalysisTest, NamedFeaturesAreListedAndAdoptedByName) {
+TEST_F(AnalysisTest, NamedFeaturesAreListedAndReplacedByName) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_named();
   settings.add_label_names("ham");

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(CtlTest, AnalyzeAdoptsTheBestSeparator) {
+TEST_F(CtlTest, AnalyzeReplacesTheWeightsByTheBestSeparator) {
   Ctl("create and --dimension 2 --store-sample 10");
   Ctl("learn and - --format svmlight --index-base 1", and_);
   const CommandResult analyzed = Ctl("analyze and");
@@ -74,7 +74,7 @@ TEST_F(CtlTest, AnAnalysisKeepsToTheLimitsItIsGiven) {
 
   for (const char* wrong :
        {"analyze xor --gap 1", "analyze xor --max-rounds 0", "analyze xor --max-rounds 1000001",
-        "analyze xor --max-support-examples 20001", "analyze xor --max-certificate-examples 0",
+        "analyze xor --max-support-vectors 20001", "analyze xor --max-certificate-examples 0",
         "learn xor - --analyze-gap 0.1", "learn xor - --analyze-max-rounds 9"})
     EXPECT_EQ(Ctl(wrong).exit_code, 2) << wrong;
 }
@@ -88,9 +88,9 @@ TEST_F(CtlTest, AnAnalysisEndsWithTheGapOrTheLimitThatComesFirst) {
   Ctl("create sms --dimension 7856 --store-sample 10000");
   const CommandResult learned = CtlOut(
       "learn sms " + file +
-      " --format svmlight --index-base 1 --analyze --analyze-max-support-examples 300 -o json");
+      " --format svmlight --index-base 1 --analyze --analyze-max-support-vectors 300 -o json");
   EXPECT_EQ(learned.exit_code, 0);
-  // Of its more than 1,000 support examples.
+  // It has more than 1,000 support vectors.
   EXPECT_GT(gap(Json<v1::Model>("get sms").report().analysis()), 1e-3);
   EXPECT_GT(gap(Json<v1::AnalysisResult>("analyze sms --max-rounds 1").analysis()), 1e-6);
   EXPECT_LE(gap(Json<v1::AnalysisResult>("analyze sms").analysis()), 1e-6);

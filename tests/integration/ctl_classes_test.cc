@@ -88,7 +88,7 @@ TEST_F(CtlTest, DigitsAreLearnedByEveryRuleOfSeveralClasses) {
   }
   const CommandResult none = Ctl("create m --dimension 2 --classes 3 --learner kernel-perceptron");
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.out, HasSubstr("these have several: perceptron, "));
+  EXPECT_THAT(none.out, HasSubstr("leave classes out, or choose one of perceptron, "));
 }
 
 }  // namespace

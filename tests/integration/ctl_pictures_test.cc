@@ -72,7 +72,7 @@ TEST_F(CtlPicturesTest, ExplainGoesOnPastARefusedExample) {
   EXPECT_THAT(said.out, HasSubstr("standard input:3: off, score -2"));
 }
 
-TEST_F(CtlPicturesTest, AfterAnAdoptionExplainCountsNoOlderMistakes) {
+TEST_F(CtlPicturesTest, AfterAReplacementExplainCountsNoOlderMistakes) {
   LearnAnd();
   ASSERT_EQ(Ctl("analyze and --replace-weights").exit_code, 0);
   const std::string explain = "explain and - --format svmlight --index-base 1";
@@ -135,7 +135,7 @@ TEST_F(CtlPicturesTest, DrawsTheBoundaryOfAnd) {
   EXPECT_THAT(svg, HasSubstr("predicts off"));
 }
 
-TEST_F(CtlPicturesTest, DrawsWhatTheModelRetainsIfNoFileIsGiven) {
+TEST_F(CtlPicturesTest, DrawsWhatTheModelStoresIfNoFileIsGiven) {
   LearnAnd();
   EXPECT_THAT(Draw("and"), HasSubstr("4 examples, 0 wrong"));
   Ctl("create sampled --dimension 2 --store-sample 3");

@@ -36,7 +36,7 @@ TEST_F(InferenceInputTest, DoublesAreTakenWhereTheyAreFloatsExactly) {
 }
 
 // Values from IEEE 754's binary16 and from bfloat16's definition as the upper half of a float32.
-TEST_F(InferenceInputTest, HalvesAreTakenInRawContents) {
+TEST_F(InferenceInputTest, HalvesAreAcceptedInRawContents) {
   EXPECT_THAT(Echo("FP16", Numbers({0x3c00, 0xc000, 0x7bff, 0x0001, 0x03ff, 0x0400, 0x3555}, 2), 7),
               ElementsAre(1, -2, 65504, 0x1p-24F, 0x3ffp-24F, 0x1p-14F, 0x1.554p-2F));
   EXPECT_THAT(Echo("BF16", Numbers({0x3f80, 0xc000, 0x7f7f, 0x0001}, 2), 4),

@@ -144,7 +144,7 @@ TEST_F(LearnStreamTest, AMessageThatIsTooLargeEndsTheStreamAndSaysHowLargeIsAllo
   EXPECT_EQ(Get("line").report().examples(), 4);
 }
 
-TEST_F(LearnStreamTest, AMessageFarTooLargeIsNotEvenTakenIn) {
+TEST_F(LearnStreamTest, AMessageFarTooLargeIsNotEvenParsed) {
   const grpc::Status status =
       CallRaw("/perceptron.v1.LearningService/LearnStream", {std::string((64 << 20) + 1, 'x')});
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);

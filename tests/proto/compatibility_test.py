@@ -146,7 +146,7 @@ class CompatibilityTest(unittest.TestCase):
                 for part, said in zip(expected, found):
                     self.assertIn(part, said)
 
-    def test_a_file_that_is_gone_is_found(self):
+    def test_a_removed_file_is_found(self):
         found = compatibility.breaking_changes(compiled(OLD), compiled(OLD, "moved.proto"))
         self.assertEqual(len(found), 1)
         self.assertIn("fruit.proto: the file is gone", found[0])

@@ -1,4 +1,4 @@
-"""The style that the project's protos keep: one function a rule, each yielding (place, what is wrong).
+"""The style that the project's protos keep: one function a rule, each yielding (location, what is wrong).
 
 What the public style guide and the API improvement proposals ask for, and the house's own way with comments.
 """
@@ -22,8 +22,8 @@ def upper_snake(name):
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
 
 
-class Places:
-    """Where the things of one file stand, and which comments stand over them."""
+class Locations:
+    """Where the definitions of one file are, and which of them have comments."""
 
     def __init__(self, file):
         self._file = file
@@ -93,38 +93,38 @@ def files_lie_in_versioned_packages(file):
 
 
 def names_have_their_cases(file):
-    places = Places(file)
+    locations = Locations(file)
     for path, _, message in messages(file):
         if not PASCAL.fullmatch(message.name):
-            yield places.name(path), f"message {message.name} is not PascalCase"
+            yield locations.name(path), f"message {message.name} is not PascalCase"
         for kind, number, things in (("field", FIELD, message.field), ("oneof", ONEOF, message.oneof_decl)):
             for i, thing in enumerate(things):
                 # An optional field is a oneof of its own, which protoc calls _field.
                 if not LOWER_SNAKE.fullmatch(thing.name) and not thing.name.startswith("_"):
-                    yield places.name(path + (number, i)), f"{kind} {thing.name} is not lower_snake_case"
+                    yield locations.name(path + (number, i)), f"{kind} {thing.name} is not lower_snake_case"
     for i, service in enumerate(file.service):
         if not PASCAL.fullmatch(service.name) or not service.name.endswith("Service"):
-            yield places.name((SERVICE, i)), f"service {service.name} is not PascalCase that ends with Service"
+            yield locations.name((SERVICE, i)), f"service {service.name} is not PascalCase that ends with Service"
     for path, method in methods(file):
         if not PASCAL.fullmatch(method.name):
-            yield places.name(path), f"method {method.name} is not PascalCase"
+            yield locations.name(path), f"method {method.name} is not PascalCase"
 
 
 def enum_values_are_prefixed(file):
     """The names of an enum's values share a scope with those of others; and 0 is what an absent field reads as."""
-    places = Places(file)
+    locations = Locations(file)
     for path, enum in enums(file):
         if not PASCAL.fullmatch(enum.name):
-            yield places.name(path), f"enum {enum.name} is not PascalCase"
+            yield locations.name(path), f"enum {enum.name} is not PascalCase"
         if enum.options.allow_alias:
-            yield places.name(path), f"enum {enum.name} has two names for one number"
+            yield locations.name(path), f"enum {enum.name} has two names for one number"
         prefix = upper_snake(enum.name) + "_"
         for i, value in enumerate(enum.value):
-            place = places.name(path + (VALUE, i))
+            location = locations.name(path + (VALUE, i))
             if not UPPER_SNAKE.fullmatch(value.name) or not value.name.startswith(prefix):
-                yield place, f"enum value {value.name} is not UPPER_SNAKE_CASE that begins with {prefix}"
+                yield location, f"enum value {value.name} is not UPPER_SNAKE_CASE that begins with {prefix}"
             if (value.number == 0) != (value.name == prefix + "UNSPECIFIED"):
-                yield place, f"0 and nothing else is {prefix}UNSPECIFIED, but {value.name} is {value.number}"
+                yield location, f"0 and nothing else is {prefix}UNSPECIFIED, but {value.name} is {value.number}"
 
 
 def methods_have_their_own_messages(file):
@@ -132,7 +132,7 @@ def methods_have_their_own_messages(file):
 
     XStream may share the messages of X: the same call, once and as often as you like.
     """
-    places = Places(file)
+    locations = Locations(file)
     all_names = {method.name for _, method in methods(file)}
     for path, method in methods(file):
         name = method.name
@@ -140,21 +140,21 @@ def methods_have_their_own_messages(file):
         if once in all_names and method.input_type == f".{file.package}.{once}Request":
             name = once
         if method.input_type != f".{file.package}.{name}Request":
-            yield places.name(path), f"method {method.name} takes {method.input_type}, not {method.name}Request"
+            yield locations.name(path), f"method {method.name} takes {method.input_type}, not {method.name}Request"
         own = method.output_type == f".{file.package}.{name}Response"
         package, _, resource = method.output_type.rpartition(".")
         is_resource = package == f".{file.package}" and method.name.endswith(resource) and not method.server_streaming
         is_empty = method.output_type == EMPTY and method.name.startswith("Delete")
         if not (own or is_resource or is_empty):
-            yield places.name(path), f"method {method.name} answers {method.output_type}, not {method.name}Response or its resource"
+            yield locations.name(path), f"method {method.name} answers {method.output_type}, not {method.name}Response or its resource"
 
 
 def arrays_are_packed(file):
-    places = Places(file)
+    locations = Locations(file)
     for path, _, message in messages(file):
         for i, field in enumerate(message.field):
             if field.options.HasField("packed") and not field.options.packed:
-                yield places.name(path + (FIELD, i)), f"field {field.name} is not packed"
+                yield locations.name(path + (FIELD, i)), f"field {field.name} is not packed"
 
 
 def everything_is_explained(file):
@@ -164,42 +164,42 @@ def everything_is_explained(file):
     only field by the message, a field that is called as the message it holds by that message, and a value that only says
     that nothing was said by its name.
     """
-    places = Places(file)
-    if not places.file_has_comment():
+    locations = Locations(file)
+    if not locations.file_has_comment():
         yield file.name, "no comment over the file's syntax says what it is about"
     for path, method in methods(file):
-        if not places.has_comment(path):
-            yield places.name(path), f"method {method.name} has no comment"
+        if not locations.has_comment(path):
+            yield locations.name(path), f"method {method.name} has no comment"
     by_method = {name.rpartition(".")[2] for _, method in methods(file) for name in (method.input_type, method.output_type)}
     for path, name, message in messages(file):
-        if not places.has_comment(path) and name not in by_method:
-            yield places.name(path), f"message {name} has no comment"
-        yield from _fields_unexplained(places, path, name, message)
+        if not locations.has_comment(path) and name not in by_method:
+            yield locations.name(path), f"message {name} has no comment"
+        yield from _fields_unexplained(locations, path, name, message)
     for path, enum in enums(file):
-        if not places.has_comment(path):
-            yield places.name(path), f"enum {enum.name} has no comment"
+        if not locations.has_comment(path):
+            yield locations.name(path), f"enum {enum.name} has no comment"
         said = [value.name.endswith("_UNSPECIFIED") for value in enum.value]
-        for i in _unexplained(places, path, VALUE, said):
-            yield places.name(path + (VALUE, i)), f"enum value {enum.value[i].name} has no comment"
+        for i in _unexplained(locations, path, VALUE, said):
+            yield locations.name(path + (VALUE, i)), f"enum value {enum.value[i].name} has no comment"
 
 
-def _fields_unexplained(places, path, name, message):
+def _fields_unexplained(locations, path, name, message):
     def explained_otherwise(field):
         called_as_type = field.name == upper_snake(field.type_name.rpartition(".")[2]).lower()
-        by_oneof = field.HasField("oneof_index") and places.has_comment(path + (ONEOF, field.oneof_index))
-        return called_as_type or by_oneof or (len(message.field) == 1 and places.has_comment(path))
+        by_oneof = field.HasField("oneof_index") and locations.has_comment(path + (ONEOF, field.oneof_index))
+        return called_as_type or by_oneof or (len(message.field) == 1 and locations.has_comment(path))
 
-    for i in _unexplained(places, path, FIELD, [explained_otherwise(field) for field in message.field]):
-        yield places.name(path + (FIELD, i)), f"field {name}.{message.field[i].name} has no comment"
+    for i in _unexplained(locations, path, FIELD, [explained_otherwise(field) for field in message.field]):
+        yield locations.name(path + (FIELD, i)), f"field {name}.{message.field[i].name} has no comment"
 
 
-def _unexplained(places, parent, number, explained_otherwise):
+def _unexplained(locations, parent, number, explained_otherwise):
     """Which of a message's fields, or an enum's values, have no comment and follow none of theirs without a blank line."""
     group_reaches = None
-    for i in sorted(range(len(explained_otherwise)), key=lambda i: places.line(parent + (number, i))):
+    for i in sorted(range(len(explained_otherwise)), key=lambda i: locations.line(parent + (number, i))):
         path = parent + (number, i)
-        if places.has_comment(path) or group_reaches == places.line(path):
-            group_reaches = places.last_line(path) + 1
+        if locations.has_comment(path) or group_reaches == locations.line(path):
+            group_reaches = locations.last_line(path) + 1
         elif not explained_otherwise[i]:
             yield i
 
@@ -209,5 +209,5 @@ RULES = [files_lie_in_versioned_packages, names_have_their_cases, enum_values_ar
 
 
 def violations(descriptors, packages="perceptron."):
-    """["place: what is wrong"] of the files in packages that begin so; others' files keep the style of others."""
-    return [f"{place}: {what}" for file in descriptors.file if file.package.startswith(packages) for rule in RULES for place, what in rule(file)]
+    """["location: what is wrong"] of the files in packages that begin so; others' files keep the style of others."""
+    return [f"{location}: {what}" for file in descriptors.file if file.package.startswith(packages) for rule in RULES for location, what in rule(file)]

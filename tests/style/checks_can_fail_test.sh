@@ -82,6 +82,12 @@ long core/vector/b.cc 401
 finds "a file of 401 lines" python3 "$here/file_length_test.py" "$tree"
 long tests/b.py 401
 finds "a test of 401 lines" python3 "$here/file_length_test.py" "$tree"
+long deploy/b.json 401
+finds "settings of 401 lines" python3 "$here/file_length_test.py" "$tree"
+mkdir -p "$tree/docs/pictures"
+long docs/pictures/b.svg 401
+python3 "$here/file_length_test.py" "$tree" >"$tree/said" || { cat "$tree/said"; echo "a drawn picture is found to be too long"; exit 1; }
+rm "$file"
 
 # class FILE METHODS: of a class with that many public methods, and others that do not count
 class() {
@@ -99,7 +105,7 @@ finds "a class of 21 public methods" python3 "$here/public_methods_test.py" "$tr
 rm "$tree/core/model/a.h"
 
 # words FILE TEXT: a word that must not return, listed as it would be in words.txt
-printf 'name | Cut | TakePending\npart | heaviest | top\ntext | so many | this many\ntext | behind | after | behind a proxy\n' >"$tree/words.txt"
+printf 'name | Cut | TakePending\npart | heaviest | top | heaviest_of_all\npart | takes? in | add\ntext | so many | this many\ntext | behind | after | behind a proxy\n' >"$tree/words.txt"
 words() {
   plant "$1" "$2"
   finds "$1 saying '$2'" python3 "$here/words_test.py" "$tree" "$tree/words.txt"
@@ -110,10 +116,23 @@ words core/model/heaviest_b.cc 'int b;\n'
 words core/model/b.cc '// At most so\n// many rows.\n'
 words client/b.md 'Now so\nmany rows.\n'
 words tests/b.py 'print("so many")\n'
+for suffix in py sh mjs js md yml yaml html css cmake in json svg txt man bash zsh fish service; do
+  words "deploy/b.$suffix" 'At most so many rows.\n'
+done
+words deploy/postinst 'echo "so many"\n'
+words core/model/b.cc 'void AnalyzeTakesInTheRow();\n'
+words tests/b.py 'heaviest_row = 1\n'
+words tests/b.py 'def Cut(): pass\n'
+# shellcheck disable=SC2016  # JavaScript's own marks
+words server/b.js 'const heaviestRow = `${1}`;\n'
+words server/b.mjs 'function takesIn() {}\n'
 words server/b.cc 'return "behind the row";\n'
 printf '#include "core/model/cut.h"\n// Shortcuts, cut behind a proxy; TakePending.\nint shortcut;\n' >"$tree/core/model/d.cc"
+printf '"""Cut."""\nheaviest_of_all = "Cut"  # Cut\n' >"$tree/tests/d.py"
+# shellcheck disable=SC2016  # JavaScript's own marks
+printf '// Cut\nconst a = `${1} Cut`; /* Cut */ const b = "heaviestRow";\n' >"$tree/server/d.js"
 python3 "$here/words_test.py" "$tree" "$tree/words.txt" >"$tree/said" || { cat "$tree/said"; echo "found where it is allowed"; exit 1; }
-rm "$tree/core/model/d.cc"
+rm "$tree/core/model/d.cc" "$tree/tests/d.py" "$tree/server/d.js"
 mkdir -p "$tree/plain/core" && printf 'int f();\n' >"$tree/plain/core/a.cc"
 python3 "$here/words_test.py" "$tree/plain" >"$tree/said" || { cat "$tree/said"; echo "words.txt cannot be read"; exit 1; }
 

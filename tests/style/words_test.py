@@ -3,20 +3,28 @@
 
 usage: words_test.py ROOT [WORDS]
 """
+import functools
+import io
 import pathlib
 import re
 import sys
+import tokenize
 
 FOLDERS = ("core", "server", "client", "proto", "deploy", "tests", "docs", ".ci")
 TOP = ("README.md", "CONTRIBUTING.md", "CMakeLists.txt", "Dockerfile")
-CODE = {".cc", ".h", ".proto"}
-PROSE = {".py", ".sh", ".mjs", ".js", ".md", ".yml", ".yaml", ".html", ".css", ".cmake", ".in"}
+CODE = {".cc", ".h", ".proto", ".py", ".js", ".mjs"}
+PROSE = {".sh", ".md", ".yml", ".yaml", ".html", ".css", ".cmake", ".in", ".json", ".svg", ".txt"}
+PROSE |= {".man", ".bash", ".zsh", ".fish", ".service"}
 # Published by others, or made from them; and this check's own list.
-NOT_OURS = {"node_modules", "generated", "data", "corpus", "google", "grpc", "style"}
-NO_EXTENSION = {"CMakeLists.txt", "Dockerfile", "run"}
+NOT_OURS = {"node_modules", "generated", "data", "corpus", "google", "grpc", "style", "package-lock.json"}
+NO_EXTENSION = {"Dockerfile", "run", "changelog", "postinst", "postrm", "prerm"}
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"][^>"]*[>"]', re.MULTILINE)
+# What has no identifiers of ours: included files, comments and strings; of JavaScript also templates.
+NO_CODE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"][^>"]*[>"]|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.MULTILINE)
+NO_SCRIPT = re.compile(
+    r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|`(?:\\.|\$\{[^}`]*\}|[^`\\])*`', re.DOTALL
+)
 # A comment that goes on on the next line is one text.
 LINE_BREAK = re.compile(r"[ \t]*\n[ \t]*(?://|\#|\*|--)?[ \t]*")
 
@@ -28,16 +36,19 @@ class Rule:
         self.kind = kind
         self.instead = instead
         flags = 0 if kind == "name" else re.IGNORECASE
-        self.word = re.compile(rf"\b(?:{word})\b" if kind == "text" else word, flags)
+        self.word = re.compile(word if kind == "name" else rf"\b(?:{word})\b", flags)
         self.allowed = re.compile(allowed, flags) if allowed else None
 
+    # Most identifiers occur in many files.
+    @functools.cache
     def in_name(self, name):
         """The word, if an identifier is one or has one."""
         if self.allowed and self.allowed.fullmatch(name):
             return None
         if self.kind == "name":
             return name if self.word.fullmatch(name) else None
-        return name if any(self.word.fullmatch(part) for part in PART.findall(name)) else None
+        # OnToldTwice as "On Told Twice", so that a word is a part or several.
+        return name if self.word.search(" ".join(PART.findall(name))) else None
 
     def in_text(self, text):
         """(offset, word) of each place in a text."""
@@ -70,6 +81,19 @@ def joined(text):
     return LINE_BREAK.sub(lambda match: " " + "\0" * (len(match.group()) - 1), text)
 
 
+def identifiers(path, text):
+    """(line, identifier) of each identifier in a file of code."""
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME:
+                yield token.start[0], token.string
+    elif path.suffix in CODE:
+        others = NO_CODE if path.suffix in {".cc", ".h", ".proto"} else NO_SCRIPT
+        code = others.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+        for number, line in enumerate(code.splitlines(), 1):
+            yield from ((number, identifier) for identifier in IDENTIFIER.findall(line))
+
+
 def violations(path, name, rules):
     """(line, word, instead) of one file; line 0 is its name."""
     text = path.read_text(errors="replace")
@@ -85,15 +109,10 @@ def violations(path, name, rules):
         if rule.kind == "text":
             for offset, word in rule.in_text(plain):
                 yield text.count("\n", 0, at[offset]) + 1, word, rule.instead
-    if path.suffix not in CODE:
-        return
-    code = INCLUDE.sub("", text)
-    code = re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"', "", code)
-    for number, line in enumerate(code.splitlines(), 1):
-        for identifier in set(IDENTIFIER.findall(line)):
-            for rule in names:
-                if word := rule.in_name(identifier):
-                    yield number, word, rule.instead
+    for number, identifier in sorted(set(identifiers(path, text))):
+        for rule in names:
+            if word := rule.in_name(identifier):
+                yield number, word, rule.instead
 
 
 def main():

@@ -1,5 +1,5 @@
-// Learners by name in the API's messages: "arow", "averaged-perceptron". A name is a rule's field of
-// perceptron.v1.Learner, after a wrapper's or none (CatalogueEntry::name).
+// Learners by name in the API's messages: "arow", "averaged-perceptron". A name is a rule's field
+// of perceptron.v1.Learner, after a wrapper's or none (CatalogueEntry::name).
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ inline std::string TestName(const std::string& learner) {
   return absl::StrReplaceAll(learner, {{"-", "_"}});
 }
 
-// The message of the learner's rule or wrapper that has a setting; null: neither has. Without a rule
-// the learner becomes a perceptron.
+// The message of the learner's rule or wrapper that has a setting; null: neither has. Without a
+// rule the learner becomes a perceptron.
 inline google::protobuf::Message* MessageWith(v1::Learner& learner, const std::string& setting) {
   if (learner.rule_case() == v1::Learner::RULE_NOT_SET) learner.mutable_perceptron();
   for (const char* oneof : {"rule", "prediction"}) {

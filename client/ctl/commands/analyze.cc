@@ -22,8 +22,8 @@ void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Opt
   add("gap", gap_, Between(1e-12, 0.999),
       "Stop when the bounds of the margin are this close, relative to the upper one");
   add("max-rounds", max_rounds_, CLI::Range(1U, 1'000'000U), "Most scans of all examples");
-  add("max-support-examples", max_support_examples_, CLI::Range(1U, 20'000U),
-      "Most support examples; if more are needed the bounds do not meet. Memory grows with the "
+  add("max-support-vectors", max_support_vectors_, CLI::Range(1U, 20'000U),
+      "Most support vectors; if more are needed the bounds do not meet. Memory grows with the "
       "square: 4000 take 64 MB");
   add("max-certificate-examples", max_certificate_examples_, CLI::Range(1U, 2'000U),
       "Most examples in a proof of inseparability; if more are needed the result is undecided. "
@@ -34,7 +34,7 @@ void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Opt
 void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
   request->set_relative_gap(gap_);
   request->set_max_rounds(max_rounds_);
-  request->set_max_support_examples(max_support_examples_);
+  request->set_max_support_examples(max_support_vectors_);
   request->set_max_certificate_examples(max_certificate_examples_);
 }
 
@@ -83,7 +83,7 @@ const char* StageText(v1::AnalysisStage stage) {
     case v1::ANALYSIS_STAGE_READING:
       return "reading";
     case v1::ANALYSIS_STAGE_SEARCHING:
-      return "searching for support examples";
+      return "searching for support vectors";
     case v1::ANALYSIS_STAGE_REFINING:
       return "tightening the bounds";
     case v1::ANALYSIS_STAGE_CERTIFYING:

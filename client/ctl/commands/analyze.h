@@ -28,7 +28,7 @@ class AnalysisFlags {
  private:
   double gap_ = 1e-6;
   uint32_t max_rounds_ = 1000;
-  uint32_t max_support_examples_ = 4000;
+  uint32_t max_support_vectors_ = 4000;
   uint32_t max_certificate_examples_ = 500;
 };
 

@@ -14,9 +14,9 @@
 //             every i (Gordan 1873). Claimed only after it was checked in exact arithmetic
 //   updates   a perceptron from zero weights makes at most max ||z_i||^2 / gamma*^2 of them: (R /
 //             gamma*)^2 with two labels, 2 (R / gamma*)^2 with several classes
-//   source    Boser, Guyon, Vapnik, A Training Algorithm for Optimal Margin Classifiers, 1992; Wolfe,
-//             Finding the nearest point in a polytope, 1976; Duda, Hart, Pattern Classification and
-//             Scene Analysis, 1973, section 5.12. docs/adr/0011
+//   source    Boser, Guyon, Vapnik, A Training Algorithm for Optimal Margin Classifiers, 1992;
+//             Wolfe, Finding the nearest point in a polytope, 1976; Duda, Hart, Pattern
+//             Classification and Scene Analysis, 1973, section 5.12. docs/adr/0011
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct LabelledRow {
 };
 
 struct AnalysisOptions {
-  // b: each example gets one more coordinate of this value. 0: none. Finite.
+  // b: each example gets one more coordinate of this value, if it is not 0. Finite.
   double bias_input = 1;
   // K, at least 2, classes without an example among them; 0: the two labels -1 and +1.
   uint32_t classes = 0;
@@ -161,7 +161,7 @@ struct SupportVector {
 
 // The combination sum multiplier_i z_i is exactly 0.
 struct CertificateEntry {
-  // As in SupportVector.
+  // See SupportVector.
   size_t example = 0;
   int32_t other_class = -1;
   // A positive integer, in decimal: it may have thousands of digits.

@@ -194,7 +194,7 @@ export function redraw(chart, series, {kind, logarithmic, logarithmicY = false, 
 const WINDOW = 1000;
 
 // The example after which the window has no mistake; undefined if it may have one, or the streak is shorter.
-export function faultlessSince(report) {
+export function windowClearSince(report) {
   const streak = Number(report.streak);
   return streak < WINDOW ? undefined : Number(report.examples) - streak + WINDOW;
 }

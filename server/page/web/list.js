@@ -1,7 +1,7 @@
 // One page of the list of models, kept up to date. The first response has the curves; later ones have the current state alone.
 
 import {ask, count, idOf, keepLooking, make, percent, printable, setText, showBadges, showServer} from './page.js';
-import {drop, faultlessSince, sparkline} from './curves.js';
+import {drop, windowClearSince, sparkline} from './curves.js';
 
 const PAGE_SIZE = 25;
 const FIRST_POINTS = 48;
@@ -39,8 +39,8 @@ function makeRow(id) {
     whole: false,
   };
   const name = make('td', {role: 'cell'}, row.link, row.description);
-  const course = make('td', {className: 'course', role: 'cell'}, make('div', {className: 'spark'}, canvas));
-  row.element = make('tr', {role: 'row'}, name, row.state, row.examples, row.mistakes, row.updates, row.lifetime, row.latest, course);
+  const curve = make('td', {className: 'curve', role: 'cell'}, make('div', {className: 'spark'}, canvas));
+  row.element = make('tr', {role: 'row'}, name, row.state, row.examples, row.mistakes, row.updates, row.lifetime, row.latest, curve);
   return row;
 }
 
@@ -52,7 +52,7 @@ function thin(points) {
 // The points of the curve, including the one after which there was no mistake.
 function pointsOf({learningCurve, report}) {
   const points = learningCurve.filter((point) => point.windowError !== undefined).map((point) => ({x: Number(point.examples), y: point.windowError}));
-  const since = faultlessSince(report);
+  const since = windowClearSince(report);
   if (since !== undefined && points.length > 0) points.push({x: since, y: 0});
   return points.sort((a, b) => a.x - b.x);
 }
@@ -88,7 +88,7 @@ function showRow(row, entry) {
     : `error over the last 1,000 examples: from ${percent(row.points[0].y)} to ${percent(row.points.at(-1).y)}`);
 }
 
-function forget(uid) {
+function removeRow(uid) {
   const row = rows.get(uid);
   if (row.chart) drop(row.chart);
   row.element.remove();
@@ -97,7 +97,7 @@ function forget(uid) {
 
 function showModels(entries) {
   const present = new Set(entries.map((entry) => entry.model.uid));
-  for (const uid of [...rows.keys()].filter((uid) => !present.has(uid))) forget(uid);
+  for (const uid of [...rows.keys()].filter((uid) => !present.has(uid))) removeRow(uid);
   const body = table.tBodies[0];
   entries.forEach((entry, i) => {
     const {uid} = entry.model;

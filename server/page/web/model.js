@@ -63,7 +63,7 @@ function takePoints(curve, now) {
   if (points.length > MAX_POINTS) points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
 }
 
-function forgetPoints() {
+function clearPoints() {
   points = [];
   knownRevision = 0;
   rate = null;
@@ -174,11 +174,11 @@ function showNumbers() {
   const row = (p) => make('tr', {}, ...[count(p.revision), count(p.examples), count(p.mistakes), percent(p.error), figure(p.norm),
                                         figure(p.ceiling), figure(p.floor), moment(new Date(p.time))]
                                         .map((text) => make('td', {className: 'number'}, text)));
-  const place = part('numbers').querySelector('.scroll');
-  const at = place.scrollTop;
-  place.replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...head.map((text) => make('th', {scope: 'col', className: 'number'}, text)))),
+  const box = part('numbers').querySelector('.scroll');
+  const at = box.scrollTop;
+  box.replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...head.map((text) => make('th', {scope: 'col', className: 'number'}, text)))),
                              make('tbody', {}, ...[...points].reverse().map(row))));
-  place.scrollTop = at;
+  box.scrollTop = at;
 }
 
 part('axis').addEventListener('change', drawCurves);
@@ -289,7 +289,7 @@ async function look() {
   uid = model.uid;
   if (anew) {
     // The name has another model now, or the server restarted with an older state.
-    forgetPoints();
+    clearPoints();
     return look();
   }
   if (answer.inMemory) takePoints(model.learningCurve, Date.parse(answer.server.time));

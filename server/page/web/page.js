@@ -55,11 +55,11 @@ function badge(sign, text, tone, title) {
 }
 
 // The state as text, each with its own sign and colour.
-export function showBadges(place, answer) {
+export function showBadges(element, answer) {
   const state = answer.convergence;
   const key = [state, answer.inMemory, answer.model.state, answer.model.report.examples === '0'].join();
-  if (place.dataset.key === key) return;
-  place.dataset.key = key;
+  if (element.dataset.key === key) return;
+  element.dataset.key = key;
   const badges = [];
   if (!answer.inMemory) {
     badges.push(badge('○', 'not in memory', 'mute', 'It is loaded on its next use; its state is known then.'));
@@ -70,7 +70,7 @@ export function showBadges(place, answer) {
   }
   if (answer.model.state === 'MODEL_STATE_FROZEN')
     badges.push(badge('❙❙', 'frozen', 'mute', 'The model predicts and does not learn.'));
-  place.replaceChildren(...badges);
+  element.replaceChildren(...badges);
 }
 
 // An error that the server returned.

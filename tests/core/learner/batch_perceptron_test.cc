@@ -158,7 +158,7 @@ TEST(BatchPerceptron, WithBatchesOfOneHasThePerceptronsBits) {
   EXPECT_EQ(batches.Weights(4), plain.Weights(4));
 }
 
-TEST(BatchPerceptron, ASumThatAStepCouldNotTakeInIsRefusedWhenItGrows) {
+TEST(BatchPerceptron, ASumThatAStepCouldNotAddIsRefusedWhenItGrows) {
   v1::Model settings = Settings(1, 0);
   testing::SetNumber(*settings.mutable_learner(), "step_size", 4);
   LoneModel lone(settings);

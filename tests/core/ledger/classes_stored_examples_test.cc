@@ -27,7 +27,7 @@ constexpr uint32_t kBits = 16;
 // An example as it was sent: what its class is called, and its values by feature.
 using Plain = std::pair<std::string, std::map<std::string, float>>;
 
-class ClassesRetained : public ::testing::TestWithParam<ClassCase> {
+class ClassesStored : public ::testing::TestWithParam<ClassCase> {
  protected:
   v1::Model Settings(uint32_t updates, uint32_t sample) const {
     v1::Model settings = testing::SpaceSettings(GetParam().space, "models/m", kDimension);
@@ -101,7 +101,7 @@ class ClassesRetained : public ::testing::TestWithParam<ClassCase> {
   const testing::TempDir directory_;
 };
 
-TEST_P(ClassesRetained, ASampleHoldsEveryDifferentExampleWithItsClass) {
+TEST_P(ClassesStored, ASampleHoldsEveryDifferentExampleWithItsClass) {
   const auto messages = testing::ClassMessages(1, kClasses, kDimension, 60);
   testing::LoneModel lone(Settings(10, 100'000));
   for (int pass = 0; pass < 2; ++pass) {
@@ -111,7 +111,7 @@ TEST_P(ClassesRetained, ASampleHoldsEveryDifferentExampleWithItsClass) {
   }
 }
 
-TEST_P(ClassesRetained, TheLatestUpdatesAreThereWithClassRevisionAndMargin) {
+TEST_P(ClassesStored, TheLatestUpdatesAreThereWithClassRevisionAndMargin) {
   testing::LoneModel lone(Settings(9, 0));
   struct Update {
     Plain example;
@@ -127,18 +127,18 @@ TEST_P(ClassesRetained, TheLatestUpdatesAreThereWithClassRevisionAndMargin) {
     }
   }
   ASSERT_GT(updates.size(), 25U);
-  const StoredExamplesCopy retained = CopyStoredExamples(*lone.model).examples;
-  ASSERT_EQ(retained.updates.size(), 9U);
+  const StoredExamplesCopy stored = CopyStoredExamples(*lone.model).examples;
+  ASSERT_EQ(stored.updates.size(), 9U);
   for (size_t i = 0; i < 9; ++i) {
     const Update& expected = updates[updates.size() - 9 + i];
-    EXPECT_EQ(PlainOf(*lone.model, *retained.updates[i].row), expected.example);
-    EXPECT_EQ(retained.updates[i].revision, expected.revision);
-    EXPECT_EQ(retained.updates[i].score, expected.score);
+    EXPECT_EQ(PlainOf(*lone.model, *stored.updates[i].row), expected.example);
+    EXPECT_EQ(stored.updates[i].revision, expected.revision);
+    EXPECT_EQ(stored.updates[i].score, expected.score);
   }
 }
 
 // From snapshots with records after them, and from records alone.
-TEST_P(ClassesRetained, IsThereAgainToTheBitAfterTheStoreWasAway) {
+TEST_P(ClassesStored, IsThereAgainToTheBitAfterTheStoreWasAway) {
   const auto messages = testing::ClassMessages(3, kClasses, kDimension, 60);
   testing::LoneModel twin(Settings(25, 100'000));
   for (const auto& message : messages) twin.Learn(Batched(message).batch());
@@ -161,7 +161,7 @@ TEST_P(ClassesRetained, IsThereAgainToTheBitAfterTheStoreWasAway) {
 }
 
 // No snapshot was ever taken: the updates are replayed from their records, new classes among them.
-TEST_P(ClassesRetained, UpdatesComeBackFromTheirRecordsAfterACrash) {
+TEST_P(ClassesStored, UpdatesComeBackFromTheirRecordsAfterACrash) {
   testing::LoneModel lone(Settings(1000, 0));
   for (const auto& message : testing::ClassMessages(4, kClasses, kDimension, 40))
     lone.Learn(Batched(message).batch());
@@ -195,7 +195,7 @@ std::vector<ClassCase> Cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ClassesRetained, ::testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, ClassesStored, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return testing::ClassCaseName(info.param); });
 
 }  // namespace

@@ -54,7 +54,7 @@ v1::Model Sampling(Space space, uint32_t dimension, uint32_t sample) {
   return settings;
 }
 
-class Retaining : public ::testing::TestWithParam<Space> {
+class StoredExamplesTest : public ::testing::TestWithParam<Space> {
  protected:
   static constexpr uint32_t kDimension = 24;
 
@@ -97,7 +97,7 @@ class Retaining : public ::testing::TestWithParam<Space> {
   }
 };
 
-TEST_P(Retaining, ASampleWithRoomHoldsEveryDifferentExampleOnce) {
+TEST_P(StoredExamplesTest, ASampleWithRoomHoldsEveryDifferentExampleOnce) {
   const std::vector<SvmExample> examples = Examples(1);
   testing::LoneModel lone(Sampling(GetParam(), kDimension, 100'000));
   for (int pass = 0; pass < 3; ++pass) {
@@ -107,7 +107,7 @@ TEST_P(Retaining, ASampleWithRoomHoldsEveryDifferentExampleOnce) {
   }
 }
 
-TEST_P(Retaining, AFullSampleIsTheSameWhateverTheOrder) {
+TEST_P(StoredExamplesTest, AFullSampleIsTheSameWhateverTheOrder) {
   std::vector<SvmExample> examples = Examples(2);
   testing::LoneModel one(Sampling(GetParam(), kDimension, 50));
   LearnAll(one, examples);
@@ -121,7 +121,7 @@ TEST_P(Retaining, AFullSampleIsTheSameWhateverTheOrder) {
   EXPECT_FALSE(one.model->ledger().stored_examples().statistics().complete);
 }
 
-TEST_P(Retaining, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
+TEST_P(StoredExamplesTest, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
   v1::Model settings = Sampling(GetParam(), kDimension, 0);
   settings.mutable_stored_examples()->set_max_updates(9);
   testing::LoneModel lone(settings);
@@ -131,17 +131,17 @@ TEST_P(Retaining, TheLatestUpdatesAreKeptWithTheirRevisionsAndScores) {
     if (!outcome.updated_rows.empty()) updates.emplace_back(outcome.revision, outcome.scores[0]);
   }
   ASSERT_GT(updates.size(), 20U);
-  const StoredExamplesCopy retained = CopyStoredExamples(*lone.model).examples;
-  ASSERT_EQ(retained.updates.size(), 9U);
-  EXPECT_TRUE(retained.sample.empty());
+  const StoredExamplesCopy stored = CopyStoredExamples(*lone.model).examples;
+  ASSERT_EQ(stored.updates.size(), 9U);
+  EXPECT_TRUE(stored.sample.empty());
   for (size_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(retained.updates[i].revision, updates[updates.size() - 9 + i].first);
-    EXPECT_EQ(retained.updates[i].score, updates[updates.size() - 9 + i].second);
+    EXPECT_EQ(stored.updates[i].revision, updates[updates.size() - 9 + i].first);
+    EXPECT_EQ(stored.updates[i].score, updates[updates.size() - 9 + i].second);
   }
 }
 
 // Through a store that comes and goes: nothing is lost, and the claim stands.
-TEST_P(Retaining, SurvivesTheStoreWithItsClaim) {
+TEST_P(StoredExamplesTest, SurvivesTheStoreWithItsClaim) {
   testing::TempDir directory;
   const auto open = [&](uint64_t snapshot_bytes) {
     RocksDbJournal::Options journal;
@@ -174,7 +174,7 @@ TEST_P(Retaining, SurvivesTheStoreWithItsClaim) {
   EXPECT_EQ(testing::StateBytes(*model), testing::StateBytes(*twin.model));
 }
 
-INSTANTIATE_TEST_SUITE_P(Spaces, Retaining,
+INSTANTIATE_TEST_SUITE_P(Spaces, StoredExamplesTest,
                          ::testing::Values(Space::kDense, Space::kHashed, Space::kNamed),
                          [](const auto& info) { return testing::SpaceName(info.param); });
 
@@ -242,7 +242,7 @@ TEST_F(CrashedSample, RepetitionsSinceTheSnapshotAreNoLoss) {
   EXPECT_EQ(CopyStoredExamples(*model).examples.sample.size(), 2U);
 }
 
-TEST_F(CrashedSample, ASecondSnapshotOfTheSameRevisionTakesInWhatCameBetween) {
+TEST_F(CrashedSample, ASecondSnapshotOfTheSameRevisionAddsWhatCameBetween) {
   lone_.Learn(update_.batch());
   Save();
   lone_.Learn(right_.batch());
@@ -257,7 +257,7 @@ TEST_F(CrashedSample, AnswersThatAProducerVouchesForEndTheClaim) {
   EXPECT_FALSE(Complete(*Reload()));
 }
 
-TEST(Retention, TwoExamplesWithOneHashEndTheClaim) {
+TEST(StoredExamples, TwoExamplesWithOneHashEndTheClaim) {
   // As if they had collided: the second is offered under the first one's hash.
   StoredExamples stored({10, 10});
   const Dictionary names;
@@ -282,7 +282,7 @@ TEST(Retention, TwoExamplesWithOneHashEndTheClaim) {
   EXPECT_EQ(stored.statistics().sampled, 1U);
 }
 
-TEST(Retention, LargeUpdatesArePushedOutByBytes) {
+TEST(StoredExamples, LargeUpdatesArePushedOutByBytes) {
   StoredExamples stored({1'000'000, 0});
   const std::vector<float> values(1 << 20);
   for (uint64_t revision = 1; revision <= 40; ++revision) {

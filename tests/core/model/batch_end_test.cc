@@ -79,7 +79,7 @@ TEST(BatchEnd, APassWithoutAMistakeChangesNothingAndConverges) {
 }
 
 // What waits of another producer's goes along with the first mark, and that pass has not converged.
-TEST(BatchEnd, AMarkTakesInWhatWaitsOfAllProducers) {
+TEST(BatchEnd, AMarkIncludesWhatWaitsOfAllProducers) {
   testing::TempDir directory;
   const std::unique_ptr<Store> store = Open(directory);
   ASSERT_OK(store->Create(Settings(1, 0), "", false).status());

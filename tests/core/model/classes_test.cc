@@ -59,7 +59,8 @@ TEST(ClassSettings, OutOfRangeNamesTheField) {
             "model.learner.class_weights: give one for each of the 3 classes; or none");
   EXPECT_EQ(
       Problem([](v1::Model& m) { testing::StartingVector(*m.mutable_learner()).set_bias(1); }),
-      "model.learner.starting_weights: a model of several classes starts from zero weights");
+      "model.learner.starting_weights: a model of several classes starts from zero weights; leave "
+      "them out");
   EXPECT_NE(Problem([](v1::Model& m) {
               m.mutable_learner()->set_tie_rule(v1::TIE_RULE_CORRECT);
             }).find("model.learner.tie_rule"),

@@ -161,7 +161,7 @@ TEST(Explain, PastMistakesContributeTheirLabelTimesTheirSimilarity) {
   EXPECT_EQ(outcome.explanations[0].score, 1.5);
 }
 
-TEST(Explain, SaysWhenMistakesAreNoLongerRetained) {
+TEST(Explain, SaysWhenMistakesAreNoLongerStored) {
   v1::Model settings = testing::DenseSettings("and", 2);
   settings.mutable_stored_examples()->set_max_updates(1);
   LoneModel lone(settings);

@@ -264,7 +264,7 @@ TEST(ModelAnalysis, OfAKernelsSpaceIsRefusedAndEntersNothing) {
   }
 }
 
-TEST(ModelAnalysis, NothingRetainedIsSaid) {
+TEST(ModelAnalysis, NothingStoredIsSaid) {
   LoneModel lone(DenseSettings("m", 2));
   EXPECT_TRUE(absl::IsFailedPrecondition(Analyzed(*lone.model).status()));
 }

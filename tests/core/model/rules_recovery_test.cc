@@ -231,12 +231,13 @@ TEST(LearnerSettings, ASettingOutOfRangeIsRefused) {
   EXPECT_EQ(problem("arow",
                     [](v1::Learner& learner) { testing::SetNumber(learner, "regularization", 0); }),
             "model.learner.arow.regularization: 0 is not above 0 and finite");
-  EXPECT_EQ(problem("arow",
-                    [](v1::Learner& learner) {
-                      learner.add_class_weights(1);
-                      learner.add_class_weights(2);
-                    }),
-            "model.learner.class_weights: the learner arow has no weights of examples");
+  EXPECT_EQ(
+      problem("arow",
+              [](v1::Learner& learner) {
+                learner.add_class_weights(1);
+                learner.add_class_weights(2);
+              }),
+      "model.learner.class_weights: the learner arow has no weights of examples; leave them out");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ double SizeOfMistakes(const Explanation& explanation) {
 class ExplainBySupport : public ::testing::TestWithParam<Case> {
  protected:
   const CatalogueEntry& rule() const { return *FindLearner(GetParam().kind); }
-  bool adopts() const {
+  bool is_replaceable() const {
     LearnerSettings settings;
     settings.rule = rule().rule;
     settings.wrapper = rule().wrapper;
@@ -122,8 +122,8 @@ TEST_P(ExplainBySupport, TheySumToTheScoreOrItSaysWhyNot) {
   EXPECT_EQ(listed > 100, rule().no_dual.empty());
 }
 
-TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistakesCountNoMore) {
-  if (!adopts() || !rule().no_dual.empty() || GetParam().space == Space::kNamed) return;
+TEST_P(ExplainBySupport, ReplacedWeightsComeFirstAndOlderMistakesCountNoMore) {
+  if (!is_replaceable() || !rule().no_dual.empty() || GetParam().space == Space::kNamed) return;
   v1::Model settings = Settings();
   // They would be as many again in the score.
   for (int i = 0; i < 3; ++i) {
@@ -133,17 +133,17 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
   LoneModel lone(settings);
   Learn(lone, 1);
   const NewWeights weights{{{{0, 2, 5}, {0.5F, -1.5F, 2}, 0.25F}}, {}, ~0U};
-  const uint64_t adopted = lone.model->ReplaceWeights(weights, std::nullopt).value();
+  const uint64_t replaced = lone.model->ReplaceWeights(weights, std::nullopt).value();
   for (const bool learned : {false, true}) {
     if (learned) Learn(lone, 2);
-    ASSERT_EQ(lone.model->revision() > adopted, learned);
+    ASSERT_EQ(lone.model->revision() > replaced, learned);
     // Without a feature the constant is left; with one, that weight too.
     for (const uint32_t feature : {0U, 1U, 2U, 5U}) {
       const Columns row = Columns().Add({feature}, {3}, 1);
       ExplainOutcome outcome;
       ASSERT_OK(lone.model->Explain(row.unlabelled(), {}, {0, kAll, {}}, outcome));
       const Explanation& explanation = outcome.explanations.at(0);
-      EXPECT_EQ(explanation.start_revision, adopted);
+      EXPECT_EQ(explanation.start_revision, replaced);
       const double weight = feature == 0 ? 0.5 : feature == 2 ? -1.5 : feature == 5 ? 2 : 0;
       EXPECT_TRUE(explanation.support_complete);
       ASSERT_TRUE(explanation.start_contribution.has_value());
@@ -151,7 +151,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
                   1e-5 * (1 + SizeOfMistakes(explanation)));
       EXPECT_EQ(explanation.support.empty(), !learned);
       for (const SupportContribution& mistake : explanation.support)
-        EXPECT_GT(mistake.revision, adopted);
+        EXPECT_GT(mistake.revision, replaced);
     }
   }
   JournalEntry entry = lone.model->ledger().TakePending();
@@ -163,7 +163,7 @@ TEST_P(ExplainBySupport, AfterAnAdoptionTheWeightsAdoptedComeFirstAndOlderMistak
           .value();
   const std::vector<Explanation> after = Explain(lone);
   for (size_t i = 0; i < before.size(); ++i) {
-    EXPECT_EQ(after[i].start_revision, adopted);
+    EXPECT_EQ(after[i].start_revision, replaced);
     EXPECT_EQ(after[i].start_contribution, before[i].start_contribution);
   }
 }
@@ -246,7 +246,7 @@ TEST(ExplainKernel, OnABudgetThoseThatAreLeftStillSumToTheScore) {
   EXPECT_NEAR(SumOfMistakes(explanation), explanation.score, 1e-12);
 }
 
-TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo) {
+TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerStoredDo) {
   v1::Model settings = testing::DenseSettings("m", 1);
   settings.mutable_stored_examples()->set_max_updates(2);
   LoneModel lone(settings);
@@ -265,7 +265,7 @@ TEST(ExplainByFewer, ReplacedWeightsBelongToTheOriginAsUpdatesNoLongerRetainedDo
   EXPECT_EQ(explanation.start_revision, 2U);
 }
 
-TEST(ExplainByFewer, AModelThatRetainsNoUpdatesSaysSo) {
+TEST(ExplainByFewer, AModelThatStoresNoUpdatesSaysSo) {
   v1::Model settings = testing::DenseSettings("m", 1);
   settings.mutable_stored_examples()->set_max_updates(0);
   LoneModel lone(settings);

@@ -214,18 +214,19 @@ TEST(ConvergenceReport, OfAConvergedModelReadsAtOnce) {
   pass.set_margin(0.0123);
   EXPECT_THAT(
       FormatReport(report),
-      ElementsAre("state: CONVERGED (a whole pass made no update, and no update came since)",
-                  "examples: 35,672 seen, 366 mistakes, 366 updates, current streak 7,457",
-                  "error: 1.03 % overall, 0.00 % over the last 1,000 examples",
-                  "mean loss: 0.0362 per example",
-                  "perceptron risk: 0 per example over the last 1,000 examples",
-                  "norms: weights 27.5, largest example 30.2 (R)",
-                  "margin: at least 0.0123 (attained), at most 0.221 (proven)",
-                  "updates: at most 6,072,708 on this data (by the convergence theorem), squared "
-                  "weight norm at 1.93 % of its bound",
-                  "drift: none detected, error steady at 0.00 % over the last 7,456 examples",
-                  "pass 8: 4,459 examples, 0 mistakes (0.00 %), 0 updates, converged at its "
-                  "end, margin 0.0123"));
+      ElementsAre(
+          "state: CONVERGED (a whole pass made no update, and no update came since)",
+          "examples: 35,672 seen, 366 mistakes, 366 updates, current streak 7,457",
+          "error: 1.03 % overall, 0.00 % over the last 1,000 examples",
+          "mean loss: 0.0362 per example",
+          "perceptron risk: 0 per example over the last 1,000 examples",
+          "norms: weights 27.5, largest example 30.2 (R), squared weight norm at 1.93 % of its "
+          "bound",
+          "margin: at least 0.0123 (attained), at most 0.221 (proven)",
+          "updates: at most 6,072,708 on this data (by the convergence theorem)",
+          "drift: none detected, error steady at 0.00 % over the last 7,456 examples",
+          "pass 8: 4,459 examples, 0 mistakes (0.00 %), 0 updates, converged at its "
+          "end, margin 0.0123"));
 }
 
 TEST(ConvergenceReport, OfAnEmptyOneSaysOnlyWhatIsKnown) {

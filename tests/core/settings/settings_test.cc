@@ -106,9 +106,9 @@ TEST(RowSettings, OutOfRangeNameTheirField) {
 
 TEST(RowSettings, AWrapperThatARuleDoesNotAllowIsRefused) {
   EXPECT_EQ(Problem("arow", [](v1::Learner& learner) { learner.mutable_voted(); }),
-            "model.learner.voted: the rule arow does not allow it; it allows pocket");
+            "model.learner.voted: the rule arow does not allow it; use pocket, or leave it out");
   EXPECT_EQ(Problem("kernel-perceptron", [](v1::Learner& learner) { learner.mutable_averaged(); }),
-            "model.learner.averaged: the rule kernel-perceptron does not allow it; it allows none");
+            "model.learner.averaged: the rule kernel-perceptron does not allow it; leave it out");
 }
 
 // As a newer client may send it.
@@ -127,7 +127,7 @@ TEST(RowSettings, StartingWeightsAndTiesThatARuleDoesNotHaveAreRefused) {
                       testing::StartingVector(learner).add_values(1);
                     }),
             "model.learner.starting_weights: the learner kernel-perceptron has no weights to start "
-            "from");
+            "from; leave them out");
   // A score of 0 would never be a mistake, and every score is 0 at first.
   EXPECT_NE(Problem("kernel-perceptron",
                     [](v1::Learner& learner) { learner.set_tie_rule(v1::TIE_RULE_CORRECT); }),

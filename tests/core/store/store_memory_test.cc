@@ -138,7 +138,7 @@ TEST_F(StoreMemoryTest, UpdatesThatWaitCountAsMemory) {
   EXPECT_LT(MeasureMemory(model->core()).total, before + 1000);
 }
 
-TEST_F(StoreMemoryTest, WhatIsRetainedCountsAsMemory) {
+TEST_F(StoreMemoryTest, StoredExamplesCountAsMemory) {
   v1::Model settings = DenseSettings("a", 10'000);
   settings.mutable_stored_examples()->set_max_updates(2);
   ASSERT_OK(store_->Create(settings, "", false).status());

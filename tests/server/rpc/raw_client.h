@@ -1,4 +1,5 @@
-// The bytes of a client that starts a call and resets it at once. gRPC's own client may send neither.
+// The bytes of a client that starts a call and resets it at once. gRPC's own client may send
+// neither.
 #pragma once
 
 #include <arpa/inet.h>

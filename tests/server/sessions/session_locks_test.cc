@@ -41,8 +41,8 @@ class SessionLocksTest : public ::testing::Test {
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
 };
 
-// The producer's turn, the gate, its position, the model's state, the ledger, the committer's queue,
-// and the session's own lock twice.
+// The producer's turn, the gate, its position, the model's state, the ledger, the committer's
+// queue, and the session's own lock twice.
 TEST_F(SessionLocksTest, AConvergedMessageAcquiresEightInTheSession) {
   const auto session = std::make_shared<LearnSession>(store_, StreamLimits{1000, 1 << 24});
   session->OnReady([] {});

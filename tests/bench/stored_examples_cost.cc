@@ -1,10 +1,10 @@
-// What retaining examples adds to learning, in instructions, which no other load on the machine
+// What storing examples adds to learning, in instructions, which no other load on the machine
 // changes:
 //
 //   valgrind --tool=callgrind --toggle-collect='*Measured*' --callgrind-out-file=/dev/null
-//       retention_cost converged|erring UPDATES SAMPLE
+//       stored_examples_cost converged|erring UPDATES SAMPLE
 //
-// A model that retains UPDATES and SAMPLE examples learns rows of 75 of 2^20 features, 100 a
+// A model that stores UPDATES and SAMPLE examples learns rows of 75 of 2^20 features, 100 a
 // message, until it errs on none of them, or on every tenth; then they come once more, and
 // Model::Learn is measured. Prints how many rows that are.
 #include <cstdio>
@@ -101,7 +101,7 @@ int Run(bool erring, uint32_t updates, uint32_t sample) {
 int main(int argc, char** argv) {
   const std::string stream = argc == 4 ? argv[1] : "";
   if (stream != "converged" && stream != "erring") {
-    std::fputs("usage: retention_cost converged|erring UPDATES SAMPLE\n", stderr);
+    std::fputs("usage: stored_examples_cost converged|erring UPDATES SAMPLE\n", stderr);
     return 2;
   }
   return perceptrond::bench::Run(stream == "erring", static_cast<uint32_t>(std::atoi(argv[2])),
