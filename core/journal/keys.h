@@ -45,7 +45,7 @@ inline std::string OfModel(char kind, uint64_t id) {
 }
 
 inline std::string Header(absl::string_view name) { return "h" + std::string(name); }
-// Exists as long as the model, for whoever knows only its id.
+// Exists as long as the model, and is found by its id alone.
 inline std::string Alive(uint64_t id) { return OfModel('a', id); }
 inline std::string Counters(uint64_t id) { return OfModel('n', id); }
 inline std::string Position(uint64_t id, absl::string_view producer) {

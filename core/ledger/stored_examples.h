@@ -145,7 +145,7 @@ class StoredExamples {
   void Add(std::span<const SampledRow> candidates, const Dictionary& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AddUpdate(StoredUpdate update) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes that examples were evaluated which nobody holds: the sample is not complete.
+  // Notes that evaluated examples are missing: the sample is not complete.
   void MarkIncomplete() ABSL_LOCKS_EXCLUDED(mutex_);
 
   StoredExamplesStatistics statistics() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -167,7 +167,7 @@ class Model {
   //   batch has rows or passes that are not a replay.
   // An error of any other code says that the model is closed: acquire it again. Rows before the
   // close may be learned, and the producer's position counts them. What was learned is durable once
-  // a commit is that was submitted after this call. O(features of the batch).
+  // a commit submitted after this call is written. O(features of the batch).
   virtual absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) = 0;
 
   // Predicts the batch on one revision. Changes nothing. `row_errors`: the rows in which reading
@@ -189,12 +189,12 @@ class Model {
 
   // The state that predictions come from now. Absent if a component cannot be asked.
   virtual std::optional<StateFingerprint> Fingerprint(ComponentAccess access) const = 0;
-  // Of a composition, its components' part of it; absent for other models, and if a component
+  // The fingerprint of a composition's components. Absent for other models, and if a component
   // cannot be asked.
   virtual std::optional<StateFingerprint> ComponentsFingerprint(ComponentAccess access) const = 0;
 
-  // Replaces all weights: an update, durable once a commit is that was submitted after this call.
-  // On an error nothing changed: FAILED_PRECONDITION (MODEL_FROZEN, NOT_REPLACEABLE), ABORTED
+  // Replaces all weights: an update, durable once a commit submitted after this call is written. On
+  // an error nothing changed: FAILED_PRECONDITION (MODEL_FROZEN, NOT_REPLACEABLE), ABORTED
   // (REVISION_MISMATCH) if the model is not at expected_revision, RESOURCE_EXHAUSTED (FEATURE_CAP),
   // or why the model is closed. Returns the revision. O(weights).
   absl::StatusOr<uint64_t> ReplaceWeights(const NewWeights& weights,

@@ -86,8 +86,8 @@ struct ModelAnalysisProgress {
 using ModelAnalysisCallback = absl::FunctionRef<bool(const ModelAnalysisProgress&)>;
 
 // Analyzes the stored examples; options.bias_input and options.classes are set to the model's. What
-// was proven is in the model's ledger on return, and durable once a commit is that is submitted
-// after that. Does not delay learning. On an error nothing was added to the ledger:
+// was proven is in the model's ledger on return, and durable once a commit submitted after that is
+// written. Does not delay learning. On an error nothing was added to the ledger:
 // FAILED_PRECONDITION: see AnalysisInput::Make, and ANALYSIS_TOO_LARGE for more weights than
 // options.max_weights. CANCELLED.
 absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options,

@@ -62,7 +62,7 @@ class ModelCache {
     std::list<std::string>::iterator position;
   };
 
-  // Lets go of models that nobody holds until the rest fits.
+  // Evicts models without a handle until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitLoad(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveSlot(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

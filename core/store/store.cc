@@ -54,9 +54,8 @@ absl::StatusOr<v1::Model> Store::Change(absl::string_view name, const ChangeOpti
                                         const std::function<absl::Status(v1::Model&)>& change) {
   absl::StatusOr<v1::Model> changed = catalogue_.Change(name, options, change);
   if (!changed.ok() || options.validate_only) return changed;
-  // Outside of the catalogue's lock, since freezing waits for what is being learned. A model that
-  // is not loaded yet will be with the new settings; one that is being loaded may have read the
-  // old.
+  // Outside of the catalogue's lock, since freezing waits for messages being learned. A later load
+  // reads the new settings; a load in progress may have read the old ones.
   const std::shared_ptr<Model> loaded = cache_.FindAfterLoad(name);
   if (loaded != nullptr && loaded->uid() == changed->uid()) loaded->Change(*changed);
   return changed;

@@ -22,7 +22,7 @@ double Dot(std::span<const float> weights, const Row& row);
 // ||row||^2, in float64; not finite iff one of the values is not. O(row.size).
 double SquaredNorm(const Row& row);
 
-// What one look at a row tells.
+// What one pass over a row computes.
 struct RowScan {
   // The indices strictly ascend; so they do in a dense row.
   bool ascends = true;
@@ -31,10 +31,9 @@ struct RowScan {
   double dot = 0;
 };
 
-// Dot, SquaredNorm and a look at the indices in one pass, for the rows of a batch from `first` on
-// that nobody checked yet, as many as there are scans; the columns must fit together, and indices
-// may be anything. Dense rows must not be wider than the weights, of which there must be one.
-// O(features).
+// Dot, SquaredNorm and a check of the indices in one pass, for unchecked rows of a batch from
+// `first` on, one for each scan. The columns must fit together; indices may be anything. Dense rows
+// must not be wider than the weights, of which there must be at least one. O(features).
 void ScanRows(std::span<const float> weights, const Batch& batch, size_t first,
               std::span<RowScan> scans);
 
