@@ -67,6 +67,15 @@ void PrintCounterparts(const std::string& kind, const DataSet& data) {
 
 using Names = std::vector<std::string>;
 
+// The error of the rule that needs no learning, on a stream.
+void PrintRepeatedLabel(const std::vector<testing::SvmExample>& stream) {
+  size_t wrong = 0;
+  for (size_t i = 1; i < stream.size(); ++i)
+    wrong += stream[i].label != stream[i - 1].label ? 1 : 0;
+  std::printf("\nRepeating the last label errs on %.2f %% of the stream.\n",
+              Percent(static_cast<double>(wrong), stream.size()));
+}
+
 // All rows, or only the product's of these names.
 void PrintTable(const DataSet& data, const Names& only) {
   std::printf("\n### %s\n\n", data.title.c_str());
@@ -82,8 +91,10 @@ void PrintTable(const DataSet& data, const Names& only) {
     if (i + 1 == rules.size() || rules[i + 1].learner != rules[i].learner)
       PrintCounterparts(rules[i].learner, data);
   }
-  if (!only.empty()) return;
-  for (const OtherImplementation& other : OtherRules()) Print(other, data);
+  if (only.empty()) {
+    for (const OtherImplementation& other : OtherRules()) Print(other, data);
+  }
+  if (data.learned > 0) PrintRepeatedLabel(data.train);
 }
 
 struct Table {

@@ -1,8 +1,8 @@
 // How many messages of 100 packed rows' size gRPC's kinds of server can receive and answer one by
-// one, with nothing computed: prints a table of messages a second, medians of kRounds interleaved
-// rounds. One thread writes as fast as it may, one reads the answers.
+// one, with nothing computed: prints a table of messages a second, medians of interleaved rounds.
+// One thread writes as fast as it may, one reads the answers.
 //
-//   ping_flood [SECONDS A ROUND]
+//   ping_flood [SECONDS A ROUND [ROUNDS]]
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/sync_stream.h>
 
@@ -26,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 constexpr size_t kMessage = 60000;
-constexpr int kRounds = 7;
 
 double MessagesASecond(const std::string& address, double seconds) {
   const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
@@ -52,13 +51,13 @@ double MessagesASecond(const std::string& address, double seconds) {
   return rate;
 }
 
-void Run(double seconds) {
+void Run(double seconds, int rounds) {
   struct Kind {
     const char* name;
     std::vector<double> rates;
   };
   std::vector<Kind> kinds = {{"callbacks", {}}, {"asleep", {}}, {"spinning", {}}};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (Kind& kind : kinds) {
       const testing::Process server({PING_SERVER_BINARY, kind.name, "127.0.0.1:0"});
       kind.rates.push_back(MessagesASecond(server.addresses()[0], seconds));
@@ -67,11 +66,13 @@ void Run(double seconds) {
   std::puts("| server | messages/s |\n|---|---|");
   for (Kind& kind : kinds) {
     std::sort(kind.rates.begin(), kind.rates.end());
-    std::printf("| %s | %.0f |\n", kind.name, kind.rates[kRounds / 2]);
+    std::printf("| %s | %.0f |\n", kind.name, kind.rates[kind.rates.size() / 2]);
   }
 }
 
 }  // namespace
 }  // namespace perceptrond::bench
 
-int main(int argc, char** argv) { perceptrond::bench::Run(argc > 1 ? std::atof(argv[1]) : 1); }
+int main(int argc, char** argv) {
+  perceptrond::bench::Run(argc > 1 ? std::atof(argv[1]) : 1, argc > 2 ? std::atoi(argv[2]) : 7);
+}

@@ -1,9 +1,9 @@
 // How fast a question can be answered at all, one at a time, with nothing computed: prints a table
 // of microseconds from a question of one prediction's size to its answer, p50 and p99, medians of
-// kRounds interleaved rounds. First the kernel alone, then gRPC by its three kinds of server and
-// two kinds of client. GRPC_POLL_STRATEGY and the like may be set from outside.
+// interleaved rounds. First the kernel alone, then gRPC by its three kinds of server and two kinds
+// of client. GRPC_POLL_STRATEGY and the like may be set from outside.
 //
-//   ping_pong [SECONDS A ROUND]
+//   ping_pong [SECONDS A ROUND [ROUNDS]]
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
@@ -31,8 +31,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Asked = std::function<void()>;
-
-constexpr int kRounds = 7;
 
 void Require(bool holds, const char* what) {
   if (holds) return;
@@ -194,13 +192,13 @@ Way OfGrpc(const std::string& address, const char* kind, Waiting waiting) {
       {}};
 }
 
-void Measure(const char* by, bool tcp, const std::string& address, double seconds) {
+void Measure(const char* by, bool tcp, const std::string& address, double seconds, int rounds) {
   std::vector<Way> ways = {OfSockets(tcp, Waiting::kAsleep), OfSockets(tcp, Waiting::kSpinning)};
   for (const char* kind : {"callbacks", "asleep", "spinning"}) {
     for (const Waiting waiting : {Waiting::kAsleep, Waiting::kSpinning})
       ways.push_back(OfGrpc(address, kind, waiting));
   }
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (Way& way : ways) Time(way, seconds);
   }
   for (const Way& way : ways) {
@@ -214,8 +212,9 @@ void Measure(const char* by, bool tcp, const std::string& address, double second
 
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 0.5;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   const perceptrond::testing::TempDir dir;
   std::puts("| over | by | server | client | p50 us | p99 us |\n|---|---|---|---|---|---|");
-  perceptrond::bench::Measure("Unix", false, "unix:" + dir.path() + "/ping", seconds);
-  perceptrond::bench::Measure("TCP", true, "127.0.0.1:0", seconds);
+  perceptrond::bench::Measure("Unix", false, "unix:" + dir.path() + "/ping", seconds, rounds);
+  perceptrond::bench::Measure("TCP", true, "127.0.0.1:0", seconds, rounds);
 }

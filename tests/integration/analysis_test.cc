@@ -186,6 +186,21 @@ TEST_F(AnalysisTest, RefusalsSayWhy) {
   EXPECT_EQ(BadField(status), "page_token");
 }
 
+TEST_F(AnalysisTest, ALearnerWithoutReplaceableWeightsIsAnalyzedAndKeepsThem) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  settings.mutable_stored_examples()->set_max_sample(10);
+  settings.mutable_learner()->mutable_batch_perceptron();
+  Create("batch", settings);
+  Teach("batch", and_);
+  const int64_t revision = Get("batch").revision();
+  const grpc::Status status = Analyze(Request("batch", true));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(status), "NOT_REPLACEABLE");
+  EXPECT_EQ(Get("batch").revision(), revision);
+  EXPECT_TRUE(Get("batch").report().has_analysis());
+}
+
 TEST_F(AnalysisTest, AFrozenModelIsAnalyzedButKeepsItsWeights) {
   CreateDense("frozen", 2);
   Teach("frozen", and_);

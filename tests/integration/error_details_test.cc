@@ -1,6 +1,7 @@
 // Errors as a client receives them over gRPC: code, reason and what to do, for the cases that a
 // program handles by more than showing the message.
 #include <functional>
+#include <limits>
 
 #include "core/journal/rocksdb_journal.h"
 #include "tests/integration/fixture.h"
@@ -8,21 +9,6 @@
 
 namespace perceptrond::testing {
 namespace {
-
-// The delay of google.rpc.RetryInfo in seconds; -1 without one.
-int64_t RetrySeconds(const google::rpc::Status& status) {
-  google::rpc::RetryInfo retry;
-  for (const google::protobuf::Any& any : status.details()) {
-    if (any.UnpackTo(&retry)) return retry.retry_delay().seconds();
-  }
-  return -1;
-}
-
-google::rpc::Status Details(const grpc::Status& status) {
-  google::rpc::Status details;
-  EXPECT_TRUE(details.ParseFromString(status.error_details()));
-  return details;
-}
 
 class ErrorDetailsTest : public ServerTest {
  protected:
@@ -75,6 +61,52 @@ TEST_F(ErrorDetailsTest, AStreamGoesOnAfterAnExampleOfTooManyFeatures) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
+TEST_F(ErrorDetailsTest, ALearnerWithoutExampleWeightsRefusesTheMessageThatHasThem) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  settings.mutable_learner()->mutable_passive_aggressive();
+  Create("m", settings);
+  v1::LearnRequest request = Request("m", SparseExample(1, {{0, 1}}));
+  *request.add_examples() = SparseExample(-1, {{1, 1}});
+  request.mutable_examples(1)->set_weight(2);
+  grpc::Status status = Learn(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "WEIGHTS_NOT_TAKEN");
+  EXPECT_EQ(BadField(status), "examples.weight");
+  request.clear_examples();
+  request.mutable_columns()->set_dense_width(2);
+  for (const float value : {1.0F, 0.0F}) request.mutable_columns()->add_values(value);
+  request.mutable_columns()->add_labels(1);
+  request.mutable_columns()->add_weights(2);
+  status = Learn(request);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "WEIGHTS_NOT_TAKEN");
+  EXPECT_EQ(BadField(status), "columns.weights");
+  EXPECT_EQ(Get("m").revision(), 0);
+}
+
+TEST_F(ErrorDetailsTest, AnExampleWhoseWeightIsNotAboveZeroAndFiniteIsNotLearned) {
+  CreateDense("m", 2);
+  RawLearnStream stream(*learning_, "m", "p");
+  stream.Open();
+  for (const float weight : {0.0F, -1.0F, std::numeric_limits<float>::infinity(),
+                             std::numeric_limits<float>::quiet_NaN()}) {
+    v1::Example example = SparseExample(1, {{0, 1}});
+    example.set_weight(weight);
+    const grpc::Status status = Learn(Request("m", example));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << weight;
+    EXPECT_EQ(Reason(status), "BAD_WEIGHT") << weight;
+    EXPECT_EQ(BadField(status), "examples[0].weight") << weight;
+    v1::LearnStreamRequest request;
+    *request.add_examples() = example;
+    const v1::LearnResult refused = stream.Ask(request);
+    ASSERT_EQ(refused.row_errors_size(), 1) << weight;
+    EXPECT_EQ(Reason(refused.row_errors(0).status()), "BAD_WEIGHT") << weight;
+  }
+  EXPECT_EQ(Get("m").revision(), 0);
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
 TEST_F(ErrorDetailsTest, AModelThatIsFullSaysWhenToTryAgain) {
   v1::Model settings;
   settings.mutable_feature_space()->mutable_named()->set_max_features(1);
@@ -88,7 +120,7 @@ TEST_F(ErrorDetailsTest, AModelThatIsFullSaysWhenToTryAgain) {
   const google::rpc::Status& status = result.row_errors(0).status();
   EXPECT_EQ(status.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(Reason(status), "FEATURE_CAP");
-  EXPECT_EQ(RetrySeconds(status), 24 * 60 * 60);
+  EXPECT_EQ(RetryDelay(status), absl::Hours(24));
 }
 
 TEST_F(ErrorDetailsTest, AModelWhoseJournalIsDamagedIsDataLossAndOthersServe) {
@@ -112,7 +144,7 @@ TEST_F(ErrorDetailsTest, AModelWhoseJournalIsDamagedIsDataLossAndOthersServe) {
   const auto expect_data_loss = [](const grpc::Status& status) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS) << status.error_message();
     EXPECT_EQ(Reason(status), "JOURNAL_CORRUPT");
-    EXPECT_EQ(RetrySeconds(Details(status)), -1) << "waiting does not repair a journal";
+    EXPECT_EQ(RetryDelay(status), std::nullopt) << "waiting does not repair a journal";
   };
   expect_data_loss(Learn(Request("damaged", example)));
   v1::PredictRequest predict;

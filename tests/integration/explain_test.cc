@@ -109,6 +109,24 @@ TEST_F(ExplainTest, EachErrorHasItsCodeItsReasonAndItsField) {
   EXPECT_EQ(BadField(StatusOf(request)), "model");
 }
 
+TEST_F(ExplainTest, AModelWithoutAClassHasNoScoreToExplain) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  v1::Classes& classes = *settings.mutable_learner()->mutable_classes();
+  classes.set_max_classes(3);
+  classes.set_new_classes(v1::Classes::NEW_CLASSES_NUMBERED);
+  Create("classes", settings);
+  v1::ExplainRequest request = Request({1, 3});
+  request.set_model("models/classes");
+  EXPECT_EQ(StatusOf(request).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(StatusOf(request)), "NO_CLASS");
+  v1::LearnRequest learn;
+  learn.set_model("models/classes");
+  *learn.add_examples() = SparseExample(2, {{0, 1}});
+  ASSERT_TRUE(Learn(learn).ok());
+  EXPECT_TRUE(StatusOf(request).ok());
+}
+
 TEST_F(ExplainTest, ExplainingChangesNothing) {
   const std::string before = Get("plane").SerializeAsString();
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(StatusOf(Request({1, 3})).ok());

@@ -63,6 +63,17 @@ std::string BadField(const google::rpc::Status& status) {
 
 std::string BadField(const grpc::Status& status) { return BadField(Parse(status)); }
 
+std::optional<absl::Duration> RetryDelay(const google::rpc::Status& status) {
+  google::rpc::RetryInfo retry;
+  if (!FindDetail(status, retry)) return std::nullopt;
+  return absl::Seconds(retry.retry_delay().seconds()) +
+         absl::Nanoseconds(retry.retry_delay().nanos());
+}
+
+std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
+  return RetryDelay(Parse(status));
+}
+
 std::string Metadata(const google::rpc::Status& status, const std::string& key) {
   google::rpc::ErrorInfo info;
   return FindDetail(status, info) && info.metadata().contains(key) ? info.metadata().at(key) : "";

@@ -7,10 +7,12 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
@@ -29,6 +31,9 @@ std::string Reason(const google::rpc::Status& status);
 // The first field that google.rpc.BadRequest names; "" without one.
 std::string BadField(const google::rpc::Status& status);
 std::string BadField(const grpc::Status& status);
+// The delay of google.rpc.RetryInfo.
+std::optional<absl::Duration> RetryDelay(const google::rpc::Status& status);
+std::optional<absl::Duration> RetryDelay(const grpc::Status& status);
 // Of google.rpc.ErrorInfo.
 std::string Metadata(const google::rpc::Status& status, const std::string& key);
 

@@ -18,7 +18,7 @@ constexpr int kRows = 1350;
 constexpr size_t kCalls = 300;
 // What a busy machine's scheduler and disk may add to a latency, in milliseconds: to one in a
 // hundred, and to the largest. A call that waits for the analysis takes seconds.
-constexpr double kP99Slack = 200;
+constexpr double kP99Slack = 50;
 constexpr double kMaxSlack = 1000;
 
 // Latencies in milliseconds.

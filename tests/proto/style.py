@@ -18,7 +18,7 @@ VALUE = METHOD = 2
 
 
 def upper_snake(name):
-    """ResultDetail -> ANSWER_DETAIL."""
+    """ResultDetail -> RESULT_DETAIL."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).upper()
 
 

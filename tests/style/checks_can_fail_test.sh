@@ -89,6 +89,10 @@ long docs/pictures/b.svg 401
 python3 "$here/file_length_test.py" "$tree" >"$tree/said" || { cat "$tree/said"; echo "a drawn picture is found to be too long"; exit 1; }
 rm "$file"
 
+printf '[{"directory": "%s", "file": "%s"}]\n' "$tree" "$tree/core/vector/a.cc" >"$tree/build/compile_commands.json"
+plant core/vector/b.cc 'int g();\n'
+finds "a file in no target" python3 -B "$here/targets_test.py" "$tree" "$tree/build"
+
 # class FILE METHODS: of a class with that many public methods, and others that do not count
 class() {
   plant "$1" ""
@@ -141,7 +145,7 @@ locks() {
   printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"},
            {"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -I%s -c x"}]\n' \
     "$tree" "$tree/core/model/c.cc" "$tree" "$tree" "$tree/core/vector/a.cc" "$tree" >"$tree/build/compile_commands.json"
-  python3 "$here/thread_safety_test.py" "$tree" "$tree/build" "$clang"
+  python3 -B "$here/thread_safety_test.py" "$tree" "$tree/build" "$clang"
 }
 locks 'perceptrond::MutexLock lock(&mutex_); ++a_;' >/dev/null
 if locks '++a_;' >/dev/null; then echo "NOT FOUND: a guarded member changed without its lock"; exit 1; fi

@@ -327,15 +327,5 @@ INSTANTIATE_TEST_SUITE_P(Cases, ForgetronBound,
                                   std::to_string(info.param.budget);
                          });
 
-// Removing an example whose share has shrunk to 1 / sqrt(B + 1), from a function as large as a
-// competitor, may do damage that a mistake pays for: that is where the least budget is from.
-TEST(ForgetronBoundConstants, AreGoodFromABudgetOf83On) {
-  const auto pays = [](double budget) {
-    return Psi(1 / std::sqrt(budget + 1), -LargestNorm(budget)) <= kDamageShare;
-  };
-  EXPECT_FALSE(pays(82));
-  for (double budget = 83; budget <= 100'000; ++budget) ASSERT_TRUE(pays(budget)) << budget;
-}
-
 }  // namespace
 }  // namespace perceptrond

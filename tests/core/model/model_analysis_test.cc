@@ -276,6 +276,7 @@ TEST(ModelAnalysis, CancellingReportsNothing) {
   const auto status =
       AnalyzeModel(*lone.model, {}, [](const ModelAnalysisProgress&) { return false; }).status();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(testing::ReasonOf(status), "ANALYSIS_CANCELLED");
   EXPECT_FALSE(MakeReport(*lone.model).has_analysis());
 }
 

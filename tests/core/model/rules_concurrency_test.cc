@@ -1,0 +1,141 @@
+// Every learner of the catalogue under several streams at once, while others predict and explain and
+// the store takes snapshots. To be run under ThreadSanitizer too.
+#include <atomic>
+#include <bit>
+#include <thread>
+
+#include "core/learner/catalogue.h"
+#include "core/model/explain.h"
+#include "gtest/gtest.h"
+#include "tests/support/class_traffic.h"
+#include "tests/support/recording_journal.h"
+#include "tests/support/tight.h"
+
+namespace perceptrond {
+namespace {
+
+using testing::ClassBatch;
+using testing::ClassKind;
+using testing::Space;
+using testing::StateBytes;
+using testing::SvmExample;
+namespace v1 = ::perceptron::v1;
+
+constexpr int kStreams = 3;
+constexpr size_t kMessages = 30;
+constexpr int kClasses = 4;
+constexpr uint32_t kDimension = 12;
+
+struct Case {
+  std::string learner;
+  // Numbered classes, which come to exist while others read; else two labels.
+  bool classes = false;
+};
+
+std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
+  return testing::TestName(info.param.learner) + (info.param.classes ? "_Classes" : "");
+}
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.learner; }
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const CatalogueEntry& entry : Catalogue()) {
+    cases.push_back({entry.name});
+    if (entry.has_classes()) cases.push_back({entry.name, /*classes=*/true});
+  }
+  return cases;
+}
+
+class RulesConcurrency : public ::testing::TestWithParam<Case> {
+ protected:
+  RulesConcurrency() {
+    v1::Model settings = testing::NamedSettings("m");
+    testing::SetLearner(*settings.mutable_learner(), GetParam().learner);
+    testing::Tighten(*settings.mutable_learner());
+    if (GetParam().classes) testing::SetClasses(ClassKind::kNumbered, kClasses, settings);
+    settings.mutable_stored_examples()->set_max_sample(20);
+    settings.mutable_stored_examples()->set_max_updates(20);
+    Open();
+    EXPECT_OK(store_->Create(settings, "", false).status());
+  }
+  void Open() {
+    Store::Options options;
+    options.snapshot_bytes = 1;
+    store_ =
+        std::make_unique<Store>(std::make_unique<testing::JournalDecorator>(journal_), options);
+  }
+
+  static std::vector<std::vector<SvmExample>> Messages(uint32_t seed) {
+    std::vector<std::vector<SvmExample>> messages =
+        testing::ClassMessages(seed, GetParam().classes ? kClasses : 2, kDimension, kMessages);
+    if (GetParam().classes) return messages;
+    for (std::vector<SvmExample>& message : messages) {
+      for (SvmExample& example : message) example.label = example.label > 0 ? 1 : -1;
+    }
+    return messages;
+  }
+
+  void LearnStream(int stream) {
+    for (const auto& message : Messages(stream)) {
+      const ClassBatch batch(ClassKind::kNumbered, Space::kNamed, message);
+      const testing::Sent sent =
+          testing::Send(*store_, "m", absl::StrCat("producer-", stream), batch.batch());
+      EXPECT_OK(sent.status);
+      EXPECT_EQ(sent.outcome.examples, message.size());
+    }
+  }
+
+  // A row and its copy in one message are answered from one state. Not every learner can explain.
+  void ReadOnce(uint64_t& revision) {
+    const std::shared_ptr<Model> model = store_->Acquire("m").value();
+    const SvmExample row = Messages(kStreams).back().front();
+    const ClassBatch batch(ClassKind::kNumbered, Space::kNamed, {row, row});
+    Batch asked = batch.batch();
+    asked.labels = {};
+    PredictOutcome outcome;
+    EXPECT_OK(model->Predict(asked, {}, revision, outcome));
+    EXPECT_GE(outcome.revision, revision);
+    EXPECT_EQ(outcome.labels[0], outcome.labels[1]);
+    // NaN before there is a class.
+    EXPECT_EQ(std::bit_cast<uint32_t>(outcome.scores[0]),
+              std::bit_cast<uint32_t>(outcome.scores[1]));
+    revision = outcome.revision;
+    ExplainOutcome explained;
+    (void)model->Explain(asked, {}, {0, 1000, {}}, explained);
+    EXPECT_EQ(MakeReport(*model).duplicates(), 0U);
+  }
+
+  const std::shared_ptr<testing::RecordingJournal> journal_ =
+      std::make_shared<testing::RecordingJournal>(std::make_shared<MemoryJournal>());
+  std::unique_ptr<Store> store_;
+};
+
+TEST_P(RulesConcurrency, WhatStreamsLearnedAtOnceIsThereAgainToTheBit) {
+  std::atomic<bool> done = false;
+  std::vector<std::thread> streams;
+  for (int i = 0; i < kStreams; ++i) streams.emplace_back([&, i] { LearnStream(i); });
+  std::thread reader([&] {
+    for (uint64_t revision = 0; !done;) ReadOnce(revision);
+  });
+  for (std::thread& stream : streams) stream.join();
+  done = true;
+  reader.join();
+  journal_->AwaitSnapshots(1);
+
+  std::string state;
+  {
+    const std::shared_ptr<Model> model = store_->Acquire("m").value();
+    EXPECT_GT(model->revision(), 0U);
+    EXPECT_EQ(MakeReport(*model).updates(), model->revision());
+    state = StateBytes(*model);
+  }
+  store_.reset();
+  Open();
+  EXPECT_EQ(StateBytes(*store_->Acquire("m").value()), state);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, RulesConcurrency, ::testing::ValuesIn(Cases()), CaseName);
+
+}  // namespace
+}  // namespace perceptrond
