@@ -27,13 +27,14 @@
 namespace perceptrond {
 namespace {
 
-class Pocket final : public LinearPredictor {
+class Pocket final : public LinearPredictor, public PredictionWeights {
  public:
   Pocket(const LearnerSettings& settings, const ScoreVectors& learned)
       : Pocket(settings.ratchet_examples, learned, learned) {}
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t age) const override { return SquaredNorm(Best(age)); }
+  PredictionWeights* weights() override { return this; }
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override {
     return Best(age)[k].weights[index];

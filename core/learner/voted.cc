@@ -20,8 +20,9 @@
 //
 // For rules whose updates are multiples of z. Predictions depend on the revision and on how many
 // examples were evaluated. A prediction costs O(B (row.size + K)), learning what the rule's does.
-// Memory: as much again as the weights, and the rows. No vector makes the predictions: hypotheses
-// are the newest weights.
+// Memory: as much again as the weights, and the rows. No vector makes the predictions, and the
+// learner's weights cannot be replaced: the votes of weights that it never had would have to be
+// replaced with them.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -41,8 +42,6 @@ class Voted final : public LinearPredictor {
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t /*age*/) const override { return 0; }
-  // Votes of weights that it never had would have to be replaced with them.
-  bool CanReplaceWeights() const override { return false; }
   void AfterUpdate(const LinearUpdate& update) override;
   void Resize() override;
   size_t arrays_per_vector() const override { return 1; }
