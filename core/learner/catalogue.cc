@@ -25,7 +25,8 @@ std::unique_ptr<Learner> Make(const LearnerSettings& settings, size_t size) {
 enum AllowedWrapper : uint8_t {
   // Its updates are multiples of z, so that they can be added to an average.
   kAllowsAveraged = 1,
-  // Its score vectors alone make the scores, and examples that are right enough change nothing.
+  // Its score vectors alone make the scores, at the scale 1, without which a pocket is saved; and
+  // examples that are right enough change nothing.
   kAllowsPocket = 2,
   // Its updates are multiples of z that change no more than two vectors.
   kAllowsVoted = 4,
