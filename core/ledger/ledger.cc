@@ -93,7 +93,7 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   const storage::Counters& counters = progress_.counters();
   const bool same_components = pass.has_components() == counters.has_components() &&
                                pass.components() == counters.components();
-  if (pass.examples() > 0 && !same_components) ending.pass.SetChanged();
+  if (pass.summary().examples() > 0 && !same_components) ending.pass.SetChanged();
   const PassSummary summary =
       ending.pass.End(segment.completed_pass, segment.revision, segment.weight_norm);
   progress_.AddPass(summary, pass.squared_radius());
