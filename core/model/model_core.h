@@ -87,7 +87,7 @@ struct ModelCore {
   // Features have names, and get weights with their first update.
   bool has_names() const { return weight_space.kind == FeatureSpace::Kind::kNamed; }
   // Examples evaluated, for rules that count them (CatalogueEntry::counts_examples); absent for
-  // others. Locks the ledger if the rule counts.
+  // others.
   std::optional<uint64_t> CountedExamples() const {
     return plan.counts_examples ? std::optional(ledger.examples()) : std::nullopt;
   }
