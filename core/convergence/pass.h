@@ -29,7 +29,8 @@ class PassProgress {
   const Stored& stored() const { return stored_; }
   // Whether nothing was added yet.
   bool IsEmpty() const {
-    return stored_.examples() == 0 && stored_.row_errors() == 0 && !stored_.changed();
+    const PassSummary& summary = stored_.summary();
+    return summary.examples() == 0 && summary.row_errors() == 0 && !stored_.changed();
   }
 
  private:

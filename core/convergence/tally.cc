@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/learner/catalogue.h"
-#include "core/learner/score_vectors.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
@@ -25,14 +24,6 @@ double MostRounding(size_t moved, double norm) {
   return std::ldexp(1.01 * norm, -24) + std::ldexp(std::sqrt(static_cast<double>(moved)), -150);
 }
 
-// Whether every weight is exactly 0. O(K size()).
-bool AreZero(const ScoreVectors& vectors) {
-  for (size_t k = 0; k < vectors.count(); ++k) {
-    if (vectors[k].bias_weight != 0 || !AllZero(vectors[k].weights)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const Row& row,
@@ -45,7 +36,7 @@ void NoteUpdate(const LearnerSettings& settings, const Learner& learner, const R
   tally.whole_step = WholeStep(settings, row, target);
   tally.scaled_norm = norm / settings.step_size;
   tally.rounding = MostRounding(moved, norm) / settings.step_size;
-  tally.at_zero = norm == 0 && AreZero(*learner.score_vectors());
+  tally.at_zero = norm == 0 && learner.learned_weights()->AreZero();
 }
 
 }  // namespace perceptrond

@@ -109,7 +109,7 @@ class Mapper {
 
   Batch batch_;
   const Dictionary* dictionary_ = nullptr;
-  uint32_t resolved_size_ = 0;
+  uint32_t resolved_size_ = static_cast<uint32_t>(-1);
   // By name of the batch: its slot or number.
   std::vector<uint32_t> name_indices_;
 

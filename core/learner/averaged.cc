@@ -27,12 +27,13 @@
 namespace perceptrond {
 namespace {
 
-class Averaged final : public LinearPredictor {
+class Averaged final : public LinearPredictor, public PredictionWeights {
  public:
   explicit Averaged(const ScoreVectors& learned) : LinearPredictor(learned) { Resize(); }
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t age) const override;
+  PredictionWeights* weights() override { return this; }
   Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override;
   // The part of the average's examples that came after it.
@@ -85,7 +86,7 @@ double Averaged::squared_norm(uint64_t age) const {
 Hypothesis Averaged::MakeHypothesis(size_t k, uint64_t age) const {
   const double share = Share(age);
   const LinearWeights& late = late_[k];
-  Hypothesis average = LinearPredictor::MakeHypothesis(k, age);
+  Hypothesis average = perceptrond::MakeHypothesis(learned(), k);
   for (size_t i = 0; i < average.weights.size(); ++i)
     average.weights[i] = static_cast<float>(average.weights[i] - share * late.weights[i]);
   average.bias -= share * late.bias_weight * learned().bias_input();

@@ -25,7 +25,8 @@ std::unique_ptr<Learner> Make(const LearnerSettings& settings, size_t size) {
 enum AllowedWrapper : uint8_t {
   // Its updates are multiples of z, so that they can be added to an average.
   kAllowsAveraged = 1,
-  // Its score vectors alone make the scores, and examples that are right enough change nothing.
+  // Its score vectors alone make the scores, at the scale 1, without which a pocket is saved; and
+  // examples that are right enough change nothing.
   kAllowsPocket = 2,
   // Its updates are multiples of z that change no more than two vectors.
   kAllowsVoted = 4,
@@ -39,7 +40,6 @@ struct Rule {
   std::unique_ptr<Learner> (*make)(const LearnerSettings& settings, size_t size);
   uint8_t wrappers = 0;
   bool convergence_theorem = false;
-  bool learns_batches = false;
   bool counts_examples = false;
   bool takes_weights = false;
   absl::string_view two_labels_only = "";
@@ -96,7 +96,6 @@ constexpr Rule kRules[] = {
      .name = "batch-perceptron",
      .summary = "gradient descent on the perceptron risk: a step for a whole pass or mini-batch",
      .make = &Make<BatchPerceptronLearner>,
-     .learns_batches = true,
      .counts_examples = true,
      .takes_weights = true},
     {.rule = RuleKind::kKernelPerceptron,
@@ -148,7 +147,6 @@ CatalogueEntry MakeEntry(const Rule& rule) {
   entry.name = std::string(rule.name);
   entry.summary = std::string(rule.summary);
   entry.convergence_theorem = rule.convergence_theorem;
-  entry.learns_batches = rule.learns_batches;
   entry.counts_examples = rule.counts_examples;
   entry.takes_weights = rule.takes_weights;
   entry.two_labels_only = rule.two_labels_only;

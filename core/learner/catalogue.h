@@ -13,11 +13,12 @@ namespace perceptrond {
 
 // What makes a learner's predictions.
 enum class Form : uint8_t {
-  // One vector of weights for each score.
+  // One vector of weights for each score (Learner::feature_weights).
   kLinear,
   // The votes of several.
   kVotes,
-  // Kernels with examples: there are no weights, and none to start from.
+  // Kernels with examples (Learner::support_expansion): there are no weights, and none to start
+  // from.
   kKernel,
 };
 
@@ -33,8 +34,6 @@ struct CatalogueEntry {
   // It learns with the plain perceptron's weights: each update adds eta z on a mistake, and nothing
   // else does. So the convergence theorem holds from zero weights.
   bool convergence_theorem = false;
-  // Its weights change at the end of a batch instead of at an example.
-  bool learns_batches = false;
   // It reads Target::age.
   bool counts_examples = false;
   // Its rule defines what an example's weight means.
@@ -42,7 +41,8 @@ struct CatalogueEntry {
   // Why it has two labels only; empty: it has several classes too.
   absl::string_view two_labels_only;
   Form form = Form::kLinear;
-  // Why its scores are no sum over the examples it learned from (Explainable); empty: they are.
+  // Why its scores are no sum over the examples it learned from (Learner::dual_form and
+  // support_expansion); empty: they are.
   absl::string_view no_dual;
   // Why the scores of several classes are no such sum although those of two labels are; empty:
   // they are.

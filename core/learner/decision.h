@@ -103,6 +103,10 @@ struct DecisionRule {
   int32_t Label(std::span<const double> scores) const {
     return is_multiclass ? GreatestScore(scores) : PredictLabel(scores[0], tie_rule);
   }
+  // What is predicted where no label is: before the first example, and for refused rows.
+  int32_t no_label() const { return is_multiclass ? -1 : 0; }
+  // The sign of an example's margin in Evaluation::score, which is the margin for several classes.
+  int32_t MarginSign(int32_t label) const { return is_multiclass ? 1 : label; }
   // Evaluates an example of label or class `label`, which need not exist yet, by its row's K
   // scores: everything but the update and the loss, which are the rule's. O(K).
   Evaluation Evaluate(std::span<const double> scores, int32_t label) const;

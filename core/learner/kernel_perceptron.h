@@ -73,7 +73,7 @@ class Kernel {
 // learner, and the arithmetic of its updates. There are no weights: norms are those in the kernel's
 // space. A score, an addition and the norm without the bias cost O(rows row.size). Thread contract:
 // as Learner's.
-class KernelExpansion final : public Predictor, public Explainable {
+class KernelExpansion final : public Predictor, public SupportExpansion {
  public:
   // The function 0, for rows of `size` features.
   KernelExpansion(const LearnerSettings& settings, size_t size);
@@ -84,15 +84,6 @@ class KernelExpansion final : public Predictor, public Explainable {
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
   double squared_norm(uint64_t age) const override;
-  // Empty: it has no weights.
-  Hypothesis MakeHypothesis(size_t /*k*/, uint64_t /*age*/) const override { return {}; }
-
-  std::optional<double> FeatureWeight(size_t, uint32_t, uint64_t) const override {
-    return std::nullopt;
-  }
-  std::optional<double> DualCoefficient(size_t, const PastUpdate&, uint64_t) const override {
-    return std::nullopt;
-  }
   std::vector<SupportExample> SupportExamples(const Row& row) const override;
 
   const DecisionRule& decision() const { return decision_; }
@@ -128,8 +119,6 @@ class KernelPerceptron final : public Learner {
   KernelPerceptron(const LearnerSettings& settings, size_t size);
 
   Evaluation Evaluate(const Row& row, int32_t label) const override;
-  void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
-                    std::span<EvaluatedRow> evaluated) const override;
   bool CanUpdate(const Row& row, const Target& target, const Evaluation& evaluation) const override;
   void Update(const Row& row, const Target& target, const Evaluation& evaluation) override;
   void Grow(size_t size) override { function_.Grow(size); }
@@ -139,7 +128,7 @@ class KernelPerceptron final : public Learner {
   size_t max_arrays() const override { return 0; }
   bool Restore(LearnerState state) override;
   const Predictor& predictor() const override { return function_; }
-  const Explainable* explainable() const override { return &function_; }
+  const SupportExpansion* support_expansion() const override { return &function_; }
 
  private:
   void ShrinkAndRemove();

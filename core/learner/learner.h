@@ -16,12 +16,6 @@
 
 namespace perceptrond {
 
-// One score vector, by feature: s = weights . x + bias.
-struct Hypothesis {
-  FloatArray weights;
-  double bias = 0;
-};
-
 // The decision function of a learner: scores and labels for rows without labels.
 //
 // A row has K scores. With two labels K is 1 and the score's sign is the label. With several
@@ -57,9 +51,6 @@ class Predictor {
   // ||theta||^2 of the vectors that score, all K together and without their biases; 0 if no vectors
   // do. O(K) unless the learner's banner says otherwise.
   virtual double squared_norm(uint64_t age) const = 0;
-  // The vector of score k < K. If no vector makes the score: the one that the learner learns with,
-  // or an empty one. O(size()).
-  virtual Hypothesis MakeHypothesis(size_t k, uint64_t age) const = 0;
 };
 
 inline void Predictor::ScoreRows(const Batch& batch, size_t first, size_t max_features,
@@ -77,6 +68,28 @@ inline void Predictor::ScoreRows(const Batch& batch, size_t first, size_t max_fe
 
 // What some learners can do and others cannot is an interface each, found through Learner's
 // accessors. Their thread contract is Learner's.
+
+// Learners that evaluate the rows of a batch faster together than each alone: their weights are
+// fetched from memory together. Two labels.
+class BatchEvaluation {
+ public:
+  virtual ~BatchEvaluation() = default;
+  // CheckRow, for rows of size() features, and Evaluate for the rows of a batch from `first` on, as
+  // many as there is room for. Their labels may be anything: for one other than -1 and +1 the
+  // evaluation means nothing. Rules that need no more than the score read each feature once.
+  virtual void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
+                            std::span<EvaluatedRow> evaluated) const = 0;
+};
+
+// Learners that learn weights of features, whatever they predict with.
+class LearnedWeights {
+ public:
+  virtual ~LearnedWeights() = default;
+  // Whether every weight is exactly 0, those of the constant input included. O(K size()).
+  virtual bool AreZero() const = 0;
+  // Whether the weights of one feature are, in all K vectors. The index must be below size(). O(K).
+  virtual bool AreZero(uint32_t index) const = 0;
+};
 
 // Learners whose weights change at the end of a batch of examples instead of at each mistake.
 class BatchLearning {
@@ -126,21 +139,41 @@ struct SupportExample {
   double dual_coefficient = 0;
 };
 
-// Learners whose scores are sums over features, or over the examples that they learned from.
-class Explainable {
+// One score vector, by feature: s = weights . x + bias.
+struct Hypothesis {
+  FloatArray weights;
+  double bias = 0;
+};
+
+// Learners whose scores are sums over features: each score is made by one vector.
+class FeatureWeights {
  public:
-  virtual ~Explainable() = default;
-  // What a feature of value 1 adds to score k; the score of a row is that of an empty row plus the
-  // sum of these. Absent: scores are no sum over features. The index must be below size(). O(1).
-  virtual std::optional<double> FeatureWeight(size_t k, uint32_t index, uint64_t age) const = 0;
+  virtual ~FeatureWeights() = default;
+  // What a feature of value 1 adds to score k < K; the score of a row is that of an empty row plus
+  // the sum of these. The index must be below size(). O(1).
+  virtual double FeatureWeight(size_t k, uint32_t index, uint64_t age) const = 0;
+  // The vector of score k < K, rounded to float32. O(size()).
+  virtual Hypothesis MakeHypothesis(size_t k, uint64_t age) const = 0;
+};
+
+// Learners whose scores are sums over the examples that caused their updates.
+class DualForm {
+ public:
+  virtual ~DualForm() = default;
   // How much of a past update's (x_i, b) the prediction weights of score k contain; 0 if the update
   // did not move them. Score k of a row is that of the starting weights, or of those put in by
   // ReplaceWeights, plus the sum of this times x_i . x + b^2 over the updates since then, up to
   // float32's rounding. Absent: not known. O(row.size).
   virtual std::optional<double> DualCoefficient(size_t k, const PastUpdate& update,
                                                 uint64_t age) const = 0;
+};
+
+// Learners that keep examples, and whose scores are sums over these.
+class SupportExpansion {
+ public:
+  virtual ~SupportExpansion() = default;
   // The examples that the learner keeps, oldest first: their contributions add up to the row's
-  // score. Empty if it keeps none. Costs as much as a score.
+  // score. Costs as much as a score.
   virtual std::vector<SupportExample> SupportExamples(const Row& row) const = 0;
 };
 
@@ -152,8 +185,6 @@ class Probabilistic {
   // stays NaN. O(K).
   virtual void ToProbabilities(std::span<double> scores) const = 0;
 };
-
-class ScoreVectors;
 
 // Weights, and the rule that changes them.
 //
@@ -176,12 +207,6 @@ class Learner {
   // Evaluates an example on the current weights. label is -1 or +1, or the number of a class below
   // max_classes. O(K row.size).
   virtual Evaluation Evaluate(const Row& row, int32_t label) const = 0;
-  // CheckRow, for rows of size() features, and Evaluate for the rows of a batch from `first` on, as
-  // many as there is room for. Their labels may be anything: for one that the learner cannot learn
-  // the evaluation means nothing. Two labels: rules that need no more than the score read each
-  // feature once.
-  virtual void EvaluateRows(const Batch& batch, size_t first, size_t max_features,
-                            std::span<EvaluatedRow> evaluated) const = 0;
   // Whether Update would leave every weight within float32's range. A row's index may stand for
   // several new features of weight 0. O(row.size).
   virtual bool CanUpdate(const Row& row, const Target& target,
@@ -209,12 +234,14 @@ class Learner {
   // The decision function. Valid until the next change.
   virtual const Predictor& predictor() const = 0;
 
-  // The weights it learns with; null: it is not linear.
-  virtual const ScoreVectors* score_vectors() const { return nullptr; }
   // Optional capabilities; null: it does not have them.
+  virtual const BatchEvaluation* batch_evaluation() const { return nullptr; }
   virtual BatchLearning* batch_learning() { return nullptr; }
+  virtual const LearnedWeights* learned_weights() const { return nullptr; }
   virtual ReplaceableWeights* replaceable_weights() { return nullptr; }
-  virtual const Explainable* explainable() const { return nullptr; }
+  virtual const FeatureWeights* feature_weights() const { return nullptr; }
+  virtual const DualForm* dual_form() const { return nullptr; }
+  virtual const SupportExpansion* support_expansion() const { return nullptr; }
   virtual const Probabilistic* probabilistic() const { return nullptr; }
 };
 

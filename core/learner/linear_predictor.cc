@@ -5,9 +5,22 @@ namespace perceptrond {
 namespace {
 
 // Without a wrapper.
-class NewestWeights final : public LinearPredictor {
+class NewestWeights final : public LinearPredictor, public PredictionWeights {
  public:
   using LinearPredictor::LinearPredictor;
+
+  PredictionWeights* weights() override { return this; }
+  double squared_norm(uint64_t /*age*/) const override { return SquaredNorm(learned()); }
+  double FeatureWeight(size_t k, uint32_t index, uint64_t /*age*/) const override {
+    return learned().scale() * learned()[k].weights[index];
+  }
+  Hypothesis MakeHypothesis(size_t k, uint64_t /*age*/) const override {
+    return perceptrond::MakeHypothesis(learned(), k);
+  }
+  std::optional<double> PartOfUpdate(uint64_t /*update_age*/, uint64_t /*age*/) const override {
+    return 1;
+  }
+  void WeightsReplaced(uint64_t /*age*/) override {}
 
   void Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const override {
     learned().Scores(row, scores);
@@ -31,19 +44,13 @@ class NewestWeights final : public LinearPredictor {
 
 }  // namespace
 
-double LinearPredictor::squared_norm(uint64_t /*age*/) const { return SquaredNorm(learned_); }
-
-Hypothesis LinearPredictor::MakeHypothesis(size_t k, uint64_t /*age*/) const {
-  const LinearWeights& vector = learned_[k];
-  Hypothesis hypothesis{vector.weights, vector.bias_weight * learned_.bias_input()};
-  if (learned_.scale() == 1) return hypothesis;
-  for (float& weight : hypothesis.weights) weight = static_cast<float>(weight * learned_.scale());
-  hypothesis.bias *= learned_.scale();
+Hypothesis MakeHypothesis(const ScoreVectors& vectors, size_t k) {
+  const LinearWeights& vector = vectors[k];
+  Hypothesis hypothesis{vector.weights, vector.bias_weight * vectors.bias_input()};
+  if (vectors.scale() == 1) return hypothesis;
+  for (float& weight : hypothesis.weights) weight = static_cast<float>(weight * vectors.scale());
+  hypothesis.bias *= vectors.scale();
   return hypothesis;
-}
-
-double LinearPredictor::FeatureWeight(size_t k, uint32_t index, uint64_t /*age*/) const {
-  return learned_.scale() * learned_[k].weights[index];
 }
 
 std::unique_ptr<LinearPredictor> MakeLinearPredictor(const LearnerSettings& settings,

@@ -10,8 +10,17 @@
 
 namespace perceptrond {
 
+// The vectors that a linear learner predicts with, one for each score.
+class PredictionWeights : public FeatureWeights {
+ public:
+  // How much of an update made after `update_age` examples they contain, 0 to 1; absent: not known.
+  virtual std::optional<double> PartOfUpdate(uint64_t update_age, uint64_t age) const = 0;
+  // After the learner's weights were replaced, at `age` examples.
+  virtual void WeightsReplaced(uint64_t age) = 0;
+};
+
 // Belongs to one learner, whose vectors it reads; the learner calls it before and after each
-// update. What a wrapper does not override is that of the newest weights.
+// update.
 class LinearPredictor : public Predictor {
  public:
   explicit LinearPredictor(const ScoreVectors& learned) : learned_(learned) {}
@@ -22,19 +31,9 @@ class LinearPredictor : public Predictor {
   int32_t Label(std::span<const double> scores) const override {
     return learned_.decision().Label(scores);
   }
-  double squared_norm(uint64_t age) const override;
-  Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
 
-  // See Explainable. FeatureWeight is asked only of learners whose scores are sums over features.
-  virtual double FeatureWeight(size_t k, uint32_t index, uint64_t age) const;
-  // How much of an update made after `update_age` examples the prediction weights contain, 0 to 1;
-  // absent: not known.
-  virtual std::optional<double> PartOfUpdate(uint64_t /*update_age*/, uint64_t /*age*/) const {
-    return 1;
-  }
-  // Whether the learner's weights can be replaced; and after they were, at `age` examples.
-  virtual bool CanReplaceWeights() const { return true; }
-  virtual void WeightsReplaced(uint64_t /*age*/) {}
+  // Null: no vector makes the scores, and the learner's weights cannot be replaced.
+  virtual PredictionWeights* weights() { return nullptr; }
 
   // Whether what the wrapper keeps stays within float32 through an update.
   virtual bool CanUpdate(const LinearUpdate& /*update*/) const { return true; }
@@ -59,6 +58,9 @@ class LinearPredictor : public Predictor {
  private:
   const ScoreVectors& learned_;
 };
+
+// Vector k as it scores, rounded to float32. O(size()).
+Hypothesis MakeHypothesis(const ScoreVectors& vectors, size_t k);
 
 // The wrappers, one a file: core/learner/averaged.cc, pocket.cc and voted.cc.
 std::unique_ptr<LinearPredictor> MakeAveraged(const LearnerSettings& settings,

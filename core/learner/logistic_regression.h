@@ -48,7 +48,8 @@ class LogisticRegression : public LinearRule {
   explicit LogisticRegression(const LearnerSettings& settings)
       : step_size_(settings.step_size), threshold_(settings.update_threshold) {}
 
-  // Two labels.
+  // Two labels: in closed form, which takes one exponential a score, and whose bits are not those of
+  // the softmax of (0, s).
   double Loss(const SignedExample& z) const;
   bool CallsForUpdate(const SignedExample& z) const;
   Step MakeStep(const SignedExample& z, double weight) const;

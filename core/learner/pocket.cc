@@ -27,14 +27,17 @@
 namespace perceptrond {
 namespace {
 
-class Pocket final : public LinearPredictor {
+class Pocket final : public LinearPredictor, public PredictionWeights {
  public:
   Pocket(const LearnerSettings& settings, const ScoreVectors& learned)
       : Pocket(settings.ratchet_examples, learned, learned) {}
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t age) const override { return SquaredNorm(Best(age)); }
-  Hypothesis MakeHypothesis(size_t k, uint64_t age) const override;
+  PredictionWeights* weights() override { return this; }
+  Hypothesis MakeHypothesis(size_t k, uint64_t age) const override {
+    return perceptrond::MakeHypothesis(Best(age), k);
+  }
   double FeatureWeight(size_t k, uint32_t index, uint64_t age) const override {
     return Best(age)[k].weights[index];
   }
@@ -55,7 +58,7 @@ class Pocket final : public LinearPredictor {
   Pocket(size_t ratchet, const ScoreVectors& learned, ScoreVectors pocket)
       : LinearPredictor(learned), ratchet_(ratchet), pocket_(std::move(pocket)) {}
 
-  // The weights that predict.
+  // The weights that predict. Their scale is 1: no rule that allows the pocket changes it.
   const ScoreVectors& Best(uint64_t age) const;
   // Whether the newest weights qualify for the pocket after a run.
   bool Wins(uint64_t run) const { return run > best_run_ && ratchet_turns_; }
@@ -86,11 +89,6 @@ const ScoreVectors& Pocket::Best(uint64_t age) const {
 
 void Pocket::Score(const Row& row, uint64_t age, std::span<double> scores) const {
   Best(age).Scores(row, scores);
-}
-
-Hypothesis Pocket::MakeHypothesis(size_t k, uint64_t age) const {
-  const LinearWeights& best = Best(age)[k];
-  return {best.weights, best.bias_weight * learned().bias_input()};
 }
 
 std::optional<double> Pocket::PartOfUpdate(uint64_t update_age, uint64_t age) const {

@@ -15,41 +15,48 @@
 namespace perceptrond {
 
 // What does not depend on the rule.
-class LinearLearner : public Learner, public Explainable, public ReplaceableWeights {
+class LinearLearner : public Learner, public LearnedWeights, public ReplaceableWeights {
  public:
   size_t size() const final { return vectors_.size(); }
   double augmented_squared_norm() const final { return AugmentedSquaredNorm(vectors_); }
   const Predictor& predictor() const final { return *predictor_; }
-  const ScoreVectors* score_vectors() const final { return &vectors_; }
+  const LearnedWeights* learned_weights() const final { return this; }
+  const FeatureWeights* feature_weights() const final { return predictor_->weights(); }
   ReplaceableWeights* replaceable_weights() override {
-    return predictor_->CanReplaceWeights() ? this : nullptr;
+    return predictor_->weights() == nullptr ? nullptr : this;
   }
-  const Explainable* explainable() const final { return this; }
 
-  std::optional<double> FeatureWeight(size_t k, uint32_t index, uint64_t age) const final;
-  std::vector<SupportExample> SupportExamples(const Row& /*row*/) const final { return {}; }
+  bool AreZero() const final;
+  bool AreZero(uint32_t index) const final;
+
+  // The weights that it learns with.
+  const ScoreVectors& vectors() const { return vectors_; }
 
  protected:
   LinearLearner(const LearnerSettings& settings, size_t size)
-      : has_feature_weights_(settings.wrapper != WrapperKind::kVoted),
-        vectors_(settings, size),
-        predictor_(MakeLinearPredictor(settings, vectors_)) {}
+      : vectors_(settings, size), predictor_(MakeLinearPredictor(settings, vectors_)) {}
 
-  const ScoreVectors& vectors() const { return vectors_; }
   ScoreVectors& vectors() { return vectors_; }
   LinearPredictor& wrapper() const { return *predictor_; }
   void Take(ScoreVectors vectors, std::unique_ptr<LinearPredictor> predictor);
 
  private:
-  const bool has_feature_weights_;
   ScoreVectors vectors_;
   std::unique_ptr<LinearPredictor> predictor_;
 };
 
-inline std::optional<double> LinearLearner::FeatureWeight(size_t k, uint32_t index,
-                                                          uint64_t age) const {
-  if (!has_feature_weights_) return std::nullopt;
-  return predictor_->FeatureWeight(k, index, age);
+inline bool LinearLearner::AreZero() const {
+  for (size_t k = 0; k < vectors_.count(); ++k) {
+    if (vectors_[k].bias_weight != 0 || !AllZero(vectors_[k].weights)) return false;
+  }
+  return true;
+}
+
+inline bool LinearLearner::AreZero(uint32_t index) const {
+  for (size_t k = 0; k < vectors_.count(); ++k) {
+    if (vectors_[k].weights[index] != 0) return false;
+  }
+  return true;
 }
 
 inline void LinearLearner::Take(ScoreVectors vectors, std::unique_ptr<LinearPredictor> predictor) {
@@ -59,7 +66,7 @@ inline void LinearLearner::Take(ScoreVectors vectors, std::unique_ptr<LinearPred
 }
 
 template <class Rule>
-class RuleLearner : public LinearLearner {
+class RuleLearner : public LinearLearner, public BatchEvaluation, public DualForm {
  public:
   RuleLearner(const LearnerSettings& settings, size_t size)
       : LinearLearner(settings, size), rule_(settings) {
@@ -78,6 +85,11 @@ class RuleLearner : public LinearLearner {
   }
   bool Restore(LearnerState state) final;
 
+  const BatchEvaluation* batch_evaluation() const final {
+    return vectors().is_multiclass() ? nullptr : this;
+  }
+  const DualForm* dual_form() const final { return HasDualForm() ? this : nullptr; }
+
   std::optional<double> DualCoefficient(size_t k, const PastUpdate& update,
                                         uint64_t age) const final;
   void ReplaceWeights(std::span<const ReplacementVector> given, uint64_t age) final;
@@ -87,6 +99,11 @@ class RuleLearner : public LinearLearner {
   Rule& rule() { return rule_; }
 
  private:
+  // The coefficients of a move of all classes are not stored.
+  bool HasDualForm() const {
+    return Rule::kHasDual && !(Rule::kMovesAllClasses && vectors().is_multiclass()) &&
+           wrapper().weights() != nullptr;
+  }
   // An example with what the rule reads of it. A rival below 0: with two labels.
   template <Needs kNeeds>
   SignedExample Sign(const Row& row, double margin, bool mistake, int32_t label,
@@ -157,18 +174,6 @@ Evaluation RuleLearner<Rule>::EvaluateClasses(const Row& row, int32_t label) con
 template <class Rule>
 void RuleLearner<Rule>::EvaluateRows(const Batch& batch, size_t first, size_t max_features,
                                      std::span<EvaluatedRow> evaluated) const {
-  if (vectors().is_multiclass()) {
-    const auto dimension = static_cast<uint32_t>(size());
-    for (size_t i = 0; i < evaluated.size(); ++i) {
-      const Row row = batch.row(first + i);
-      const int32_t label = batch.labels[first + i];
-      evaluated[i].code = CheckRow(row, dimension, max_features, &evaluated[i].squared_norm);
-      if (evaluated[i].code == ValidationCode::kNone && label >= 0 &&
-          static_cast<size_t>(label) < vectors().max_count())
-        evaluated[i].evaluation = EvaluateClasses(row, label);
-    }
-    return;
-  }
   const TieRule tie_rule = vectors().decision().tie_rule;
   const double squared_bias = vectors().bias_input() * vectors().bias_input();
   vectors().ScanRows(batch, first, evaluated.size(), max_features,
@@ -280,9 +285,7 @@ bool RuleLearner<Rule>::Restore(LearnerState state) {
 template <class Rule>
 std::optional<double> RuleLearner<Rule>::DualCoefficient(size_t k, const PastUpdate& update,
                                                          uint64_t age) const {
-  // The coefficients of a move of all classes are not stored.
-  if (!Rule::kHasDual || (Rule::kMovesAllClasses && vectors().is_multiclass())) return std::nullopt;
-  const std::optional<double> part = wrapper().PartOfUpdate(update.target.age, age);
+  const std::optional<double> part = wrapper().weights()->PartOfUpdate(update.target.age, age);
   if (!part.has_value()) return std::nullopt;
   Evaluation evaluation;
   evaluation.score = update.score;
@@ -301,7 +304,7 @@ void RuleLearner<Rule>::ReplaceWeights(std::span<const ReplacementVector> given,
     vectors().Replace(k, one.weights, one.bias_weight);
   }
   rule_.WeightsReplaced(vectors());
-  wrapper().WeightsReplaced(age);
+  wrapper().weights()->WeightsReplaced(age);
 }
 
 }  // namespace perceptrond

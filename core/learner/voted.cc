@@ -20,8 +20,9 @@
 //
 // For rules whose updates are multiples of z. Predictions depend on the revision and on how many
 // examples were evaluated. A prediction costs O(B (row.size + K)), learning what the rule's does.
-// Memory: as much again as the weights, and the rows. No vector makes the predictions: hypotheses
-// are the newest weights.
+// Memory: as much again as the weights, and the rows. No vector makes the predictions, and the
+// learner's weights cannot be replaced: the votes of weights that it never had would have to be
+// replaced with them.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -41,8 +42,6 @@ class Voted final : public LinearPredictor {
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
   double squared_norm(uint64_t /*age*/) const override { return 0; }
-  // Votes of weights that it never had would have to be replaced with them.
-  bool CanReplaceWeights() const override { return false; }
   void AfterUpdate(const LinearUpdate& update) override;
   void Resize() override;
   size_t arrays_per_vector() const override { return 1; }
@@ -63,6 +62,10 @@ class Voted final : public LinearPredictor {
   Voted(size_t budget, const ScoreVectors& learned, ScoreVectors below)
       : LinearPredictor(learned), budget_(budget), below_(std::move(below)) {}
 
+  // Calls vote(c_i) for the weights before each update kept, then move(update, t_i (x_i . x + b^2))
+  // for what it adds to their scores; and vote for the newest. O(B row.size).
+  template <typename Vote, typename Move>
+  void ForEachHypothesis(const Row& row, uint64_t age, const Vote& vote, const Move& move) const;
   void VoteOnLabel(const Row& row, uint64_t age, std::span<double> scores) const;
   void VoteOnClass(const Row& row, uint64_t age, std::span<double> scores) const;
   // Adds the oldest update kept to the weights before them.
@@ -131,54 +134,55 @@ void Voted::Score(const Row& row, uint64_t age, std::span<double> scores) const 
   }
 }
 
-void Voted::VoteOnLabel(const Row& row, uint64_t age, std::span<double> scores) const {
+template <typename Vote, typename Move>
+void Voted::ForEachHypothesis(const Row& row, uint64_t age, const Vote& vote,
+                              const Move& move) const {
   const SortedRow sorted(row);
   const double constant = below_.bias_input() * below_.bias_input();
   Survival survival(below_age_);
+  for (size_t i = 0; i < updates_.size(); ++i) {
+    vote(survival.Until(kept_[i].age));
+    move(kept_[i], updates_.coefficient(i) * (Dot(sorted, updates_.row(i)) + constant));
+  }
+  vote(survival.Until(age));
+}
+
+void Voted::VoteOnLabel(const Row& row, uint64_t age, std::span<double> scores) const {
   double votes = 0;
   double all = 0;
   double score = below_.Score(0, row);
-  const auto vote = [&](uint64_t until) {
-    const double survived = survival.Until(until);
-    votes += survived * PredictLabel(score, below_.decision().tie_rule);
-    all += survived;
-  };
-  for (size_t i = 0; i < updates_.size(); ++i) {
-    vote(kept_[i].age);
-    score += updates_.coefficient(i) * (Dot(sorted, updates_.row(i)) + constant);
-  }
-  vote(age);
+  ForEachHypothesis(
+      row, age,
+      [&](double survived) {
+        votes += survived * PredictLabel(score, below_.decision().tie_rule);
+        all += survived;
+      },
+      [&](const Kept& /*update*/, double moved) { score += moved; });
   scores[0] = all > 0 ? votes / all : 0;
 }
 
 void Voted::VoteOnClass(const Row& row, uint64_t age, std::span<double> scores) const {
-  const SortedRow sorted(row);
-  const double constant = below_.bias_input() * below_.bias_input();
-  Survival survival(below_age_);
   // By class: the score by one hypothesis after the other, NaN while the class did not exist.
   ClassScores now(scores.size(), std::numeric_limits<double>::quiet_NaN());
   below_.Scores(row, {now.data(), below_.count()});
   double all = 0;
   for (size_t k = 0; k < scores.size(); ++k)
     scores[k] = HasLabel(static_cast<int32_t>(k)) ? 0 : std::numeric_limits<double>::quiet_NaN();
-  const auto vote = [&](uint64_t until) {
-    const double survived = survival.Until(until);
-    const int32_t predicted = GreatestScore({now.data(), now.size()});
-    if (predicted < 0) return;
-    scores[static_cast<size_t>(predicted)] += survived;
-    all += survived;
-  };
-  for (size_t i = 0; i < updates_.size(); ++i) {
-    const Kept& update = kept_[i];
-    vote(update.age);
-    double& own = now[static_cast<size_t>(update.label)];
-    if (std::isnan(own)) own = 0;
-    if (update.rival < 0) continue;
-    const double moved = updates_.coefficient(i) * (Dot(sorted, updates_.row(i)) + constant);
-    own += moved;
-    now[static_cast<size_t>(update.rival)] -= moved;
-  }
-  vote(age);
+  ForEachHypothesis(
+      row, age,
+      [&](double survived) {
+        const int32_t predicted = GreatestScore({now.data(), now.size()});
+        if (predicted < 0) return;
+        scores[static_cast<size_t>(predicted)] += survived;
+        all += survived;
+      },
+      [&](const Kept& update, double moved) {
+        double& own = now[static_cast<size_t>(update.label)];
+        if (std::isnan(own)) own = 0;
+        if (update.rival < 0) return;
+        own += moved;
+        now[static_cast<size_t>(update.rival)] -= moved;
+      });
   for (double& score : scores) {
     if (all > 0) score /= all;
   }

@@ -8,7 +8,10 @@ namespace perceptrond {
 
 Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
                const TheoremContext& theorem)
-    : theorem_(theorem), stored_examples_(stored_examples), progress_(committed.counters) {
+    : theorem_(theorem),
+      stored_examples_(stored_examples),
+      progress_(committed.counters),
+      examples_(committed.counters.report().examples()) {
   for (const storage::ProducerPosition& position : committed.positions)
     producers_.Restore(position);
 }
@@ -28,6 +31,7 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
   const int64_t missing = next_offset - producers_.position(producer).next_offset;
   if (missing <= 0) return;
   progress_.AddRecovered(missing);
+  PublishExamples();
   stored_examples_.MarkIncomplete();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   moved.position.next_offset = next_offset;
@@ -48,6 +52,7 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
   }
   for (; unchanged != segment.unchanged.end(); ++unchanged)
     AddTally(unchanged->tally, unchanged->revision, moved.pass);
+  PublishExamples();
   stored_examples_.Add(segment.sample, names);
   moved.position.next_offset += segment.rows;
   Applied applied;
@@ -93,7 +98,7 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
   const storage::Counters& counters = progress_.counters();
   const bool same_components = pass.has_components() == counters.has_components() &&
                                pass.components() == counters.components();
-  if (pass.examples() > 0 && !same_components) ending.pass.SetChanged();
+  if (pass.summary().examples() > 0 && !same_components) ending.pass.SetChanged();
   const PassSummary summary =
       ending.pass.End(segment.completed_pass, segment.revision, segment.weight_norm);
   progress_.AddPass(summary, pass.squared_radius());
@@ -130,11 +135,6 @@ JournalEntry Ledger::TakePending(bool* has_grown) {
   if (has_grown != nullptr)
     *has_grown = !entry.records.empty() || producer_bytes_ > before || stored_examples_.samples();
   return entry;
-}
-
-uint64_t Ledger::examples() {
-  MutexLock lock(&mutex_);
-  return progress_.counters().report().examples();
 }
 
 uint64_t Ledger::replacement_revision() {

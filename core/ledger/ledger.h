@@ -4,6 +4,7 @@
 // is what makes recovery exact.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -79,8 +80,8 @@ class Ledger {
   // take more memory than at the last call: by updates, new producers, or its sample.
   JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Examples evaluated.
-  uint64_t examples() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Examples evaluated. Takes no lock.
+  uint64_t examples() const { return examples_.load(); }
   // The revision of the latest weight replacement, 0 if there was none.
   uint64_t replacement_revision() ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a composition: see storage.Counters.components.
@@ -101,6 +102,9 @@ class Ledger {
   const StoredExamples& stored_examples() const { return stored_examples_; }
 
  private:
+  void PublishExamples() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    examples_.store(progress_.counters().report().examples());
+  }
   void AddTally(const Tally& tally, uint64_t revision, PassProgress& pass)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddUpdate(const UpdateRow& update, std::optional<uint64_t> components)
@@ -119,6 +123,8 @@ class Ledger {
   CurvePoints curve_points_ ABSL_GUARDED_BY(mutex_);
   ProducerTable producers_ ABSL_GUARDED_BY(mutex_);
   PendingRecords pending_ ABSL_GUARDED_BY(mutex_);
+  // Those of progress_, for rules that count them at each update and prediction.
+  std::atomic<uint64_t> examples_;
   // Of the producers at the last TakePending.
   size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -52,9 +52,10 @@ struct UpdateRow {
   double squared_norm = 0;
 };
 
-// What a session hands to the ledger, in one call for each state of the weights that it saw
-// (Ledger::Apply). It owns what it holds and refers to nothing in the model, so that it can be sent
-// to another machine.
+// What a session hands to the ledger (Ledger::Apply): the rows since its last segment, before it
+// releases the lock of the state that it evaluated the latest of them on. It owns what it holds, so
+// that it can be sent to another machine; what it refers to are the indices of features, which are
+// those of the model's dictionary at the segment's last revision.
 //
 // Contract: first_offset is the producer's position; the rows of `unchanged` and `updates` are
 // together rows first_offset to first_offset + rows - 1; both lists ascend by revision. Rows

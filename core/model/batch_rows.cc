@@ -123,9 +123,7 @@ void BatchRows::ResolveLabels(const ModelState& state) {
 
 void BatchRows::Resolve(const ModelState& state) {
   ResolveLabels(state);
-  if (features_resolved_ && mapper_.resolved_size() == state.names.size()) return;
-  mapper_.Resolve(state.names);
-  features_resolved_ = true;
+  if (mapper_.resolved_size() != state.names.size()) mapper_.Resolve(state.names);
 }
 
 const RowError* BatchRows::FindError(size_t i) const {

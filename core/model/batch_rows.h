@@ -129,7 +129,6 @@ class BatchRows {
   const std::span<const RowError> row_errors_;
   Mapper mapper_;
   LabelReader labels_;
-  bool features_resolved_ = false;
 };
 
 }  // namespace perceptrond

@@ -100,7 +100,7 @@ std::optional<double> DualCoefficient(const SupportContext& context, size_t k,
                                       const StoredUpdate& update) {
   const int32_t label = update.row->label;
   const double weight = update.weight * context.settings.class_weight(label);
-  return context.learner.explainable()->DualCoefficient(
+  return context.learner.dual_form()->DualCoefficient(
       k, {update.row->row(), {label, weight, update.age.value_or(0)}, update.score, update.rival},
       context.age);
 }
@@ -129,8 +129,10 @@ void AddStart(const SupportContext& context, const Products& products, Explanati
   explanation.start_contribution = explanation.score - sum;
 }
 
-void AddKernelSupport(const SupportContext& context, const Row& row, Explanation& explanation) {
-  for (const SupportExample& example : context.learner.explainable()->SupportExamples(row)) {
+// Of the examples that the learner keeps.
+void AddKeptSupport(const SupportContext& context, const SupportExpansion& expansion,
+                    const Row& row, Explanation& explanation) {
+  for (const SupportExample& example : expansion.SupportExamples(row)) {
     explanation.support.push_back({context.revision - example.updates_since, example.label,
                                    example.kernel, example.dual_coefficient,
                                    example.dual_coefficient * example.kernel});
@@ -138,8 +140,8 @@ void AddKernelSupport(const SupportContext& context, const Row& row, Explanation
   explanation.support_complete = true;
 }
 
-// Of score k.
-void AddLinearSupport(const SupportContext& context, size_t k, const Row& row,
+// Of score k, from the stored updates.
+void AddStoredSupport(const SupportContext& context, size_t k, const Row& row,
                       Explanation& explanation) {
   const uint64_t origin = context.replaced;
   const std::span<const StoredUpdate> updates = Since(context, origin);
@@ -161,13 +163,11 @@ void AddLinearSupport(const SupportContext& context, size_t k, const Row& row,
   AddStart(context, products, explanation);
 }
 
-// Why no support examples can be named; empty: they can.
+// Why a learner that keeps no examples itself can name none; empty: it can.
 std::string WhyAbsent(const SupportContext& context) {
   const CatalogueEntry& rule = FindLearner(context.settings);
-  if (!rule.no_dual.empty()) return std::string(rule.no_dual);
-  if (context.settings.is_multiclass() && !rule.no_class_dual.empty())
-    return std::string(rule.no_class_dual);
-  if (rule.form == Form::kKernel) return "";
+  if (context.learner.dual_form() == nullptr)
+    return std::string(rule.no_dual.empty() ? rule.no_class_dual : rule.no_dual);
   if (!context.stores_updates)
     return "the model stores no updates (stored_examples.max_updates is 0)";
   return "";
@@ -177,32 +177,31 @@ std::string WhyAbsent(const SupportContext& context) {
 // of them. O(row.size + features of the stored updates); for kernels as long as a score takes.
 void ExplainBySupport(const SupportContext& context, const Row& row, size_t limit,
                       Explanation& explanation) {
-  explanation.support_absent = WhyAbsent(context);
-  if (!explanation.support_absent.empty()) return;
-  if (FindLearner(context.settings).form == Form::kKernel) {
-    AddKernelSupport(context, row, explanation);
+  if (const SupportExpansion* const expansion = context.learner.support_expansion()) {
+    AddKeptSupport(context, *expansion, row, explanation);
   } else {
+    explanation.support_absent = WhyAbsent(context);
+    if (!explanation.support_absent.empty()) return;
     // Several classes: the score of the class that the explanation names.
     const size_t k =
         context.settings.is_multiclass() ? static_cast<size_t>(explanation.label) : size_t{0};
-    AddLinearSupport(context, k, row, explanation);
+    AddStoredSupport(context, k, row, explanation);
   }
   KeepLargest(limit, explanation.support, explanation.other_support,
               explanation.other_support_count);
 }
 
 // FAILED_PRECONDITION (NOT_LINEAR) if the score is not one sum, over features or support examples.
-absl::Status CheckExplains(const ModelCore& core) {
-  const auto not_linear = [&core](std::string description) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_LINEAR", description,
-                     {{"model", core.name}});
-  };
+absl::Status CheckExplains(const ModelCore& core, const Learner& learner) {
+  if (learner.feature_weights() != nullptr || learner.support_expansion() != nullptr)
+    return absl::OkStatus();
   const CatalogueEntry& rule = FindLearner(core.settings.learner);
-  if (rule.form != Form::kVotes) return absl::OkStatus();
-  return not_linear(
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "NOT_LINEAR",
       absl::StrCat("the scores of \"", core.name,
                    "\" are not sums over features or support examples: its learner is ", rule.name,
-                   ", and ", rule.no_dual));
+                   ", and ", rule.no_dual),
+      {{"model", core.name}});
 }
 
 // The score to explain: the only one, or that of a class.
@@ -235,10 +234,10 @@ absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& lea
   explanation.score = scores[*k];
   explanation.label =
       core.settings.is_multiclass() ? static_cast<int32_t>(*k) : predictor.Label(scores);
-  const CatalogueEntry& rule = FindLearner(core.settings.learner);
-  if (rule.form != Form::kLinear) {
-    explanation.contributions_absent =
-        absl::StrCat("the score of a ", rule.name, " is no sum over features");
+  const FeatureWeights* const weights = learner.feature_weights();
+  if (weights == nullptr) {
+    explanation.contributions_absent = absl::StrCat(
+        "the score of a ", FindLearner(core.settings.learner).name, " is no sum over features");
     return explanation;
   }
   predictor.Score(Row{kNoIndices, nullptr, 0}, age, scores);
@@ -246,7 +245,7 @@ absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& lea
   std::vector<FeaturePart> parts;
   mapper.Parts(i, core.settings.space, parts);
   for (FeaturePart& part : parts) {
-    const double weight = *learner.explainable()->FeatureWeight(*k, part.index, age);
+    const double weight = weights->FeatureWeight(*k, part.index, age);
     const double contribution = weight * static_cast<double>(part.value);
     explanation.contributions.push_back({std::move(part), weight, contribution});
   }
@@ -269,8 +268,8 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   if (absl::Status status = ModelCore::CheckReadable(*state, options.min_revision); !status.ok())
     return status;
   outcome.revision = state->revision;
-  if (absl::Status status = CheckExplains(core); !status.ok()) return status;
   const Learner& learner = *state->learner;
+  if (absl::Status status = CheckExplains(core, learner); !status.ok()) return status;
   const uint64_t age = core.Age();
   mapper.Resolve(state->names);
   const StoredExamples& stored = core.ledger.stored_examples();

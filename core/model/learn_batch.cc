@@ -14,6 +14,13 @@ namespace {
 using StateReader = Guarded<ModelState>::Reader;
 using StateWriter = Guarded<ModelState>::Writer;
 
+// Whether a rule that learns from batches (null: it does not) has one that is full after `age`
+// examples, and one with mistakes that the weights do not have yet.
+bool IsFull(const BatchLearning* batch, uint64_t age) {
+  return batch != nullptr && batch->IsFull(age);
+}
+bool IsPending(const BatchLearning* batch) { return batch != nullptr && batch->IsPending(); }
+
 // One message being learned: check its rows, resolve names, evaluate under the shared lock, update
 // under the exclusive one, account. Each segment is handed to the ledger before the lock is
 // released that it was evaluated under, so that the ledger never counts for another revision.
@@ -67,13 +74,13 @@ class Learning {
     tally_.duplicates = row_;
     segment_.first_offset = position.next_offset;
     outcome_.next_offset = position.next_offset;
-    evaluator_ = plan_.make_evaluator(plan_, rows_, core_.limits.max_example_features);
+    evaluator_ = MakeRowEvaluator(plan_, rows_, core_.limits.max_example_features);
     if (call_.all_or_nothing) {
       if (absl::Status status = CheckAllRows(); !status.ok()) return status;
     }
     if (call_.detail) {
       outcome_.scores.resize(rows_.size(), kNoScore);
-      outcome_.predicted.resize(rows_.size(), plan_.no_prediction);
+      outcome_.predicted.resize(rows_.size(), plan_.decision.no_label());
       predictions_ = {outcome_.scores.data(), outcome_.predicted.data()};
     }
     return absl::OkStatus();
@@ -101,9 +108,10 @@ class Learning {
     if (!state->closed.ok()) return state->closed;
     rows_.Resolve(*state);
     evaluator_->Discard();
-    const uint64_t age = plan_.batch_age(core_.ledger);
+    const BatchLearning* const batch = state->learner->batch_learning();
+    const uint64_t age = batch == nullptr ? 0 : core_.ledger.examples();
     // A crash may have come between the row that filled a batch and the batch's end.
-    bool batch_is_full = plan_.batch_is_full(*state->learner, age);
+    bool batch_is_full = IsFull(batch, age);
     while (row_ < rows_.size() && !batch_is_full) {
       if (const size_t next = evaluator_->CountRightRows(row_, predictions_, tally_);
           next != row_) {
@@ -128,7 +136,7 @@ class Learning {
       const int32_t label = rows_.label(row_);
       OfferToSample(*state, label);
       Count(row, label, tally_);
-      batch_is_full = plan_.batch_is_full(*state->learner, age + tally_.examples);
+      batch_is_full = IsFull(batch, age + tally_.examples);
     }
     CloseTally(state->revision);
     Finish(*state, batch_is_full);
@@ -158,7 +166,7 @@ class Learning {
       }
     }
     CloseTally(state->revision);
-    Finish(*state, plan_.batch_is_full(*state->learner, evaluated));
+    Finish(*state, IsFull(state->learner->batch_learning(), evaluated));
     return absl::OkStatus();
   }
 
@@ -175,13 +183,13 @@ class Learning {
   absl::Status EndBatch() {
     const StateWriter state(core_.state);
     if (!state->closed.ok()) return state->closed;
-    const std::optional<uint64_t> age = plan_.age(core_.ledger);
+    const std::optional<uint64_t> age = core_.CountedExamples();
+    BatchLearning* const batch = state->learner->batch_learning();
     const bool ends_with_pass = row_ == rows_.size() && ends_new_pass_;
     if (ends_with_pass) ends_new_pass_ = false;
     // Another stream may have ended the batch a moment ago.
-    if (plan_.batch_is_full(*state->learner, age.value_or(0)) ||
-        (ends_with_pass && plan_.batch_is_pending(*state->learner))) {
-      state->learner->batch_learning()->EndBatch();
+    if (IsFull(batch, age.value_or(0)) || (ends_with_pass && IsPending(batch))) {
+      batch->EndBatch();
       ++state->revision;
       UpdateRow update;
       update.revision = state->revision;
@@ -197,8 +205,8 @@ class Learning {
 
   // Counts the row at row_ and passes it.
   void Count(const RowEvaluation& row, int32_t label, Tally& tally) {
-    tally.AddEvaluation(row.evaluation, plan_.margin_sign(label),
-                        plan_.norm.Squared(row.squared_norm));
+    tally.AddEvaluation(row.evaluation, plan_.decision.MarginSign(label),
+                        plan_.ExampleNorm(row.squared_norm));
     if (rows_.weight(row_) != 1) ++tally.weighted_examples;
     predictions_.Set(row_, row.evaluation);
     PassRow();
@@ -243,7 +251,7 @@ class Learning {
       next_ = Next::kEndBatch;
     } else if (row_ < rows_.size()) {
       next_ = Next::kEvaluate;
-    } else if (ends_new_pass_ && plan_.batch_is_pending(*state.learner)) {
+    } else if (ends_new_pass_ && IsPending(state.learner->batch_learning())) {
       next_ = Next::kEndBatch;
     } else {
       next_ = Next::kNothing;
@@ -258,7 +266,7 @@ class Learning {
     if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.completed_pass == 0)
       return;
     segment_.revision = state.revision;
-    if (segment_.completed_pass > 0) segment_.weight_norm = plan_.weight_norm(*state.learner);
+    if (segment_.completed_pass > 0) segment_.weight_norm = plan_.WeightNorm(*state.learner);
     Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state.names);
     outcome_.next_offset = applied.next_offset;
     if (segment_.completed_pass > 0) outcome_.pass = std::move(applied.pass);

@@ -12,33 +12,32 @@
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/signed_rows.h"
 #include "core/error/error.h"
-#include "core/learner/catalogue.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 
+// FAILED_PRECONDITION. why: follows the model's name.
+absl::Status CannotAnalyze(const Model& model, absl::string_view reason, absl::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, reason,
+                   absl::StrCat("model \"", model.name(), "\" ", why), {{"model", model.name()}});
+}
+
 absl::Status NothingStored(const Model& model) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "NOTHING_STORED",
-      absl::StrCat(
-          "model \"", model.name(),
-          "\" stores no example: it has had no update yet, or was created with "
-          "stored_examples.max_updates = 0; stored_examples.max_sample stores other examples"),
-      {{"model", model.name()}});
+  return CannotAnalyze(
+      model, "NOTHING_STORED",
+      "stores no example: it has had no update yet, or was created with "
+      "stored_examples.max_updates = 0; stored_examples.max_sample stores other examples");
 }
 
 // Margins in the space of the features prove nothing about the kernel's space.
 absl::Status InKernelSpace(const Model& model) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "KERNEL_SPACE",
-      absl::StrCat(
-          "model \"", model.name(),
-          "\" learns in its kernel's space; an analysis in the space of the "
-          "features proves nothing about it. A pass without an update shows that it has "
-          "converged; for margins use a linear learner with a feature map like the kernel"),
-      {{"model", model.name()}});
+  return CannotAnalyze(
+      model, "KERNEL_SPACE",
+      "learns in its kernel's space; an analysis in the space of the features proves nothing about "
+      "it. A pass without an update shows that it has converged; for margins use a linear learner "
+      "with a feature map like the kernel");
 }
 
 absl::Status Cancelled() {
@@ -76,13 +75,11 @@ v1::Analysis MakeRecord(const AnalysisInput& input, const Analysis& analysis, ab
 }
 
 absl::Status TooLarge(const Model& model, const AnalysisOptions& options) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, "ANALYSIS_TOO_LARGE",
-      absl::StrCat("the stored examples of model \"", model.name(), "\" have features for over ",
-                   options.max_weights,
+  return CannotAnalyze(
+      model, "ANALYSIS_TOO_LARGE",
+      absl::StrCat("stores examples with features for over ", options.max_weights,
                    " weights, all classes together, which is the most that an analysis holds in "
-                   "memory; create the model with a smaller stored_examples.max_sample"),
-      {{"model", model.name()}});
+                   "memory; create the model with a smaller stored_examples.max_sample"));
 }
 
 // The separator by columns of the signed rows, in float64.
@@ -160,11 +157,11 @@ void RenumberClasses(const AnalysisInput& input, Analysis& analysis) {
 }  // namespace
 
 absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
-  if (FindLearner(model.settings().learner).form == Form::kKernel) return InKernelSpace(model);
   AnalysisInput input;
   StoredExamplesView view;
   {
     const ModelReader reader(model);
+    if (reader.state().learner->learned_weights() == nullptr) return InKernelSpace(model);
     view = CopyStoredExamples(reader);
     if (model.settings().is_multiclass()) input.CollectClasses(reader, view.examples);
   }

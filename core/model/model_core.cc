@@ -61,10 +61,10 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       weight_space(settings.space.mapped()),
       expansion(MakeExpansion(settings.space)),
       limits(limits),
-      plan(settings),
       gate(header.model().state() == ::perceptron::v1::MODEL_STATE_FROZEN,
            UpdateTime(header.model())),
       state(MakeState(settings, header.model().margin_of_interest())),
+      plan(settings, *Guarded<ModelState>::Reader(state)->learner),
       ledger(committed, settings.stored_examples, FixedTheoremContext(settings)) {}
 
 StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {

@@ -86,8 +86,13 @@ struct ModelCore {
 
   // Features have names, and get weights with their first update.
   bool has_names() const { return weight_space.kind == FeatureSpace::Kind::kNamed; }
-  // Examples evaluated, which decide what the averaged and voted rules predict with; 0 for others.
-  uint64_t Age() const { return plan.age(ledger).value_or(0); }
+  // Examples evaluated, for rules that count them (CatalogueEntry::counts_examples); absent for
+  // others.
+  std::optional<uint64_t> CountedExamples() const {
+    return plan.counts_examples ? std::optional(ledger.examples()) : std::nullopt;
+  }
+  // The same for predictions: 0 for rules that do not count.
+  uint64_t Age() const { return CountedExamples().value_or(0); }
   // Of the weights alone: see StateFingerprint.
   StateFingerprint Fingerprint(const ModelState& state) const;
   // OK if the model may answer: it is open, and at least at `min_revision`. ABORTED
@@ -103,10 +108,10 @@ struct ModelCore {
   // The feature map; null: the identity.
   const std::shared_ptr<const Expansion> expansion;
   const ModelLimits limits;
-  const LearningPlan plan;
 
   Guarded<LearningGate> gate;
   Guarded<ModelState> state;
+  const LearningPlan plan;
   // mutable: reading the ledger locks it.
   mutable Ledger ledger;
   Guarded<JournalUse> journal_use;

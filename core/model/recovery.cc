@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
-#include "core/learner/score_vectors.h"
 #include "core/model/model.h"
 #include "core/model/snapshot.h"
 #include "core/vector/kernels.h"
@@ -78,11 +77,8 @@ bool Recovery::HasWeights(const Row& row) const {
 }
 
 bool Recovery::UnknownNamesHaveNoWeight() const {
-  const ScoreVectors* const vectors = state_.learner->score_vectors();
-  for (size_t k = 0; vectors != nullptr && k < vectors->count(); ++k) {
-    if ((*vectors)[k].weights[0] != 0) return false;
-  }
-  return true;
+  const LearnedWeights* const weights = state_.learner->learned_weights();
+  return weights == nullptr || weights->AreZero(0);
 }
 
 bool Recovery::AddClassNames(const google::protobuf::RepeatedPtrField<std::string>& names) {

@@ -98,7 +98,7 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
   ResolveNames(*state, weights);
   std::vector<ReplacementVector> vectors;
   for (const NewWeights::Vector& one : weights.vectors) vectors.push_back(View(one));
-  update.age = core.plan.age(core.ledger);
+  update.age = core.CountedExamples();
   state->learner->replaceable_weights()->ReplaceWeights(vectors, update.age.value_or(0));
   update.revision = ++state->revision;
   update.squared_norm = state->learner->augmented_squared_norm();

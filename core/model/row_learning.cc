@@ -14,11 +14,11 @@ namespace perceptrond {
 namespace {
 
 // A run of rows of a batch that lie in the space of the weights, checked and evaluated at once, so
-// that their weights are fetched from memory together (Learner::EvaluateRows); empty at first. The
-// batch must outlive it.
+// that their weights are fetched from memory together (BatchEvaluation); empty at first. The batch
+// must outlive it.
 class EvaluatedRows {
  public:
-  // The batch has labels, one a row, of any value. Not for several classes.
+  // The batch has labels, one a row, of any value.
   EvaluatedRows(const Batch& batch, size_t max_features)
       : batch_(batch), max_features_(max_features) {}
 
@@ -28,7 +28,8 @@ class EvaluatedRows {
     end_ = std::min(batch_.rows(), first + most);
     const size_t count = end_ - begin_;
     if (rows_.size() < count) rows_.resize(count);
-    learner.EvaluateRows(batch_, first, max_features_, std::span(rows_).first(count));
+    learner.batch_evaluation()->EvaluateRows(batch_, first, max_features_,
+                                             std::span(rows_).first(count));
   }
   void Clear() { end_ = begin_; }
 
@@ -76,10 +77,7 @@ class InRuns : public RowEvaluator {
     return row.code;
   }
   void Discard() override { evaluated_.Clear(); }
-  void OnUpdate(size_t i) override {
-    quiet_since_ = i + 1;
-    head_start_ = 0;
-  }
+  void OnUpdate(size_t i) override { quiet_since_ = static_cast<int64_t>(i) + 1; }
 
  protected:
   BatchRows& rows() { return rows_; }
@@ -90,23 +88,22 @@ class InRuns : public RowEvaluator {
   static constexpr size_t kLongestRun = 64;
 
   void EvaluateRun(const Learner& learner, size_t i) {
-    const size_t quiet = i - quiet_since_ + head_start_;
+    const auto quiet = static_cast<size_t>(static_cast<int64_t>(i) - quiet_since_);
     evaluated_.Evaluate(learner, i, std::clamp(quiet / 2, kShortestRun, kLongestRun));
   }
 
   BatchRows& rows_;
   EvaluatedRows evaluated_;
-  // The row after the last that called for an update.
-  size_t quiet_since_ = 0;
-  // A message begins as if this many rows before it had called for none.
-  size_t head_start_ = 32;
+  // The row after the last that called for an update. A message begins as if 32 rows before it had
+  // called for none.
+  int64_t quiet_since_ = -32;
 };
 
 // Of rules for which a right row is no more than a count. All rows have weight 1.
 class InCountedRuns final : public InRuns {
  public:
   InCountedRuns(const LearningPlan& plan, BatchRows& rows, size_t max_features)
-      : InRuns(rows, max_features), bias_squared_(plan.norm.Squared(0)) {}
+      : InRuns(rows, max_features), bias_squared_(plan.bias_squared) {}
 
   size_t CountRightRows(size_t i, const RowPredictions& predictions, Tally& tally) override {
     if (!evaluated().Has(i)) return i;
@@ -125,7 +122,7 @@ class InCountedRuns final : public InRuns {
   }
 
  private:
-  // ExampleNorm of linear rules adds it.
+  // LearningPlan::ExampleNorm of linear rules adds it.
   const double bias_squared_;
 };
 
@@ -137,14 +134,9 @@ void RowPredictions::Set(size_t row, const Evaluation& evaluation) const {
   labels[row] = evaluation.predicted;
 }
 
-std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& /*plan*/, BatchRows& rows,
-                                               size_t /*max_features*/) {
-  return std::make_unique<OneByOne>(rows);
-}
-
-std::unique_ptr<RowEvaluator> MakeRunEvaluator(const LearningPlan& plan, BatchRows& rows,
+std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRows& rows,
                                                size_t max_features) {
-  if (!rows.are_plain()) return MakeRowEvaluator(plan, rows, max_features);
+  if (!plan.evaluates_runs || !rows.are_plain()) return std::make_unique<OneByOne>(rows);
   if (!plan.counts_right_rows || !rows.batch().weights.empty())
     return std::make_unique<InRuns>(rows, max_features);
   return std::make_unique<InCountedRuns>(plan, rows, max_features);
@@ -153,7 +145,7 @@ std::unique_ptr<RowEvaluator> MakeRunEvaluator(const LearningPlan& plan, BatchRo
 RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
   Learner& learner = *state.learner;
   Row mapped = rows_.Map(i);
-  const std::optional<uint64_t> age = core_.plan.age(core_.ledger);
+  const std::optional<uint64_t> age = core_.CountedExamples();
   const int32_t label = rows_.label(i);
   const double weight = rows_.weight(i) * core_.settings.learner.class_weight(label);
   const Target target{label, weight, age.value_or(0)};

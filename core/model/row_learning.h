@@ -51,13 +51,9 @@ class RowEvaluator {
   virtual void OnUpdate(size_t /*i*/) {}
 };
 
-// Evaluates each row when it is asked for. `rows` must outlive it.
+// Evaluates some rows at a time where the plan says so and they lie in the space of the weights as
+// they are; else each when it is asked for. `rows` must outlive it.
 std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRows& rows,
-                                               size_t max_features);
-// Evaluates some rows at a time where they lie in the space of the weights as they are, so that
-// their weights are fetched together (Learner::EvaluateRows); else as above. Not for several
-// classes.
-std::unique_ptr<RowEvaluator> MakeRunEvaluator(const LearningPlan& plan, BatchRows& rows,
                                                size_t max_features);
 
 // The outcome of a row that called for an update when it was first evaluated.

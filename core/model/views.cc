@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/error/error.h"
-#include "core/learner/catalogue.h"
 #include "core/vector/top.h"
 
 namespace perceptrond {
@@ -57,6 +56,7 @@ double ConstantOf(const Learner& learner, size_t k, uint64_t age) {
   return std::isfinite(scores[k]) ? scores[k] : 0;
 }
 
+// Of a learner that has feature weights.
 WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& last_revision) {
   Top<Weight, IsLarger> largest(limit);
   WeightList list;
@@ -69,7 +69,7 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
     const size_t end = std::min(begin + kWeightsAtOnce, learner.size());
     for (size_t i = begin; i < end; ++i) {
       const auto index = static_cast<uint32_t>(i);
-      const double weight = learner.explainable()->FeatureWeight(k, index, age).value_or(0);
+      const double weight = learner.feature_weights()->FeatureWeight(k, index, age);
       if (weight != 0) largest.Offer({index, weight});
     }
     if (end < learner.size()) continue;
@@ -98,9 +98,11 @@ LearningCurve MakeLearningCurve(const ModelReader& reader) {
 
 std::vector<WeightList> ListWeights(const ModelReader& reader) {
   std::vector<WeightList> lists;
-  const Predictor& predictor = reader.state().learner->predictor();
-  for (size_t k = 0; k < predictor.scores(); ++k)
-    lists.push_back(ToList(reader, predictor.MakeHypothesis(k, reader.core().Age())));
+  const Learner& learner = *reader.state().learner;
+  const FeatureWeights* const weights = learner.feature_weights();
+  if (weights == nullptr) return lists;
+  for (size_t k = 0; k < learner.predictor().scores(); ++k)
+    lists.push_back(ToList(reader, weights->MakeHypothesis(k, reader.core().Age())));
   return lists;
 }
 
@@ -148,26 +150,26 @@ size_t CountWeights(const ModelReader& reader) {
   return learner.size() * std::max<size_t>(learner.predictor().scores(), 1);
 }
 
-ModelMemory MeasureMemory(const ModelCore& core) {
-  const Guarded<ModelState>::Reader state(core.state);
-  const size_t stored = core.ledger.stored_examples().statistics().memory_bytes;
+ModelMemory MeasureMemory(const ModelReader& reader) {
+  const ModelState& state = reader.state();
+  const size_t stored = reader.ledger().stored_examples().statistics().memory_bytes;
   ModelMemory memory;
   memory.state =
-      state->names.bytes() + state->class_names.bytes() + stored - std::min(stored, kSmallStore);
-  const LearnerStateView view = state->learner->State();
+      state.names.bytes() + state.class_names.bytes() + stored - std::min(stored, kSmallStore);
+  const LearnerStateView view = state.learner->State();
   for (const std::span<const float> array : view.arrays) memory.state += array.size_bytes();
   if (view.rows != nullptr) memory.state += view.rows->memory_bytes();
   memory.total = sizeof(Model) + sizeof(ModelCore) + memory.state + std::min(stored, kSmallStore) +
-                 core.ledger.memory_bytes();
+                 reader.ledger().memory_bytes();
   return memory;
 }
 
 TopWeights FindTopWeights(const Model& model, size_t limit) {
   TopWeights top;
-  if (FindLearner(model.settings().learner).form != Form::kLinear) return top;
-  size_t lists = 1;
-  if (model.settings().is_multiclass()) {
+  size_t lists = 0;
+  {
     const Guarded<ModelState>::Reader state(model.core().state);
+    if (state->learner->feature_weights() == nullptr) return top;
     lists = state->learner->predictor().scores();
     top.last_revision = state->revision;
   }
@@ -184,7 +186,7 @@ absl::StatusOr<ModelSummary> Summarize(const storage::ModelHeader& header,
   if (loaded != nullptr && loaded->id() == header.id()) {
     summary.report = MakeReport(*loaded, access);
     summary.journal = *Guarded<JournalUse>::Reader(loaded->core().journal_use);
-    summary.memory_bytes = MeasureMemory(loaded->core()).total;
+    summary.memory_bytes = MeasureMemory(*loaded).total;
     summary.stored_examples = loaded->ledger().stored_examples().statistics();
     summary.in_memory = true;
     if (loaded->settings().new_classes == NewClasses::kNamed) {

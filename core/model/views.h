@@ -1,6 +1,6 @@
 // What can be seen of a model: report, learning curve, weights, names, stored examples, sizes. Each
-// view is read through a ModelReader, the guard that holds the state while it is read; the overload
-// for a Model makes one for the call.
+// view but FindTopWeights is read through a ModelReader, the guard that holds the state while it is
+// read; the overload for a Model makes one for the call.
 #pragma once
 
 #include <cstddef>
@@ -76,7 +76,7 @@ struct WeightList {
 };
 
 // All weights that the model predicts with: one list for two labels, one a class, by number, for
-// several. O(weights).
+// several. No list if it does not predict with weights (Learner::feature_weights). O(weights).
 std::vector<WeightList> ListWeights(const ModelReader& reader);
 inline std::vector<WeightList> ListWeights(const Model& model) {
   return ListWeights(ModelReader(model, ComponentAccess::kNone));
@@ -86,13 +86,13 @@ inline std::vector<WeightList> ListWeights(const Model& model) {
 // ones that of the lower index first.
 struct TopWeights {
   // One list, or for several classes one a class, by number: empty for a class without an example.
-  // No list if the model does not predict with weights (CatalogueEntry::form).
+  // No list if the model does not predict with weights (Learner::feature_weights).
   std::vector<WeightList> lists;
   // The weights may be of several revisions: from that of the first list to this one.
   uint64_t last_revision = 0;
 };
-// Reads some weights at a time, so that an update waits for at most some 0.2 ms. O(weights); takes
-// memory for `limit` weights a class.
+// Reads some weights at a time, so that an update waits for at most some 0.2 ms: the only view that
+// takes no reader. O(weights); takes memory for `limit` weights a class.
 TopWeights FindTopWeights(const Model& model, size_t limit);
 
 // The names of +1 and -1, or of the classes there are now.
@@ -141,14 +141,17 @@ inline size_t CountWeights(const Model& model) {
   return CountWeights(ModelReader(model, ComponentAccess::kNone));
 }
 
-// Memory, approximate. The parts are counted under the state's shared lock.
+// Memory, approximate.
 struct ModelMemory {
   // Everything.
   size_t total = 0;
   // Weights, names, and what the stored examples take beyond 64 MiB: what a snapshot writes.
   size_t state = 0;
 };
-ModelMemory MeasureMemory(const ModelCore& core);
+ModelMemory MeasureMemory(const ModelReader& reader);
+inline ModelMemory MeasureMemory(const Model& model) {
+  return MeasureMemory(ModelReader(model, ComponentAccess::kNone));
+}
 
 struct ModelSummary {
   // Settings and state. Report, revision and weights are not set.

@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view nam
     RemoveSlot(name);
     return model;
   }
-  const size_t bytes = MeasureMemory((*model)->core()).total;
+  const size_t bytes = MeasureMemory(**model).total;
   MutexLock lock(&mutex_);
   Slot& slot = slots_[name];
   slot.model = *model;
@@ -74,7 +74,7 @@ void ModelCache::CloseAndRemove(absl::string_view name, const absl::Status& why)
 }
 
 void ModelCache::UpdateMemory(const Model& model) {
-  const size_t bytes = MeasureMemory(model.core()).total;
+  const size_t bytes = MeasureMemory(model).total;
   MutexLock lock(&mutex_);
   const auto found = slots_.find(model.name());
   if (found == slots_.end() || found->second.model.get() != &model) return;

@@ -203,7 +203,7 @@ void Store::OnCommit(const std::shared_ptr<Model>& model) {
   cache_.UpdateMemory(*model);
   const uint64_t unsaved = model->ledger().stored_examples().unsaved_bytes();
   const uint64_t journal_bytes = Guarded<JournalUse>::Reader(model->core().journal_use)->bytes;
-  const uint64_t state_bytes = MeasureMemory(model->core()).state;
+  const uint64_t state_bytes = MeasureMemory(*model).state;
   if (journal_bytes + unsaved > std::max<uint64_t>(options_.snapshot_bytes, 2 * state_bytes))
     snapshotter_->Request(model);
 }

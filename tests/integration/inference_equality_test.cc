@@ -194,7 +194,8 @@ TEST_F(InferenceEqualityTest, OfEveryLearnerInADenseSpace) {
     v1::Model settings = Settings(entry.name);
     settings.mutable_feature_space()->mutable_dense()->set_dimension(kFeatures);
     // Else its weights would stay zero, and its distances unknown, until a pass ends.
-    if (entry.learns_batches) testing::SetCount(*settings.mutable_learner(), "mini_batch", 10);
+    if (testing::HasSetting(entry.name, "mini_batch"))
+      testing::SetCount(*settings.mutable_learner(), "mini_batch", 10);
     const v1::Model model = MakeTaught("m-" + entry.name, settings, Form::kDense);
     EXPECT_GT(model.revision(), 0);
     ExpectEqual(model, RandomRows(3, kRows), {Form::kDense, Form::kSparse});

@@ -71,11 +71,11 @@ struct LoneModel {
   // Every weight, zeros too, of a dense or hashed model.
   std::vector<float> Weights(size_t dimension) const {
     std::vector<float> weights(dimension);
-    const WeightList list = ListWeights(*model)[0];
+    const WeightList list = ListWeights(*model).at(0);
     for (size_t i = 0; i < list.indices.size(); ++i) weights[list.indices[i]] = list.values[i];
     return weights;
   }
-  double Offset() const { return ListWeights(*model)[0].bias; }
+  double Offset() const { return ListWeights(*model).at(0).bias; }
 
   MemoryJournal journal;
   std::shared_ptr<Model> model;

@@ -272,7 +272,7 @@ TEST(Polynomial, MakesXorSeparable) {
     }
   }
   EXPECT_EQ(updates, (std::vector<int>{4, 0}));
-  const Hypothesis hypothesis = learner->predictor().MakeHypothesis(0, 8);
+  const Hypothesis hypothesis = learner->feature_weights()->MakeHypothesis(0, 8);
   EXPECT_EQ(hypothesis.weights, (FloatArray{0, 0, 4}));
   EXPECT_EQ(hypothesis.bias, 0);
 }

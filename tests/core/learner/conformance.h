@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/learner/catalogue.h"
+#include "core/learner/rule_learner.h"
 #include "gtest/gtest.h"
 #include "tests/support/columns.h"
 #include "tests/support/learners.h"
@@ -19,6 +20,12 @@
 namespace perceptrond::testing {
 
 inline uint64_t BitsOf(double value) { return std::bit_cast<uint64_t>(value); }
+
+// The vectors that a linear learner learns with; null: it is not linear.
+inline const ScoreVectors* VectorsOf(const Learner& learner) {
+  const auto* const linear = dynamic_cast<const LinearLearner*>(&learner);
+  return linear == nullptr ? nullptr : &linear->vectors();
+}
 
 // Every bit of a learner's state.
 inline std::vector<uint64_t> Bits(const Learner& learner) {
@@ -57,11 +64,12 @@ inline std::vector<double> PredictedScores(const Learner& learner, const Row& ro
   return scores;
 }
 
-// Every bit of what it predicts by.
+// Every bit of what it predicts by; of learners without feature weights the norm alone.
 inline std::vector<uint64_t> PredictionBits(const Learner& learner, uint64_t age) {
   std::vector<uint64_t> bits = {BitsOf(learner.predictor().squared_norm(age))};
-  for (size_t k = 0; k < learner.predictor().scores(); ++k) {
-    const Hypothesis hypothesis = learner.predictor().MakeHypothesis(k, age);
+  const FeatureWeights* const weights = learner.feature_weights();
+  for (size_t k = 0; weights != nullptr && k < learner.predictor().scores(); ++k) {
+    const Hypothesis hypothesis = weights->MakeHypothesis(k, age);
     bits.push_back(BitsOf(hypothesis.bias));
     for (const float weight : hypothesis.weights) bits.push_back(std::bit_cast<uint32_t>(weight));
   }

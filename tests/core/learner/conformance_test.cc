@@ -197,10 +197,14 @@ TEST_P(LearnerConformance, NoUpdateLeavesFloat32) {
     const Target target{label, 1, static_cast<uint64_t>(n)};
     if (!learner->CanUpdate(row, target, evaluation)) continue;
     learner->Update(row, target, evaluation);
-    const Hypothesis hypothesis = learner->predictor().MakeHypothesis(0, n + 1);
+    for (const std::span<const float> array : learner->State().arrays) {
+      for (const float weight : array) ASSERT_TRUE(std::isfinite(weight));
+    }
+    ASSERT_TRUE(std::isfinite(learner->augmented_squared_norm()));
+    if (learner->feature_weights() == nullptr) continue;
+    const Hypothesis hypothesis = learner->feature_weights()->MakeHypothesis(0, n + 1);
     for (const float weight : hypothesis.weights) ASSERT_TRUE(std::isfinite(weight));
     ASSERT_TRUE(std::isfinite(hypothesis.bias));
-    ASSERT_TRUE(std::isfinite(learner->augmented_squared_norm()));
   }
 }
 
@@ -211,9 +215,13 @@ TEST_P(LearnerConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   const double before = ScoreOf(*learner, columns.batch().row(0));
   learner->Grow(100);
   ASSERT_EQ(learner->size(), 100U);
-  const FloatArray weights = learner->predictor().MakeHypothesis(0, 60).weights;
-  ASSERT_EQ(weights.size(), std::get<0>(GetParam())->form == Form::kKernel ? 0U : 100U);
-  for (size_t i = kDimension; i < weights.size(); ++i) EXPECT_EQ(weights[i], 0);
+  for (uint32_t i = kDimension; i < 100 && learner->learned_weights() != nullptr; ++i)
+    EXPECT_TRUE(learner->learned_weights()->AreZero(i));
+  if (learner->feature_weights() != nullptr) {
+    const FloatArray weights = learner->feature_weights()->MakeHypothesis(0, 60).weights;
+    ASSERT_EQ(weights.size(), 100U);
+    for (size_t i = kDimension; i < weights.size(); ++i) EXPECT_EQ(weights[i], 0);
+  }
   EXPECT_EQ(BitsOf(ScoreOf(*learner, columns.batch().row(0))), BitsOf(before));
   learner->Grow(5);
   EXPECT_EQ(learner->size(), 100U);
@@ -224,11 +232,17 @@ TEST_P(LearnerConformance, RowsEvaluatedOrScoredTogetherAreAsEachAlone) {
   Batch batch = columns.batch();
   const std::unique_ptr<Learner> learner = Make();
   LearnAll(*learner, batch);
-  std::vector<EvaluatedRow> evaluated(147);
-  learner->EvaluateRows(batch, 3, kDimension, evaluated);
   std::vector<ValidationCode> codes(147);
   std::vector<double> scores(147);
   learner->predictor().ScoreRows(batch, 3, kDimension, 150, codes, scores);
+  for (size_t i = 0; i < scores.size(); ++i) {
+    ASSERT_EQ(codes[i], ValidationCode::kNone);
+    EXPECT_EQ(BitsOf(scores[i]), BitsOf(PredictedScore(*learner, batch.row(i + 3), 150)));
+  }
+  ASSERT_EQ(learner->batch_evaluation() == nullptr, learner->learned_weights() == nullptr);
+  if (learner->batch_evaluation() == nullptr) return;
+  std::vector<EvaluatedRow> evaluated(147);
+  learner->batch_evaluation()->EvaluateRows(batch, 3, kDimension, evaluated);
   for (size_t i = 0; i < evaluated.size(); ++i) {
     const Row row = batch.row(i + 3);
     const Evaluation alone = learner->Evaluate(row, batch.labels[i + 3]);
@@ -240,8 +254,24 @@ TEST_P(LearnerConformance, RowsEvaluatedOrScoredTogetherAreAsEachAlone) {
     EXPECT_EQ(together.predicted, alone.predicted);
     EXPECT_EQ(together.mistake, alone.mistake);
     EXPECT_EQ(together.update, alone.update);
-    ASSERT_EQ(codes[i], ValidationCode::kNone);
-    EXPECT_EQ(BitsOf(scores[i]), BitsOf(PredictedScore(*learner, row, 150)));
+  }
+}
+
+TEST(Catalogue, SaysWhatItsLearnersCan) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    for (const uint32_t classes : {0U, 3U}) {
+      if (classes > 0 && !entry.has_classes()) continue;
+      LearnerSettings settings = TightSettings(entry);
+      settings.classes = {classes, classes, {}};
+      const std::unique_ptr<Learner> learner = MakeLearner(settings, 20);
+      const bool keeps_examples = learner->support_expansion() != nullptr;
+      EXPECT_EQ(entry.form == Form::kLinear, learner->feature_weights() != nullptr) << entry.name;
+      EXPECT_EQ(entry.form == Form::kKernel, keeps_examples) << entry.name;
+      EXPECT_EQ(entry.form == Form::kKernel, learner->learned_weights() == nullptr) << entry.name;
+      const bool gives_reason =
+          !entry.no_dual.empty() || (classes > 0 && !entry.no_class_dual.empty());
+      EXPECT_EQ(gives_reason, learner->dual_form() == nullptr && !keeps_examples) << entry.name;
+    }
   }
 }
 

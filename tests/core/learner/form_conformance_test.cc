@@ -60,8 +60,9 @@ TEST_P(FormConformance, ZerosLeftOutChangeNoUpdate) {
                 1e-4 * (1 + std::abs(ScoreOf(*one, row))));
     EXPECT_EQ(Learn(*one, row, {labels[i], 1, i}), Learn(*other, full, {labels[i], 1, i}));
   }
-  const Hypothesis a = one->predictor().MakeHypothesis(0, labels.size());
-  const Hypothesis b = other->predictor().MakeHypothesis(0, labels.size());
+  if (one->feature_weights() == nullptr) return;
+  const Hypothesis a = one->feature_weights()->MakeHypothesis(0, labels.size());
+  const Hypothesis b = other->feature_weights()->MakeHypothesis(0, labels.size());
   ASSERT_EQ(a.weights.size(), b.weights.size());
   for (size_t i = 0; i < a.weights.size(); ++i)
     EXPECT_NEAR(a.weights[i], b.weights[i], 1e-4 * (1 + std::abs(a.weights[i])));
@@ -150,7 +151,7 @@ TEST_P(LinearConformance, TheNormIsThatOfTheWeights) {
   const Columns columns(Noise(12, 300));
   LearnAll(*learner, columns.batch());
   double squared = 0;
-  for (const float weight : learner->predictor().MakeHypothesis(0, 300).weights)
+  for (const float weight : learner->feature_weights()->MakeHypothesis(0, 300).weights)
     squared += static_cast<double>(weight) * weight;
   EXPECT_NEAR(learner->predictor().squared_norm(300), squared, 1e-5 * squared);
 }
@@ -159,7 +160,7 @@ TEST_P(LinearConformance, PredictedScoresAreThoseOfTheHypothesisItShows) {
   const std::unique_ptr<Learner> learner = Make();
   const Columns columns(Noise(14, 300));
   LearnAll(*learner, columns.batch());
-  const Hypothesis shown = learner->predictor().MakeHypothesis(0, 300);
+  const Hypothesis shown = learner->feature_weights()->MakeHypothesis(0, 300);
   for (size_t i = 0; i < 40; ++i) {
     const Row row = columns.batch().row(i);
     double score = shown.bias;

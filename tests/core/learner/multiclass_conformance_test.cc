@@ -85,7 +85,7 @@ TEST_P(MulticlassConformance, TheEvaluationIsThatOfTheScores) {
   for (size_t i = 0; i < 120; ++i) {
     const Row row = columns.batch().row(i);
     std::vector<double> scores(kClasses);
-    learner->score_vectors()->Scores(row, scores);
+    VectorsOf(*learner)->Scores(row, scores);
     for (int32_t label = 0; label < static_cast<int32_t>(kClasses); ++label) {
       ASSERT_TRUE(learner->predictor().HasLabel(label));
       double best = -std::numeric_limits<double>::infinity();
@@ -154,7 +154,7 @@ TEST_P(MulticlassConformance, ClassesThatDoNotExistScoreNothing) {
   const Columns columns(Noise(5, 1));
   const Row row = columns.batch().row(0);
   ASSERT_TRUE(Learn(*learner, row, {3}));
-  EXPECT_EQ(learner->score_vectors()->Score(3, row), 0) << "the first class alone moves nothing";
+  EXPECT_EQ(VectorsOf(*learner)->Score(3, row), 0) << "the first class alone moves nothing";
   const std::vector<double> scores = PredictedScores(*learner, row, 1);
   ASSERT_EQ(scores.size(), 4U);
   for (size_t k = 0; k < 3; ++k) EXPECT_TRUE(std::isnan(scores[k]));
@@ -264,7 +264,7 @@ TEST_P(MulticlassConformance, NormsAndPredictedScoresAreThoseOfTheHypothesesItSh
   LearnAll(*learner, columns.batch());
   double squared = 0;
   for (size_t k = 0; k < kClasses; ++k) {
-    const Hypothesis shown = learner->predictor().MakeHypothesis(k, 300);
+    const Hypothesis shown = learner->feature_weights()->MakeHypothesis(k, 300);
     for (const float weight : shown.weights) squared += static_cast<double>(weight) * weight;
     for (size_t i = 0; i < 20; ++i) {
       const Row row = columns.batch().row(i);
@@ -288,8 +288,8 @@ TEST_P(MulticlassConformance, TheWeightsOfAllClassesAddUpToNothing) {
     double sum = 0;
     double size = 0;
     for (size_t k = 0; k < kClasses; ++k) {
-      sum += (*learner->score_vectors())[k].weights[i];
-      size += std::abs((*learner->score_vectors())[k].weights[i]);
+      sum += (*VectorsOf(*learner))[k].weights[i];
+      size += std::abs((*VectorsOf(*learner))[k].weights[i]);
     }
     EXPECT_NEAR(sum, 0, 1e-5 * (1 + size));
   }
@@ -303,8 +303,9 @@ TEST_P(MulticlassConformance, GrowingChangesNoScoreAndKeepsNewWeightsZero) {
   const std::vector<uint64_t> before = ScoreBits(*learner, row, 80);
   learner->Grow(100);
   ASSERT_EQ(learner->size(), 100U);
-  for (size_t k = 0; k < kClasses; ++k) {
-    const FloatArray weights = learner->predictor().MakeHypothesis(k, 80).weights;
+  for (uint32_t i = kDimension; i < 100; ++i) EXPECT_TRUE(learner->learned_weights()->AreZero(i));
+  for (size_t k = 0; k < kClasses && learner->feature_weights() != nullptr; ++k) {
+    const FloatArray weights = learner->feature_weights()->MakeHypothesis(k, 80).weights;
     ASSERT_EQ(weights.size(), 100U);
     for (size_t i = kDimension; i < 100; ++i) EXPECT_EQ(weights[i], 0);
   }

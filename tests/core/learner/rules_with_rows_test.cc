@@ -316,8 +316,8 @@ TEST(KernelPerceptron, AnExampleBeyondItsRangeIsRefusedAndChangesNothing) {
 TEST(KernelPerceptron, HasNoWeightsToShow) {
   LoneModel lone(KernelSettingsOf(&SetGaussian, 2));
   lone.Learn(Xor().batch());
-  EXPECT_TRUE(ListWeights(*lone.model)[0].values.empty());
-  EXPECT_GT(MeasureMemory(lone.model->core()).total, sizeof(Model));
+  EXPECT_TRUE(ListWeights(*lone.model).empty());
+  EXPECT_GT(MeasureMemory(*lone.model).total, sizeof(Model));
 }
 
 TEST(VotedPerceptron, AnswersWithTheVotesOfItsWeightsOnAnd) {

@@ -28,7 +28,7 @@ Columns Clouds(uint32_t seed, size_t count) {
 
 // The label that a learner's newest weights predict; -1: none.
 int32_t Predicted(const Learner& learner, const Row& row) {
-  const ScoreVectors& vectors = *learner.score_vectors();
+  const ScoreVectors& vectors = *VectorsOf(learner);
   std::vector<double> scores(vectors.count());
   vectors.Scores(row, scores);
   return vectors.decision().Label(scores);

@@ -310,7 +310,7 @@ TEST_F(ExactlyOnce, ACutCountsExactlyWhatItHolds) {
   ASSERT_OK(Learn(three_, 3));
   const JournalEntry second = model_->ledger().TakePending();
   EXPECT_EQ(second.positions.at(0).next_offset(), 6);
-  EXPECT_EQ(second.positions.at(0).pass().examples(), 3U);
+  EXPECT_EQ(second.positions.at(0).pass().summary().examples(), 3U);
 }
 
 }  // namespace

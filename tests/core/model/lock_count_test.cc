@@ -1,5 +1,6 @@
 // How many locks a message acquires: a handful, however many rows it has.
 #include "gtest/gtest.h"
+#include "tests/support/learners.h"
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
 
@@ -77,11 +78,27 @@ TEST_F(LockCount, AnUpdateAddsFive) {
   EXPECT_LE(locks, 4 + 5 * outcome.updated_rows.size());
 }
 
-TEST_F(LockCount, PredictingAcquiresOne) {
-  LoneModel lone(testing::DenseSettings("models/m", kDimension));
-  Converge(lone, columns_.batch());
-  PredictOutcome outcome;
-  EXPECT_LE(LocksOf([&] { EXPECT_OK(lone.model->Predict(columns_.batch(), {}, 0, outcome)); }), 1U);
+TEST_F(LockCount, AnUpdateOfARuleThatCountsExamplesAddsNoMore) {
+  v1::Model settings = testing::DenseSettings("models/m", kDimension);
+  testing::SetLearner(*settings.mutable_learner(), "averaged-perceptron");
+  LoneModel lone(settings);
+  LearnOutcome outcome;
+  const uint64_t locks = LocksOf([&] { outcome = lone.Learn(columns_.batch()); });
+  ASSERT_GT(outcome.updated_rows.size(), 1U);
+  EXPECT_LE(locks, 4 + 5 * outcome.updated_rows.size());
+}
+
+TEST_F(LockCount, PredictingAcquiresOneWhateverTheRule) {
+  for (const char* const learner : {"perceptron", "averaged-perceptron", "voted-perceptron"}) {
+    v1::Model settings = testing::DenseSettings("models/m", kDimension);
+    testing::SetLearner(*settings.mutable_learner(), learner);
+    LoneModel lone(settings);
+    Converge(lone, columns_.batch());
+    PredictOutcome outcome;
+    EXPECT_LE(LocksOf([&] { EXPECT_OK(lone.model->Predict(columns_.batch(), {}, 0, outcome)); }),
+              1U)
+        << learner;
+  }
 }
 
 // Notes how many locks the committer's thread had acquired at each commit.

@@ -37,14 +37,14 @@ TEST(Predict, ChangesNothing) {
     for (const testing::Message& message : MakeTraffic(1, traffic))
       lone.Learn(testing::SpaceBatch(space, message.examples).batch());
     const std::string state = StateBytes(*lone.model);
-    const size_t memory = MeasureMemory(lone.model->core()).total;
+    const size_t memory = MeasureMemory(*lone.model).total;
     for (const testing::Message& message : MakeTraffic(2, traffic)) {
       const PredictOutcome outcome =
           lone.Predict(testing::SpaceBatch(space, message.examples).batch());
       EXPECT_EQ(outcome.revision, lone.model->revision());
     }
     EXPECT_EQ(StateBytes(*lone.model), state);
-    EXPECT_EQ(MeasureMemory(lone.model->core()).total, memory);
+    EXPECT_EQ(MeasureMemory(*lone.model).total, memory);
   }
 }
 

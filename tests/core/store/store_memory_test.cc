@@ -84,7 +84,7 @@ TEST_F(StoreMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
 
 TEST_F(StoreMemoryTest, TheLeastRecentlyUsedLeavesFirst) {
   Create("probe", 1000);
-  const size_t each = MeasureMemory(store_->Acquire("probe").value()->core()).total;
+  const size_t each = MeasureMemory(*store_->Acquire("probe").value()).total;
   Store::Options options;
   options.memory_budget = 3 * each + each / 2;
   Open(options);
@@ -111,8 +111,7 @@ TEST_F(StoreMemoryTest, ProducersCountAsMemoryAlsoIfAllTheySendIsRight) {
   for (int i = 0; i < 500; ++i)
     ASSERT_OK(Send(*store_, "a", absl::StrCat("producer", i), row_.batch()).status);
   EXPECT_EQ(store_->Acquire("a").value()->revision(), 1U);
-  EXPECT_GT(MeasureMemory(store_->Acquire("a").value()->core()).total,
-            lone + 500 * sizeof(Producer));
+  EXPECT_GT(MeasureMemory(*store_->Acquire("a").value()).total, lone + 500 * sizeof(Producer));
   EXPECT_EQ(store_->stats().models_in_memory, 1U);  // "b" had to go
   const size_t full = store_->stats().memory_bytes;
   Open(Store::Options());
@@ -125,7 +124,7 @@ TEST_F(StoreMemoryTest, UpdatesThatWaitCountAsMemory) {
   settings.mutable_stored_examples()->set_max_updates(0);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
-  const size_t before = MeasureMemory(model->core()).total;
+  const size_t before = MeasureMemory(*model).total;
   Producer producer("");
   LearnCall call;
   const Columns columns = Columns().AddDense(std::vector<float>(10'000, 1), 1);
@@ -133,9 +132,9 @@ TEST_F(StoreMemoryTest, UpdatesThatWaitCountAsMemory) {
   call.producer = &producer;
   LearnOutcome outcome;
   ASSERT_OK(model->Learn(call, outcome));
-  EXPECT_GE(MeasureMemory(model->core()).total, before + 10'000 * sizeof(float));
+  EXPECT_GE(MeasureMemory(*model).total, before + 10'000 * sizeof(float));
   ASSERT_OK(store_->committer().Commit(model));
-  EXPECT_LT(MeasureMemory(model->core()).total, before + 1000);
+  EXPECT_LT(MeasureMemory(*model).total, before + 1000);
 }
 
 TEST_F(StoreMemoryTest, StoredExamplesCountAsMemory) {
@@ -143,15 +142,15 @@ TEST_F(StoreMemoryTest, StoredExamplesCountAsMemory) {
   settings.mutable_stored_examples()->set_max_updates(2);
   ASSERT_OK(store_->Create(settings, "", false).status());
   const std::shared_ptr<Model> model = store_->Acquire("a").value();
-  const size_t before = MeasureMemory(model->core()).total;
+  const size_t before = MeasureMemory(*model).total;
   for (const float value : {1.0F, -2.0F, 3.0F}) {
     ASSERT_OK(
         Send(*store_, "a", "p", Columns().AddDense(std::vector<float>(10'000, value), 1).batch())
             .status);
   }
   EXPECT_EQ(model->revision(), 3U);
-  EXPECT_GE(MeasureMemory(model->core()).total, before + 2 * 10'000 * sizeof(float));
-  EXPECT_LT(MeasureMemory(model->core()).total, before + 3 * 10'000 * sizeof(float));
+  EXPECT_GE(MeasureMemory(*model).total, before + 2 * 10'000 * sizeof(float));
+  EXPECT_LT(MeasureMemory(*model).total, before + 3 * 10'000 * sizeof(float));
 }
 
 TEST_F(StoreMemoryTest, ConcurrentCallersShareOneLoad) {
