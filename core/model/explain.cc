@@ -267,6 +267,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   if (absl::Status status = CheckExplains(core); !status.ok()) return status;
   const Learner& learner = *state->learner;
   const uint64_t age = core.Age();
+  if (FindLearner(core.settings.learner).separate_prediction_weights) outcome.age = age;
   mapper.Resolve(state->names);
   const StoredExamples& stored = core.ledger.stored_examples();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();
