@@ -55,8 +55,8 @@ absl::StatusOr<v1::Model> Client::GetModel(std::string_view name, v1::ModelView 
   return model;
 }
 
-absl::StatusOr<std::vector<v1::Model>> Client::ListModels() const {
-  std::vector<v1::Model> models;
+absl::StatusOr<v1::ListModelsResponse> Client::ListModels() const {
+  v1::ListModelsResponse all;
   v1::ListModelsRequest request;
   do {
     v1::ListModelsResponse response;
@@ -64,10 +64,11 @@ absl::StatusOr<std::vector<v1::Model>> Client::ListModels() const {
       return connection_->ListModels(context, request, &response);
     });
     if (!status.ok()) return status;
-    for (v1::Model& model : *response.mutable_models()) models.push_back(std::move(model));
     request.set_page_token(response.next_page_token());
+    response.clear_next_page_token();
+    all.MergeFrom(response);
   } while (!request.page_token().empty());
-  return models;
+  return all;
 }
 
 absl::StatusOr<v1::Model> Client::UpdateModel(const v1::Model& model,
@@ -212,7 +213,7 @@ absl::StatusOr<v1::AnalysisResult> Client::Analyze(
   grpc::ClientContext own;
   if (context == nullptr) context = &own;
   v1::AnalyzeRequest named = request;
-  named.set_name(ModelName(request.name()));
+  named.set_model(ModelName(request.model()));
   const auto stream = connection_->Analyze(context, named);
   v1::AnalyzeResponse response;
   std::optional<v1::AnalysisResult> result;
@@ -229,7 +230,7 @@ absl::Status Client::ListStoredExamples(
     std::string_view name,
     const std::function<bool(const v1::ListStoredExamplesResponse&)>& on_page) const {
   v1::ListStoredExamplesRequest request;
-  request.set_name(ModelName(name));
+  request.set_model(ModelName(name));
   do {
     v1::ListStoredExamplesResponse response;
     const absl::Status status = Call(true, [&](grpc::ClientContext* context) {

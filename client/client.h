@@ -69,8 +69,8 @@ class Client {
   // NOT_FOUND.
   absl::StatusOr<v1::Model> GetModel(std::string_view name,
                                      v1::ModelView view = v1::MODEL_VIEW_BASIC) const;
-  // All models, read page by page.
-  absl::StatusOr<std::vector<v1::Model>> ListModels() const;
+  // All models, read page by page, and the names of those that the server cannot read.
+  absl::StatusOr<v1::ListModelsResponse> ListModels() const;
   // Changes the fields in `paths` ("description", "margin_of_interest") of the model model.name.
   // With a non-empty model.etag only if it still matches, else ABORTED (ETAG_MISMATCH). NOT_FOUND.
   absl::StatusOr<v1::Model> UpdateModel(const v1::Model& model,

@@ -98,7 +98,7 @@ class PredictStreamCore final
       message = unanswered_.front();
     }
     const auto rows = static_cast<int>(message->tags.size());
-    if (response->scores_size() != rows || response->labels_size() != rows) {
+    if (response->scores_size() != rows || response->predicted_labels_size() != rows) {
       return absl::InternalError("the answer and its message differ in the number of rows");
     }
     options_.on_answer({message->tags, *response});

@@ -99,13 +99,13 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Optio
 
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
   std::vector<ModelMetrics> metrics;
-  absl::StatusOr<std::vector<ModelSummary>> models = store.List("", limit);
+  absl::StatusOr<Store::Found> models = store.List("", limit);
   if (!models.ok()) {
     Log(LogLevel::kWarning, "cannot list the models for metrics",
         {{"error", models.status().ToString()}});
     return metrics;
   }
-  for (ModelSummary& model : *models) {
+  for (ModelSummary& model : models->models) {
     ModelMetrics& one = metrics.emplace_back();
     one.id = std::string(absl::StripPrefix(model.settings.name(), kModelCollection));
     one.revision = model.revision;

@@ -57,7 +57,7 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
                                 const v1::RowError* error) {
   v1::PredictResponse answer;
   answer.add_scores(response.scores(row));
-  answer.add_labels(response.labels(row));
+  answer.add_predicted_labels(response.predicted_labels(row));
   if (row < response.distances_size()) answer.add_distances(response.distances(row));
   if (row < response.probabilities_size()) answer.add_probabilities(response.probabilities(row));
   AddRow(response.class_scores(), row, response.scores_size(), answer.mutable_class_scores());
@@ -71,7 +71,8 @@ v1::PredictResponse AnswerToRow(const v1::PredictResponse& response, int row,
 
 std::string PredictionLine(const v1::PredictResponse& answer,
                            const std::vector<std::string>& names) {
-  return answer.row_errors_size() > 0 ? "?\n" : Line(answer, LabelName(answer.labels(0), names));
+  return answer.row_errors_size() > 0 ? "?\n"
+                                      : Line(answer, LabelName(answer.predicted_labels(0), names));
 }
 
 std::string PredictionJsonLine(const v1::PredictResponse& answer) {
@@ -124,7 +125,8 @@ std::string DescribeClasses(const v1::Model& model) {
 
 std::string ClassPredictionLine(const v1::PredictResponse& answer,
                                 const std::vector<std::string>& names) {
-  return answer.row_errors_size() > 0 ? "?\n" : Line(answer, ClassName(answer.labels(0), names));
+  return answer.row_errors_size() > 0 ? "?\n"
+                                      : Line(answer, ClassName(answer.predicted_labels(0), names));
 }
 
 namespace {

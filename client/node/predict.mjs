@@ -26,10 +26,10 @@ async function main() {
     rows.forEach(({ label }, i) => {
       if (label !== undefined) {
         labelled += 1;
-        if (labels.number(label) !== answer.labels[i]) wrong += 1;
+        if (labels.number(label) !== answer.predictedLabels[i]) wrong += 1;
       }
       // Nine digits identify every float32.
-      if (flags.scores) console.log(`${labels.name(answer.labels[i])}\t${Number(answer.scores[i].toPrecision(9))}`);
+      if (flags.scores) console.log(`${labels.name(answer.predictedLabels[i])}\t${Number(answer.scores[i].toPrecision(9))}`);
     });
   }
   if (examples === 0) {

@@ -106,7 +106,7 @@ async def predict(stub: prediction_service_pb2_grpc.PredictionServiceStub, label
     summary = Summary(labels)
     for part, answer in zip(parts, answers):
         summary.revision = answer.revision
-        for row, label in zip(part, answer.labels):
+        for row, label in zip(part, answer.predicted_labels):
             summary.add(row, label)
     return summary
 

@@ -55,7 +55,7 @@ def main() -> int:
         request = prediction_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
         answer = with_retries(lambda: predictions.Predict(request, timeout=30), flags.give_up_after)
         summary.revision = answer.revision
-        for row, label, score in zip(rows, answer.labels, answer.scores):
+        for row, label, score in zip(rows, answer.predicted_labels, answer.scores):
             summary.add(row, label)
             if flags.scores:
                 # Nine digits identify every float32.

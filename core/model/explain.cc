@@ -271,6 +271,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   const Learner& learner = *state->learner;
   if (absl::Status status = CheckExplains(core, learner); !status.ok()) return status;
   const uint64_t age = core.Age();
+  if (FindLearner(core.settings.learner).separate_prediction_weights) outcome.age = age;
   mapper.Resolve(state->names);
   const StoredExamples& stored = core.ledger.stored_examples();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();

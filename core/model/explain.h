@@ -74,6 +74,8 @@ struct ExplainOptions {
 
 struct ExplainOutcome {
   uint64_t revision = 0;
+  // As PredictOutcome::age.
+  uint64_t age = 0;
   // One a row, up to the first invalid one.
   std::vector<Explanation> explanations;
   // The first invalid row, if there is one.

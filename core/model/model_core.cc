@@ -77,10 +77,12 @@ StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
 
 absl::Status ModelCore::CheckReadable(const ModelState& state, uint64_t min_revision) {
   if (!state.closed.ok() || state.revision >= min_revision) return state.closed;
-  return MakeError(absl::StatusCode::kAborted, "REVISION_TOO_OLD",
-                   absl::StrCat("the model is at revision ", state.revision, ", below ",
-                                min_revision, "; ask again later, or for an older revision"),
-                   {{"revision", absl::StrCat(state.revision)}});
+  return WithRetry(
+      MakeError(absl::StatusCode::kAborted, "REVISION_TOO_OLD",
+                absl::StrCat("the model is at revision ", state.revision, ", below ", min_revision,
+                             "; ask again later, or for an older revision"),
+                {{"revision", absl::StrCat(state.revision)}}),
+      absl::Seconds(1));
 }
 
 }  // namespace perceptrond

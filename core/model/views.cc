@@ -208,7 +208,7 @@ absl::StatusOr<ModelSummary> SummarizeForList(const storage::ModelHeader& header
   absl::StatusOr<ModelSummary> summary =
       Summarize(header, loaded, journal, ComponentAccess::kOnlyInMemory);
   if (summary.ok() && summary->settings.learner().has_starting_weights())
-    summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
+    summary->settings.mutable_learner()->clear_starting_weights();
   return summary;
 }
 

@@ -172,17 +172,9 @@ class Choice {
   const FieldDescriptor* field_;
 };
 
-// A newer client may send what this server does not know.
-absl::Status CheckKnown(const Message& message, absl::string_view path) {
-  if (message.GetReflection()->GetUnknownFields(message).empty()) return absl::OkStatus();
-  return InvalidSetting(
-      path, "it has a rule or setting that this server does not know; a newer server may");
-}
-
 absl::Status ReadChoice(const Choice& choice, LearnerSettings& settings) {
   if (!choice) return absl::OkStatus();
   const std::string path = absl::StrCat("model.learner.", choice.field());
-  if (absl::Status known = CheckKnown(choice.message(), path); !known.ok()) return known;
   absl::Status status = ReadSettings<double>(kNumbers, choice.message(), path, settings);
   if (status.ok()) status = ReadSettings<uint32_t>(kCounts, choice.message(), path, settings);
   return status;
@@ -266,7 +258,6 @@ void FillDefaults(v1::Learner& learner) {
 
 absl::StatusOr<LearnerSettings> ReadLearner(const v1::Learner& learner, const FeatureSpace& space) {
   LearnerSettings settings;
-  if (absl::Status known = CheckKnown(learner, "model.learner"); !known.ok()) return known;
   const Choice rule(learner, "rule");
   const Choice wrapper(learner, "prediction");
   if (absl::Status status = ReadKind(rule, wrapper, settings); !status.ok()) return status;

@@ -1,5 +1,8 @@
 #include "core/settings/settings.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -16,6 +19,8 @@ namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 constexpr int kMaxComponents = 1024;
 
@@ -52,6 +57,8 @@ absl::StatusOr<FeatureSpace> ReadInputSpace(const v1::FeatureSpace& space) {
       }
       return FeatureSpace{FeatureSpace::Kind::kDense,
                           static_cast<uint32_t>(space.composition().inputs_size())};
+    case v1::FeatureSpace::kText:
+      return UnsupportedField("model.feature_space.text");
     case v1::FeatureSpace::SPACE_NOT_SET:
       break;
   }
@@ -175,6 +182,40 @@ absl::Status CheckLabelNames(const std::vector<std::string>& labels) {
   return absl::OkStatus();
 }
 
+// INVALID_ARGUMENT if a newer client set a field that this server does not know, here or in a
+// message below: without it the setting would be another.
+absl::Status CheckKnown(const Message& message, const std::string& path) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  if (!reflection.GetUnknownFields(message).empty())
+    return InvalidSetting(
+        path, "it has a field that this server does not know; leave it out, or ask a newer server");
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const std::string below = absl::StrCat(path, ".", field->name());
+    const int repeated = field->is_repeated() ? reflection.FieldSize(message, field) : 0;
+    for (int i = 0; i < repeated; ++i) {
+      absl::Status status = CheckKnown(reflection.GetRepeatedMessage(message, field, i),
+                                       absl::StrCat(below, "[", i, "]"));
+      if (!status.ok()) return status;
+    }
+    if (field->is_repeated()) continue;
+    absl::Status status = CheckKnown(reflection.GetMessage(message, field), below);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKnownAndSupported(const v1::Model& model) {
+  absl::Status status = CheckKnown(model.feature_space(), "model.feature_space");
+  if (status.ok()) status = CheckKnown(model.learner(), "model.learner");
+  if (status.ok()) status = CheckKnown(model.stored_examples(), "model.stored_examples");
+  if (status.ok() && model.has_stored_predictions())
+    status = UnsupportedField("model.stored_predictions");
+  return status;
+}
+
 }  // namespace
 
 void FillDefaults(v1::Model& model) {
@@ -189,6 +230,7 @@ void FillDefaults(v1::Model& model) {
 }
 
 absl::StatusOr<ModelSettings> ReadSettings(const v1::Model& model) {
+  if (absl::Status status = CheckKnownAndSupported(model); !status.ok()) return status;
   absl::StatusOr<FeatureSpace> space = ReadSpace(model.feature_space());
   if (!space.ok()) return space.status();
   absl::StatusOr<LearnerSettings> learner = ReadLearner(model.learner(), space->mapped());

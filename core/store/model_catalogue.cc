@@ -52,10 +52,19 @@ absl::Status CheckEtag(const v1::Model& model, absl::string_view etag) {
 }
 
 void ClearOutputs(v1::Model& model) {
+  model.clear_uid();
+  model.clear_etag();
+  model.clear_state();
   model.clear_revision();
+  model.clear_epoch();
+  model.clear_create_time();
+  model.clear_update_time();
+  model.clear_stale_since();
   model.clear_report();
   model.clear_weights();
   model.clear_learning_curve();
+  if (model.feature_space().has_composition())
+    model.mutable_feature_space()->mutable_composition()->clear_example_space();
   if (!model.has_stored_examples()) return;
   v1::StoredExamples& stored = *model.mutable_stored_examples();
   stored.clear_updates();
@@ -101,11 +110,9 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
   model.set_state(v1::MODEL_STATE_ACTIVE);
-  model.clear_update_time();
   Stamp(model);
   *model.mutable_create_time() = model.update_time();
   if (validate_only) {
-    model.clear_uid();
     model.clear_etag();
     return model;
   }

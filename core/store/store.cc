@@ -146,36 +146,28 @@ absl::StatusOr<ModelSummary> Store::GetSummary(absl::string_view name) {
   return SummarizeForList(*header, GetIfLoaded(name), *journal_);
 }
 
-absl::StatusOr<std::vector<ModelSummary>> Store::List(absl::string_view after, size_t limit) {
-  const absl::StatusOr<std::vector<storage::ModelHeader>> headers = catalogue_.List(after, limit);
-  if (!headers.ok()) return headers.status();
-  std::vector<ModelSummary> page;
-  for (const storage::ModelHeader& header : *headers) {
-    absl::StatusOr<ModelSummary> summary =
-        SummarizeForList(header, GetIfLoaded(header.model().name()), *journal_);
-    if (!summary.ok()) return summary.status();
-    page.push_back(*std::move(summary));
-  }
-  return page;
-}
-
 absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit, size_t most_read,
                                            const std::function<bool(const v1::Model&)>& wanted) {
   constexpr size_t kHeadersAtOnce = 256;
   Found found;
   std::string last(after);
-  for (size_t read = 0; read < most_read && found.models.size() < limit;) {
+  for (size_t read = 0; read < most_read && found.size() < limit;) {
     const size_t asked = std::min(kHeadersAtOnce, most_read - read);
     const absl::StatusOr<std::vector<storage::ModelHeader>> headers = catalogue_.List(last, asked);
     if (!headers.ok()) return headers.status();
     read += headers->size();
     for (const storage::ModelHeader& header : *headers) {
-      if (found.models.size() == limit) break;
+      if (found.size() == limit) break;
       last = header.model().name();
       if (!wanted(header.model())) continue;
       absl::StatusOr<ModelSummary> summary = SummarizeForList(header, GetIfLoaded(last), *journal_);
-      if (!summary.ok()) return summary.status();
-      found.models.push_back(*std::move(summary));
+      if (summary.ok()) {
+        found.models.push_back(*std::move(summary));
+      } else if (absl::IsDataLoss(summary.status())) {
+        found.unreachable.push_back(last);
+      } else {
+        return summary.status();
+      }
     }
     if (headers->empty()) return found;
     const bool at_end = headers->size() < asked && last == headers->back().model().name();

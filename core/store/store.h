@@ -99,17 +99,23 @@ class Store {
   absl::StatusOr<ModelSummary> Get(absl::string_view name);
   // The summary of a model as lists give it. Loads nothing, and does not count as a use. NOT_FOUND.
   absl::StatusOr<ModelSummary> GetSummary(absl::string_view name);
-  // At most `limit` models after `after`, in the order of their names. Loads none.
-  absl::StatusOr<std::vector<ModelSummary>> List(absl::string_view after, size_t limit);
-  // The models after `after`, in the order of their names, whose settings are `wanted`: until there
-  // are `limit` of them, or `most_read` models were read. Loads none. O(models read).
+  // Models in the order of their names.
   struct Found {
+    size_t size() const { return models.size() + unreachable.size(); }
     std::vector<ModelSummary> models;
+    // The names of those that have no summary, since the journal's record of them is damaged.
+    std::vector<std::string> unreachable;
     // The last model read, after which to continue; empty: there are no more.
     std::string next;
   };
+  // The models after `after` whose settings are `wanted`: until there are `limit` of them, or
+  // `most_read` models were read. Loads none. O(models read).
   absl::StatusOr<Found> Search(absl::string_view after, size_t limit, size_t most_read,
                                const std::function<bool(const ::perceptron::v1::Model&)>& wanted);
+  // At most `limit` models after `after`. Loads none.
+  absl::StatusOr<Found> List(absl::string_view after, size_t limit) {
+    return Search(after, limit, limit, [](const ::perceptron::v1::Model&) { return true; });
+  }
   // How many models there are. O(models) the first time, then O(1).
   absl::StatusOr<uint64_t> Count() { return catalogue_.Count(); }
 

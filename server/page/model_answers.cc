@@ -107,6 +107,7 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
     Thin(std::min(query.points, kMaxPoints), curves);
     ToProto(curves, *entry.mutable_model());
   }
+  for (std::string& name : found->unreachable) answer.add_unreachable(std::move(name));
   if (!found->next.empty()) answer.set_next_page_token(MakePageToken(list, found->next));
   Describe(*answer.mutable_server());
   return answer;

@@ -83,11 +83,11 @@ class Page {
 
 absl::Status ListStoredExamples(Store& store, const v1::ListStoredExamplesRequest& request,
                                 v1::ListStoredExamplesResponse& response) {
-  if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
+  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   const absl::StatusOr<size_t> page_size =
       ReadPageSize(request.page_size(), kDefaultExamplePageSize, kMaxExamplePageSize);
   if (!page_size.ok()) return page_size.status();
-  absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.name());
+  absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.model());
   if (!model.ok()) return model.status();
   const absl::StatusOr<Position> after = ReadToken(**model, request.page_token());
   if (!after.ok()) return after.status();

@@ -99,7 +99,7 @@ class OutputContents {
         names_(HasNames(settings_) ? LabelNames(model) : std::vector<std::string>()) {}
 
   void Append(const InferenceOutput& output, TensorWriter& writer) const {
-    const int64_t rows = prediction_.labels_size();
+    const int64_t rows = prediction_.predicted_labels_size();
     switch (output.kind) {
       case Kind::kLabel:
         writer.Begin(output, {rows});
@@ -131,19 +131,19 @@ class OutputContents {
 
  private:
   void AppendLabels(TensorWriter& writer) const {
-    if (!HasNames(settings_)) return writer.Int32s(OutputView(prediction_.labels()));
-    for (const int32_t label : prediction_.labels())
+    if (!HasNames(settings_)) return writer.Int32s(OutputView(prediction_.predicted_labels()));
+    for (const int32_t label : prediction_.predicted_labels())
       writer.String(LabelName(settings_, names_, label));
   }
   void AppendDistances(TensorWriter& writer) const {
     if (!prediction_.distances().empty()) return writer.Floats(OutputView(prediction_.distances()));
-    writer.Floats(std::vector<float>(static_cast<size_t>(prediction_.labels_size()),
+    writer.Floats(std::vector<float>(static_cast<size_t>(prediction_.predicted_labels_size()),
                                      std::numeric_limits<float>::quiet_NaN()));
   }
   // The number of columns of the classes' scores.
   int64_t Columns() const {
-    if (prediction_.labels().empty()) return std::max<int64_t>(Classes(settings_), 0);
-    return prediction_.class_scores_size() / prediction_.labels_size();
+    if (prediction_.predicted_labels().empty()) return std::max<int64_t>(Classes(settings_), 0);
+    return prediction_.class_scores_size() / prediction_.predicted_labels_size();
   }
   // The number of class names: that of the columns, if scores were requested.
   size_t Names() const {

@@ -25,9 +25,13 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
   if (absl::Status status = CheckId(request.producer_id(), "producer_id"); !status.ok())
     return status;
-  if (request.producer_id().empty() && request.first_offset() != 0) {
+  if (request.producer_id().empty() && request.has_first_offset()) {
     return InvalidField("INVALID_FIELD", "first_offset",
                         "is the offset of a producer's example; set producer_id too");
+  }
+  if (!request.producer_id().empty() && !request.has_first_offset()) {
+    return InvalidField("INVALID_FIELD", "first_offset",
+                        "is missing; give the offset of the batch's first example, from 0");
   }
   absl::StatusOr<std::shared_ptr<Model>> acquired = store.Acquire(request.model());
   if (!acquired.ok()) return acquired.status();
@@ -55,7 +59,7 @@ absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::Learn
   status = model->Learn(call, outcome);
   if (absl::IsInvalidArgument(status) && !outcome.row_errors.empty())
     return ToStatus(outcome.row_errors[0], batch);
-  if (status.ok()) ToProto(outcome, batch, call.detail, result);
+  if (status.ok()) ToProto(outcome, batch, model->settings(), call.detail, result);
   return status;
 }
 

@@ -83,12 +83,11 @@ absl::Status ListModels(Store& store, const v1::ListModelsRequest& request,
   // The name of the last model listed.
   const absl::StatusOr<std::string> after = ReadPageToken(kModelList, request.page_token());
   if (!after.ok()) return after.status();
-  absl::StatusOr<std::vector<ModelSummary>> page = store.List(*after, *limit + 1);
+  absl::StatusOr<Store::Found> page = store.List(*after, *limit);
   if (!page.ok()) return page.status();
-  for (size_t i = 0; i < std::min(page->size(), *limit); ++i)
-    *response.add_models() = ToProto((*page)[i]);
-  if (page->size() > *limit)
-    response.set_next_page_token(MakePageToken(kModelList, (*page)[*limit - 1].settings.name()));
+  for (const ModelSummary& summary : page->models) *response.add_models() = ToProto(summary);
+  for (std::string& name : page->unreachable) response.add_unreachable(std::move(name));
+  if (!page->next.empty()) response.set_next_page_token(MakePageToken(kModelList, page->next));
   return absl::OkStatus();
 }
 

@@ -118,10 +118,10 @@ absl::Status AnalyzeReactor::ReadRequest() {
   if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request_);
       !status.ok())
     return status;
-  if (absl::Status status = CheckModelName(request_.name(), "name"); !status.ok()) return status;
+  if (absl::Status status = CheckModelName(request_.model(), "model"); !status.ok()) return status;
   if (absl::StatusOr<AnalysisOptions> options = ReadAnalysisOptions(request_); !options.ok())
     return options.status();
-  return backend_.store.Acquire(request_.name()).status();
+  return backend_.store.Acquire(request_.model()).status();
 }
 
 void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
@@ -141,7 +141,7 @@ void AnalyzeReactor::Run() {
 
 absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   const absl::Time started = absl::Now();
-  absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.name());
+  absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.model());
   if (!model.ok()) return model.status();
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
     if (absl::Now() - last_progress_ >= kProgressInterval) {

@@ -61,6 +61,14 @@ absl::Status CheckResultDetail(int detail) {
   return CheckEnum(v1::ResultDetail_IsValid(detail), detail, "result_detail");
 }
 
+absl::Status CheckStreamOrder(int order) {
+  return CheckEnum(v1::StreamOrder_IsValid(order), order, "order");
+}
+
+absl::Status CheckUnknownFeatures(int choice) {
+  return CheckEnum(v1::UnknownFeatures_IsValid(choice), choice, "unknown_features");
+}
+
 absl::Status CheckModelView(int view) {
   return CheckEnum(v1::ModelView_IsValid(view), view, "view");
 }
@@ -125,6 +133,7 @@ void ToProto(const ExplainOutcome& outcome, v1::ExplainResponse& proto) {
     one.set_start_revision(static_cast<int64_t>(explanation.start_revision));
   }
   proto.set_revision(static_cast<int64_t>(outcome.revision));
+  proto.set_age(outcome.age);
   Append(outcome.component_revisions, *proto.mutable_component_revisions());
 }
 
@@ -139,8 +148,8 @@ absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch) {
   return InvalidField(ReasonName(error.code), field, error.description);
 }
 
-void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
-             v1::LearnResult& proto) {
+void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, const ModelSettings& settings,
+             bool detail, v1::LearnResult& proto) {
   proto.set_examples(outcome.examples);
   proto.set_mistakes(outcome.mistakes);
   proto.set_updates(outcome.updated_rows.size());
@@ -148,7 +157,8 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
   proto.set_acknowledged_offset(outcome.next_offset - 1);
   proto.set_revision(static_cast<int64_t>(outcome.revision));
   if (detail) {
-    Append(outcome.scores, *proto.mutable_scores());
+    Append(outcome.scores,
+           settings.is_multiclass() ? *proto.mutable_margins() : *proto.mutable_scores());
     Append(outcome.predicted, *proto.mutable_predicted_labels());
   }
   Append(outcome.updated_rows, *proto.mutable_updated_rows());
@@ -160,7 +170,7 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail
 
 void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch, v1::PredictResponse& proto) {
   Append(outcome.scores, *proto.mutable_scores());
-  Append(outcome.labels, *proto.mutable_labels());
+  Append(outcome.labels, *proto.mutable_predicted_labels());
   Append(outcome.distances, *proto.mutable_distances());
   Append(outcome.probabilities, *proto.mutable_probabilities());
   Append(outcome.class_scores, *proto.mutable_class_scores());
@@ -257,6 +267,7 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& re
     }
     options.relative_gap = request.relative_gap();
   }
+  if (request.has_time_limit()) return UnsupportedField("time_limit");
   absl::Status status = Limit("max_rounds", request.max_rounds(), kMaxRounds, options.max_rounds);
   if (status.ok())
     status = Limit("max_support_examples", request.max_support_examples(), kMaxSupport,

@@ -24,6 +24,8 @@ class ExampleBatch;
 
 // INVALID_ARGUMENT (INVALID_FIELD) for a number that is not a value of the enum.
 absl::Status CheckResultDetail(int detail);
+absl::Status CheckStreamOrder(int order);
+absl::Status CheckUnknownFeatures(int choice);
 absl::Status CheckModelView(int view);
 
 // Settings, revision and report.
@@ -35,9 +37,9 @@ void ToProto(const ExplainOutcome& outcome, ::perceptron::v1::ExplainResponse& p
 
 // The error of one row, naming the field by its path from the request.
 absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch);
-// With scores and predicted labels if `detail`. Does not set message_number.
-void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, bool detail,
-             ::perceptron::v1::LearnResult& proto);
+// With scores or margins and predicted labels if `detail`. Does not set message_number.
+void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, const ModelSettings& settings,
+             bool detail, ::perceptron::v1::LearnResult& proto);
 void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch,
              ::perceptron::v1::PredictResponse& proto);
 

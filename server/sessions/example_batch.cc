@@ -35,6 +35,7 @@ absl::Status CheckSupported(const v1::ExampleColumns& columns) {
   if (!columns.half_values().empty()) return UnsupportedField("columns.half_values");
   if (!columns.texts().empty()) return UnsupportedField("columns.texts");
   if (!columns.prediction_ids().empty()) return UnsupportedField("columns.prediction_ids");
+  if (!columns.additional_labels().empty()) return UnsupportedField("columns.additional_labels");
   return absl::OkStatus();
 }
 
@@ -48,11 +49,6 @@ absl::Status CheckSupported(const google::protobuf::RepeatedPtrField<v1::Example
 }
 
 }  // namespace
-
-absl::Status UnsupportedField(absl::string_view field) {
-  return InvalidField("UNSUPPORTED_FIELD", field,
-                      "this version of the server does not support the field; leave it out");
-}
 
 absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
                                 bool has_columns, const v1::ExampleColumns& columns,

@@ -15,9 +15,6 @@
 
 namespace perceptrond {
 
-// INVALID_ARGUMENT (UNSUPPORTED_FIELD) for a field that the API lays out for a later version.
-absl::Status UnsupportedField(absl::string_view field);
-
 // Reuses its memory from one message to the next. Holds views of the message, which must outlive
 // the batch. Not thread-safe.
 class ExampleBatch {

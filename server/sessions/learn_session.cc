@@ -33,8 +33,12 @@ absl::Status ModelReplaced(const std::string& model) {
 
 // Of the fields that apply to a whole stream.
 absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
+  if (absl::Status status = CheckStreamOrder(request.order()); !status.ok()) return status;
+  if (!request.additional_models().empty()) return UnsupportedField("additional_models");
   if (request.order() == v1::STREAM_ORDER_RELAXED) return UnsupportedField("order");
   if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
+  if (!request.producer().additional_resumes().empty())
+    return UnsupportedField("producer.additional_resumes");
   const v1::Producer::Resume& resume = request.producer().resume();
   if (resume.has_acknowledged_revision())
     return UnsupportedField("producer.resume.acknowledged_revision");
@@ -53,7 +57,7 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
   if (resume.acknowledged_offset() > kMaxAcknowledged) {
     return InvalidField("INVALID_FIELD", "producer.resume.acknowledged_offset",
                         absl::StrCat(resume.acknowledged_offset(), " is above ", kMaxAcknowledged,
-                                     "; send the position that the server acknowledged"));
+                                     "; send the largest offset that was acknowledged"));
   }
   return absl::OkStatus();
 }
@@ -198,7 +202,6 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
 
 absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
   absl::Status status = messages_ == 0 ? absl::OkStatus() : CheckSameTarget(request);
-  if (!request.additional_models().empty()) status = UnsupportedField("additional_models");
   const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
   if (status.ok())
     status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
@@ -218,7 +221,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   if (status.ok()) {
     // The offset after this message, also if the message was a replay.
     next_offset_ = first_offset + static_cast<int64_t>(batch_.batch().rows());
-    ToProto(outcome_, batch_, detail_, result);
+    ToProto(outcome_, batch_, model.settings(), detail_, result);
     return status;
   }
   if (!IsInBand(status)) return status;

@@ -28,6 +28,10 @@ absl::Status MessagePredictor::Predict(const Model& model,
                         absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
   if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
   if (request.include_prediction_ids()) return UnsupportedField("include_prediction_ids");
+  if (absl::Status status = CheckUnknownFeatures(request.unknown_features()); !status.ok())
+    return status;
+  if (request.unknown_features() == ::perceptron::v1::UNKNOWN_FEATURES_REFUSE)
+    return UnsupportedField("unknown_features");
   absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
                                     model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
@@ -40,6 +44,9 @@ absl::Status MessagePredictor::Predict(const Model& model,
 }
 
 absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
+  // Of the whole stream: refused as a learning stream refuses it.
+  if (model_name_.empty() && request.name_table_size() > 0)
+    return UnsupportedField("name_table_size");
   if (!request.model().empty()) model_name_ = request.model();
   if (model_name_.empty()) {
     return InvalidField("MISSING_MODEL", "model",

@@ -73,7 +73,7 @@ void WatchReactor::OnSummary(absl::StatusOr<ModelSummary> summary) {
   if (summary->settings.uid() != uid_) return End(ModelNotFound(name_));
   // Starting weights are as large as the model.
   if (summary->settings.learner().has_starting_weights())
-    summary->settings.mutable_learner()->mutable_starting_weights()->Clear();
+    summary->settings.mutable_learner()->clear_starting_weights();
   *response_.mutable_model() = ToProto(*summary);
   std::string now = response_.model().etag() + response_.model().report().SerializeAsString();
   if (now == last_sent_) return WaitForInterval();

@@ -44,7 +44,7 @@ void FillResult(int rows, v1::ResultDetail detail, int64_t number, v1::LearnResu
 void Answer(const v1::PredictRequest& request, v1::PredictResponse& response) {
   const int rows = RowCount(request);
   response.mutable_scores()->Resize(rows, 1.5F);
-  response.mutable_labels()->Resize(rows, 1);
+  response.mutable_predicted_labels()->Resize(rows, 1);
   response.mutable_distances()->Resize(rows, 0.5F);
   response.set_revision(1);
 }

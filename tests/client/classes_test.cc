@@ -87,14 +87,14 @@ TEST(ClassLabels, ANameThatNoMessageMayHoldIsRefusedAlone) {
 TEST(ClassAnswers, SayTheClassByNameItsScoreAndItsMargin) {
   perceptron::v1::PredictResponse answer;
   answer.add_scores(2.5F);
-  answer.add_labels(1);
+  answer.add_predicted_labels(1);
   EXPECT_EQ(ClassPredictionLine(answer, {"tea", "rum\n"}), "rum\\n\t2.5\t-\n");
   EXPECT_EQ(ClassPredictionLine(answer, {}), "1\t2.5\t-\n");
   answer.add_distances(0.5F);
   answer.add_probabilities(0.75F);
-  answer.set_labels(0, 7);
+  answer.set_predicted_labels(0, 7);
   EXPECT_EQ(ClassPredictionLine(answer, {"tea"}), "7\t2.5\t0.5\t0.75\n");
-  answer.set_labels(0, -1);
+  answer.set_predicted_labels(0, -1);
   EXPECT_THAT(ClassPredictionLine(answer, {"tea"}), ::testing::StartsWith("-\t"));
 }
 
@@ -102,7 +102,7 @@ TEST(ClassAnswers, OfOneRowHaveItsScoresOfAllClasses) {
   perceptron::v1::PredictResponse response;
   for (int row = 0; row < 2; ++row) {
     response.add_scores(1);
-    response.add_labels(row);
+    response.add_predicted_labels(row);
     for (int k = 0; k < 3; ++k) response.add_class_scores(static_cast<float>(3 * row + k));
   }
   EXPECT_THAT(AnswerToRow(response, 1, nullptr).class_scores(), ElementsAre(3, 4, 5));

@@ -151,7 +151,7 @@ grpc::Status FakeServer::Predictions::PredictStream(grpc::ServerContext*, Predic
     v1::PredictResponse response;
     for (const uint32_t index : request.columns().indices()) {
       response.add_scores(static_cast<float>(index));
-      response.add_labels(index % 2 == 0 ? 1 : -1);
+      response.add_predicted_labels(index % 2 == 0 ? 1 : -1);
     }
     io->Write(response);
   }

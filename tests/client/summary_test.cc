@@ -108,29 +108,31 @@ TEST(PredictSummary, TheMarginOfDataIsTheLeastOfItsExamplesMargins) {
 TEST(PredictionLine, HasTheProbabilityWhereThereIsOne) {
   v1::PredictResponse message;
   for (const float score : {-1.F, 2.5F}) message.add_scores(score);
-  for (const int label : {-1, 1}) message.add_labels(label);
+  for (const int label : {-1, 1}) message.add_predicted_labels(label);
   message.set_revision(7);
   const std::vector<std::string> names = {"ham", "spam"};
   EXPECT_EQ(PredictionLine(AnswerToRow(message, 1, nullptr), names), "spam\t2.5\t-\n");
   for (const float distance : {-.5F, 1.25F}) message.add_distances(distance);
   for (const float probability : {.25F, .75F}) message.add_probabilities(probability);
   EXPECT_EQ(PredictionLine(AnswerToRow(message, 1, nullptr), names), "spam\t2.5\t1.25\t0.75\n");
-  EXPECT_EQ(PredictionJsonLine(AnswerToRow(message, 0, nullptr)),
-            "{\"scores\":[-1],\"labels\":[-1],\"distances\":[-0.5],\"probabilities\":[0.25],"
-            "\"classScores\":[],\"classProbabilities\":[],\"revision\":\"7\",\"epoch\":\"0\","
-            "\"age\":\"0\",\"componentRevisions\":[],\"rowErrors\":[],\"predictionIds\":[]}\n");
+  EXPECT_EQ(
+      PredictionJsonLine(AnswerToRow(message, 0, nullptr)),
+      "{\"scores\":[-1],\"predictedLabels\":[-1],\"distances\":[-0.5],\"probabilities\":[0.25],"
+      "\"classScores\":[],\"classProbabilities\":[],\"revision\":\"7\",\"epoch\":\"0\","
+      "\"age\":\"0\",\"componentRevisions\":[],\"rowErrors\":[],\"predictionIds\":[],"
+      "\"nameTableSize\":0}\n");
 }
 
 TEST(PredictionLine, SaysWhyARowWasRefusedAlsoWithDetailsThatNobodyKnows) {
   v1::PredictResponse message;
   message.add_scores(std::numeric_limits<float>::quiet_NaN());
-  message.add_labels(0);
+  message.add_predicted_labels(0);
   v1::RowError error;
   *error.mutable_status() =
       ToRpcStatus(MakeError(absl::StatusCode::kInvalidArgument, "NON_FINITE_VALUE", "no number"));
   error.mutable_status()->add_details()->set_type_url("type.googleapis.com/no.such.Message");
   const std::string line = PredictionJsonLine(AnswerToRow(message, 0, &error));
-  EXPECT_THAT(line, HasSubstr("\"scores\":[\"NaN\"],\"labels\":[0]"));
+  EXPECT_THAT(line, HasSubstr("\"scores\":[\"NaN\"],\"predictedLabels\":[0]"));
   EXPECT_THAT(line, HasSubstr("\"reason\":\"NON_FINITE_VALUE\""));
 }
 

@@ -78,10 +78,10 @@ void Predict(Store& store, const std::vector<std::string_view>& messages) {
     if (!session.Accept(request, bytes.size()).ok()) return;
     v1::PredictResponse response;
     Check(session.Take(response));
-    Check(response.scores_size() == response.labels_size());
+    Check(response.scores_size() == response.predicted_labels_size());
     Check(response.distances().empty() || response.distances_size() == response.scores_size());
     for (const v1::RowError& error : response.row_errors())
-      Check(error.row() < static_cast<uint32_t>(response.labels_size()));
+      Check(error.row() < static_cast<uint32_t>(response.predicted_labels_size()));
   }
 }
 
@@ -100,10 +100,10 @@ struct Answers {
     Check(result.updates() == static_cast<uint64_t>(result.updated_rows_size()));
     Check(result.updated_rows_size() == result.update_revisions_size());
     Check(result.updates() <= result.examples() && result.mistakes() <= result.examples());
-    Check(result.scores_size() == result.predicted_labels_size());
+    Check(result.scores_size() + result.margins_size() == result.predicted_labels_size());
     for (int i = 0; i < result.updated_rows_size(); ++i) {
       Check(i == 0 || result.updated_rows(i - 1) < result.updated_rows(i));
-      Check(result.update_revisions(i) == static_cast<uint64_t>(++revision));
+      Check(result.update_revisions(i) == ++revision);
     }
     Check(result.revision() == revision);
     Check(result.acknowledged_offset() >= -1);

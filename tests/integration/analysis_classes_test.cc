@@ -30,7 +30,7 @@ class ClassAnalysisTest : public ServerTest {
   }
   v1::AnalysisResult Analyze(const std::string& id, bool replace_weights = false) {
     v1::AnalyzeRequest request;
-    request.set_name("models/" + id);
+    request.set_model("models/" + id);
     request.set_replace_weights(replace_weights);
     grpc::ClientContext context;
     const auto stream = analysis_->Analyze(&context, request);

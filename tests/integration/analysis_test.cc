@@ -30,7 +30,7 @@ class AnalysisTest : public ServerTest {
   }
   static v1::AnalyzeRequest Request(const std::string& id, bool replace = false) {
     v1::AnalyzeRequest request;
-    request.set_name("models/" + id);
+    request.set_model("models/" + id);
     request.set_replace_weights(replace);
     return request;
   }
@@ -46,7 +46,7 @@ class AnalysisTest : public ServerTest {
   std::vector<v1::StoredExample> List(const std::string& id, int page_size, int* pages) {
     std::vector<v1::StoredExample> examples;
     v1::ListStoredExamplesRequest request;
-    request.set_name("models/" + id);
+    request.set_model("models/" + id);
     request.set_page_size(page_size);
     do {
       grpc::ClientContext context;
@@ -179,7 +179,7 @@ TEST_F(AnalysisTest, RefusalsSayWhy) {
   EXPECT_EQ(BadField(Analyze(request)), "expected_revision");
   grpc::ClientContext context;
   v1::ListStoredExamplesRequest list;
-  list.set_name("models/empty");
+  list.set_model("models/empty");
   list.set_page_token("nonsense");
   v1::ListStoredExamplesResponse response;
   status = analysis_->ListStoredExamples(&context, list, &response);
@@ -284,7 +284,7 @@ TEST_F(AnalysisTest, APageTokenOfAnotherModelIsNone) {
   const auto ask = [&](const std::string& id, const std::string& token, std::string* next) {
     grpc::ClientContext context;
     v1::ListStoredExamplesRequest request;
-    request.set_name("models/" + id);
+    request.set_model("models/" + id);
     request.set_page_size(1);
     request.set_page_token(token);
     v1::ListStoredExamplesResponse response;

@@ -10,6 +10,8 @@ namespace perceptrond::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class ClassesTest : public ServerTest {
  protected:
@@ -61,6 +63,8 @@ TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
     stream.Open();
     const v1::LearnResult first = stream.Ask(Columns({"tea", "tea", "rum"}));
     EXPECT_THAT(first.predicted_labels(), ElementsAre(-1, 0, 0));
+    EXPECT_THAT(first.margins(), SizeIs(3));
+    EXPECT_THAT(first.scores(), IsEmpty());
     EXPECT_THAT(first.updated_rows(), ElementsAre(0, 2));
     EXPECT_THAT(Get("topics").label_names(), ElementsAre("tea", "rum"));
     const v1::LearnResult second = stream.Ask(Columns({"ale", "tea", "rum"}));
@@ -69,7 +73,7 @@ TEST_F(ClassesTest, ClassesComeUpMidStreamAndSurviveAKill) {
   }
   const v1::Model before = Get("topics");
   const v1::PredictResponse answers = PredictNames("topics", {"tea", "rum", "ale"}, true);
-  EXPECT_THAT(answers.labels(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(answers.predicted_labels(), ElementsAre(0, 1, 2));
   EXPECT_EQ(answers.class_scores_size(), 9);
   server_.Kill();
   Restart();
@@ -122,7 +126,7 @@ TEST_F(ClassesTest, NestedExamplesTakeLabelsByNumberOrByNameButNotBothInAMessage
   EXPECT_EQ(then.examples(), 1U);
   ASSERT_EQ(then.row_errors_size(), 1);
   EXPECT_EQ(BadField(then.row_errors(0).status()), "examples[1].label");
-  EXPECT_THAT(PredictNames("drinks", {"dark", "hot"}).labels(), ElementsAre(1, 0));
+  EXPECT_THAT(PredictNames("drinks", {"dark", "hot"}).predicted_labels(), ElementsAre(1, 0));
 }
 
 TEST_F(ClassesTest, ProbabilitiesOfAllClassesAreThereOnRequest) {
@@ -138,7 +142,7 @@ TEST_F(ClassesTest, ProbabilitiesOfAllClassesAreThereOnRequest) {
   const v1::PredictResponse brief = PredictNames("soft", {"f1"});
   EXPECT_EQ(brief.class_scores_size(), 0);
   const v1::PredictResponse all = PredictNames("soft", {"f1", "f3"}, true);
-  EXPECT_THAT(all.labels(), ElementsAre(1, 3));
+  EXPECT_THAT(all.predicted_labels(), ElementsAre(1, 3));
   ASSERT_EQ(all.class_probabilities_size(), 8);
   EXPECT_TRUE(std::isnan(all.class_probabilities(0)));
   EXPECT_NEAR(all.class_probabilities(1) + all.class_probabilities(3), 1, 1e-6);

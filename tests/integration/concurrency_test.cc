@@ -107,7 +107,7 @@ class ConcurrencyTest : public InferenceTest {
   // Each of these reads the model a number of times, or until a call fails.
   void AnalyzeModel(bool replace_weights) {
     v1::AnalyzeRequest request;
-    request.set_name("models/shared");
+    request.set_model("models/shared");
     request.set_replace_weights(replace_weights);
     for (int round = 0; round < kRounds; ++round) {
       const auto result =

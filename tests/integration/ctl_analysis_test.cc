@@ -130,7 +130,7 @@ class CtlInterruptedAnalysis : public CtlTest {
     while (!waited) {
       grpc::ClientContext context;
       v1::AnalyzeRequest request;
-      request.set_name("models/and");
+      request.set_model("models/and");
       const auto stream = analysis_->Analyze(&context, request);
       v1::AnalyzeResponse response;
       while (stream->Read(&response)) {

@@ -26,7 +26,7 @@ TEST_F(CtlTest, ClassesByNumberAreTaughtAndPredicted) {
   EXPECT_EQ(Number(summary, "errorRate"), 0.25);
   EXPECT_EQ(summary.fields().at("confusion").list_value().values_size(), 4);
   EXPECT_THAT(CtlOut("predict three --all-scores -o json" + options, "1:1\n").out,
-              HasSubstr("\"labels\":[0]"));
+              HasSubstr("\"predictedLabels\":[0]"));
   const CommandResult bad = Ctl("learn three" + options, "3 1:1\n");
   EXPECT_EQ(bad.exit_code, 2) << bad.out;
   EXPECT_THAT(bad.out, HasSubstr("is not a class of the model"));

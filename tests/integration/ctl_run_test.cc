@@ -118,6 +118,7 @@ TEST_F(CtlTest, AFullTableOfProducersIsAnErrorAndNotWorkedAround) {
     v1::LearnRequest request;
     request.set_model("models/m");
     request.set_producer_id("p" + std::to_string(i));
+    request.set_first_offset(0);
     *request.add_examples() = SparseExample(1, {{0, 1.0F}});
     ASSERT_TRUE(Learn(request).ok());
   }

@@ -25,7 +25,7 @@ TEST_F(CtlTest, TheCommonPathReadsAsDocumented) {
       CtlOut("predict and " + file + " --format svmlight --index-base 1 -o json");
   EXPECT_EQ(predicted.exit_code, 0);
   EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 4);
-  EXPECT_THAT(predicted.out, ::testing::HasSubstr("\n{\"scores\":[1],\"labels\":[1],"));
+  EXPECT_THAT(predicted.out, ::testing::HasSubstr("\n{\"scores\":[1],\"predictedLabels\":[1],"));
 }
 
 TEST_F(CtlTest, EveryFormatTeachesTheSameWeights) {
@@ -174,7 +174,7 @@ TEST_F(CtlTest, EachLineOfPredictionsInJsonIsTheAnswerToItsRow) {
   const v1::PredictResponse answer = predict("1:1 2:1").second;
   EXPECT_EQ(answer.revision(), 4);
   EXPECT_EQ(answer.scores_size(), 1);
-  EXPECT_EQ(answer.labels_size(), 1);
+  EXPECT_EQ(answer.predicted_labels_size(), 1);
   EXPECT_EQ(answer.distances_size(), 1);
   EXPECT_EQ(answer.probabilities_size(), 1);
   const v1::PredictResponse row_errors = predict("9:1").second;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/journal/rocksdb_journal.h"
+#include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/journals.h"
 
@@ -189,6 +190,77 @@ TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
   refused("columns.texts", [](auto& request) { request.mutable_columns()->add_texts("a"); });
   refused("columns.prediction_ids",
           [](auto& request) { request.mutable_columns()->add_prediction_ids("a"); });
+  refused("columns.additional_labels",
+          [](auto& request) { request.mutable_columns()->add_additional_labels(1); });
+  refused("unknown_features",
+          [](auto& request) { request.set_unknown_features(v1::UNKNOWN_FEATURES_REFUSE); });
+}
+
+TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
+  const auto refused = [this](const std::string& field,
+                              const std::function<void(v1::Model&)>& set) {
+    v1::CreateModelRequest request;
+    request.set_model_id("m");
+    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(3);
+    set(*request.mutable_model());
+    grpc::ClientContext context;
+    v1::Model model;
+    const grpc::Status status = models_->CreateModel(&context, request, &model);
+    EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
+    EXPECT_EQ(BadField(status), field);
+  };
+  refused("model.feature_space.text",
+          [](auto& model) { model.mutable_feature_space()->mutable_text(); });
+  refused("model.stored_predictions",
+          [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(1); });
+}
+
+TEST_F(ErrorDetailsTest, ATimeLimitOfAnAnalysisIsOfALaterVersion) {
+  CreateDense("m", 3);
+  v1::AnalyzeRequest request;
+  request.set_model("models/m");
+  request.mutable_time_limit()->set_seconds(1);
+  grpc::ClientContext context;
+  const auto stream = v1::AnalysisService::NewStub(channel_)->Analyze(&context, request);
+  v1::AnalyzeResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD");
+  EXPECT_EQ(BadField(status), "time_limit");
+}
+
+TEST_F(ErrorDetailsTest, ASettingOfALaterVersionEndsAPredictionStream) {
+  CreateDense("m", 3);
+  v1::PredictRequest request;
+  request.set_model("models/m");
+  grpc::ClientContext context;
+  const auto stream = predictions_->PredictStream(&context);
+  v1::PredictResponse response;
+  stream->Write(request);
+  ASSERT_TRUE(stream->Read(&response));
+  request.set_name_table_size(1);
+  // It is the first message that decides on the table.
+  stream->Write(request);
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(Reason(response.error()), "UNSUPPORTED_FIELD");
+  grpc::ClientContext other_context;
+  const auto other = predictions_->PredictStream(&other_context);
+  other->Write(request);
+  EXPECT_FALSE(other->Read(&response));
+  const grpc::Status status = other->Finish();
+  EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD");
+  EXPECT_EQ(BadField(status), "name_table_size");
+}
+
+TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
+  CreateDense("m", 3);
+  v1::PredictRequest request;
+  request.set_model("models/m");
+  request.set_min_revision(1);
+  v1::PredictResponse response;
+  const grpc::Status status = Predict(request, &response);
+  EXPECT_EQ(Reason(status), "REVISION_TOO_OLD");
+  EXPECT_EQ(RetrySeconds(Details(status)), 1);
 }
 
 TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
@@ -210,6 +282,9 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
   };
   ends("order", [](auto& request) { request.set_order(v1::STREAM_ORDER_RELAXED); });
   ends("name_table_size", [](auto& request) { request.set_name_table_size(1); });
+  ends("additional_models", [](auto& request) { request.add_additional_models("models/m"); });
+  ends("producer.additional_resumes",
+       [](auto& request) { request.mutable_producer()->add_additional_resumes(); });
   ends("producer.resume.acknowledged_revision", [](auto& request) {
     request.mutable_producer()->mutable_resume()->set_acknowledged_revision(0);
   });

@@ -73,6 +73,25 @@ TEST_F(ExplainTest, NestedExamplesByNameAreExplainedByName) {
   EXPECT_EQ(response.explanations(0).contributions(1).name(), "prize");
 }
 
+TEST_F(ExplainTest, AnAverageIsExplainedWithTheAgeThatItDependsOn) {
+  v1::Model settings;
+  settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
+  Create("plain", settings);
+  settings.mutable_learner()->mutable_averaged();
+  Create("averaged", settings);
+  for (const auto& [model, age] : {std::pair{"models/plain", 0U}, {"models/averaged", 3U}}) {
+    v1::LearnRequest learn;
+    learn.set_model(model);
+    for (int i = 0; i < 3; ++i) *learn.add_examples() = SparseExample(1, {{0, 1}});
+    ASSERT_TRUE(Learn(learn).ok());
+    v1::ExplainRequest request = Request({1, 3});
+    request.set_model(model);
+    v1::ExplainResponse response;
+    ASSERT_TRUE(Explain(request, &response).ok());
+    EXPECT_EQ(response.age(), age);
+  }
+}
+
 TEST_F(ExplainTest, WhatIsNotListedIsSummedUp) {
   v1::ExplainRequest request = Request({1, 3});
   request.set_max_features(1);
@@ -137,6 +156,7 @@ v1::LearnRequest Contradictions(int examples) {
   v1::LearnRequest learn;
   learn.set_model("models/line");
   learn.set_producer_id("p");
+  learn.set_first_offset(0);
   for (int i = 0; i < examples; ++i)
     *learn.add_examples() =
         SparseExample(i % 2 == 0 ? 1 : -1, {{0, 1.0F + static_cast<float>(i % 7)}});

@@ -124,11 +124,11 @@ class InferenceEqualityTest : public InferenceTest {
                     const oip::ModelInferResponse& answer) {
     const auto label = Output(answer, "label");
     if (model.label_names().empty()) {
-      EXPECT_THAT(label.contents().int_contents(), ElementsAreArray(expected.labels()));
+      EXPECT_THAT(label.contents().int_contents(), ElementsAreArray(expected.predicted_labels()));
       return;
     }
     std::vector<std::string> names;
-    for (const int32_t number : expected.labels()) {
+    for (const int32_t number : expected.predicted_labels()) {
       const bool several = model.learner().has_classes();
       names.push_back(model.label_names(several ? number : (number > 0 ? 1 : 0)));
     }

@@ -205,6 +205,15 @@ TEST_F(LearnStreamTest, ARefusedRowOfColumnsIsNamedByItsPositionInThem) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
+TEST_F(LearnStreamTest, AnOrderThatIsNoneIsRefused) {
+  RawLearnStream stream(*learning_, "line");
+  stream.first().set_order(static_cast<v1::StreamOrder>(99));
+  stream.Send(stream.first());
+  const grpc::Status status = stream.Finish();
+  EXPECT_EQ(Reason(status), "INVALID_FIELD");
+  EXPECT_EQ(BadField(status), "order");
+}
+
 TEST_F(LearnStreamTest, AnAnswerDetailThatIsNoneIsRefused) {
   RawLearnStream stream(*learning_, "line");
   stream.first().set_result_detail(static_cast<v1::ResultDetail>(99));

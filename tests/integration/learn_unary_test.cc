@@ -82,6 +82,7 @@ TEST_F(LearnTest, ReplayedUnaryBatchesAreAcknowledgedByAFrozenModel) {
   v1::LearnRequest learn;
   learn.set_model("models/plane");
   learn.set_producer_id("p");
+  learn.set_first_offset(0);
   *learn.add_examples() = SparseExample(-1, {{0, 5}});
   ASSERT_TRUE(Learn(learn).ok());
   v1::FreezeModelRequest freeze;
@@ -102,6 +103,7 @@ TEST_F(LearnTest, RefusedCallsLeaveRoomForProducers) {
   v1::LearnRequest learn;
   learn.set_model("models/plane");
   *learn.add_examples() = SparseExample(-1, {{0, NAN}});
+  learn.set_first_offset(0);
   for (int i = 0; i <= 10'000; ++i) {
     learn.set_producer_id(std::to_string(i));
     ASSERT_EQ(Reason(Learn(learn)), "NON_FINITE_VALUE");
@@ -114,6 +116,7 @@ TEST_F(LearnTest, NumberedUnaryBatchesAreLearnedOnce) {
   v1::LearnRequest learn;
   learn.set_model("models/plane");
   learn.set_producer_id("p");
+  learn.set_first_offset(0);
   *learn.add_examples() = SparseExample(-1, {{0, 5}});
   v1::LearnResult result;
   ASSERT_TRUE(Learn(learn, &result).ok());
@@ -125,6 +128,23 @@ TEST_F(LearnTest, NumberedUnaryBatchesAreLearnedOnce) {
   EXPECT_EQ(gap.error_code(), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_EQ(Reason(gap), "OFFSET_GAP");
   EXPECT_EQ(Get("plane").revision(), 1);
+}
+
+// Without an offset a second batch would be taken for the first one sent again.
+TEST_F(LearnTest, AProducersBatchNeedsItsOffsetAndAnOffsetItsProducer) {
+  v1::LearnRequest learn;
+  learn.set_model("models/plane");
+  *learn.add_examples() = SparseExample(-1, {{0, 5}});
+  learn.set_producer_id("p");
+  const grpc::Status no_offset = Learn(learn);
+  EXPECT_EQ(Reason(no_offset), "INVALID_FIELD");
+  EXPECT_EQ(BadField(no_offset), "first_offset");
+  learn.clear_producer_id();
+  learn.set_first_offset(0);
+  const grpc::Status no_producer = Learn(learn);
+  EXPECT_EQ(Reason(no_producer), "INVALID_FIELD");
+  EXPECT_EQ(BadField(no_producer), "first_offset");
+  EXPECT_EQ(Get("plane").report().examples(), 0);
 }
 
 TEST_F(LearnTest, NamesOfANamedSpaceGetWeightsWithTheirFirstUpdate) {

@@ -14,7 +14,7 @@ TEST_F(PredictTest, ScoresAndDistancesAreTheTextbooks) {
   v1::PredictResponse response;
   ASSERT_TRUE(Predict(ThreePoints(), &response).ok());
   EXPECT_THAT(response.scores(), ::testing::ElementsAre(-1, 2, -2));
-  EXPECT_THAT(response.labels(), ::testing::ElementsAre(-1, 1, -1));
+  EXPECT_THAT(response.predicted_labels(), ::testing::ElementsAre(-1, 1, -1));
   // Times the labels + + -: margins of -sqrt(2)/2, sqrt(2), sqrt(2).
   EXPECT_NEAR(response.distances(0), -std::sqrt(2) / 2, 1e-6);
   EXPECT_NEAR(response.distances(1), std::sqrt(2), 1e-6);
@@ -171,9 +171,9 @@ TEST_F(PredictTest, AStreamAnswersEachMessageInOrderAndBadOnesInBand) {
   stream->WritesDone();
   v1::PredictResponse response;
   ASSERT_TRUE(stream->Read(&response));
-  EXPECT_THAT(response.labels(), ::testing::ElementsAre(-1, 1, -1));
+  EXPECT_THAT(response.predicted_labels(), ::testing::ElementsAre(-1, 1, -1));
   ASSERT_TRUE(stream->Read(&response));
-  EXPECT_THAT(response.labels(), ::testing::ElementsAre(-1, 0, -1));
+  EXPECT_THAT(response.predicted_labels(), ::testing::ElementsAre(-1, 0, -1));
   ASSERT_EQ(response.row_errors_size(), 1);
   EXPECT_EQ(response.row_errors(0).row(), 1);
   EXPECT_EQ(Reason(response.row_errors(0).status()), "NON_FINITE_VALUE");

@@ -106,7 +106,7 @@ TEST_F(ServingDuringAnalysisTest, PredictionsAndLearningAreAnsweredAsSoonAsWitho
   const auto analysis = v1::AnalysisService::NewStub(channel_);
   grpc::ClientContext context;
   v1::AnalyzeRequest request;
-  request.set_name("models/m");
+  request.set_model("models/m");
   const auto stream = analysis->Analyze(&context, request);
   v1::AnalyzeResponse response;
   // It is under way once it says that it solves.

@@ -40,7 +40,7 @@ void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
 
 Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,
                     v1::AnalysisResult* result) {
-  const std::string doing = absl::StrCat("analyze ", request.name());
+  const std::string doing = absl::StrCat("analyze ", request.model());
   grpc::ClientContext context;
   absl::StatusOr<v1::AnalysisResult> analyzed;
   {
@@ -172,7 +172,7 @@ struct AnalyzeOptions {
 
 int Run(const Globals& globals, const CLI::App& command, const AnalyzeOptions& options) {
   v1::AnalyzeRequest request;
-  request.set_name(options.name);
+  request.set_model(options.name);
   request.set_replace_weights(options.replace_weights);
   if (command.count("--if-revision") > 0) request.set_expected_revision(options.expected_revision);
   options.limits.Fill(&request);

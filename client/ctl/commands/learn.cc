@@ -248,7 +248,7 @@ void LearnRun::DrawProgress(int64_t pass) {
 
 Outcome LearnRun::Analyze() {
   v1::AnalyzeRequest request;
-  request.set_name(options_.name);
+  request.set_model(options_.name);
   options_.analysis_limits.Fill(&request);
   v1::AnalysisResult result;
   Outcome outcome = RunAnalysis(client_, request, &result);

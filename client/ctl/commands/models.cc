@@ -55,21 +55,21 @@ int Show(const Globals& globals, const std::string& doing, const absl::StatusOr<
 }
 
 int RunList(const Globals& globals) {
-  const absl::StatusOr<std::vector<v1::Model>> models = globals.Connect().ListModels();
-  if (!models.ok()) return PrintError("list", models.status());
+  const absl::StatusOr<v1::ListModelsResponse> all = globals.Connect().ListModels();
+  if (!all.ok()) return PrintError("list", all.status());
   if (globals.json()) {
-    v1::ListModelsResponse all;
-    for (const v1::Model& model : *models) *all.add_models() = model;
-    Print(ToJson(all, true) + "\n");
+    Print(ToJson(*all, true) + "\n");
     return kExitOk;
   }
-  if (models->empty()) {
+  for (const std::string& name : all->unreachable())
+    PrintStderr(absl::StrCat(PrintableInLine(name), " is damaged; 'perceptronctl get' says how"));
+  if (all->models().empty() && all->unreachable().empty()) {
     PrintStderr("there are no models; 'perceptronctl create' creates one");
   } else {
     Print(absl::StrFormat(kListLine, "NAME", "STATE", "REVISION", "EXAMPLES", "MISTAKES",
                           "FEATURES"));
   }
-  for (const v1::Model& model : *models) {
+  for (const v1::Model& model : all->models()) {
     Print(absl::StrFormat(kListLine, PrintableInLine(ModelId(model.name())),
                           model.state() == v1::MODEL_STATE_FROZEN ? "frozen" : "active",
                           absl::StrCat(model.revision()), absl::StrCat(model.report().examples()),

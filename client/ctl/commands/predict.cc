@@ -103,7 +103,7 @@ describes the formats and --timeout.
 
 Examples:
   perceptronctl predict iris iris.test --format svmlight --index-base 1
-  perceptronctl predict iris iris.test --format svmlight --index-base 1 -o json | jq '.labels[0]'
+  perceptronctl predict iris iris.test --format svmlight --index-base 1 -o json | jq '.predictedLabels[0]'
   perceptronctl predict spam sms.tsv --skip-lines 1 --summary
   echo 'Win a prize now' | perceptronctl predict spam - --format text)";
 
@@ -238,9 +238,9 @@ void PredictRun::OnRow(const v1::PredictResponse& response, int row, const v1::R
     row_errors_.AddValidationError(*input_, tag >> kLabelBits, ToAbslStatus(error->status()));
   } else if (const int actual = LabelOf(tag); actual != Row::kNoLabel) {
     if (multiclass_) {
-      summary_.classes.Add(actual, response.labels(row));
+      summary_.classes.Add(actual, response.predicted_labels(row));
     } else {
-      summary_.confusion.Add(actual, response.labels(row));
+      summary_.confusion.Add(actual, response.predicted_labels(row));
       summary_.margin.Add(actual, row < response.distances_size()
                                       ? std::optional<float>(response.distances(row))
                                       : std::nullopt);

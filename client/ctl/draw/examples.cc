@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<RowScore>> Scorer::Score(const std::vector<Row>& rows
   const auto add = [&](const v1::PredictResponse& response) {
     for (int i = 0; i < response.scores_size(); ++i) {
       RowScore& one = scores.emplace_back();
-      one = {response.scores(i), response.labels(i)};
+      one = {response.scores(i), response.predicted_labels(i)};
       if (response.distances_size() > 0) one.distance = response.distances(i);
     }
   };

@@ -139,17 +139,26 @@ function unloaded(entries) {
   return `${who} in memory: state and learning curve appear once a model is used or its page is opened.`;
 }
 
+// Models that have no figures, since their journal fails its checks.
+function damaged(names) {
+  if (names.length === 0) return '';
+  return `Damaged: ${names.map((name) => printable(name.slice('models/'.length))).join(', ')}. “perceptronctl get NAME” says how.`;
+}
+
 // A search may need several requests: each searches at most 10,000 models.
 async function readPage(points) {
   const entries = [];
+  const unreachable = [];
   let token = pageToken;
   while (true) {
     const answer = await ask('api/models', {
-      search, page_token: token, page_size: PAGE_SIZE - entries.length, points,
+      search, page_token: token, page_size: PAGE_SIZE - entries.length - unreachable.length, points,
     });
     entries.push(...answer.models);
+    unreachable.push(...answer.unreachable);
     token = answer.nextPageToken;
-    if (token === '' || entries.length >= PAGE_SIZE) return {entries, next: token, server: answer.server};
+    const listed = entries.length + unreachable.length;
+    if (token === '' || listed >= PAGE_SIZE) return {entries, unreachable, next: token, server: answer.server};
   }
 }
 
@@ -158,10 +167,11 @@ keepLooking(async () => {
   // The whole curve of a model that is new or was loaded is needed.
   if (known && page.entries.some((entry) => entry.inMemory && !rows.get(entry.model.uid)?.whole)) page = await readPage(FIRST_POINTS);
   known = true;
-  const {entries, next, server} = page;
+  const {entries, unreachable, next, server} = page;
   showServer(server);
   showModels(entries);
-  setText(document.getElementById('summary'), summary(entries.length, server, next !== '' || pageToken !== ''));
+  setText(document.getElementById('summary'), summary(entries.length + unreachable.length, server, next !== '' || pageToken !== ''));
+  setText(document.getElementById('damaged'), damaged(unreachable));
   setText(document.getElementById('unloaded'), unloaded(entries));
   showPages(next);
 }, search === '' ? INTERVAL : 2 * INTERVAL);

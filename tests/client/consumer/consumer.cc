@@ -66,7 +66,7 @@ int Predict(const Client& client, const std::string& name) {
   const auto answer = client.Predict(name, std::move(columns));
   if (!answer.ok()) return Fail("predict", answer.status());
   for (int i = 0; i < 4; ++i) {
-    if (answer->labels(i) != rows[static_cast<size_t>(i)].label) return 1;
+    if (answer->predicted_labels(i) != rows[static_cast<size_t>(i)].label) return 1;
   }
   return 0;
 }

@@ -42,7 +42,7 @@ class ExamplesTest(ExamplesFixture):
         self.assertEqual([predicted, wrong], list(self.error_by_perceptronctl("reference").groups()))
         expected = [json.loads(line) for line in self.ctl("predict", "reference", test, "--format", "text", "-o", "json").splitlines()]
         self.assertEqual([float32(row.split("\t")[1]) for row in rows], [float32(answer["scores"][0]) for answer in expected])
-        self.assertEqual([row.split("\t")[0] for row in rows], [{-1: "ham", 1: "spam"}[answer["labels"][0]] for answer in expected])
+        self.assertEqual([row.split("\t")[0] for row in rows], [{-1: "ham", 1: "spam"}[answer["predictedLabels"][0]] for answer in expected])
 
     @only_if(LANGUAGE == "asyncio")
     def test_one_loop_learns_watches_the_model_and_predicts(self):

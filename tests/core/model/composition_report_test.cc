@@ -272,12 +272,12 @@ TEST_P(CompositionReport, AListDoesNotLoadComponentsAndClaimsNothingThatTheyCoul
   Teach("y", 200);
   LearnNew(30);
   UntilConverged();
-  EXPECT_EQ(store_->List("", 10).value().at(0).report.state(),
+  EXPECT_EQ(store_->List("", 10).value().models.at(0).report.state(),
             ::perceptron::v1::CONVERGENCE_STATE_CONVERGED);
   Open();
   const std::shared_ptr<Model> held = Both();
   const uint64_t loads = store_->stats().loads;
-  const ConvergenceReport unknown = store_->List("", 10).value().at(0).report;
+  const ConvergenceReport unknown = store_->List("", 10).value().models.at(0).report;
   EXPECT_EQ(store_->stats().loads, loads);
   EXPECT_EQ(unknown.state(), ::perceptron::v1::CONVERGENCE_STATE_UNSPECIFIED);
   EXPECT_FALSE(unknown.has_margin_ceiling());

@@ -139,7 +139,7 @@ TEST_P(Recovery, AReportWithoutLoadingIsThatOfTheLastCommit) {
     ASSERT_OK(SendMessage(*store_, kName, traffic.space, message).status);
   const ConvergenceReport report = MakeReport(**store_->Acquire(kName));
   Reopen();
-  const std::vector<ModelSummary> page = store_->List("", 10).value();
+  const std::vector<ModelSummary> page = store_->List("", 10).value().models;
   ASSERT_EQ(page.size(), 1U);
   EXPECT_FALSE(page[0].in_memory);
   EXPECT_EQ(page[0].revision, report.updates());

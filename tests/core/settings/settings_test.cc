@@ -1,4 +1,6 @@
 // Settings of a model: defaults are written out, and what is out of range is named.
+#include <google/protobuf/message.h>
+
 #include <cmath>
 #include <functional>
 
@@ -111,13 +113,39 @@ TEST(RowSettings, AWrapperThatARuleDoesNotAllowIsRefused) {
             "model.learner.averaged: the rule kernel-perceptron does not allow it; leave it out");
 }
 
-// As a newer client may send it.
-TEST(RowSettings, ARuleThatTheServerDoesNotKnowIsRefused) {
-  const std::string problem = Problem("perceptron", [](v1::Learner& learner) {
-    learner.clear_rule();
-    learner.GetReflection()->MutableUnknownFields(&learner)->AddLengthDelimited(19, "");
+// A newer client may send an alternative or setting that this server does not know. Without it the
+// model would be another.
+TEST(UnknownSettings, WhatTheServerDoesNotKnowIsRefusedWhereverItIs) {
+  const auto refused_at = [](const std::string& path,
+                             const std::function<google::protobuf::Message*(v1::Model&)>& part) {
+    v1::Model settings = testing::DenseSettings("m", 3);
+    google::protobuf::Message& message = *part(settings);
+    message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(99, "");
+    FillDefaults(settings);
+    EXPECT_EQ(ReadSettings(settings).status().message(),
+              path +
+                  ": it has a field that this server does not know; leave it out, or ask a newer "
+                  "server");
+  };
+  refused_at("model.learner", [](v1::Model& model) {
+    model.mutable_learner()->clear_rule();
+    return model.mutable_learner();
   });
-  EXPECT_NE(problem.find("a rule or setting that this server does not know"), std::string::npos);
+  refused_at("model.learner.perceptron",
+             [](v1::Model& model) { return model.mutable_learner()->mutable_perceptron(); });
+  refused_at("model.learner.kernel_perceptron.kernel", [](v1::Model& model) {
+    return model.mutable_learner()->mutable_kernel_perceptron()->mutable_kernel();
+  });
+  refused_at("model.learner.classes",
+             [](v1::Model& model) { return model.mutable_learner()->mutable_classes(); });
+  refused_at("model.learner.starting_weights.vectors[0]", [](v1::Model& model) {
+    return model.mutable_learner()->mutable_starting_weights()->add_vectors();
+  });
+  refused_at("model.feature_space", [](v1::Model& model) { return model.mutable_feature_space(); });
+  refused_at("model.feature_space.map",
+             [](v1::Model& model) { return model.mutable_feature_space()->mutable_map(); });
+  refused_at("model.stored_examples",
+             [](v1::Model& model) { return model.mutable_stored_examples(); });
 }
 
 TEST(RowSettings, StartingWeightsAndTiesThatARuleDoesNotHaveAreRefused) {

@@ -91,7 +91,7 @@ TEST_F(StoreMemoryTest, TheLeastRecentlyUsedLeavesFirst) {
   for (const char* name : {"a", "b", "c", "d"}) Create(name, 1000);
   for (const char* name : {"a", "b", "c", "a", "d"}) ASSERT_OK(store_->Acquire(name).status());
   std::vector<std::string> in_memory;
-  const std::vector<ModelSummary> page = store_->List("", 10).value();
+  const std::vector<ModelSummary> page = store_->List("", 10).value().models;
   for (const ModelSummary& summary : page) {
     if (summary.in_memory) in_memory.push_back(summary.settings.name());
   }

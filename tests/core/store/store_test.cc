@@ -1,5 +1,9 @@
 // The store: names, etags, deletion, and its end.
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <atomic>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -33,6 +37,96 @@ TEST_F(StoreTest, CreatesOnceUnlessTheSameRequestComesAgain) {
     EXPECT_EQ(ReasonOf(status), "MODEL_EXISTS");
   }
   EXPECT_EQ(store_->Count().value(), 1U);
+}
+
+// Sets the field to what no model has by itself.
+void SetAny(v1::Model& model, const google::protobuf::FieldDescriptor& field) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *model.GetReflection();
+  if (field.is_repeated()) {
+    reflection.AddMessage(&model, &field);
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    reflection.MutableMessage(&model, &field);
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    reflection.SetString(&model, &field, "any");
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    reflection.SetEnumValue(&model, &field, v1::MODEL_STATE_FROZEN);
+  } else {
+    ASSERT_EQ(field.cpp_type(), FieldDescriptor::CPPTYPE_INT64) << field.name();
+    reflection.SetInt64(&model, &field, 7);
+  }
+}
+
+// Every field of a model is a setting or is set by the server; what a client sends of the latter,
+// for example in a model that it read, is ignored.
+TEST_F(StoreTest, OutputOnlyFieldsOfASentModelAreIgnored) {
+  const std::set<std::string> settings = {
+      "name",        "description",        "feature_space",   "learner",
+      "label_names", "margin_of_interest", "stored_examples", "stored_predictions"};
+  Create("part");
+  v1::Model plain;
+  plain.mutable_feature_space()->mutable_composition()->add_inputs()->set_model("part");
+  plain.set_name("plain");
+  v1::Model filled = plain;
+  filled.set_name("filled");
+  const google::protobuf::Descriptor& model = *v1::Model::descriptor();
+  for (int i = 0; i < model.field_count(); ++i) {
+    if (!settings.contains(model.field(i)->name())) SetAny(filled, *model.field(i));
+  }
+  // No space can have this dimension.
+  filled.mutable_feature_space()
+      ->mutable_composition()
+      ->mutable_example_space()
+      ->mutable_dense()
+      ->set_dimension(0);
+  v1::StoredExamples& stored = *filled.mutable_stored_examples();
+  stored.set_updates(7);
+  stored.set_sample(7);
+  stored.set_memory_bytes(7);
+  stored.set_complete(true);
+  v1::Model expected = store_->Create(plain, "", false).value();
+  const auto created = store_->Create(filled, "", false);
+  ASSERT_OK(created.status());
+  v1::Model got = *created;
+  EXPECT_NE(got.uid(), "any");
+  EXPECT_NE(got.etag(), "any");
+  EXPECT_GT(got.create_time().seconds(), 0);
+  for (v1::Model* each : {&expected, &got}) {
+    each->clear_name();
+    each->clear_uid();
+    each->clear_etag();
+    each->clear_create_time();
+    each->clear_update_time();
+  }
+  EXPECT_EQ(got.DebugString(), expected.DebugString());
+}
+
+// The counters of one model are damaged.
+class DamagedCounters final : public testing::JournalDecorator {
+ public:
+  using JournalDecorator::JournalDecorator;
+  absl::StatusOr<storage::Counters> LoadCounters(uint64_t model_id) override {
+    if (model_id == damaged_id) return absl::DataLossError("block checksum mismatch");
+    return JournalDecorator::LoadCounters(model_id);
+  }
+  std::atomic<uint64_t> damaged_id = 0;
+};
+
+TEST_F(StoreTest, AListNamesADamagedModelAmongTheOthers) {
+  for (const char* name : {"a", "b", "c", "d"}) Create(name);
+  auto damaged = std::make_unique<DamagedCounters>(journal_);
+  damaged->damaged_id = journal_->Find("b")->id();
+  store_ = std::make_unique<Store>(std::move(damaged), Store::Options());
+  const Store::Found first = store_->List("", 3).value();
+  ASSERT_EQ(first.models.size(), 2U);
+  EXPECT_EQ(first.models[0].settings.name(), "a");
+  EXPECT_EQ(first.models[1].settings.name(), "c");
+  EXPECT_EQ(first.unreachable, std::vector<std::string>({"b"}));
+  EXPECT_EQ(first.next, "c");
+  const Store::Found rest = store_->List(first.next, 3).value();
+  ASSERT_EQ(rest.models.size(), 1U);
+  EXPECT_EQ(rest.models[0].settings.name(), "d");
+  EXPECT_EQ(rest.next, "");
 }
 
 // The committed state of one model is damaged for as long as damaged_id names it.
@@ -163,9 +257,8 @@ TEST_F(StoreTest, AListLeavesOutStartingWeights) {
   testing::StartingVector(*settings.mutable_learner()).add_indices(1);
   testing::StartingVector(*settings.mutable_learner()).add_values(3);
   ASSERT_OK(store_->Create(settings, "", false).status());
-  const ModelSummary listed = store_->List("", 10).value().at(0);
-  EXPECT_TRUE(listed.settings.learner().has_starting_weights());
-  EXPECT_EQ(listed.settings.learner().starting_weights().vectors_size(), 0);
+  const ModelSummary listed = store_->List("", 10).value().models.at(0);
+  EXPECT_FALSE(listed.settings.learner().has_starting_weights());
   EXPECT_EQ(store_->Get("a").value().settings.learner().starting_weights().vectors_size(), 1);
 }
 
