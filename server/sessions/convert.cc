@@ -270,7 +270,7 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& re
   if (request.has_time_limit()) return UnsupportedField("time_limit");
   absl::Status status = Limit("max_rounds", request.max_rounds(), kMaxRounds, options.max_rounds);
   if (status.ok())
-    status = Limit("max_support_examples", request.max_support_examples(), kMaxSupport,
+    status = Limit("max_support_vectors", request.max_support_vectors(), kMaxSupport,
                    options.max_support_rows);
   if (status.ok())
     status = Limit("max_certificate_examples", request.max_certificate_examples(), kMaxCertificate,

@@ -1,8 +1,12 @@
 // Errors as a client receives them over gRPC: code, reason and what to do, for the cases that a
 // program handles by more than showing the message.
+#include <rocksdb/db.h>
+
 #include <functional>
 #include <limits>
+#include <memory>
 
+#include "core/journal/keys.h"
 #include "core/journal/rocksdb_journal.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
 #include "tests/integration/fixture.h"
@@ -161,6 +165,39 @@ TEST_F(ErrorDetailsTest, AModelWhoseJournalIsDamagedIsDataLossAndOthersServe) {
   EXPECT_TRUE(Learn(Request("sound", example)).ok());
 }
 
+TEST_F(ErrorDetailsTest, AListNamesADamagedModelAndHasTheOthers) {
+  CreateDense("damaged", 3);
+  CreateDense("sound", 3);
+  ASSERT_EQ(server_.Terminate(), 0);
+  const std::string directory = dir_.path() + "/data";
+  uint64_t id = 0;
+  {
+    RocksDbJournal::Options options;
+    options.directory = directory;
+    id = RocksDbJournal::Open(options).value()->Find("models/damaged")->id();
+  }
+  {
+    rocksdb::DB* raw = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), directory, &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), keys::Counters(id), "no counters").ok());
+    ASSERT_TRUE(db->Close().ok());
+  }
+  Restart();
+  grpc::ClientContext context;
+  v1::ListModelsResponse listed;
+  ASSERT_TRUE(models_->ListModels(&context, v1::ListModelsRequest(), &listed).ok());
+  ASSERT_EQ(listed.models_size(), 1);
+  EXPECT_EQ(listed.models(0).name(), "models/sound");
+  ASSERT_EQ(listed.unreachable_size(), 1);
+  EXPECT_EQ(listed.unreachable(0), "models/damaged");
+  const std::string page =
+      RunCommand("curl -s http://127.0.0.1:" + std::to_string(server_.metrics_port()) +
+                 "/api/models")
+          .out;
+  EXPECT_THAT(page, ::testing::HasSubstr("\"unreachable\":[\"models/damaged\"]"));
+}
+
 // Each field that the API lays out for a later version, in a message that is valid without it.
 TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
   CreateDense("m", 3);
@@ -260,7 +297,7 @@ TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
   v1::PredictResponse response;
   const grpc::Status status = Predict(request, &response);
   EXPECT_EQ(Reason(status), "REVISION_TOO_OLD");
-  EXPECT_EQ(RetrySeconds(Details(status)), 1);
+  EXPECT_EQ(RetryDelay(status), absl::Seconds(1));
 }
 
 TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {

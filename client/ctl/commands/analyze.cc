@@ -34,7 +34,7 @@ void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Opt
 void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
   request->set_relative_gap(gap_);
   request->set_max_rounds(max_rounds_);
-  request->set_max_support_examples(max_support_vectors_);
+  request->set_max_support_vectors(max_support_vectors_);
   request->set_max_certificate_examples(max_certificate_examples_);
 }
 
