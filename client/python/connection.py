@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import signal
 import sys
 from typing import Callable, NoReturn
 
@@ -97,3 +98,18 @@ def leave(code: int) -> NoReturn:
         # The reader of the output has exited.
         code = code or 1
     os._exit(code)
+
+
+def leave_on_interrupt(text: str = "") -> None:
+    """From now on Ctrl-C prints "interrupted" and the text, and ends the process with 130; unless whoever started the
+    program had it ignore Ctrl-C. A KeyboardInterrupt would be lost where Python ignores exceptions, as in finalizers."""
+    def interrupted(*_) -> NoReturn:
+        try:
+            complain(f"interrupted{text}")
+            leave(130)
+        except RuntimeError:
+            # The signal came in the middle of writing to the same file.
+            os._exit(130)
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupted)

@@ -202,9 +202,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        exit_code = main()
-    except KeyboardInterrupt:
-        connection.complain("interrupted")
-        exit_code = 130
-    connection.leave(exit_code)
+    connection.leave_on_interrupt()
+    connection.leave(main())

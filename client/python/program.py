@@ -12,7 +12,7 @@ import connection
 import errors
 import examples
 import window
-from connection import complain, leave
+from connection import complain, leave, leave_on_interrupt
 from examples import Labels
 from perceptron.v1 import model_pb2, report_pb2
 
@@ -60,6 +60,7 @@ def code_of(totals: window.Totals) -> int:
 
 def run(main: Callable[[], int], when_interrupted: str = "") -> None:
     """Runs main() and exits with its code, or prints the error."""
+    leave_on_interrupt(when_interrupted)
     try:
         code = main()
     except grpc.RpcError as error:
@@ -68,7 +69,4 @@ def run(main: Callable[[], int], when_interrupted: str = "") -> None:
     except (errors.StatusError, examples.BadLine, window.ProtocolError, OSError) as error:
         complain(str(error))
         code = 1
-    except KeyboardInterrupt:
-        complain(f"interrupted{when_interrupted}")
-        code = 130
     leave(code)
