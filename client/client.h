@@ -69,7 +69,7 @@ class Client {
   // NOT_FOUND.
   absl::StatusOr<v1::Model> GetModel(std::string_view name,
                                      v1::ModelView view = v1::MODEL_VIEW_BASIC) const;
-  // All models, read page by page, and the names of those that the server cannot read.
+  // Lists all models. The result has no page token; `unreachable` has the names of damaged models.
   absl::StatusOr<v1::ListModelsResponse> ListModels() const;
   // Changes the fields in `paths` ("description", "margin_of_interest") of the model model.name.
   // With a non-empty model.etag only if it still matches, else ABORTED (ETAG_MISMATCH). NOT_FOUND.

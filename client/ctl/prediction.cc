@@ -106,8 +106,11 @@ absl::StatusOr<int32_t> FindClass(const std::string& text, const std::vector<std
   if (name != names.end()) return static_cast<int32_t>(name - names.begin());
   int32_t number = 0;
   if (names.empty() && absl::SimpleAtoi(text, &number) && number >= 0) return number;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the model has no class \"", PrintableInLine(text), "\""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model has no class \"", PrintableInLine(text), "\"; ",
+      names.empty() ? "its classes are numbers from 0"
+                    : absl::StrCat("it has ", names.size(), ", as ", PrintableInLine(names.front()),
+                                   "; 'perceptronctl get' lists them")));
 }
 
 std::string DescribeClasses(const v1::Model& model) {

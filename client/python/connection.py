@@ -101,8 +101,8 @@ def leave(code: int) -> NoReturn:
 
 
 def leave_on_interrupt(text: str = "") -> None:
-    """From now on Ctrl-C prints "interrupted" and the text, and ends the process with 130; unless whoever started the
-    program had it ignore Ctrl-C. A KeyboardInterrupt would be lost where Python ignores exceptions, as in finalizers."""
+    """Makes Ctrl-C print "interrupted" and the text, and exit with code 130. A program that was started with SIGINT
+    ignored goes on ignoring it. Python would lose a KeyboardInterrupt that it raises in a finalizer."""
     def interrupted(*_) -> NoReturn:
         try:
             complain(f"interrupted{text}")

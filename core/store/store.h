@@ -103,7 +103,7 @@ class Store {
   struct Found {
     size_t size() const { return models.size() + unreachable.size(); }
     std::vector<ModelSummary> models;
-    // The names of those that have no summary, since the journal's record of them is damaged.
+    // The names of models whose journal is damaged. They have no summary.
     std::vector<std::string> unreachable;
     // The last model read, after which to continue; empty: there are no more.
     std::string next;

@@ -1,12 +1,15 @@
 // Short ways to settings, models and learning.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/journal/memory_journal.h"
+#include "core/ledger/stored_examples.h"
 #include "core/model/model.h"
 #include "core/model/snapshot.h"
 #include "core/model/views.h"
@@ -36,6 +39,21 @@ inline v1::Model NamedSettings(const std::string& name, uint32_t cap = 0) {
   settings.set_name(name);
   settings.mutable_feature_space()->mutable_named()->set_max_features(cap);
   return settings;
+}
+
+// The values of a stored example by its features' names, or indices where they have none.
+inline std::map<std::string, float> ValuesByName(const Model& model, const StoredRow& row) {
+  std::map<std::string, float> values;
+  const Row features = row.row();
+  size_t unknown = 0;
+  for (size_t i = 0; i < features.size; ++i) {
+    const uint32_t index = features.index(i);
+    std::string name = absl::StrCat(index);
+    if (model.has_names())
+      name = index == 0 ? row.unknown[unknown++] : FeatureNames(model, {&index, 1})[0];
+    values[name] = features.value(i);
+  }
+  return values;
 }
 
 // Adds a model to a journal and loads it, without a store.

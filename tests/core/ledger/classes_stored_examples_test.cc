@@ -60,19 +60,9 @@ class ClassesStored : public ::testing::TestWithParam<ClassCase> {
   // As it holds it: what its number for the class is called now.
   static Plain PlainOf(const Model& model, const StoredRow& row) {
     const auto number = static_cast<size_t>(row.label);
-    Plain plain{
+    return {
         model.settings().named_classes() ? LabelNames(model).at(number) : absl::StrCat(row.label),
-        {}};
-    const Row features = row.row();
-    size_t unknown = 0;
-    for (size_t i = 0; i < features.size; ++i) {
-      const uint32_t index = features.index(i);
-      std::string name = absl::StrCat(index);
-      if (model.has_names())
-        name = index == 0 ? row.unknown[unknown++] : FeatureNames(model, {&index, 1})[0];
-      plain.second[name] = features.value(i);
-    }
-    return plain;
+        testing::ValuesByName(model, row)};
   }
   static std::vector<Plain> Sample(const Model& model) {
     std::vector<Plain> plain;

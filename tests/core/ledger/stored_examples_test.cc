@@ -26,17 +26,7 @@ namespace v1 = ::perceptron::v1;
 using Plain = std::pair<int32_t, std::map<std::string, float>>;
 
 Plain PlainOf(const Model& model, const StoredRow& row) {
-  Plain plain{row.label, {}};
-  const Row features = row.row();
-  size_t unknown = 0;
-  for (size_t i = 0; i < features.size; ++i) {
-    const uint32_t index = features.index(i);
-    std::string name = absl::StrCat(index);
-    if (model.has_names())
-      name = index == 0 ? row.unknown[unknown++] : FeatureNames(model, {&index, 1})[0];
-    plain.second[name] = features.value(i);
-  }
-  return plain;
+  return {row.label, testing::ValuesByName(model, row)};
 }
 
 std::vector<Plain> PlainSample(const Model& model) {
