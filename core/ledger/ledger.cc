@@ -21,14 +21,10 @@ absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view
   return producers_.Find(id);
 }
 
-ProducerPosition Ledger::Position(const Producer& producer) {
-  MutexLock lock(&mutex_);
-  return producers_.position(producer);
-}
-
 void Ledger::Resume(Producer& producer, int64_t next_offset) {
   MutexLock lock(&mutex_);
-  const int64_t missing = next_offset - producers_.position(producer).next_offset;
+  producer.turn.AssertHeld();
+  const int64_t missing = next_offset - producer.position().next_offset;
   if (missing <= 0) return;
   progress_.AddRecovered(missing);
   PublishExamples();

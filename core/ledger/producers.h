@@ -30,8 +30,9 @@ struct ProducerPosition {
 // One sender of examples. Named producers belong to a model's ledger and are journaled. A stream
 // without a name has a producer of its own.
 //
-// Thread contract: `turn` and `id` are safe for any number of threads. Everything else is the
-// ledger's, and guarded by its lock.
+// Thread contract: `turn` and `id` are safe for any number of threads. The position changes under
+// both the turn and the ledger's lock, so that either is enough to read it; all else is the
+// ledger's.
 class Producer {
  public:
   // An empty id: without a name, never journaled.
@@ -42,6 +43,8 @@ class Producer {
   // turns.
   Mutex turn;
 
+  const ProducerPosition& position() const ABSL_SHARED_LOCKS_REQUIRED(turn) { return position_; }
+
  private:
   friend class ProducerTable;
 
@@ -51,7 +54,7 @@ class Producer {
   bool moved_ = false;
 };
 
-// The named producers of a model, and the only way to a producer's position.
+// The named producers of a model, and the only way to change a producer's position.
 //
 // Thread contract: not thread-safe; the ledger guards it.
 class ProducerTable {
@@ -65,9 +68,7 @@ class ProducerTable {
   // Recovery. Adds a producer at its committed position.
   void Restore(const ::perceptron::storage::v1::ProducerPosition& stored);
 
-  // Not static, so that only who holds the table's lock can read a position.
-  const ProducerPosition& position(const Producer& producer) const { return producer.position_; }
-  // For a change, which the next TakeMoved reports. The caller holds the producer.
+  // For a change, which the next TakeMoved reports. The caller holds the producer and its turn.
   struct Mutable {
     ProducerPosition& position;
     PassProgress& pass;

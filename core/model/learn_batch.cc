@@ -64,7 +64,8 @@ class Learning {
 
   absl::Status Begin(bool frozen) {
     if (absl::Status status = rows_.Begin(); !status.ok()) return status;
-    const ProducerPosition position = core_.ledger.Position(*call_.producer);
+    call_.producer->turn.AssertHeld();
+    const ProducerPosition& position = call_.producer->position();
     const absl::StatusOr<Admission> admitted =
         Admit(call_, rows_.size(), position, frozen, core_.name);
     if (!admitted.ok()) return admitted.status();

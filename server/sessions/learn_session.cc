@@ -190,7 +190,8 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
   if (request.producer().has_resume()) {
     model.ledger().Resume(*producer_, request.producer().resume().acknowledged_offset() + 1);
   }
-  const ProducerPosition position = model.ledger().Position(*producer_);
+  producer_->turn.AssertHeld();
+  const ProducerPosition& position = producer_->position();
   next_offset_ = position.next_offset;
   v1::StreamOpened opened;
   opened.set_model_uid(model_uid_);
@@ -226,7 +227,8 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
   }
   if (!IsInBand(status)) return status;
   ToProto(status, *result.mutable_error());
-  result.set_acknowledged_offset(model.ledger().Position(*producer_).next_offset - 1);
+  producer_->turn.AssertHeld();
+  result.set_acknowledged_offset(producer_->position().next_offset - 1);
   result.set_revision(static_cast<int64_t>(model.revision()));
   return absl::OkStatus();
 }
@@ -256,8 +258,16 @@ void LearnSession::Committed(size_t submissions, const absl::Status& status) {
   ready_();
 }
 
-bool LearnSession::Take(Response& response) {
+SessionState LearnSession::Poll(Response* response) {
   MutexLock lock(&mutex_);
+  const bool has_response = response != nullptr && Take(*response);
+  SessionState state(limits_, answers_.size(), bytes_);
+  state.failure = failure_.ok() ? end_ : failure_;
+  state.has_response = has_response;
+  return state;
+}
+
+bool LearnSession::Take(Response& response) {
   if (ready_answers_ == 0) return false;
   response.Clear();
   if (opened_ != nullptr) *response.mutable_opened() = *std::exchange(opened_, nullptr);
@@ -269,16 +279,6 @@ bool LearnSession::Take(Response& response) {
     answers_.pop_front();
   }
   return true;
-}
-
-bool LearnSession::Full(size_t messages, size_t bytes) const {
-  MutexLock lock(&mutex_);
-  return answers_.size() + messages >= limits_.messages || bytes_ + bytes >= limits_.bytes;
-}
-
-bool LearnSession::Idle() const {
-  MutexLock lock(&mutex_);
-  return answers_.empty();
 }
 
 absl::Status LearnSession::failure() const {

@@ -15,6 +15,7 @@
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/session_state.h"
 
 namespace perceptrond {
 
@@ -40,16 +41,10 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Learns the examples of a message, which has `bytes` bytes on the wire. An error ends the
   // stream; messages that were accepted before are still answered.
   absl::Status Accept(const Request& request, size_t bytes);
-  // Moves the answers that are ready into `response`; returns false if there are none.
-  bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether too much is unanswered, counting `messages` with `bytes` that are not accepted yet: the
-  // stream should not be read until Take returns a response.
-  bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether every accepted message is answered.
-  bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // An error if the stream must end although its messages were valid: a commit failed, the model
-  // was deleted, or its producer has opened a newer stream. OK otherwise.
-  absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves the answers that are ready into `response`, unless it is null, and tells how the session
+  // stands after it. Its failure: a commit failed, the model was deleted, or its producer has opened
+  // a newer stream.
+  SessionState Poll(Response* response) ABSL_LOCKS_EXCLUDED(mutex_);
   void Committed(size_t submissions, const absl::Status& status) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -65,7 +60,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   absl::Status ReadTarget(const Request& request);
   // INVALID_ARGUMENT for a later message whose fields of the stream are not those of the first.
   absl::Status CheckSameTarget(const Request& request) const;
-  // Sets the stream's position to that of its producer.
+  // Sets the stream's position to that of its producer. The caller holds the producer's turn, as of
+  // Learn.
   absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Request& request);
   // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if
   // another model has the name now.
@@ -76,6 +72,9 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The share of the last message, of `bytes` bytes, that waits in memory for the journal.
   size_t UpdateShare(size_t bytes) const;
+  // Moves the answers that are ready into `response`; returns false if there are none.
+  bool Take(Response& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
   // How soon the last answer should be committed.
   Committer::FlushPolicy FlushPolicy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -66,23 +66,17 @@ absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
   return absl::OkStatus();
 }
 
-bool PredictSession::Take(Response& response) {
+SessionState PredictSession::Poll(Response* response) {
   MutexLock lock(&mutex_);
-  if (answers_.empty()) return false;
-  response.Swap(&answers_.front().response);
-  bytes_ -= answers_.front().bytes;
-  answers_.pop_front();
-  return true;
-}
-
-bool PredictSession::Full(size_t messages, size_t bytes) const {
-  MutexLock lock(&mutex_);
-  return answers_.size() + messages >= limits_.messages || bytes_ + bytes >= limits_.bytes;
-}
-
-bool PredictSession::Idle() const {
-  MutexLock lock(&mutex_);
-  return answers_.empty();
+  const bool has_response = response != nullptr && !answers_.empty();
+  if (has_response) {
+    response->Swap(&answers_.front().response);
+    bytes_ -= answers_.front().bytes;
+    answers_.pop_front();
+  }
+  SessionState state(limits_, answers_.size(), bytes_);
+  state.has_response = has_response;
+  return state;
 }
 
 }  // namespace perceptrond

@@ -12,6 +12,7 @@
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/session_state.h"
 
 namespace perceptrond {
 
@@ -53,10 +54,7 @@ class PredictSession {
   bool CanRunInline() const { return perceptrond::CanRunInline(predictor_.GetIfLoaded().get()); }
   // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes);
-  bool Take(Response& response) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Full(size_t messages = 0, size_t bytes = 0) const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Idle() const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status failure() const { return absl::OkStatus(); }
+  SessionState Poll(Response* response) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Answer {

@@ -16,6 +16,7 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
+#include "server/sessions/session_state.h"
 
 namespace perceptrond {
 
@@ -56,8 +57,7 @@ class StreamReactor final : public Reactor,
       }
       inbox_bytes_ += incoming_.Length();
       inbox_.emplace_back().Swap(&incoming_);
-      if (working_ || inbox_bytes_ > kMaxInlineBytes || session_->Full() ||
-          !session_->CanRunInline())
+      if (working_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() || !session_->CanRunInline())
         return Pump();
       working_ = true;
     }
@@ -110,7 +110,7 @@ class StreamReactor final : public Reactor,
       grpc::ByteBuffer message;
       {
         MutexLock lock(&mutex_);
-        if (inbox_.empty() || session_->Full()) {
+        if (inbox_.empty() || state_.Full()) {
           working_ = false;
           return Pump();
         }
@@ -155,21 +155,22 @@ class StreamReactor final : public Reactor,
   // Starts every operation that can be started. No callback runs from within the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
-    if (absl::Status failure = session_->failure(); !failure.ok()) EndWith(std::move(failure));
+    state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
+    if (!state_.failure.ok()) EndWith(state_.failure);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
-    if (!broken_.has_value() && !writing_ && session_->Take(response_)) WriteResponse();
+    if (state_.has_response) WriteResponse();
     if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
-        !session_->Full(inbox_.size(), inbox_bytes_)) {
+        !state_.Full(inbox_.size(), inbox_bytes_)) {
       reading_ = true;
       call_.StartRead(&incoming_);
     }
-    if (!working_ && !inbox_.empty() && !session_->Full()) {
+    if (!working_ && !inbox_.empty() && !state_.Full()) {
       working_ = true;
       ScheduleWork();
     }
     // The end waits for a message that is being handled, and not for a read, which waits for the
     // client.
-    const bool answered = end_.has_value() && inbox_.empty() && session_->Idle();
+    const bool answered = end_.has_value() && inbox_.empty() && state_.idle;
     if (!writing_ && !working_ && (broken_.has_value() || answered)) {
       finished_ = true;
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
@@ -197,7 +198,7 @@ class StreamReactor final : public Reactor,
   // no response is held back for long.
   bool MoreFollows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!Session::kAnswersSynchronously || ++writes_ % kMaxWritesTogether == 0) return false;
-    if (!session_->Idle()) return true;
+    if (!state_.idle) return true;
     return working_ && !inbox_.empty() && inbox_.front().Length() <= kMaxSoonAnsweredBytes &&
            !backend_.workers.HasBacklog();
   }
@@ -213,6 +214,8 @@ class StreamReactor final : public Reactor,
   typename Session::Request request_;
 
   Mutex mutex_;
+  // Of the last Pump. Only the thread in HandleInbox makes the session fuller, and it pumps then.
+  SessionState state_ ABSL_GUARDED_BY(mutex_);
   // Messages that were read and are not being handled yet.
   std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;

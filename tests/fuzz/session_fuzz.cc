@@ -77,7 +77,7 @@ void Predict(Store& store, const std::vector<std::string_view>& messages) {
     request.set_model("models/m");
     if (!session.Accept(request, bytes.size()).ok()) return;
     v1::PredictResponse response;
-    Check(session.Take(response));
+    Check(session.Poll(&response).has_response);
     Check(response.scores_size() == response.predicted_labels_size());
     Check(response.distances().empty() || response.distances_size() == response.scores_size());
     for (const v1::RowError& error : response.row_errors())
@@ -90,7 +90,7 @@ void Predict(Store& store, const std::vector<std::string_view>& messages) {
 struct Answers {
   void Take(LearnSession& session) {
     v1::LearnStreamResponse response;
-    while (session.Take(response)) {
+    while (session.Poll(&response).has_response) {
       for (const v1::LearnResult& result : response.results()) Take(result);
     }
   }
@@ -134,10 +134,10 @@ Answers Learn(Store& store, const std::vector<std::string_view>& messages) {
     accepted += 2;
   }
   Check(store.committer().Commit(*model).ok());
-  Check(session->failure().ok());
+  Check(session->Poll(nullptr).failure.ok());
   Answers answers;
   answers.Take(*session);
-  Check(answers.messages == accepted && session->Idle());
+  Check(answers.messages == accepted && session->Poll(nullptr).idle);
   return answers;
 }
 

@@ -100,6 +100,12 @@ struct LoneModel {
   Producer producer{""};
 };
 
+// Where the producer is.
+inline ProducerPosition PositionOf(Producer& producer) {
+  MutexLock turn(&producer.turn);
+  return producer.position();
+}
+
 // As freezing and unfreezing do, without a store.
 inline void Freeze(Model& model, bool frozen) {
   v1::Model settings;

@@ -87,7 +87,8 @@ TEST_F(LedgerTest, APassOfRightRowsAtOneRevisionConverges) {
   ASSERT_TRUE(applied.pass.has_value());
   EXPECT_TRUE(applied.pass->converged());
   EXPECT_EQ(applied.pass->examples(), 3U);
-  EXPECT_EQ(ledger_.Position(*producer_).passes, 1);
+  MutexLock turn(&producer_->turn);
+  EXPECT_EQ(producer_->position().passes, 1);
 }
 
 TEST_F(LedgerTest, APassOverTwoRevisionsDoesNotConverge) {

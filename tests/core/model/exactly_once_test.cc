@@ -26,7 +26,7 @@ class ExactlyOnce : public ::testing::Test {
     call.all_or_nothing = all_or_nothing;
     return model_->Learn(call, outcome_);
   }
-  int64_t Position() { return model_->ledger().Position(*producer_).next_offset; }
+  int64_t Position() { return testing::PositionOf(*producer_).next_offset; }
   ConvergenceReport Report() { return MakeReport(*model_); }
 
   MemoryJournal journal_;

@@ -221,7 +221,7 @@ TEST_F(Faults, RandomFailuresAndAProducerThatResendsComeToTheSameAsNone) {
       const Sent sent = Insist(*store_, name, space, message);
       twin.Learn(testing::SpaceBatch(space, message.examples).batch(), message.completed_pass);
       ASSERT_EQ(sent.outcome.revision, twin.model->revision());
-      ASSERT_EQ(sent.outcome.next_offset, twin.model->ledger().Position(twin.producer).next_offset);
+      ASSERT_EQ(sent.outcome.next_offset, testing::PositionOf(twin.producer).next_offset);
     }
     EXPECT_GT(store_->stats().commit_failures, 3U);
     Open([](Call, uint64_t) { return Fate::kWorks; });

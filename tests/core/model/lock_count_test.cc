@@ -34,29 +34,29 @@ class LockCount : public ::testing::Test {
   const Columns columns_{data_.examples, 0, kRows};
 };
 
-// The gate, the producer's position, the state, the ledger.
-TEST_F(LockCount, AConvergedMessageAcquiresFour) {
+// The gate, the state, the ledger.
+TEST_F(LockCount, AConvergedMessageAcquiresThree) {
   LoneModel lone(testing::DenseSettings("models/m", kDimension));
   Converge(lone, columns_.batch());
-  EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch()); }), 4U);
+  EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch()); }), 3U);
 }
 
 TEST_F(LockCount, TheEndOfAPassAcquiresNoMore) {
   LoneModel lone(testing::DenseSettings("models/m", kDimension));
   Converge(lone, columns_.batch());
-  EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch(), 1); }), 4U);
+  EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch(), 1); }), 3U);
 }
 
 // One more, for the sample that every row is in.
-TEST_F(LockCount, AConvergedMessageOfASampledModelAcquiresFive) {
+TEST_F(LockCount, AConvergedMessageOfASampledModelAcquiresFour) {
   v1::Model settings = testing::DenseSettings("models/m", kDimension);
   settings.mutable_stored_examples()->set_max_sample(1000);
   LoneModel lone(settings);
   Converge(lone, columns_.batch());
-  EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch()); }), 5U);
+  EXPECT_LE(LocksOf([&] { lone.Learn(columns_.batch()); }), 4U);
 }
 
-TEST_F(LockCount, AReplayedMessageAcquiresFour) {
+TEST_F(LockCount, AReplayedMessageAcquiresThree) {
   LoneModel lone(testing::DenseSettings("models/m", kDimension));
   lone.Learn(columns_.batch());
   LearnCall call;
@@ -64,7 +64,7 @@ TEST_F(LockCount, AReplayedMessageAcquiresFour) {
   call.producer = &lone.producer;
   call.first_offset = 0;
   LearnOutcome outcome;
-  EXPECT_LE(LocksOf([&] { EXPECT_OK(lone.model->Learn(call, outcome)); }), 4U);
+  EXPECT_LE(LocksOf([&] { EXPECT_OK(lone.model->Learn(call, outcome)); }), 3U);
   EXPECT_EQ(outcome.duplicates, kRows);
 }
 
@@ -75,7 +75,7 @@ TEST_F(LockCount, AnUpdateAddsFive) {
   LearnOutcome outcome;
   const uint64_t locks = LocksOf([&] { outcome = lone.Learn(columns_.batch()); });
   ASSERT_GT(outcome.updated_rows.size(), 1U);
-  EXPECT_LE(locks, 4 + 5 * outcome.updated_rows.size());
+  EXPECT_LE(locks, 3 + 5 * outcome.updated_rows.size());
 }
 
 TEST_F(LockCount, AnUpdateOfARuleThatCountsExamplesAddsNoMore) {
@@ -85,7 +85,7 @@ TEST_F(LockCount, AnUpdateOfARuleThatCountsExamplesAddsNoMore) {
   LearnOutcome outcome;
   const uint64_t locks = LocksOf([&] { outcome = lone.Learn(columns_.batch()); });
   ASSERT_GT(outcome.updated_rows.size(), 1U);
-  EXPECT_LE(locks, 4 + 5 * outcome.updated_rows.size());
+  EXPECT_LE(locks, 3 + 5 * outcome.updated_rows.size());
 }
 
 TEST_F(LockCount, PredictingAcquiresOneWhateverTheRule) {

@@ -209,7 +209,7 @@ TEST(Learn, NamesTheFieldOfMalformedColumnsAndLearnsNothing) {
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(ReasonOf(status), "MALFORMED_COLUMNS");
   EXPECT_EQ(lone.model->revision(), 0U);
-  EXPECT_EQ(lone.model->ledger().Position(lone.producer).next_offset, 0);
+  EXPECT_EQ(testing::PositionOf(lone.producer).next_offset, 0);
 }
 
 TEST(Learn, RefusesRowsOfTooManyFeatures) {
@@ -291,7 +291,7 @@ TEST(Frozen, LearnsNothingAndPredicts) {
   const absl::Status status = TryLearn(lone, columns.batch(), outcome);
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_EQ(ReasonOf(status), "MODEL_FROZEN");
-  EXPECT_EQ(lone.model->ledger().Position(lone.producer).next_offset, 0);
+  EXPECT_EQ(testing::PositionOf(lone.producer).next_offset, 0);
   EXPECT_EQ(lone.Predict(columns.unlabelled()).scores.size(), 1U);
   testing::Freeze(*lone.model, false);
   EXPECT_OK(TryLearn(lone, columns.batch(), outcome));

@@ -118,9 +118,8 @@ TEST_P(Recovery, IsExactWhereverTheStoreIsDropped) {
         const std::string id = absl::StrCat("producer-", i);
         const auto one = model->ledger().FindProducer(id).value();
         const auto other = twin->ledger().FindProducer(id).value();
-        ASSERT_EQ(model->ledger().Position(*one).next_offset,
-                  twin->ledger().Position(*other).next_offset);
-        ASSERT_EQ(model->ledger().Position(*one).passes, twin->ledger().Position(*other).passes);
+        ASSERT_EQ(testing::PositionOf(*one).next_offset, testing::PositionOf(*other).next_offset);
+        ASSERT_EQ(testing::PositionOf(*one).passes, testing::PositionOf(*other).passes);
       }
     }
     EXPECT_GT(twin->revision(), 100U);

@@ -55,7 +55,7 @@ Heard LearnAll(Store& store, int seed) {
   const auto take = [&] {
     MutexLock lock(&mutex);
     v1::LearnStreamResponse response;
-    while (session->Take(response)) {
+    while (session->Poll(&response).has_response) {
       for (const v1::LearnResult& result : response.results()) {
         EXPECT_EQ(result.message_number(), heard.results);
         ++heard.results;
@@ -66,8 +66,8 @@ Heard LearnAll(Store& store, int seed) {
   };
   session->OnReady(take);
   std::mt19937 random(seed);
-  const auto has_room = [&] { return !session->Full(); };
-  const auto is_idle = [&] { return session->Idle(); };
+  const auto has_room = [&] { return !session->Poll(nullptr).Full(); };
+  const auto is_idle = [&] { return session->Poll(nullptr).idle; };
   for (int i = 0; i < kMessages; ++i) {
     v1::LearnStreamRequest request;
     if (i == 0) request.set_model("models/m");
@@ -118,7 +118,7 @@ TEST(SessionConcurrency, EightSessionsLoseNothingAndKeepToTheBoundWhileOthersPre
         *request.mutable_columns() = Separable(random);
         EXPECT_TRUE(session.Accept(request, 1).ok());
         v1::PredictResponse response;
-        EXPECT_TRUE(session.Take(response));
+        EXPECT_TRUE(session.Poll(&response).has_response);
         EXPECT_EQ(response.scores_size(), kRows);
         EXPECT_GE(response.revision(), last);
         last = response.revision();

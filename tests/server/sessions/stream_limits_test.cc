@@ -46,14 +46,14 @@ TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
   request.set_model("models/m");
   *request.mutable_columns() = EmptyRows();
   int taken = 0;
-  for (; !session.Full() && taken < 1000; ++taken)
+  for (; !session.Poll(nullptr).Full() && taken < 1000; ++taken)
     ASSERT_TRUE(session.Accept(request, request.ByteSizeLong()).ok());
   EXPECT_LE(taken, 20);
   v1::PredictResponse response;
-  while (session.Take(response)) --taken;
+  while (session.Poll(&response).has_response) --taken;
   EXPECT_EQ(taken, 0);
-  EXPECT_FALSE(session.Full());
-  EXPECT_TRUE(session.Idle());
+  EXPECT_FALSE(session.Poll(nullptr).Full());
+  EXPECT_TRUE(session.Poll(nullptr).idle);
 }
 
 TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize) {
@@ -66,7 +66,7 @@ TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize)
   request.set_model("models/m");
   *request.mutable_columns() = EmptyRows();
   int taken = 0;
-  for (; !session->Full() && taken < 1000; ++taken)
+  for (; !session->Poll(nullptr).Full() && taken < 1000; ++taken)
     ASSERT_TRUE(session->Accept(request, request.ByteSizeLong()).ok());
   EXPECT_LE(taken, 20);
 }

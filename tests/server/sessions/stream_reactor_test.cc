@@ -81,22 +81,17 @@ class ScriptedSession {
     answers_.push_back(script_.accepted.back());
     return absl::OkStatus();
   }
-  bool Take(Response& response) {
+  SessionState Poll(Response* response) {
     MutexLock lock(&script_.mutex);
-    if (answers_.empty() || !script_.may_take) return false;
-    response.set_name(answers_.front());
-    answers_.pop_front();
-    return true;
+    const bool has_response = response != nullptr && !answers_.empty() && script_.may_take;
+    if (has_response) {
+      response->set_name(answers_.front());
+      answers_.pop_front();
+    }
+    SessionState state(StreamLimits{script_.most, SIZE_MAX}, answers_.size(), 0);
+    state.has_response = has_response;
+    return state;
   }
-  bool Full(size_t messages = 0, size_t /*bytes*/ = 0) const {
-    MutexLock lock(&script_.mutex);
-    return answers_.size() + messages >= script_.most;
-  }
-  bool Idle() const {
-    MutexLock lock(&script_.mutex);
-    return answers_.empty();
-  }
-  absl::Status failure() const { return absl::OkStatus(); }
 
  private:
   Script& script_;
