@@ -4,16 +4,17 @@ set -eu
 
 usage() {
   cat <<'END'
-Usage: sh tests/run.sh [--style | --tsan | --asan | --asan-short] [--label X]... [--no-install] [--jobs N]
+Usage: sh tests/run.sh [--style | --tsan | --tsan-short | --asan | --asan-short] [--label X]... [--no-install] [--jobs N]
                        [-- CTEST-OPTIONS]
 
   (none)         builds into build/ (Release) and runs every test
   --style        builds nothing; runs the checks of the source itself, but for clang's analysis of locks
   --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
+  --tsan-short   the same but for perceptronctl, the benchmarks and the fuzzers' corpora
   --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
                  runs the tests of core/ and client/
-  --asan-short   the same, but runs only the tests labelled "asan", and only every fourth of the tests that
-                 repeat for each rule, which fourth depends on the commit; clang builds them and both programs,
+  --asan-short   the same, but runs only the tests labelled "asan", and only one in 16 of the tests that
+                 repeat for each rule, which ones depends on the commit; clang builds them and both programs,
                  and analyses their locks
   --label X      only the tests labelled X (a regular expression); may be repeated
   --no-install   install no packages
@@ -29,6 +30,7 @@ build=$root/build
 kind=Release
 sanitize=
 program_label=
+short=
 labels=
 install=yes
 jobs=
@@ -37,6 +39,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --style) targets='' labels=style ;;
     --tsan) build=$root/build-tsan kind=Debug sanitize=thread program_label=tsan ;;
+    --tsan-short) build=$root/build-tsan kind=Debug sanitize=thread program_label=tsan short=yes ;;
     --asan-short) build=$root/build-asan kind=Debug sanitize=address,undefined program_label=asan ;;
     --asan) build=$root/build-asan kind=Debug sanitize=address,undefined ;;
     --label) labels="$labels ${2:?--label takes a label}"; shift ;;
@@ -89,11 +92,15 @@ if [ "$program_label" = asan ]; then
   targets="perceptrond perceptronctl tests_asan"
   # The commit's hash says which, so that in a few commits all of them run.
   commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo 0)
-  quarter=$((0x$(printf %.7s "$commit") % 4))
-  say "of the tests that repeat for each rule: every fourth, from number $quarter"
-  set -- -E "_each_rule_[^$quarter]\$" "$@"
+  chosen=$((0x$(printf %.7s "$commit") % 16))
+  say "of the tests that repeat for each rule: one in 16, from number $chosen"
+  others=$(seq 0 15 | grep -vx "$chosen" | paste -sd '|')
+  set -- -E "_each_rule_($others)\$" "$@"
+elif [ -n "$short" ]; then
+  targets=tests_tsan
+  set -- -LE tsan_long "$@"
 elif [ -n "$program_label" ]; then
-  targets=tests_$program_label
+  targets="tests_tsan tests_tsan_long"
 elif [ -n "$sanitize" ]; then
   targets="tests/core/all tests/client/all"
   # What was not built; and a package for others, whose build knows nothing of sanitizers.

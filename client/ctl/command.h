@@ -19,11 +19,6 @@ class Option;
 class Validator;
 }  // namespace CLI
 
-namespace CLI {
-class App;
-class Validator;
-}  // namespace CLI
-
 namespace perceptrond::client {
 
 // Adds a flag whose value is a comma-separated list; each use of the flag appends to *to. An empty

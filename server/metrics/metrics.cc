@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "server/metrics/family.h"
 #include "server/metrics/stats.h"
 
@@ -219,6 +222,15 @@ class Metrics::Endpoint {
 
   int port() const { return exposer_.GetListeningPorts().at(0); }
 
+  // Connects to it and leaves: civetweb notices that it must stop after a connection, and else only
+  // every two seconds.
+  static void Wake(const std::string& host, int port) {
+    char error[128];
+    mg_connection* const connection =
+        mg_connect_client(host.c_str(), port, /*use_ssl=*/0, error, sizeof(error));
+    if (connection != nullptr) mg_close_connection(connection);
+  }
+
  private:
   // Declared before the exposer, whose threads call it.
   const std::unique_ptr<const HttpHandler> page_;
@@ -251,11 +263,26 @@ absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& addre
     return absl::UnavailableError(
         absl::StrCat("cannot listen for metrics on ", address, ": ", reason));
   }
-  return std::unique_ptr<Metrics>(new Metrics(std::move(endpoint)));
+  return std::unique_ptr<Metrics>(
+      new Metrics(std::move(endpoint), address.substr(0, address.rfind(':'))));
 }
 
-Metrics::Metrics(std::unique_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {}
-Metrics::~Metrics() = default;
+Metrics::Metrics(std::unique_ptr<Endpoint> endpoint, std::string host)
+    : host_(std::move(host)), endpoint_(std::move(endpoint)) {}
+
+Metrics::~Metrics() {
+  const int port = this->port();
+  absl::Notification stopped;
+  std::thread stop([this, &stopped] {
+    endpoint_.reset();
+    stopped.Notify();
+  });
+  // Again and again: a connection that comes before it must stop wakes it too early.
+  do {
+    Endpoint::Wake(host_, port);
+  } while (!stopped.WaitForNotificationWithTimeout(absl::Milliseconds(10)));
+  stop.join();
+}
 
 int Metrics::port() const { return endpoint_->port(); }
 

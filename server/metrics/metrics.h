@@ -38,8 +38,7 @@ class Metrics {
   // INVALID_ARGUMENT for an invalid address, UNAVAILABLE if it cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Metrics>> Start(const std::string& address,
                                                         size_t max_models, Sources sources);
-  // Waits for scrapes in progress and stops listening. Takes up to 2 s, the interval at which the
-  // HTTP server checks whether to stop.
+  // Waits for scrapes in progress and stops listening.
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -49,9 +48,10 @@ class Metrics {
 
  private:
   class Endpoint;
-  explicit Metrics(std::unique_ptr<Endpoint> endpoint);
+  Metrics(std::unique_ptr<Endpoint> endpoint, std::string host);
 
-  const std::unique_ptr<Endpoint> endpoint_;
+  const std::string host_;
+  std::unique_ptr<Endpoint> endpoint_;
 };
 
 }  // namespace perceptrond

@@ -32,24 +32,22 @@ std::string Truncate(absl::string_view text, size_t max_bytes) {
 }
 
 // Details repeat parts of the request, which may have any length.
-std::string TruncateDetail(absl::string_view url, std::string detail) {
-  if (detail.size() <= kMaxDescriptionBytes) return detail;
+void TruncateDetail(absl::string_view url, std::string& detail) {
+  if (detail.size() <= kMaxDescriptionBytes) return;
   if (url == kBadRequestUrl) {
     google::rpc::BadRequest request;
-    if (!request.ParseFromString(detail)) return detail;
+    if (!request.ParseFromString(detail)) return;
     for (auto& violation : *request.mutable_field_violations()) {
       violation.set_field(Truncate(violation.field(), kMaxFieldBytes));
       violation.set_description(Truncate(violation.description(), kMaxDescriptionBytes));
     }
-    return request.SerializeAsString();
-  }
-  if (url == kErrorInfoUrl) {
+    request.SerializeToString(&detail);
+  } else if (url == kErrorInfoUrl) {
     google::rpc::ErrorInfo info;
-    if (!info.ParseFromString(detail)) return detail;
+    if (!info.ParseFromString(detail)) return;
     for (auto& [key, value] : *info.mutable_metadata()) value = Truncate(value, kMaxFieldBytes);
-    return info.SerializeAsString();
+    info.SerializeToString(&detail);
   }
-  return detail;
 }
 
 }  // namespace
@@ -60,7 +58,8 @@ void ToProto(const absl::Status& status, google::rpc::Status& proto) {
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     google::protobuf::Any& detail = *proto.add_details();
     detail.set_type_url(std::string(url));
-    detail.set_value(TruncateDetail(url, std::string(payload)));
+    absl::CopyCordToString(payload, detail.mutable_value());
+    TruncateDetail(url, *detail.mutable_value());
   });
 }
 

@@ -10,7 +10,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
 
-namespace perceptrond {
+namespace perceptrond::multiclass_theorem_test {
 namespace {
 
 using testing::Columns;
@@ -201,4 +201,4 @@ TEST(MulticlassTheoremLimits, IsNotClaimedWhereClassesAppearMidStreamOrCountUneq
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::multiclass_theorem_test

@@ -8,7 +8,7 @@
 #include "tests/support/models.h"
 #include "tests/support/papers_with_rows.h"
 
-namespace perceptrond {
+namespace perceptrond::batch_perceptron_test {
 namespace {
 
 using testing::Columns;
@@ -171,4 +171,4 @@ TEST(BatchPerceptron, ASumThatAStepCouldNotAddIsRefusedWhenItGrows) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::batch_perceptron_test

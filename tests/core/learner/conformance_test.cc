@@ -10,7 +10,7 @@
 #include "tests/core/learner/conformance.h"
 #include "tests/support/learners.h"
 
-namespace perceptrond::testing {
+namespace perceptrond::testing::conformance_test {
 namespace {
 
 TEST_P(LearnerConformance, LeavesItsInputsUnchanged) {
@@ -300,4 +300,4 @@ TEST(Catalogue, HoldsEveryRuleOfTheApi) {
 }
 
 }  // namespace
-}  // namespace perceptrond::testing
+}  // namespace perceptrond::testing::conformance_test

@@ -7,7 +7,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
 
-namespace perceptrond {
+namespace perceptrond::equivalence_test {
 namespace {
 
 using testing::Columns;
@@ -147,4 +147,4 @@ TEST(StartingWeights, TakeWordsInANamedSpace) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::equivalence_test

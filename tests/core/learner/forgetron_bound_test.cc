@@ -59,7 +59,7 @@
 #include "core/learner/kernel_perceptron.h"
 #include "gtest/gtest.h"
 
-namespace perceptrond {
+namespace perceptrond::forgetron_bound_test {
 namespace {
 
 using Point = std::vector<float>;
@@ -328,4 +328,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, ForgetronBound,
                          });
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::forgetron_bound_test

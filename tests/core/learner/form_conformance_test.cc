@@ -9,7 +9,7 @@
 #include "core/features/mapper.h"
 #include "tests/core/learner/conformance.h"
 
-namespace perceptrond::testing {
+namespace perceptrond::testing::form_conformance_test {
 namespace {
 
 class FormConformance : public LearnerConformance {};
@@ -212,4 +212,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, WeightConformance,
                          BinarySettingName);
 
 }  // namespace
-}  // namespace perceptrond::testing
+}  // namespace perceptrond::testing::form_conformance_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/learners.h"
 
-namespace perceptrond::testing {
+namespace perceptrond::testing::multiclass_conformance_test {
 namespace {
 
 constexpr uint32_t kDimension = 11;
@@ -332,4 +332,4 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, MulticlassConformance, ::testing::ValuesIn(S
                          SettingName);
 
 }  // namespace
-}  // namespace perceptrond::testing
+}  // namespace perceptrond::testing::multiclass_conformance_test

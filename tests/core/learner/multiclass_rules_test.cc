@@ -11,7 +11,7 @@
 #include "tests/support/multiclass_papers.h"
 #include "tests/support/shared_data.h"
 
-namespace perceptrond {
+namespace perceptrond::multiclass_rules_test {
 namespace {
 
 using testing::Columns;
@@ -335,4 +335,4 @@ TEST(ClassWeights, ScaleTheStepsOfTheirClassAmongSeveral) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::multiclass_rules_test

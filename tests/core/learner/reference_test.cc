@@ -7,7 +7,7 @@
 #include "tests/support/shared_data.h"
 #include "tests/support/textbook.h"
 
-namespace perceptrond {
+namespace perceptrond::reference_test {
 namespace {
 
 using testing::Columns;
@@ -148,4 +148,4 @@ INSTANTIATE_TEST_SUITE_P(Sets, Convergence,
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::reference_test

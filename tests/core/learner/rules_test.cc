@@ -12,7 +12,7 @@
 #include "tests/support/paper_rules.h"
 #include "tests/support/shared_data.h"
 
-namespace perceptrond {
+namespace perceptrond::rules_test {
 namespace {
 
 using testing::Columns;
@@ -272,4 +272,4 @@ TEST(ExampleWeights, ScaleTheStepAndEndTheTheorem) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::rules_test

@@ -11,7 +11,7 @@
 #include "tests/support/separable.h"
 #include "tests/support/shared_data.h"
 
-namespace perceptrond {
+namespace perceptrond::rules_with_rows_test {
 namespace {
 
 using testing::Columns;
@@ -355,4 +355,4 @@ TEST(VotedPerceptron, LearnsAsThePerceptronAndKeepsItsProofs) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::rules_with_rows_test

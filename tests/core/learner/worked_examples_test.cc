@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/models.h"
 
-namespace perceptrond {
+namespace perceptrond::worked_examples_test {
 namespace {
 
 using testing::Columns;
@@ -187,4 +187,4 @@ TEST(WorkedExamples, XorComesBackToZeroAfterEveryPass) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::worked_examples_test

@@ -10,7 +10,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/temp_dir.h"
 
-namespace perceptrond {
+namespace perceptrond::classes_stored_examples_test {
 namespace {
 
 using testing::ClassBatch;
@@ -189,4 +189,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, ClassesStored, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return testing::ClassCaseName(info.param); });
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::classes_stored_examples_test

@@ -12,7 +12,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::stored_examples_test {
 namespace {
 
 using testing::Columns;
@@ -316,4 +316,4 @@ TEST(AnalysisInput, NamesThatHaveNoWeightAreFeaturesLikeOthers) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::stored_examples_test

@@ -8,7 +8,7 @@
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
 
-namespace perceptrond {
+namespace perceptrond::analysis_concurrency_test {
 namespace {
 
 using testing::Columns;
@@ -92,4 +92,4 @@ TEST_F(AnalysisConcurrency, AnalysesSpeakOfOneMomentWhileOthersTeach) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::analysis_concurrency_test

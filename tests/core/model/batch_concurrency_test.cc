@@ -6,7 +6,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::batch_concurrency_test {
 namespace {
 
 using testing::Message;
@@ -61,4 +61,4 @@ TEST(BatchConcurrency, WhatStreamsDidAtOnceIsReplayedAsItWas) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::batch_concurrency_test

@@ -10,7 +10,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/temp_dir.h"
 
-namespace perceptrond {
+namespace perceptrond::classes_recovery_test {
 namespace {
 
 using testing::ClassBatch;
@@ -157,4 +157,4 @@ TEST_P(ClassesRecovery, AModelThatLeftMemoryBetweenMessagesEndsWithTheSameBits) 
 INSTANTIATE_TEST_SUITE_P(Cases, ClassesRecovery, ::testing::ValuesIn(Cases()), CaseName);
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::classes_recovery_test

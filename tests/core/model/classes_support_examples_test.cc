@@ -9,7 +9,7 @@
 #include "tests/support/class_traffic.h"
 #include "tests/support/learners.h"
 
-namespace perceptrond {
+namespace perceptrond::classes_support_examples_test {
 namespace {
 
 using testing::ClassBatch;
@@ -212,4 +212,4 @@ TEST(ExplainClasses, ReplacedWeightsAreALineOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::classes_support_examples_test

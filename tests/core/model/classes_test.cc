@@ -9,7 +9,7 @@
 #include "tests/support/class_traffic.h"
 #include "tests/support/learners.h"
 
-namespace perceptrond {
+namespace perceptrond::classes_test {
 namespace {
 
 using testing::ClassKind;
@@ -254,4 +254,4 @@ TEST(Classes, TheReportHasTheTheoremOfKeslersConstruction) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::classes_test

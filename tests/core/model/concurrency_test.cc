@@ -9,7 +9,7 @@
 #include "tests/support/separable.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::concurrency_test {
 namespace {
 
 using testing::Columns;
@@ -244,4 +244,4 @@ TEST_F(Concurrency, ModelsAreDeletedAndMadeAnewUnderTheirStreams) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::concurrency_test

@@ -9,7 +9,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::explain_test {
 namespace {
 
 using testing::LoneModel;
@@ -293,4 +293,4 @@ TEST(Explain, AnOlderStateThanAskedForIsAborted) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::explain_test

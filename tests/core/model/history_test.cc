@@ -10,7 +10,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::history_test {
 namespace {
 
 using testing::Columns;
@@ -257,4 +257,4 @@ TEST(LearningCurve, PointsThatContradictTheirRecordAreDataLoss) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::history_test

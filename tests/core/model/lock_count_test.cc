@@ -4,7 +4,7 @@
 #include "tests/support/models.h"
 #include "tests/support/separable.h"
 
-namespace perceptrond {
+namespace perceptrond::lock_count_test {
 namespace {
 
 using testing::Columns;
@@ -151,4 +151,4 @@ TEST_F(LockCount, CommittingAMessageWithoutUpdatesAcquiresFour) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::lock_count_test

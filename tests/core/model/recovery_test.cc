@@ -8,7 +8,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::recovery_test {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
@@ -221,4 +221,4 @@ TEST_F(Contradiction, ARowOutsideTheModelIsDataLoss) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::recovery_test

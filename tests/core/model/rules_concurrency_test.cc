@@ -11,7 +11,7 @@
 #include "tests/support/recording_journal.h"
 #include "tests/support/tight.h"
 
-namespace perceptrond {
+namespace perceptrond::rules_concurrency_test {
 namespace {
 
 using testing::ClassBatch;
@@ -138,4 +138,4 @@ TEST_P(RulesConcurrency, WhatStreamsLearnedAtOnceIsThereAgainToTheBit) {
 INSTANTIATE_TEST_SUITE_P(Rules, RulesConcurrency, ::testing::ValuesIn(Cases()), CaseName);
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::rules_concurrency_test

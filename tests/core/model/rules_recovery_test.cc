@@ -11,7 +11,7 @@
 #include "tests/support/tight.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::rules_recovery_test {
 namespace {
 
 using testing::Message;
@@ -241,4 +241,4 @@ TEST(LearnerSettings, ASettingOutOfRangeIsRefused) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::rules_recovery_test

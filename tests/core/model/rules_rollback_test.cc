@@ -11,7 +11,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/tight.h"
 
-namespace perceptrond {
+namespace perceptrond::rules_rollback_test {
 namespace {
 
 using testing::ClassBatch;
@@ -211,4 +211,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, Rollback,
                          CaseName);
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::rules_rollback_test

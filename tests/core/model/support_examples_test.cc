@@ -9,7 +9,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/traffic.h"
 
-namespace perceptrond {
+namespace perceptrond::support_examples_test {
 namespace {
 
 using testing::Columns;
@@ -276,4 +276,4 @@ TEST(ExplainByFewer, AModelThatStoresNoUpdatesSaysSo) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::support_examples_test

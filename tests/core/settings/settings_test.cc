@@ -9,7 +9,7 @@
 #include "tests/support/learners.h"
 #include "tests/support/models.h"
 
-namespace perceptrond {
+namespace perceptrond::settings_test {
 namespace {
 
 namespace v1 = ::perceptron::v1;
@@ -263,4 +263,4 @@ TEST(ModelId, IsShortAndPlain) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::settings_test

@@ -13,7 +13,7 @@
 #include "perceptron/v1/model_service.grpc.pb.h"
 #include "perceptron/v1/prediction_service.grpc.pb.h"
 
-namespace perceptrond {
+namespace perceptrond::rpc_metrics_test {
 namespace {
 
 using perceptron::v1::GetModelRequest;
@@ -325,4 +325,4 @@ TEST(RpcMethodMetrics, CodesNobodyDefinedAreUnknown) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::rpc_metrics_test

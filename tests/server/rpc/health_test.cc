@@ -10,7 +10,7 @@
 #include "server/rpc/acceptor.h"
 #include "tests/server/rpc/rpc_server.h"
 
-namespace perceptrond {
+namespace perceptrond::health_test {
 namespace {
 
 using namespace ::perceptrond::testing;
@@ -167,4 +167,4 @@ TEST_F(HealthTest, TheServersEndEndsWatching) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::health_test

@@ -13,7 +13,7 @@
 #include "google/rpc/status.pb.h"
 #include "perceptron/v1/model.pb.h"
 
-namespace perceptrond {
+namespace perceptrond::message_test {
 namespace {
 
 using ::perceptron::v1::Model;
@@ -105,4 +105,4 @@ TEST_P(LongErrors, AreTruncatedBetweenCharactersToFitTrailersAndKeepTheirDetails
 INSTANTIATE_TEST_SUITE_P(Offsets, LongErrors, ::testing::Values(0, 1));
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::message_test

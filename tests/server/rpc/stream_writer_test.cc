@@ -13,7 +13,7 @@
 #include "tests/server/rpc/reactors.h"
 #include "tests/server/rpc/rpc_server.h"
 
-namespace perceptrond {
+namespace perceptrond::stream_writer_test {
 namespace {
 
 using namespace ::perceptrond::testing;
@@ -92,4 +92,4 @@ TEST(StreamWriter, NothingIsSentAfterTheFirstStatus) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::stream_writer_test

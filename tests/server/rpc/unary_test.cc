@@ -18,7 +18,7 @@
 #include "tests/support/models.h"
 #include "tests/support/status.h"
 
-namespace perceptrond {
+namespace perceptrond::unary_test {
 namespace {
 
 using namespace ::perceptrond::testing;
@@ -201,4 +201,4 @@ TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::unary_test

@@ -12,7 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
-namespace perceptrond {
+namespace perceptrond::workers_test {
 namespace {
 
 constexpr absl::Duration kLong = absl::Seconds(30);
@@ -165,4 +165,4 @@ TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::workers_test

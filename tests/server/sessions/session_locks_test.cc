@@ -9,7 +9,7 @@
 #include "server/sessions/learn_session.h"
 #include "server/sessions/predict_session.h"
 
-namespace perceptrond {
+namespace perceptrond::session_locks_test {
 namespace {
 
 namespace v1 = ::perceptron::v1;
@@ -85,4 +85,4 @@ TEST_F(SessionLocksTest, AStreamEndsWhenItsModelIsDeleted) {
 }
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::session_locks_test

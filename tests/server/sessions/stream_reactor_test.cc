@@ -18,7 +18,7 @@
 #include "perceptron/v1/model_service.pb.h"
 #include "tests/server/rpc/rpc_server.h"
 
-namespace perceptrond {
+namespace perceptrond::stream_reactor_test {
 namespace {
 
 using namespace ::perceptrond::testing;
@@ -276,4 +276,4 @@ INSTANTIATE_TEST_SUITE_P(AnsweredAtOnceOrLater, StreamReactorTest, ::testing::Bo
                          [](const auto& info) { return info.param ? "AtOnce" : "Later"; });
 
 }  // namespace
-}  // namespace perceptrond
+}  // namespace perceptrond::stream_reactor_test
