@@ -151,8 +151,8 @@ holds "all packages are there"
 step "Building into build/ (Release; minutes the first time, seconds after that)"
 work=$(mktemp -d "${TMPDIR:-/tmp}/perceptrond-quickstart.XXXXXX")
 jobs=$(nproc)
-# A compiler that reads gRPC's headers takes up to 1 GiB.
-fits=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+# A compiler that reads gRPC's headers takes up to 1.5 GiB.
+fits=$(awk '/^MemAvailable/ { print int($2 / 1572864) }' /proc/meminfo)
 if [ "${fits:-1}" -lt "$jobs" ]; then jobs=${fits:-1}; fi
 if [ "$jobs" -lt 1 ]; then jobs=1; fi
 set -- -S "$root" -B "$root/build" -DCMAKE_BUILD_TYPE=Release

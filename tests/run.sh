@@ -10,7 +10,7 @@ Usage: sh tests/run.sh [--style | --tsan | --tsan-short | --asan | --asan-short]
   (none)         builds into build/ (Release) and runs every test
   --style        builds nothing; runs the checks of the source itself, but for clang's analysis of locks
   --tsan         builds into build-tsan/ with ThreadSanitizer; runs the tests labelled "tsan"
-  --tsan-short   the same but for perceptronctl, the benchmarks and the fuzzers' corpora
+  --tsan-short   the same but for perceptronctl, tests of one call at a time, benchmarks and the fuzzers' corpora
   --asan         builds into build-asan/ with AddressSanitizer and UndefinedBehaviorSanitizer;
                  runs the tests of core/ and client/
   --asan-short   the same, but runs only the tests labelled "asan", and only one in 16 of the tests that
@@ -61,9 +61,9 @@ if [ "$install" = yes ]; then
 fi
 
 if [ -z "$jobs" ]; then
-  # A compiler that reads gRPC's headers takes up to 1 GiB.
+  # A compiler that reads gRPC's headers takes up to 1.5 GiB.
   jobs=$(nproc)
-  fits=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+  fits=$(awk '/^MemAvailable/ { print int($2 / 1572864) }' /proc/meminfo)
   if [ "${fits:-1}" -lt "$jobs" ]; then jobs=${fits:-1}; fi
   if [ "$jobs" -lt 1 ]; then jobs=1; fi
 fi

@@ -19,7 +19,7 @@ namespace v1 = ::perceptron::v1;
 
 // Learns the examples of a unary request. They are durable only after the commit that the caller
 // submits for `model`.
-absl::Status LearnBatch(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
+absl::Status LearnExamples(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
                         std::shared_ptr<Model>& model) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
@@ -69,7 +69,7 @@ void Learn(Store& store, const Drain& drain, Call& call, const v1::LearnRequest&
   std::shared_ptr<Model> model;
   absl::Status status = drain.draining()
                             ? DrainingError()
-                            : LearnBatch(store, request, *response.mutable_result(), model);
+                            : LearnExamples(store, request, *response.mutable_result(), model);
   if (!status.ok()) return call.Finish(ToGrpc(status));
   // The examples are learned: they are committed even if the response cannot be sent.
   grpc::ByteBuffer bytes;

@@ -32,11 +32,12 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   LearnSession(Store& store, const StreamLimits& limits)
       : store_(store), limits_(limits), handle_(store) {}
 
-  // `ready` is called on any thread when Take may have a response. To be set before the first
+  // `ready` is called on any thread when Poll may have a response. To be set before the first
   // Accept.
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
-  // Whether a polling thread may call Accept with a small message: it takes microseconds and does
-  // not block. Not to be called while Accept runs.
+  // Whether a polling thread may call Accept with a small message: it takes microseconds,
+  // unless another stream of the same producer learns meanwhile. Not to be called while Accept
+  // runs.
   bool CanRunInline() const { return perceptrond::CanRunInline(handle_.GetIfLoaded().get()); }
   // Learns the examples of a message, which has `bytes` bytes on the wire. An error ends the
   // stream; messages that were accepted before are still answered.

@@ -57,7 +57,7 @@ TEST(SvgText, NumbersAreShortAndFinite) {
 
 TEST(SvgText, LongTextsEndWithDotsBetweenCharacters) {
   EXPECT_EQ(Shorten("short", 13, 100), "short");
-  const std::string cut = Shorten(std::string(50, 'x') + "\xC3\xA4\xC3\xA4", 13, 100);
+  const std::string cut = Shorten(absl::StrCat(std::string(50, 'x'), "\xC3\xA4\xC3\xA4"), 13, 100);
   EXPECT_LE(TextWidth(cut, 13), 100);
   EXPECT_THAT(cut, ::testing::EndsWith("x…"));
   const std::string umlauts = Shorten("äääääääääääääääääääääää", 13, 60);
