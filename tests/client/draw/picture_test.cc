@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/draw/pictures.h"
 #include "client/draw/plot.h"
 #include "tests/client/draw/svg.h"
