@@ -1,10 +1,10 @@
 """The published schemas of what deploy/ is written for, from the directory that PERCEPTROND_SCHEMAS names: they are not the project's
-to carry. tests/README.md says where each is published.
+to carry. Without it their tests skip.
 
-    kubernetes.json        Kubernetes' OpenAPI document
-    servicemonitors.yaml   the Prometheus operator's definitions
-    prometheusrules.yaml
-    compose.json           the Compose specification's schema
+    kubernetes.json        api/openapi-spec/swagger.json of kubernetes/kubernetes
+    servicemonitors.yaml   example/prometheus-operator-crd/monitoring.coreos.com_*.yaml of
+    prometheusrules.yaml   prometheus-operator/prometheus-operator
+    compose.json           schema/compose-spec.json of compose-spec/compose-spec
 """
 
 import copy
