@@ -20,7 +20,7 @@ namespace v1 = ::perceptron::v1;
 // Learns the examples of a unary request. They are durable only after the commit that the caller
 // submits for `model`.
 absl::Status LearnExamples(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
-                        std::shared_ptr<Model>& model) {
+                           std::shared_ptr<Model>& model) {
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
   if (absl::Status status = CheckId(request.producer_id(), "producer_id"); !status.ok())
