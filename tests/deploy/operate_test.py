@@ -36,7 +36,7 @@ def documented():
 def of_figures():
     """The metrics that the options of the report's figures define."""
     with tempfile.TemporaryDirectory() as directory:
-        protos = [str(path) for path in (ROOT / "proto/perceptron/v1").glob("*.proto") if path.stem in ("figure", "report")]
+        protos = [str(path) for path in (ROOT / "proto/perceptron/v1").glob("*.proto") if path.stem in ("analysis", "figure", "report")]
         subprocess.run(["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={directory}", *protos], check=True)
         sys.path.insert(0, directory)
         from perceptron.v1 import figure_pb2, report_pb2
