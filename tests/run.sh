@@ -119,8 +119,8 @@ for label in $labels; do set -- -L "$label" "$@"; done
 export TSAN_OPTIONS="suppressions=$root/tests/tsan.supp halt_on_error=1 second_deadlock_stack=1 ignore_noninstrumented_modules=1 ${TSAN_OPTIONS:-}"
 export UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_stack_use_after_return=1 ${ASAN_OPTIONS:-}"
-# Many wait for a server or a scrape: one more than processors fits.
-export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$((jobs + 1))}"
+# Many wait for a server or a scrape: two more than processors fit.
+export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$((jobs + 2))}"
 # Journals are in memory where it has room and may hold programs: the tests kill processes, not the machine, and would
 # wait for the disk's syncs half of their time.
 scratch=
