@@ -150,8 +150,8 @@ void RenumberClasses(const AnalysisInput& input, Analysis& analysis) {
   const auto number = [&](int32_t position) {
     return input.classes()[static_cast<size_t>(position)];
   };
-  for (SupportVector& one : analysis.support) one.other_class = number(one.other_class);
-  for (CertificateEntry& one : analysis.certificate) one.other_class = number(one.other_class);
+  for (SupportVector& one : analysis.support) one.rival = number(one.rival);
+  for (CertificateEntry& one : analysis.certificate) one.rival = number(one.rival);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ class AnalysisInput {
 struct ModelAnalysis {
   AnalysisInput input;
   // Examples of support and certificate are positions in input.rows() and input.examples(); their
-  // other_class is the model's number of it. The separator has a vector for each of
+  // rival is the model's number of it. The separator has a vector for each of
   // input.classes().
   Analysis analysis;
   // The entry in the model's report.

@@ -249,7 +249,7 @@ template <typename From, typename Proto>
 void SetPart(const From& from, v1::StoredExample& example, Proto& proto) {
   *proto.mutable_example() = std::move(example);
   proto.set_multiplier(from.multiplier);
-  if (from.other_class >= 0) proto.set_other_class(from.other_class);
+  if (from.rival >= 0) proto.set_rival(from.rival);
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ TEST_F(ClassAnalysisTest, TheSeparatorHasAVectorForEachClassAndSurvivesAKillWhen
   EXPECT_NEAR(result.update_bound(), 4, 1e-5);
   ASSERT_EQ(result.support_vectors_size(), 6);
   for (const v1::SupportVector& one : result.support_vectors()) {
-    ASSERT_TRUE(one.has_other_class());
-    EXPECT_NE(one.other_class(), one.example().example().label());
+    ASSERT_TRUE(one.has_rival());
+    EXPECT_NE(one.rival(), one.example().example().label());
   }
   ASSERT_EQ(result.separator().vectors_size(), 3);
   for (int k = 0; k < 3; ++k) {
@@ -86,7 +86,7 @@ TEST_F(ClassAnalysisTest, AnExampleOfTwoClassesIsAProofThatNamesThem) {
   ASSERT_EQ(result.certificate_size(), 2);
   for (const v1::CertificateEntry& one : result.certificate()) {
     EXPECT_EQ(one.multiplier(), "1");
-    EXPECT_EQ(one.other_class(), 2 - one.example().example().label());
+    EXPECT_EQ(one.rival(), 2 - one.example().example().label());
   }
   EXPECT_TRUE(Get("axes").report().not_separable());
   EXPECT_FALSE(result.has_update_bound());

@@ -314,8 +314,8 @@ TEST_F(AnalysisTest, SeveralClassesAreAnalyzedByKeslersConstruction) {
   EXPECT_NEAR(result.update_bound(), 2 * 2 / 3.0, 1e-6);
   EXPECT_EQ(result.separator().vectors_size(), 3);
   ASSERT_EQ(result.support_vectors_size(), 2);
-  EXPECT_EQ(result.support_vectors(0).other_class(), 0);
-  EXPECT_EQ(result.support_vectors(1).other_class(), 1);
+  EXPECT_EQ(result.support_vectors(0).rival(), 0);
+  EXPECT_EQ(result.support_vectors(1).rival(), 1);
 }
 
 TEST_F(AnalysisTest, NamedFeaturesAreListedAndReplacedByName) {

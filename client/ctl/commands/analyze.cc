@@ -104,7 +104,7 @@ void Bound(const v1::AnalysisResult& result, uint64_t updates, std::string* out)
       out,
       "  updates: at most %s(R/margin)^2 = %.4f for any perceptron on these examples that "
       "starts from zero, with weight 1 for every example\n",
-      result.support_vectors(0).has_other_class() ? "2 " : "", result.update_bound());
+      result.support_vectors(0).has_rival() ? "2 " : "", result.update_bound());
   if (!result.analysis().complete() || result.has_new_revision()) return;
   absl::StrAppendFormat(
       out, "  the model made %d updates, %s\n", updates,

@@ -193,8 +193,7 @@ class MarginSolver {
               [](const auto& a, const auto& b) { return a.row < b.row; });
     for (const RowMultiplier& one : best_combination_) {
       if (one.multiplier > 0)
-        analysis_.support.push_back(
-            {rows_.example(one.row), rows_.other_class(one.row), one.multiplier});
+        analysis_.support.push_back({rows_.example(one.row), rows_.rival(one.row), one.multiplier});
     }
     if (analysis_.margin_floor > 0) FinishSeparable();
     return std::move(analysis_);

@@ -155,7 +155,7 @@ struct SupportVector {
   // The example's position in the examples given.
   size_t example = 0;
   // The other class r of the row; -1 with two labels.
-  int32_t other_class = -1;
+  int32_t rival = -1;
   double multiplier = 0;
 };
 
@@ -163,7 +163,7 @@ struct SupportVector {
 struct CertificateEntry {
   // See SupportVector.
   size_t example = 0;
-  int32_t other_class = -1;
+  int32_t rival = -1;
   // A positive integer, in decimal: it may have thousands of digits.
   std::string multiplier;
 };
@@ -183,7 +183,7 @@ struct Analysis {
   // Absent if not separable, or if no float32 weights near the best ones separate. Its own floor
   // may be a rounding of the weights below margin_floor, which weights in float64 attain.
   std::optional<Separator> separator;
-  // Ascending by example, then by other_class. Empty if not separable.
+  // Ascending by example, then by rival. Empty if not separable.
   std::vector<SupportVector> support;
   // Ascending likewise. Empty unless not separable.
   std::vector<CertificateEntry> certificate;

@@ -59,7 +59,7 @@ LowestScore FindLowest(const SignedRows& rows, size_t example, std::span<const B
   const BlockScore& own = scores[static_cast<size_t>(label)];
   LowestScore lowest;
   for (size_t row = first; row < first + rows.rows_per_example(); ++row) {
-    const BlockScore& other = scores[static_cast<size_t>(rows.other_class(row))];
+    const BlockScore& other = scores[static_cast<size_t>(rows.rival(row))];
     const double score = own.score - other.score;
     if (score < lowest.row.score) lowest.row = {row, score};
     lowest.below =

@@ -218,8 +218,7 @@ std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
   const std::vector<mpz_class> multipliers = matrix.Unscale(x);
   for (size_t k = 0; k < chosen.size(); ++k) {
     if (multipliers[k] > 0)
-      entries.push_back(
-          {rows.example(chosen[k]), rows.other_class(chosen[k]), multipliers[k].get_str()});
+      entries.push_back({rows.example(chosen[k]), rows.rival(chosen[k]), multipliers[k].get_str()});
   }
   return entries;
 }

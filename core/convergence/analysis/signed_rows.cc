@@ -54,7 +54,7 @@ void SignedRows::Append(const LabelledRow& one, double bias_input) {
   squared_radius_ = std::max(squared_radius_, squared);
 }
 
-int32_t SignedRows::other_class(size_t row) const {
+int32_t SignedRows::rival(size_t row) const {
   if (blocks_ == 1) return -1;
   const auto number = static_cast<int32_t>(row % rows_per_example_);
   return number < labels_[example(row)] ? number : number + 1;

@@ -41,7 +41,7 @@ class SignedRows {
 
   size_t example(size_t row) const { return row / rows_per_example_; }
   // -1 with two labels.
-  int32_t other_class(size_t row) const;
+  int32_t rival(size_t row) const;
   int32_t label(size_t example) const { return labels_[example]; }
   // An example (x, b): its columns in a block, ascending, and its values there.
   std::span<const uint32_t> indices(size_t example) const {
@@ -93,7 +93,7 @@ struct RowMultiplier {
 inline SignedRows::Blocks SignedRows::BlocksOf(size_t row) const {
   const int32_t label = labels_[example(row)];
   if (blocks_ == 1) return {0, label > 0 ? 1.0 : -1.0, 0};
-  return {static_cast<size_t>(label) * width(), 1, static_cast<size_t>(other_class(row)) * width()};
+  return {static_cast<size_t>(label) * width(), 1, static_cast<size_t>(rival(row)) * width()};
 }
 
 template <typename Take>

@@ -87,17 +87,17 @@ inline void AddBlockExactly(const SvmExample& example, double b, int block, cons
 }
 
 // sum += scale z, where z is the example's row for this other class.
-inline void AddExactly(const SvmExample& example, int other_class, const Problem& problem,
+inline void AddExactly(const SvmExample& example, int rival, const Problem& problem,
                        const mpq_class& scale, ExactVector& sum) {
   if (problem.classes == 0) {
-    ASSERT_EQ(other_class, -1);
+    ASSERT_EQ(rival, -1);
     return AddBlockExactly(example, problem.b, 0, scale * example.label, sum);
   }
-  ASSERT_NE(other_class, example.label);
-  ASSERT_GE(other_class, 0);
-  ASSERT_LT(other_class, static_cast<int>(problem.classes));
+  ASSERT_NE(rival, example.label);
+  ASSERT_GE(rival, 0);
+  ASSERT_LT(rival, static_cast<int>(problem.classes));
   AddBlockExactly(example, problem.b, example.label, scale, sum);
-  AddBlockExactly(example, problem.b, other_class, -scale, sum);
+  AddBlockExactly(example, problem.b, rival, -scale, sum);
 }
 
 inline mpq_class ScoreExactly(const SvmExample& example, double b, int block,
@@ -141,7 +141,7 @@ inline void ExpectCertified(const Examples& examples, const Problem& problem,
   for (const CertificateEntry& entry : analysis.certificate) {
     const mpq_class multiplier(entry.multiplier);
     ASSERT_GT(multiplier, 0);
-    AddExactly(examples.at(entry.example), entry.other_class, problem, multiplier, sum);
+    AddExactly(examples.at(entry.example), entry.rival, problem, multiplier, sum);
   }
   EXPECT_EQ(SquaredNormOf(sum), 0);
   EXPECT_EQ(analysis.margin_floor, 0);
@@ -178,7 +178,7 @@ inline void ExpectCeiling(const Examples& examples, const Problem& problem,
   mpq_class total = 0;
   for (const SupportVector& one : analysis.support) {
     ASSERT_GT(one.multiplier, 0);
-    AddExactly(examples.at(one.example), one.other_class, problem, mpq_class(one.multiplier), sum);
+    AddExactly(examples.at(one.example), one.rival, problem, mpq_class(one.multiplier), sum);
     total += mpq_class(one.multiplier);
   }
   const mpq_class ceiling(analysis.margin_ceiling);

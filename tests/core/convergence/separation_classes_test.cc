@@ -67,9 +67,9 @@ TEST(ClassesWorked, TwoClassesHaveTheMarginOfTwoLabelsTimesTheRootOfTwoAndTheSam
   EXPECT_NEAR(analysis.update_bound, 493.0, 0.05);
   ASSERT_EQ(analysis.support.size(), 2U);
   EXPECT_EQ(analysis.support[0].example, 1U);
-  EXPECT_EQ(analysis.support[0].other_class, 0);
+  EXPECT_EQ(analysis.support[0].rival, 0);
   EXPECT_EQ(analysis.support[1].example, 2U);
-  EXPECT_EQ(analysis.support[1].other_class, 1);
+  EXPECT_EQ(analysis.support[1].rival, 1);
 }
 
 TEST(ClassesWorked, XorIsNotSeparableAsTwoOfSeveralClasses) {
@@ -82,7 +82,7 @@ TEST(ClassesWorked, XorIsNotSeparableAsTwoOfSeveralClasses) {
       ASSERT_EQ(analysis.certificate.size(), b == 0 ? 2U : 4U);
       for (const CertificateEntry& entry : analysis.certificate) {
         EXPECT_EQ(entry.multiplier, "1");
-        EXPECT_EQ(entry.other_class, 1 - classes[entry.example].label);
+        EXPECT_EQ(entry.rival, 1 - classes[entry.example].label);
       }
     }
   }

@@ -149,7 +149,7 @@ TEST(AnalysedClassesOnce, ACertificateIsAProofForEveryLearner) {
       ASSERT_EQ(analysis.analysis.certificate.size(), 4U) << entry.name;
       for (const CertificateEntry& one : analysis.analysis.certificate) {
         EXPECT_EQ(one.multiplier, "1");
-        EXPECT_EQ(one.other_class, 4 - analysis.input.examples()[one.example].row->label);
+        EXPECT_EQ(one.rival, 4 - analysis.input.examples()[one.example].row->label);
       }
       EXPECT_FALSE(analysis.separator.has_value());
       for (const std::shared_ptr<Model>& model : {lone.model, Reload(lone)}) {
@@ -250,7 +250,7 @@ TEST(ClassWeightReplacementRules, NumbersThatNoExampleHasHadStayWithoutAClass) {
     EXPECT_EQ(analysis.separator->vectors[hole].bias_weight, 0);
   }
   for (const SupportVector& one : analysis.analysis.support)
-    EXPECT_EQ(one.other_class, 3 - analysis.input.examples()[one.example].row->label);
+    EXPECT_EQ(one.rival, 3 - analysis.input.examples()[one.example].row->label);
   ASSERT_OK(lone.model->ReplaceWeights(*analysis.separator, std::nullopt).status());
   EXPECT_NEAR(LeastMargin(lone, examples), 1, 1e-5);
   EXPECT_EQ(LearnedState(*Reload(lone)), LearnedState(*lone.model));
