@@ -15,10 +15,4 @@ std::string FishTables(const Command& program);
 // Whether any value is the name of a model; the shell then lists the models of the server.
 bool NamesModels(const Command& program);
 
-// The text quoted as one word for POSIX shells and zsh: "'it'\''s'".
-std::string Quoted(const std::string& text);
-
-// The description that a shell shows for an option: its first sentence, shortened if possible.
-std::string Brief(const std::string& text);
-
 }  // namespace perceptrond::manual
