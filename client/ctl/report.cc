@@ -98,7 +98,10 @@ std::string DescribeStored(const v1::StoredExamples& stored) {
 }  // namespace
 
 std::string DescribeInput(const v1::FeatureSpace& space) {
-  if (space.has_dense()) return absl::StrCat("dense, ", space.dense().dimension(), " dimensions");
+  if (space.has_dense()) {
+    const int64_t dimension = space.dense().dimension();
+    return absl::StrCat("dense, ", dimension, dimension == 1 ? " dimension" : " dimensions");
+  }
   if (space.has_hashed()) return absl::StrCat("hashed, 2^", space.hashed().bits(), " weights");
   if (space.has_composition()) return DescribeComposition(space.composition());
   if (!space.has_named()) return "not set";

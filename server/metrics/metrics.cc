@@ -211,31 +211,48 @@ class Metrics::Endpoint {
   Endpoint(const std::string& address, const CivetCallbacks& callbacks,
            std::shared_ptr<prometheus::Collectable> collector,
            std::unique_ptr<const HttpHandler> page)
-      : page_(std::move(page)),
+      : host_(address.substr(0, address.rfind(':'))),
+        page_(std::move(page)),
         collector_(std::move(collector)),
-        exposer_({"listening_ports", address, "num_threads", kThreads, "request_timeout_ms",
-                  kRequestTimeoutMs, "max_request_size", kMaxHttpRequestBytes, "enable_keep_alive",
-                  "no"},
-                 &callbacks) {
-    exposer_.RegisterCollectable(collector_);
+        exposer_(std::make_unique<prometheus::Exposer>(
+            std::vector<std::string>{"listening_ports", address, "num_threads", kThreads,
+                                     "request_timeout_ms", kRequestTimeoutMs, "max_request_size",
+                                     kMaxHttpRequestBytes, "enable_keep_alive", "no"},
+            &callbacks)) {
+    exposer_->RegisterCollectable(collector_);
   }
 
-  int port() const { return exposer_.GetListeningPorts().at(0); }
+  // civetweb looks whether it must stop after each connection, and else every two seconds.
+  ~Endpoint() {
+    const int port = this->port();
+    absl::Notification stopped;
+    std::thread stop([this, &stopped] {
+      exposer_.reset();
+      stopped.Notify();
+    });
+    // Again and again: a connection may come before it must stop.
+    do {
+      Connect(port);
+    } while (!stopped.WaitForNotificationWithTimeout(absl::Milliseconds(10)));
+    stop.join();
+  }
 
-  // Connects to it and leaves: civetweb notices that it must stop after a connection, and else only
-  // every two seconds.
-  static void Wake(const std::string& host, int port) {
+  int port() const { return exposer_->GetListeningPorts().at(0); }
+
+ private:
+  // Connects to the endpoint, and leaves.
+  void Connect(int port) const {
     char error[128];
     mg_connection* const connection =
-        mg_connect_client(host.c_str(), port, /*use_ssl=*/0, error, sizeof(error));
+        mg_connect_client(host_.c_str(), port, /*use_ssl=*/0, error, sizeof(error));
     if (connection != nullptr) mg_close_connection(connection);
   }
 
- private:
+  const std::string host_;
   // Declared before the exposer, whose threads call it.
   const std::unique_ptr<const HttpHandler> page_;
   const std::shared_ptr<prometheus::Collectable> collector_;
-  prometheus::Exposer exposer_;
+  std::unique_ptr<prometheus::Exposer> exposer_;
 };
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& address,
@@ -263,26 +280,11 @@ absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& addre
     return absl::UnavailableError(
         absl::StrCat("cannot listen for metrics on ", address, ": ", reason));
   }
-  return std::unique_ptr<Metrics>(
-      new Metrics(std::move(endpoint), address.substr(0, address.rfind(':'))));
+  return std::unique_ptr<Metrics>(new Metrics(std::move(endpoint)));
 }
 
-Metrics::Metrics(std::unique_ptr<Endpoint> endpoint, std::string host)
-    : host_(std::move(host)), endpoint_(std::move(endpoint)) {}
-
-Metrics::~Metrics() {
-  const int port = this->port();
-  absl::Notification stopped;
-  std::thread stop([this, &stopped] {
-    endpoint_.reset();
-    stopped.Notify();
-  });
-  // Again and again: a connection that comes before it must stop wakes it too early.
-  do {
-    Endpoint::Wake(host_, port);
-  } while (!stopped.WaitForNotificationWithTimeout(absl::Milliseconds(10)));
-  stop.join();
-}
+Metrics::Metrics(std::unique_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {}
+Metrics::~Metrics() = default;
 
 int Metrics::port() const { return endpoint_->port(); }
 

@@ -38,7 +38,8 @@ class Metrics {
   // INVALID_ARGUMENT for an invalid address, UNAVAILABLE if it cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Metrics>> Start(const std::string& address,
                                                         size_t max_models, Sources sources);
-  // Waits for scrapes in progress and stops listening.
+  // Waits for scrapes in progress, and up to 2 s for connections that send no request; then it no
+  // longer listens.
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
@@ -48,10 +49,9 @@ class Metrics {
 
  private:
   class Endpoint;
-  Metrics(std::unique_ptr<Endpoint> endpoint, std::string host);
+  explicit Metrics(std::unique_ptr<Endpoint> endpoint);
 
-  const std::string host_;
-  std::unique_ptr<Endpoint> endpoint_;
+  const std::unique_ptr<Endpoint> endpoint_;
 };
 
 }  // namespace perceptrond

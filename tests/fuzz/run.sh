@@ -23,15 +23,16 @@ cmake --build "$build" --target $fuzzers
 # What the sanitizers report is a failure.
 export UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 mkdir -p "$build/findings"
+printf '\n== fuzzing; the logs are %s/*_fuzz.log\n' "$build"
 # As many at once as there are processors. Findings of its own go to the first corpus folder, the project's seeds are only
 # read.
 # shellcheck disable=SC2016,SC2086  # the inner shell expands its own; a list of words
 printf '%s\n' $fuzzers | xargs -P "$(nproc)" -I '{}' sh -eu -c '
   mkdir -p "$1/corpus/$2"
-  log=$1/findings/$2.log
+  log=$1/$2.log
   if "$1/bin/$2" $4 -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=64 -max_len=4096 -print_final_stats=1 \
     -artifact_prefix="$1/findings/$2-" "$1/corpus/$2" "$3/tests/fuzz/corpus/$2" >"$log" 2>&1; then
-    printf "%s: %s inputs, log in %s\n" "$2" "$(sed -n "s/^stat::number_of_executed_units: *//p" "$log")" "$log"
+    printf "%s: %s inputs\n" "$2" "$(sed -n "s/^stat::number_of_executed_units: *//p" "$log")"
   else
     cat "$log"
     printf "%s: failed\n" "$2"

@@ -40,7 +40,7 @@ class SignedRows {
   double squared_norm_ratio() const { return blocks_ > 1 ? 2 : 1; }
 
   size_t example(size_t row) const { return row / rows_per_example_; }
-  // -1 with two labels.
+  // The other class r of the row; -1 with two labels.
   int32_t rival(size_t row) const;
   int32_t label(size_t example) const { return labels_[example]; }
   // An example (x, b): its columns in a block, ascending, and its values there.
