@@ -210,10 +210,11 @@ void BatchBuilder::SortNames() {
   std::sort(order.begin(), order.end(),
             [this](uint32_t a, uint32_t b) { return names_[a] < names_[b]; });
   std::vector<uint32_t> rank(names_.size());
-  columns_.mutable_feature_names()->Reserve(static_cast<int>(names_.size()));
+  perceptron::v1::NameColumn& sorted = *columns_.mutable_feature_names();
   for (uint32_t i = 0; i < order.size(); ++i) {
     rank[order[i]] = i;
-    columns_.add_feature_names(std::move(names_[order[i]]));
+    sorted.mutable_text()->append(names_[order[i]]);
+    sorted.add_lengths(static_cast<uint32_t>(names_[order[i]].size()));
   }
   uint32_t begin = 0;
   for (const uint32_t end : columns_.row_ends()) {

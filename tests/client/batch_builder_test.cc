@@ -9,6 +9,7 @@
 
 #include "client/error.h"
 #include "core/vector/name.h"
+#include "tests/support/names.h"
 
 namespace perceptrond::client {
 namespace {
@@ -90,7 +91,7 @@ TEST(BatchBuilder, RefusesWhatOccursTwiceAndLeavesTheBatchAsItWas) {
   EXPECT_EQ(ReasonOf(builder.Add(Named({"b", "a", "b"}))), "REPEATED_NAME");
   EXPECT_EQ(builder.rows(), 1u);
   const ExampleColumns columns = Build(&builder);
-  EXPECT_EQ(columns.feature_names_size(), 1);
+  EXPECT_EQ(columns.feature_names().lengths_size(), 1);
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({3, 1, 3}))), "REPEATED_INDEX");
   EXPECT_TRUE(builder.empty());
 }
@@ -125,8 +126,8 @@ TEST(BatchBuilder, SaysWhichRowsGoTogether) {
   EXPECT_TRUE(absl::IsFailedPrecondition(builder.Add(Sparse({1}))));
 }
 
-// Whatever order names come in, the message has them ascending, its rows ascend by index, and it
-// says the same as the rows did.
+// Whatever order names come in, the rows of the message ascend by index, and it says the same as the
+// rows did.
 TEST(BatchBuilder, BuildsNamedMessagesThatMeanWhatTheRowsMeant) {
   std::mt19937 random(7);
   BatchBuilder builder;
@@ -149,9 +150,7 @@ TEST(BatchBuilder, BuildsNamedMessagesThatMeanWhatTheRowsMeant) {
     }
     const ExampleColumns columns = Build(&builder);
     ASSERT_EQ(columns.row_ends_size(), 20);
-    const auto& names = columns.feature_names();
-    EXPECT_EQ(std::adjacent_find(names.begin(), names.end(), std::greater_equal<std::string>()),
-              names.end());
+    const std::vector<std::string> names = name_columns::NamesOf(columns.feature_names());
     int begin = 0;
     for (int row = 0; row < 20; ++row) {
       std::map<std::string, float> says;
@@ -159,7 +158,7 @@ TEST(BatchBuilder, BuildsNamedMessagesThatMeanWhatTheRowsMeant) {
         if (i > begin) {
           EXPECT_LT(columns.indices(i - 1), columns.indices(i));
         }
-        says[names[static_cast<int>(columns.indices(i))]] =
+        says[names[columns.indices(i)]] =
             columns.values_size() == 0 ? 1 : columns.values(i);
       }
       begin = static_cast<int>(columns.row_ends(row));
