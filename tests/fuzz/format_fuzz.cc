@@ -48,8 +48,12 @@ void CheckMessage(BatchBuilder& builder) {
   const size_t rows = builder.rows();
   perceptron::v1::ExampleColumns columns;
   builder.Build(&columns);
-  const std::vector<absl::string_view> names(columns.feature_names().begin(),
-                                             columns.feature_names().end());
+  std::vector<absl::string_view> names;
+  absl::string_view rest = columns.feature_names().text();
+  for (const uint32_t length : columns.feature_names().lengths()) {
+    names.push_back(rest.substr(0, length));
+    rest.remove_prefix(length);
+  }
   perceptrond::Batch batch;
   batch.row_ends = View(columns.row_ends());
   batch.indices = View(columns.indices());
