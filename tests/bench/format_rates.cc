@@ -2,7 +2,8 @@
 // messages, beside a plain scan for line ends over the same file mapped into memory, and beside
 // the readers of Vowpal Wabbit and scikit-learn. Prints a table of medians over interleaved rounds.
 //
-//   format_rates [--rows N] [--rounds N] [--directory DIR] [--vw VW] [--python PYTHON]
+//   format_rates [--rows N] [--rounds N] [--directory DIR] [--formats F,...]
+//                [--vw VW] [--python PYTHON]
 //
 // The rows have 75 names out of 100,000, drawn by Zipf's law; those of CSV have 75 columns.
 #include <fcntl.h>
@@ -41,6 +42,8 @@ struct Settings {
   size_t rows = 100'000;
   int rounds = 5;
   std::string directory = std::filesystem::temp_directory_path() / "perceptrond_format_rates";
+  // Formats to measure; empty: all.
+  std::vector<std::string> formats;
   std::string vw;
   std::string python;
 };
@@ -163,8 +166,12 @@ std::vector<File> MakeFiles(const Settings& settings) {
                              {"text", FormatKind::kText, Text}};
   std::filesystem::create_directories(settings.directory);
   std::vector<File> files;
+  std::vector<Kind> kinds;
   std::vector<std::ofstream> streams;
   for (const Kind& kind : kKinds) {
+    if (!settings.formats.empty() &&
+        std::count(settings.formats.begin(), settings.formats.end(), kind.name) == 0)
+      continue;
     File file;
     file.format = kind.name;
     file.path = absl::StrCat(settings.directory, "/rows.", kind.name);
@@ -172,6 +179,7 @@ std::vector<File> MakeFiles(const Settings& settings) {
     file.options.index_base = 1;
     file.options.label_column = "label";
     files.push_back(file);
+    kinds.push_back(kind);
     streams.emplace_back(file.path);
     if (kind.kind == FormatKind::kCsv) streams.back() << CsvHeader();
   }
@@ -179,7 +187,7 @@ std::vector<File> MakeFiles(const Settings& settings) {
   std::mt19937 random(1);
   for (size_t row = 0; row < settings.rows; ++row) {
     const Example example = MakeExample(zipf, random);
-    for (size_t i = 0; i < files.size(); ++i) streams[i] << kKinds[i].line(example) << '\n';
+    for (size_t i = 0; i < files.size(); ++i) streams[i] << kinds[i].line(example) << '\n';
   }
   for (std::ofstream& stream : streams) {
     stream.close();
@@ -296,11 +304,10 @@ std::vector<Way> MakeWays(const Settings& settings, const std::vector<File>& fil
                     file.format,
                     [&file] { return SecondsOf([&file] { ScanLines(file.path); }); },
                     {}});
-    ways.push_back(
-        {"rows",
-         file.format,
-         [&file] { return SecondsOf([&file] { ReadRows(file, [](const Row&) {}); }); },
-         {}});
+    ways.push_back({"rows",
+                    file.format,
+                    [&file] { return SecondsOf([&file] { ReadRows(file, [](const Row&) {}); }); },
+                    {}});
     ways.push_back({"messages",
                     file.format,
                     [&file] { return SecondsOf([&file] { BuildMessages(file); }); },
@@ -341,6 +348,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--directory", settings.directory, "Where the files are written")
       ->capture_default_str();
+  app.add_option("--formats", settings.formats, "Formats to measure (default: all)")
+      ->delimiter(',');
   app.add_option("--vw", settings.vw, "Vowpal Wabbit's program, to measure beside ours");
   app.add_option("--python", settings.python, "A Python with scikit-learn, likewise");
   CLI11_PARSE(app, argc, argv);
@@ -355,8 +364,8 @@ int Main(int argc, char** argv) {
   for (const Way& way : ways) {
     const double seconds = Median(way.seconds);
     if (way.name == "plain line scan") scan = seconds;
-    const auto bytes = static_cast<double>(
-        std::filesystem::file_size(settings.directory + "/rows." + way.format));
+    const auto bytes =
+        static_cast<double>(std::filesystem::file_size(settings.directory + "/rows." + way.format));
     std::printf("| %s | %s | %.0f | %.0f | %.3f |\n", way.format.c_str(), way.name.c_str(),
                 static_cast<double>(settings.rows) / seconds, bytes / seconds / 1e6,
                 scan / seconds);
