@@ -1,11 +1,12 @@
 #include "client/batch_builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
+#include <cstring>
+#include <limits>
 #include <utility>
 
-#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "client/error.h"
 #include "core/vector/name.h"
@@ -15,6 +16,25 @@ namespace {
 
 absl::Status Invalid(std::string_view reason, std::string_view message) {
   return MakeError(absl::StatusCode::kInvalidArgument, reason, message);
+}
+
+// Whether no value has an exponent of ones. Without a branch, so that compilers vectorize it.
+bool AllFinite(const std::vector<float>& values) {
+  constexpr uint32_t kExponent = 0x7f80'0000;
+  uint32_t bad = 0;
+  for (const float value : values)
+    bad |= static_cast<uint32_t>((std::bit_cast<uint32_t>(value) & kExponent) == kExponent);
+  return bad == 0;
+}
+
+// IsValidUtf8(), eight bytes of ASCII at a time.
+bool IsUtf8(std::string_view text) {
+  uint64_t eight = 0;
+  for (; text.size() >= sizeof eight; text.remove_prefix(sizeof eight)) {
+    std::memcpy(&eight, text.data(), sizeof eight);
+    if ((eight & 0x8080'8080'8080'8080) != 0) break;
+  }
+  return IsValidUtf8(text);
 }
 
 absl::Status CheckCommon(const Row& row) {
@@ -36,11 +56,7 @@ absl::Status CheckCommon(const Row& row) {
     return Invalid("MALFORMED_ROW", absl::StrCat(row.feature_count(), " features but ",
                                                  row.values.size(), " values"));
   }
-  // One sum instead of a test per value: it is finite iff all values are, because a sum of floats
-  // does not overflow a double.
-  double sum = 0;
-  for (const float value : row.values) sum += value;
-  if (!std::isfinite(sum))
+  if (!AllFinite(row.values))
     return Invalid("NON_FINITE_VALUE", "a value is not finite; values must be finite");
   return absl::OkStatus();
 }
@@ -52,7 +68,7 @@ absl::Status CheckName(std::string_view name) {
                    absl::StrCat("feature name \"", std::string(name.substr(0, 32)), "...\" has ",
                                 name.size(), " bytes; at most ", kMaxNameBytes, " are allowed"));
   }
-  if (!IsValidUtf8(name)) return Invalid("BAD_NAME", "a feature's name is not UTF-8");
+  if (!IsUtf8(name)) return Invalid("BAD_NAME", "a feature's name is not UTF-8");
   return absl::OkStatus();
 }
 
@@ -71,11 +87,12 @@ bool BatchBuilder::FitsKind(const Row& row) const {
   if (dense) return false;
   // A row or a batch without features has no kind yet.
   if (row.feature_count() == 0 || columns_.indices().empty()) return true;
-  return (row.kind == RowKind::kNamed) == !names_.empty();
+  return (row.kind == RowKind::kNamed) == !name_ends_.empty();
 }
 
 size_t BatchBuilder::bytes() const {
-  return name_bytes_ + 4 * static_cast<size_t>(columns_.indices_size()) +
+  return name_bytes_ + names_.size() + 2 * name_ends_.size() +
+         4 * static_cast<size_t>(columns_.indices_size()) +
          (all_ones_ ? 0 : 4 * static_cast<size_t>(columns_.values_size())) + 5 * rows_;
 }
 
@@ -84,6 +101,7 @@ absl::Status BatchBuilder::Add(const Row& row) {
     return absl::FailedPreconditionError(
         "the row does not fit the batch: it has another kind, width or form of label");
   if (absl::Status status = CheckCommon(row); !status.ok()) return status;
+  ++added_;
   absl::Status status;
   switch (row.kind) {
     case RowKind::kDense:
@@ -126,130 +144,145 @@ absl::Status BatchBuilder::AddDense(const Row& row) {
 }
 
 absl::Status BatchBuilder::AddSparse(const Row& row) {
-  bool ascending = true;
-  for (size_t i = 1; i < row.indices.size(); ++i) {
-    ascending &= row.indices[i - 1] < row.indices[i];
-  }
-  if (ascending) {
-    columns_.mutable_indices()->Add(row.indices.begin(), row.indices.end());
-    AppendValues(row, false);
-  } else {
-    scratch_.clear();
-    for (uint32_t i = 0; i < row.indices.size(); ++i) scratch_.push_back({row.indices[i], i});
-    if (absl::Status status = SortFeatures(row); !status.ok()) return status;
-    for (const Feature& feature : scratch_) columns_.add_indices(feature.index);
-    AppendValues(row, true);
+  const int before = columns_.indices_size();
+  const bool all_ones_before = all_ones_;
+  columns_.mutable_indices()->Add(row.indices.begin(), row.indices.end());
+  AppendValues(row);
+  uint32_t* const indices = columns_.mutable_indices()->mutable_data() + before;
+  sorter_.Sort(indices, all_ones_ ? nullptr : columns_.mutable_values()->mutable_data() + before,
+               row.indices.size());
+  uint32_t* const end = indices + row.indices.size();
+  if (const uint32_t* const twice = std::adjacent_find(indices, end); twice != end) {
+    const uint32_t index = *twice;
+    columns_.mutable_indices()->Truncate(before);
+    columns_.mutable_values()->Truncate(before);
+    all_ones_ = all_ones_before;
+    return Invalid("REPEATED_INDEX", absl::StrCat("index ", index, " occurs twice"));
   }
   columns_.add_row_ends(static_cast<uint32_t>(columns_.indices_size()));
   return absl::OkStatus();
 }
 
 absl::Status BatchBuilder::AddNamed(const Row& row) {
-  for (size_t i = 0; i < row.name_count(); ++i) {
-    if (absl::Status status = CheckName(row.name(i)); !status.ok()) return status;
-  }
-  const size_t names_before = names_.size();
-  scratch_.clear();
-  for (uint32_t i = 0; i < row.name_count(); ++i) scratch_.push_back({Intern(row.name(i)), i});
-  if (absl::Status status = SortFeatures(row); !status.ok()) {
-    while (names_.size() > names_before) {
-      name_bytes_ -= names_.back().size() + 3;
-      numbers_.erase(names_.back());
-      names_.pop_back();
-    }
+  const size_t names_before = name_ends_.size();
+  const int before = columns_.indices_size();
+  if (absl::Status status = AppendPositions(row); !status.ok()) {
+    KeepNames(names_before);
+    columns_.mutable_indices()->Truncate(before);
     return status;
   }
-  for (const Feature& feature : scratch_) columns_.add_indices(feature.index);
-  AppendValues(row, true);
+  AppendValues(row);
   columns_.add_row_ends(static_cast<uint32_t>(columns_.indices_size()));
   return absl::OkStatus();
 }
 
-absl::Status BatchBuilder::SortFeatures(const Row& row) {
-  std::sort(scratch_.begin(), scratch_.end(),
-            [](const Feature& a, const Feature& b) { return a.index < b.index; });
-  const auto twice =
-      std::adjacent_find(scratch_.begin(), scratch_.end(),
-                         [](const Feature& a, const Feature& b) { return a.index == b.index; });
-  if (twice == scratch_.end()) return absl::OkStatus();
-  if (row.kind == RowKind::kNamed) {
-    return Invalid(
-        "REPEATED_NAME",
-        absl::StrCat("feature \"", std::string(row.name(twice->position)), "\" occurs twice"));
+absl::Status BatchBuilder::AppendPositions(const Row& row) {
+  const size_t count = row.name_count();
+  hashes_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    hashes_[i] = NameIndex::Hash(row.name(i));
+    index_.Prefetch(hashes_[i]);
   }
-  return Invalid("REPEATED_INDEX", absl::StrCat("index ", twice->index, " occurs twice"));
+  auto* const indices = columns_.mutable_indices();
+  indices->Reserve(indices->size() + static_cast<int>(count));
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view wanted = row.name(i);
+    const auto next = first_number_ + static_cast<uint32_t>(name_ends_.size());
+    uint32_t number = index_.Find(hashes_[i], first_number_, next, [&](uint32_t candidate) {
+      return name(candidate - first_number_) == wanted;
+    });
+    if (number == NameIndex::kNone) {
+      // Names that are known were checked before.
+      if (absl::Status status = CheckName(wanted); !status.ok()) return status;
+      AddName(wanted, hashes_[i]);
+      number = next;
+    } else if (last_rows_[number - first_number_] == added_) {
+      return Invalid("REPEATED_NAME",
+                     absl::StrCat("feature \"", std::string(wanted), "\" occurs twice"));
+    }
+    last_rows_[number - first_number_] = added_;
+    indices->AddAlreadyReserved(number - first_number_);
+  }
+  return absl::OkStatus();
 }
 
-void BatchBuilder::AppendValues(const Row& row, bool in_scratch_order) {
-  auto* values = columns_.mutable_values();
+std::string_view BatchBuilder::name(size_t position) const {
+  const size_t begin = position == 0 ? 0 : name_ends_[position - 1];
+  return std::string_view(names_).substr(begin, name_ends_[position] - begin);
+}
+
+void BatchBuilder::AddName(std::string_view name, uint32_t hash) {
+  index_.Insert(hash, first_number_ + static_cast<uint32_t>(name_ends_.size()), first_number_);
+  names_.append(name);
+  name_ends_.push_back(static_cast<uint32_t>(names_.size()));
+  last_rows_.push_back(0);
+}
+
+void BatchBuilder::KeepNames(size_t count) {
+  name_ends_.resize(count);
+  last_rows_.resize(count);
+  names_.resize(count == 0 ? 0 : name_ends_.back());
+}
+
+void BatchBuilder::AppendValues(const Row& row) {
+  auto* const values = columns_.mutable_values();
   if (row.values.empty()) {
     values->Resize(values->size() + static_cast<int>(row.feature_count()), 1.0f);
     return;
   }
-  if (in_scratch_order) {
-    for (const Feature& feature : scratch_) values->Add(row.values[feature.position]);
-  } else {
-    values->Add(row.values.begin(), row.values.end());
-  }
+  values->Add(row.values.begin(), row.values.end());
   all_ones_ = all_ones_ && std::all_of(row.values.begin(), row.values.end(),
                                        [](float value) { return value == 1.0f; });
 }
 
-uint32_t BatchBuilder::Intern(std::string_view name) {
-  if (const auto known = numbers_.find(name); known != numbers_.end()) return known->second;
-  const auto number = static_cast<uint32_t>(names_.size());
-  names_.emplace_back(name);
-  numbers_.emplace(names_.back(), number);
-  name_bytes_ += name.size() + 3;
-  return number;
-}
-
-void BatchBuilder::SortNames() {
-  std::vector<uint32_t> order(names_.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(),
-            [this](uint32_t a, uint32_t b) { return names_[a] < names_[b]; });
-  std::vector<uint32_t> rank(names_.size());
-  perceptron::v1::NameColumn& sorted = *columns_.mutable_feature_names();
-  for (uint32_t i = 0; i < order.size(); ++i) {
-    rank[order[i]] = i;
-    sorted.mutable_text()->append(names_[order[i]]);
-    sorted.add_lengths(static_cast<uint32_t>(names_[order[i]].size()));
-  }
-  uint32_t begin = 0;
-  for (const uint32_t end : columns_.row_ends()) {
-    scratch_.clear();
-    for (uint32_t i = begin; i < end; ++i) {
-      const uint32_t index = rank[columns_.indices(static_cast<int>(i))];
-      // The bits of the value are sorted along in the position's place.
-      scratch_.push_back({index, absl::bit_cast<uint32_t>(columns_.values(static_cast<int>(i)))});
-    }
-    std::sort(scratch_.begin(), scratch_.end(),
-              [](const Feature& a, const Feature& b) { return a.index < b.index; });
-    for (uint32_t i = begin; i < end; ++i) {
-      const Feature& feature = scratch_[i - begin];
-      columns_.set_indices(static_cast<int>(i), feature.index);
-      columns_.set_values(static_cast<int>(i), absl::bit_cast<float>(feature.position));
-    }
-    begin = end;
-  }
-}
-
 void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
-  if (!names_.empty()) SortNames();
+  if (!name_ends_.empty()) {
+    size_t begin = 0;
+    for (const uint32_t end : columns_.row_ends()) {
+      sorter_.Sort(columns_.mutable_indices()->mutable_data() + begin,
+                   all_ones_ ? nullptr : columns_.mutable_values()->mutable_data() + begin,
+                   end - begin);
+      begin = end;
+    }
+  }
+  BuildUnsorted(columns);
+}
+
+void BatchBuilder::BuildUnsorted(perceptron::v1::ExampleColumns* columns) {
   if (all_ones_) columns_.clear_values();
   if (!has_labels_) columns_.clear_labels();
   if (!has_weights_) columns_.clear_weights();
+  if (!name_ends_.empty()) {
+    // A copy of the text alone, which leaves no room unused in a message that may wait long.
+    columns_.mutable_feature_names()->set_text(names_);
+    auto* const lengths = columns_.mutable_feature_names()->mutable_lengths();
+    lengths->Reserve(static_cast<int>(name_ends_.size()));
+    uint32_t begin = 0;
+    for (const uint32_t end : name_ends_) {
+      lengths->AddAlreadyReserved(end - begin);
+      begin = end;
+    }
+  }
   *columns = std::move(columns_);
   columns_.Clear();
+  // The next message is probably as large.
+  columns_.mutable_row_ends()->Reserve(columns->row_ends_size());
+  columns_.mutable_indices()->Reserve(columns->indices_size());
+  columns_.mutable_values()->Reserve(std::max(columns->indices_size(), columns->values_size()));
+  columns_.mutable_labels()->Reserve(columns->labels_size());
   rows_ = 0;
+  added_ = 0;
   name_bytes_ = 0;
   has_labels_ = false;
   has_weights_ = false;
   all_ones_ = true;
-  numbers_.clear();
-  names_.clear();
   label_numbers_.clear();
+  first_number_ += static_cast<uint32_t>(name_ends_.size());
+  if (first_number_ > std::numeric_limits<uint32_t>::max() / 2) {
+    index_.Clear();
+    first_number_ = 0;
+  }
+  KeepNames(0);
 }
 
 }  // namespace perceptrond::client

@@ -1,6 +1,6 @@
-// BatchBuilder: builds one ExampleColumns message from rows, in the order the server requires:
-// within a row indices ascend strictly, feature_names ascend strictly by their bytes, and values
-// are omitted if all are 1.
+// BatchBuilder: builds one ExampleColumns message from rows, in the form the server requires: within
+// a row indices ascend strictly, each name is in feature_names once, in order of first occurrence,
+// and values are omitted if all are 1.
 //
 //   BatchBuilder batch;
 //   if (absl::Status status = batch.Add(row); !status.ok()) ...
@@ -24,13 +24,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "client/feature_sorter.h"
+#include "client/name_index.h"
 #include "client/row.h"
 #include "perceptron/v1/example.pb.h"
 
@@ -42,10 +43,12 @@ class BatchBuilder {
   bool Fits(const Row& row) const;
 
   // Adds a copy of the row. FAILED_PRECONDITION: Fits(row) is false. INVALID_ARGUMENT: see above.
-  // O(f log f) for f features.
+  // O(f) for f features. A steady stream of rows allocates nothing here.
   absl::Status Add(const Row& row);
 
   size_t rows() const { return rows_; }
+  // The number of different names.
+  size_t names() const { return name_ends_.size(); }
   bool empty() const { return rows_ == 0; }
   // Estimated size of the message in bytes.
   size_t bytes() const;
@@ -53,6 +56,9 @@ class BatchBuilder {
   // Moves the batch into *columns and starts the next one. Labels are sent if any row has one; rows
   // without one then have Row::kNoLabel, a validation error in learning.
   void Build(perceptron::v1::ExampleColumns* columns);
+  // The same, but the features of named rows keep the order in which they were added: for
+  // MessageEncoder, which sorts them by other numbers.
+  void BuildUnsorted(perceptron::v1::ExampleColumns* columns);
 
  private:
   bool FitsKind(const Row& row) const;
@@ -60,18 +66,13 @@ class BatchBuilder {
   absl::Status AddDense(const Row& row);
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
-  // Fills scratch_ with (index, position in the row), ascending. INVALID_ARGUMENT if one occurs
-  // twice.
-  absl::Status SortFeatures(const Row& row);
-  void AppendValues(const Row& row, bool in_scratch_order);
-  uint32_t Intern(std::string_view name);
-  // Renumbers names in ascending order, and the indices of the rows accordingly.
-  void SortNames();
-
-  struct Feature {
-    uint32_t index;
-    uint32_t position;
-  };
+  // Appends the positions of the row's names, which new names are added to, to the indices.
+  absl::Status AppendPositions(const Row& row);
+  void AppendValues(const Row& row);
+  void AddName(std::string_view name, uint32_t hash);
+  // Removes the names from `count` on.
+  void KeepNames(size_t count);
+  std::string_view name(size_t position) const;
 
   perceptron::v1::ExampleColumns columns_;
   size_t rows_ = 0;
@@ -79,10 +80,18 @@ class BatchBuilder {
   bool has_labels_ = false;
   bool has_weights_ = false;
   bool all_ones_ = true;
-  // Names in order of first occurrence; a deque, because the map's keys point into it.
-  std::deque<std::string> names_;
-  absl::flat_hash_map<std::string_view, uint32_t> numbers_;
-  std::vector<Feature> scratch_;
+  // The names in order of first occurrence.
+  std::string names_;
+  std::vector<uint32_t> name_ends_;
+  // The row, counted by Add() since Build(), that last had the name.
+  std::vector<uint32_t> last_rows_;
+  uint32_t added_ = 0;
+  // The index numbers names over all messages, so that a new message need not clear it: a number
+  // less first_number_ is a position.
+  NameIndex index_;
+  uint32_t first_number_ = 0;
+  std::vector<uint32_t> hashes_;
+  FeatureSorter sorter_;
   // Positions of label names in columns_.
   absl::flat_hash_map<std::string, int32_t> label_numbers_;
 };

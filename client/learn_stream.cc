@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/batch_builder.h"
 #include "client/error.h"
+#include "client/message_encoder.h"
 #include "client/stream_worker.h"
 #include "client/window.h"
 
@@ -46,12 +47,16 @@ class LearnStreamCore final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const perceptron::v1::LearnStreamRequest> NextToSend() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Encode(
+      std::shared_ptr<const perceptron::v1::LearnStreamRequest> message) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !window_.empty();
   }
   absl::Status OnResponse(perceptron::v1::LearnStreamResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRetry(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -69,6 +74,11 @@ class LearnStreamCore final
   const LearnOptions options_;
   const std::string producer_id_;
   RowBatch batch_;
+
+  // The worker's. What the server does not know is no longer asked for.
+  uint32_t name_table_size_;
+  bool compact_;
+  MessageEncoder encoder_;
 
   // Written on the worker's thread until opened_once_, constant afterwards.
   perceptron::v1::StreamOpened first_opened_;
@@ -98,7 +108,11 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
       model_(std::move(model)),
       options_(std::move(options)),
       producer_id_(ProducerId(options_)),
-      batch_(options_.rows_per_message, options_.bytes_per_message) {}
+      batch_(options_.rows_per_message, options_.bytes_per_message,
+             NameTable(NameTableSize(options_.name_table_size)).most_appended()),
+      name_table_size_(NameTableSize(options_.name_table_size)),
+      compact_(options_.compact),
+      encoder_(compact_) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
@@ -202,6 +216,7 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
   first->set_model(model_);
   first->set_result_detail(options_.result_detail);
   first->set_include_report(options_.include_report);
+  first->set_name_table_size(name_table_size_);
   if (numbered()) {
     first->mutable_producer()->set_id(producer_id_);
     if (opened_once_ && totals_.acknowledged_offset >= 0) {
@@ -217,6 +232,17 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::NextT
   std::shared_ptr<Outgoing> message = window_.NextToSend();
   if (message == nullptr) return nullptr;
   return {message, &message->request};
+}
+
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encode(
+    std::shared_ptr<const perceptron::v1::LearnStreamRequest> message) {
+  if (!encoder_.Changes(message->columns())) return message;
+  auto encoded = std::make_shared<perceptron::v1::LearnStreamRequest>();
+  encoder_.Encode(message->columns(), encoded->mutable_columns(), encoded->mutable_examples());
+  if (encoded->examples_size() > 0) encoded->clear_columns();
+  if (message->has_first_offset()) encoded->set_first_offset(message->first_offset());
+  encoded->set_completed_pass(message->completed_pass());
+  return encoded;
 }
 
 absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* response) {
@@ -235,6 +261,7 @@ absl::Status LearnStreamCore::OnResponse(perceptron::v1::LearnStreamResponse* re
 }
 
 absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opened) {
+  encoder_.StartConnection(opened.name_table_size());
   std::vector<std::shared_ptr<Outgoing>> settled;
   {
     MutexLock lock(&mutex_);
@@ -329,6 +356,17 @@ bool LearnStreamCore::MayRetry(const absl::Status& status) {
   // Codes that proxies and crashing servers report for a lost connection.
   return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
          absl::IsDeadlineExceeded(status);
+}
+
+bool LearnStreamCore::AskForLess(const absl::Status& status) {
+  if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (name_table_size_ == 0 && !compact_))
+    return false;
+  // Rows in flight are sent again, which unnumbered ones must not be.
+  if (!numbered() && opened_once_) return false;
+  name_table_size_ = 0;
+  compact_ = false;
+  encoder_.set_compact(false);
+  return true;
 }
 
 void LearnStreamCore::OnDisconnect(const absl::Status& status) {

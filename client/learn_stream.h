@@ -82,6 +82,15 @@ struct LearnOptions {
   size_t window_messages = 64;
   size_t window_bytes = 32 << 20;
 
+  // Most names in the stream's table, rounded down to a power of two: a name is sent once, and then
+  // its number until so many other names came. 0: each message sends its names. Without effect on
+  // rows by index, or if the server has no tables. Default 65,536.
+  uint32_t name_table_size = 1 << 16;
+  // Send indices as differences, and values in 16 bits where that changes none of a message: fewer
+  // bytes for more work. Faster where the network limits the rate, about 1 Gbit/s and less. Default
+  // false.
+  bool compact = false;
+
   // Which rows of a result are listed. Default: those that caused updates.
   perceptron::v1::ResultDetail result_detail = perceptron::v1::RESULT_DETAIL_UPDATES;
   // Request the model's report with the answers, for LearnStream::report(). Costs the server some

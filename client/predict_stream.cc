@@ -7,6 +7,7 @@
 #include "client/batch_builder.h"
 #include "client/connection.h"
 #include "client/error.h"
+#include "client/message_encoder.h"
 #include "client/stream_worker.h"
 
 namespace perceptrond::client {
@@ -20,7 +21,11 @@ class PredictStreamCore final
         connection_(std::move(connection)),
         model_(std::move(model)),
         options_(std::move(options)),
-        batch_(options_.rows_per_message, options_.bytes_per_message) {
+        batch_(options_.rows_per_message, options_.bytes_per_message,
+               NameTable(NameTableSize(options_.name_table_size)).most_appended()),
+        name_table_size_(NameTableSize(options_.name_table_size)),
+        compact_(options_.compact),
+        encoder_(compact_) {
     Start();
   }
   ~PredictStreamCore() override { Stop(); }
@@ -74,6 +79,8 @@ class PredictStreamCore final
   std::shared_ptr<const perceptron::v1::PredictRequest> Rewind() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     sent_ = 0;
+    answered_once_ = false;
+    sent_once_ = false;
     return nullptr;
   }
 
@@ -84,12 +91,37 @@ class PredictStreamCore final
     return {next, &next->request};
   }
 
+  std::shared_ptr<const perceptron::v1::PredictRequest> Encode(
+      std::shared_ptr<const perceptron::v1::PredictRequest> message) override
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!sent_once_) {
+      sent_once_ = true;
+      // Without waiting for the answer: servers grant what is asked for, up to kMostTableNames.
+      encoder_.StartConnection(message->columns().has_feature_names() ? name_table_size_ : 0);
+    }
+    if (!encoder_.Changes(message->columns())) return message;
+    auto encoded = std::make_shared<perceptron::v1::PredictRequest>();
+    encoder_.Encode(message->columns(), encoded->mutable_columns(), encoded->mutable_examples());
+    if (encoded->examples_size() > 0) encoded->clear_columns();
+    encoded->set_model(message->model());
+    encoded->set_min_revision(message->min_revision());
+    encoded->set_include_class_scores(message->include_class_scores());
+    encoded->set_name_table_size(encoder_.table_size());
+    return encoded;
+  }
+
   bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !unanswered_.empty();
   }
 
   absl::Status OnResponse(perceptron::v1::PredictResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!answered_once_ && response->name_table_size() != encoder_.table_size()) {
+      granted_less_ = true;
+      name_table_size_ = NameTableSize(response->name_table_size());
+      return absl::UnavailableError("the server grants a smaller table of names");
+    }
+    answered_once_ = true;
     if (response->has_error()) return ToAbslStatus(response->error());
     std::shared_ptr<Question> message;
     {
@@ -113,6 +145,19 @@ class PredictStreamCore final
     return IsTransient(status);
   }
 
+  bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (granted_less_) {
+      granted_less_ = false;
+      return true;
+    }
+    if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (name_table_size_ == 0 && !compact_))
+      return false;
+    name_table_size_ = 0;
+    compact_ = false;
+    encoder_.set_compact(false);
+    return true;
+  }
+
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {
     if (options_.on_reconnect) options_.on_reconnect(status);
   }
@@ -130,6 +175,15 @@ class PredictStreamCore final
   const PredictOptions options_;
   // Belongs to the caller's thread.
   RowBatch batch_;
+
+  // The worker's. What the server does not know is no longer asked for.
+  uint32_t name_table_size_;
+  bool compact_;
+  MessageEncoder encoder_;
+  // Of this connection.
+  bool sent_once_ = false;
+  bool answered_once_ = false;
+  bool granted_less_ = false;
 
   std::deque<std::shared_ptr<Question>> unanswered_ ABSL_GUARDED_BY(mutex_);
   size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;

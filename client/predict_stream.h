@@ -41,11 +41,13 @@ struct PredictAnswer {
 };
 
 struct PredictOptions {
-  // These four have the meaning of LearnOptions' fields of the same name.
+  // These six have the meaning of LearnOptions' fields of the same name.
   size_t rows_per_message = 512;
   size_t bytes_per_message = 1 << 20;
   size_t window_messages = 64;
   size_t window_bytes = 32 << 20;
+  uint32_t name_table_size = 1 << 16;
+  bool compact = false;
   // Oldest acceptable revision; the stream ends with ABORTED (REVISION_TOO_OLD) if the model is
   // older. Default 0: any.
   int64_t min_revision = 0;

@@ -11,6 +11,7 @@
 // A plain value.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -53,7 +54,7 @@ class Row {
     label = kNoLabel;
     label_name.clear();
     weight = 1;
-    names_.clear();
+    name_bytes_ = 0;
     ends_.clear();
   }
 
@@ -61,19 +62,19 @@ class Row {
 
   // Appends the name of a feature: `name`, or prefix + separator + name.
   void AddName(std::string_view name) {
-    names_.append(name);
-    ends_.push_back(names_.size());
+    Append(name);
+    ends_.push_back(name_bytes_);
   }
   void AddName(std::string_view prefix, char separator, std::string_view name) {
-    names_.append(prefix);
-    names_.push_back(separator);
+    Append(prefix);
+    Append(std::string_view(&separator, 1));
     AddName(name);
   }
   size_t name_count() const { return ends_.size(); }
   // The name of feature i; valid until the row changes.
   std::string_view name(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
-    return std::string_view(names_).substr(begin, ends_[i] - begin);
+    return std::string_view(names_.data() + begin, ends_[i] - begin);
   }
 
   size_t feature_count() const {
@@ -89,7 +90,18 @@ class Row {
   }
 
  private:
+  void Append(std::string_view text) {
+    if (names_.size() - name_bytes_ < text.size())
+      names_.resize(2 * names_.size() + text.size() + kLeastNameBytes);
+    std::copy(text.begin(), text.end(), names_.data() + name_bytes_);
+    name_bytes_ += text.size();
+  }
+
+  static constexpr size_t kLeastNameBytes = 256;
+
+  // The names, one after the other, in the first name_bytes_ bytes.
   std::string names_;
+  size_t name_bytes_ = 0;
   std::vector<size_t> ends_;
 };
 

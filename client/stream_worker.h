@@ -38,13 +38,15 @@ namespace perceptrond::client {
 // Rows and their tags, gathered until a message is full. Threads: one at a time.
 class RowBatch {
  public:
-  RowBatch(size_t max_rows, size_t max_bytes) : max_rows_(max_rows), max_bytes_(max_bytes) {}
+  // `max_names`: most different names of a message, but for one of a single row; 0: any number.
+  RowBatch(size_t max_rows, size_t max_bytes, size_t max_names)
+      : max_rows_(max_rows), max_bytes_(max_bytes), max_names_(max_names) {}
 
   // Adds a copy of the row. Calls `flush` before a row that does not fit into the message, and once
   // the message is full. INVALID_ARGUMENT: the row is malformed and was not added. Other errors are
   // those of `flush`.
   absl::Status Push(const Row& row, uint64_t tag, absl::FunctionRef<absl::Status()> flush) {
-    if (!rows_.Fits(row)) {
+    if (!rows_.empty() && (!rows_.Fits(row) || HasTooManyNames(row))) {
       if (absl::Status status = flush(); !status.ok()) return status;
     }
     if (absl::Status status = rows_.Add(row); !status.ok()) return status;
@@ -53,9 +55,10 @@ class RowBatch {
   }
   bool empty() const { return rows_.empty(); }
   size_t bytes() const { return rows_.bytes(); }
-  // Moves the rows into *columns, returns their tags, and starts the next message.
+  // Moves the rows into *columns, for a MessageEncoder, returns their tags, and starts the next
+  // message.
   std::vector<uint64_t> Take(perceptron::v1::ExampleColumns* columns) {
-    rows_.Build(columns);
+    rows_.BuildUnsorted(columns);
     std::vector<uint64_t> tags = std::move(tags_);
     tags_.clear();
     tags_.reserve(tags.size());
@@ -63,8 +66,13 @@ class RowBatch {
   }
 
  private:
+  bool HasTooManyNames(const Row& row) const {
+    return max_names_ > 0 && rows_.names() + row.name_count() > max_names_;
+  }
+
   const size_t max_rows_;
   const size_t max_bytes_;
+  const size_t max_names_;
   BatchBuilder rows_;
   std::vector<uint64_t> tags_;
 };
@@ -95,6 +103,10 @@ class StreamWorker {
   virtual std::shared_ptr<const Request> Rewind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The next message to send, or null.
   virtual std::shared_ptr<const Request> NextToSend() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // Puts a message into the form in which this connection sends it; called without the lock, once
+  // for each message of NextToSend() and in their order.
+  virtual std::shared_ptr<const Request> Encode(std::shared_ptr<const Request> message)
+      ABSL_LOCKS_EXCLUDED(mutex_) = 0;
   // Whether any message, sent or waiting, is unanswered.
   virtual bool Unanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Handles a response; called without the lock, so that it may run user callbacks. An error ends
@@ -102,6 +114,9 @@ class StreamWorker {
   virtual absl::Status OnResponse(Response* response) ABSL_LOCKS_EXCLUDED(mutex_) = 0;
   // Whether a new connection may succeed after this error.
   virtual bool MayRetry(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // Whether the server does not know what the connection asked for, and the next one asks for less:
+  // it is then tried at once.
+  virtual bool AskForLess(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Called without the lock when a connection was lost and another one will be tried.
   virtual void OnDisconnect(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {}
   // Called without the lock before the worker ends.
@@ -186,6 +201,10 @@ class StreamWorker {
       if (cancelled_) {
         ended_ = absl::CancelledError("the stream was cancelled");
         break;
+      }
+      if (AskForLess(status)) {
+        again = false;
+        continue;
       }
       if (status.ok() || !MayRetry(status)) {
         ended_ = status;
@@ -275,9 +294,12 @@ class StreamWorker {
             last_progress_ = Clock::now();
             due = Due();
           }
-          writing_ = next;
           waiting_ = true;
-          // Serializing takes time; do not block the threads that queue messages.
+          // Encoding and serializing take time; do not block the threads that queue messages.
+          mutex_.Unlock();
+          next = Encode(std::move(next));
+          mutex_.Lock();
+          writing_ = next;
           mutex_.Unlock();
           events.StartWrite(next.get());
           mutex_.Lock();

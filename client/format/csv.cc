@@ -27,6 +27,8 @@ class Csv final : public Format {
   absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
     row->Clear();
     if (line.empty()) return LineKind::kNothing;
+    if (!columns_.empty() && ParsePlain(line, row)) return LineKind::kExample;
+    row->Clear();
     if (absl::Status status = Split(line); !status.ok()) return status;
     if (columns_.empty()) {
       if (absl::Status status = NameColumns(); !status.ok()) return status;
@@ -47,6 +49,33 @@ class Csv final : public Format {
 
  private:
   static constexpr size_t kNoColumn = static_cast<size_t>(-1);
+
+  // Parses a line of plain numbers and a label. False: it has something else, or an error.
+  bool ParsePlain(std::string_view line, Row* row) const {
+    row->kind = options_.dense ? RowKind::kDense : RowKind::kNamed;
+    const char* p = line.data();
+    const char* const end = p + line.size();
+    for (size_t column = 0; column < columns_.size(); ++column) {
+      if (column > 0 && (p == end || *p++ != options_.delimiter)) return false;
+      if (column == label_) {
+        const char* const begin = p;
+        p = std::find(p, end, options_.delimiter);
+        const std::string_view field(begin, static_cast<size_t>(p - begin));
+        if (field.find('"') != std::string_view::npos || !ReadLabelField(Trim(field), row).ok())
+          return false;
+      } else if (p != end && *p == options_.delimiter) {
+        // An absent feature, of which dense rows have none.
+        if (options_.dense) return false;
+      } else {
+        float value = 0;
+        p = ParseFloat(p, end, &value);
+        if (p == nullptr) return false;
+        if (!options_.dense) row->AddName(columns_[column]);
+        row->values.push_back(value);
+      }
+    }
+    return p == end;
+  }
 
   absl::Status Split(std::string_view line) {
     fields_.clear();

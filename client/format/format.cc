@@ -6,11 +6,10 @@
 
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
+#include "client/format/scan.h"
 
 namespace perceptrond::client {
 namespace {
-
-bool IsDigit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
 // Powers of ten that a float holds exactly.
 constexpr float kPowers[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f, 1e9f, 1e10f};

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
+#include "client/format/json_example.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond::client {
@@ -15,11 +16,26 @@ using perceptron::v1::Example;
 class Jsonl final : public Format {
  public:
   explicit Jsonl(const FormatOptions& options)
-      : labels_(options.labels), require_label_(options.require_label) {}
+      : labels_(options.labels),
+        number_rule_(NumberRule(options.labels)),
+        require_label_(options.require_label) {}
 
   absl::StatusOr<LineKind> Parse(std::string_view line, Row* row) override {
     row->Clear();
     if (line.find_first_not_of(" \t") == std::string_view::npos) return LineKind::kNothing;
+    target_ = {};
+    if (!ParseUsualJson(line, row, &target_)) {
+      row->Clear();
+      if (absl::Status status = ParseAnyJson(line, row); !status.ok()) return status;
+    }
+    if (absl::Status status = CheckValues(*row); !status.ok()) return status;
+    if (absl::Status status = ReadTarget(row); !status.ok()) return status;
+    return LineKind::kExample;
+  }
+
+ private:
+  // Parses with protobuf's parser, which takes microseconds a feature.
+  absl::Status ParseAnyJson(std::string_view line, Row* row) {
     example_.Clear();
     const auto status =
         google::protobuf::util::JsonStringToMessage({line.data(), line.size()}, &example_);
@@ -27,13 +43,14 @@ class Jsonl final : public Format {
       return absl::InvalidArgumentError(absl::StrCat("not a perceptron.v1.Example in JSON: ",
                                                      std::string(status.message().as_string())));
     }
-    if (absl::Status read = ReadFeatures(row); !read.ok()) return read;
-    if (absl::Status read = ReadTarget(row); !read.ok()) return read;
     if (example_.has_weight()) row->weight = example_.weight();
-    return LineKind::kExample;
+    target_ = {};
+    if (example_.has_label()) target_ = {JsonTarget::Kind::kLabel, example_.label(), ""};
+    if (example_.has_label_name())
+      target_ = {JsonTarget::Kind::kLabelName, 0, example_.label_name()};
+    return ReadFeatures(row);
   }
 
- private:
   absl::Status ReadFeatures(Row* row) const {
     switch (example_.features_case()) {
       case Example::kDense:
@@ -57,32 +74,35 @@ class Jsonl final : public Format {
       case Example::FEATURES_NOT_SET:
         break;
     }
-    if (row->kind != RowKind::kDense && !row->values.empty() &&
-        row->values.size() != row->feature_count()) {
+    return absl::OkStatus();
+  }
+
+  static absl::Status CheckValues(const Row& row) {
+    if (row.kind != RowKind::kDense && !row.values.empty() &&
+        row.values.size() != row.feature_count()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(row->feature_count(), " features but ", row->values.size(), " values"));
+          absl::StrCat(row.feature_count(), " features but ", row.values.size(), " values"));
     }
     return absl::OkStatus();
   }
 
   // "label" is a number, even if a label name is a number too; if classes are added by name it is a
   // name.
-  LabelRule NumberRule() const {
-    LabelRule rule = labels_;
+  static LabelRule NumberRule(LabelRule rule) {
     rule.names.clear();
     return rule;
   }
 
   absl::Status ReadTarget(Row* row) const {
     absl::Status status;
-    switch (example_.target_case()) {
-      case Example::kLabel:
-        status = ReadLabel(NumberRule(), absl::StrCat(example_.label()), row);
+    switch (target_.kind) {
+      case JsonTarget::Kind::kLabel:
+        status = ReadLabel(number_rule_, absl::StrCat(target_.label), row);
         break;
-      case Example::kLabelName:
-        status = ReadLabel(labels_, example_.label_name(), row);
+      case JsonTarget::Kind::kLabelName:
+        status = ReadLabel(labels_, target_.label_name, row);
         break;
-      case Example::TARGET_NOT_SET:
+      case JsonTarget::Kind::kNone:
         status = absl::InvalidArgumentError("neither \"label\" nor \"labelName\"");
         break;
     }
@@ -90,7 +110,9 @@ class Jsonl final : public Format {
   }
 
   const LabelRule labels_;
+  const LabelRule number_rule_;
   const bool require_label_;
+  JsonTarget target_;
   Example example_;
 };
 

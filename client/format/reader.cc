@@ -12,7 +12,8 @@
 namespace perceptrond::client {
 namespace {
 
-constexpr size_t kBufferBytes = 1 << 18;
+// Large, so that each read of the system copies much.
+constexpr size_t kBufferBytes = 1 << 20;
 
 class FileSource final : public ByteSource {
  public:

@@ -5,11 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
+#include "client/format/scan.h"
 
 namespace perceptrond::client {
 namespace {
-
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
 class Svmlight final : public Format {
  public:

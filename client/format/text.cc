@@ -1,20 +1,32 @@
 // text: `label<TAB>text`. Features are the words of the text, valued by their count. A word is a
 // run of ASCII letters (in lower case), digits, apostrophes and bytes above 127. If no label is
 // required, a line without a tab, or with an unknown label before its first tab, is all text.
-#include <algorithm>
-#include <vector>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
 
 #include "client/format/format.h"
+#include "client/name_index.h"
 
 namespace perceptrond::client {
 namespace {
 
 // The byte in lower case if it can be part of a word, else 0.
-constexpr char WordByte(unsigned char c) {
+constexpr char ToWordByte(unsigned char c) {
   if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
   const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || c >= 0x80;
   return word ? static_cast<char>(c) : '\0';
 }
+
+constexpr std::array<char, 256> MakeWordBytes() {
+  std::array<char, 256> bytes{};
+  for (size_t c = 0; c < bytes.size(); ++c) bytes[c] = ToWordByte(static_cast<unsigned char>(c));
+  return bytes;
+}
+constexpr std::array<char, 256> kWordBytes = MakeWordBytes();
+
+char WordByte(char c) { return kWordBytes[static_cast<unsigned char>(c)]; }
 
 class Text final : public Format {
  public:
@@ -39,30 +51,53 @@ class Text final : public Format {
 
  private:
   void CountWords(std::string_view text, Row* row) {
-    lower_.assign(text.size(), '\0');
-    std::transform(text.begin(), text.end(), lower_.begin(),
-                   [](char c) { return WordByte(static_cast<unsigned char>(c)); });
-    words_.clear();
-    for (size_t i = 0; i < lower_.size();) {
-      size_t end = i;
-      while (end < lower_.size() && lower_[end] != '\0') ++end;
-      if (end > i) words_.push_back(std::string_view(lower_).substr(i, end - i));
-      i = end + 1;
+    ForgetWords();
+    word_.resize(text.size());
+    char* const word = word_.data();
+    const char* p = text.data();
+    const char* const end = p + text.size();
+    while (p != end) {
+      char* word_end = word;
+      // A byte that is none of a word is overwritten by the next word.
+      while (p != end && (*word_end = WordByte(*p)) != '\0') ++p, ++word_end;
+      if (word_end != word)
+        CountWord(std::string_view(word, static_cast<size_t>(word_end - word)), row);
+      while (p != end && WordByte(*p) == '\0') ++p;
     }
-    std::sort(words_.begin(), words_.end());
-    for (size_t i = 0; i < words_.size();) {
-      size_t end = i;
-      while (end < words_.size() && words_[end] == words_[i]) ++end;
-      row->AddName(words_[i]);
-      row->values.push_back(static_cast<float>(end - i));
-      i = end;
+  }
+
+  void CountWord(std::string_view word, Row* row) {
+    const uint32_t hash = NameIndex::Hash(word);
+    const auto next = first_number_ + static_cast<uint32_t>(row->name_count());
+    const uint32_t known = index_.Find(hash, first_number_, next, [&](uint32_t candidate) {
+      return row->name(candidate - first_number_) == word;
+    });
+    if (known != NameIndex::kNone) {
+      ++row->values[known - first_number_];
+      return;
     }
+    index_.Insert(hash, next, first_number_);
+    next_number_ = next + 1;
+    row->AddName(word);
+    row->values.push_back(1);
+  }
+
+  // Starts a row: the words of the rows before it have numbers below first_number_.
+  void ForgetWords() {
+    first_number_ = next_number_;
+    if (first_number_ < std::numeric_limits<uint32_t>::max() / 2) return;
+    index_.Clear();
+    first_number_ = next_number_ = 0;
   }
 
   const LabelRule labels_;
   const bool require_label_;
-  std::string lower_;
-  std::vector<std::string_view> words_;
+  // A word in lower case.
+  std::string word_;
+  // The words of the row: a number less first_number_ is a position in it.
+  NameIndex index_;
+  uint32_t first_number_ = 0;
+  uint32_t next_number_ = 0;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
+#include "client/format/scan.h"
 
 namespace perceptrond::client {
 namespace {
@@ -22,12 +23,43 @@ std::string_view NextToken(std::string_view* rest) {
   return token;
 }
 
-// Splits "name:number"; without a number it is 1.
-bool SplitWeight(std::string_view token, std::string_view* name, float* weight) {
-  const size_t colon = token.rfind(':');
-  *name = token.substr(0, colon);
-  *weight = 1;
-  return colon == std::string_view::npos || ParseWholeFloat(token.substr(colon + 1), weight);
+// A token of a namespace.
+struct Token {
+  const char* begin;
+  // The last colon; null if there is none.
+  const char* colon;
+  const char* end;
+
+  std::string_view text() const { return {begin, static_cast<size_t>(end - begin)}; }
+  std::string_view name() const {
+    return {begin, static_cast<size_t>((colon == nullptr ? end : colon) - begin)};
+  }
+  // Reads the number after the colon; without one it is 1. False: it is not a finite number.
+  bool ReadNumber(float* number) const {
+    *number = 1;
+    return colon == nullptr || ParseFloat(colon + 1, end, number) == end;
+  }
+};
+
+// The token at p, which ends at a blank, a '|' or `limit`.
+Token TokenAt(const char* p, const char* limit) {
+  Token token = {p, nullptr, nullptr};
+  for (; limit - p >= 8; p += 8) {
+    const uint64_t eight = LoadEight(p);
+    const uint64_t stops = MatchByte(eight, ' ') | MatchByte(eight, '|') | MatchByte(eight, '\t');
+    // Colons before the first stop.
+    const uint64_t colons = MatchByte(eight, ':') & (stops - 1) & ~stops;
+    if (colons != 0) token.colon = p + LastMatch(colons);
+    if (stops != 0) {
+      token.end = p + FirstMatch(stops);
+      return token;
+    }
+  }
+  for (; p != limit && !IsBlank(*p) && *p != '|'; ++p) {
+    if (*p == ':') token.colon = p;
+  }
+  token.end = p;
+  return token;
 }
 
 absl::Status Bad(std::string_view token, std::string_view why) {
@@ -49,15 +81,13 @@ class Vw final : public Format {
       return absl::InvalidArgumentError("there is no '|': features follow the first '|'");
     }
     if (absl::Status status = ParseHead(line.substr(0, bar), row); !status.ok()) return status;
-    std::string_view rest = line.substr(bar + 1);
-    while (true) {
-      const size_t next = rest.find('|');
-      if (absl::Status status = ParseNamespace(rest.substr(0, next), row); !status.ok()) {
-        return status;
-      }
-      if (next == std::string_view::npos) return LineKind::kExample;
-      rest = rest.substr(next + 1);
+    const char* p = line.data() + bar;
+    const char* const end = line.data() + line.size();
+    while (p != end) {
+      ++p;
+      if (absl::Status status = ParseNamespace(&p, end, row); !status.ok()) return status;
     }
+    return LineKind::kExample;
   }
 
  private:
@@ -89,27 +119,35 @@ class Vw final : public Format {
     return absl::OkStatus();
   }
 
-  absl::Status ParseNamespace(std::string_view text, Row* row) const {
+  // Parses from *at, after a '|', to the next '|' or `end`, where it leaves *at.
+  static absl::Status ParseNamespace(const char** at, const char* end, Row* row) {
+    const char* p = *at;
     std::string_view space;
     float weight = 1;
-    if (!text.empty() && text.front() != ' ' && text.front() != '\t') {
-      const std::string_view token = NextToken(&text);
-      if (!SplitWeight(token, &space, &weight))
-        return Bad(token, "has a weight that is not a finite number");
+    if (p != end && !IsBlank(*p)) {
+      const Token token = TokenAt(p, end);
+      space = token.name();
+      if (!token.ReadNumber(&weight))
+        return Bad(token.text(), "has a weight that is not a finite number");
+      p = token.end;
     }
-    for (std::string_view token = NextToken(&text); !token.empty(); token = NextToken(&text)) {
-      std::string_view name;
+    while (true) {
+      while (p != end && IsBlank(*p)) ++p;
+      if (p == end || *p == '|') break;
+      const Token token = TokenAt(p, end);
       float value = 1;
-      if (!SplitWeight(token, &name, &value))
-        return Bad(token, "has a value that is not a finite number");
-      if (name.empty()) return Bad(token, "has no name");
+      if (!token.ReadNumber(&value))
+        return Bad(token.text(), "has a value that is not a finite number");
+      if (token.colon == token.begin) return Bad(token.text(), "has no name");
       if (space.empty()) {
-        row->AddName(name);
+        row->AddName(token.name());
       } else {
-        row->AddName(space, '^', name);
+        row->AddName(space, '^', token.name());
       }
       row->values.push_back(value * weight);
+      p = token.end;
     }
+    *at = p;
     return absl::OkStatus();
   }
 

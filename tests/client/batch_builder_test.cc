@@ -9,7 +9,7 @@
 
 #include "client/error.h"
 #include "core/vector/name.h"
-#include "tests/support/names.h"
+#include "tests/client/named_columns.h"
 
 namespace perceptrond::client {
 namespace {
@@ -91,7 +91,7 @@ TEST(BatchBuilder, RefusesWhatOccursTwiceAndLeavesTheBatchAsItWas) {
   EXPECT_EQ(ReasonOf(builder.Add(Named({"b", "a", "b"}))), "REPEATED_NAME");
   EXPECT_EQ(builder.rows(), 1u);
   const ExampleColumns columns = Build(&builder);
-  EXPECT_EQ(columns.feature_names().lengths_size(), 1);
+  EXPECT_EQ(NamesIn(columns.feature_names()), std::vector<std::string>{"a"});
   EXPECT_EQ(ReasonOf(builder.Add(Sparse({3, 1, 3}))), "REPEATED_INDEX");
   EXPECT_TRUE(builder.empty());
 }
@@ -126,18 +126,67 @@ TEST(BatchBuilder, SaysWhichRowsGoTogether) {
   EXPECT_TRUE(absl::IsFailedPrecondition(builder.Add(Sparse({1}))));
 }
 
-// Whatever order names come in, the rows of the message ascend by index, and it says the same as the
-// rows did.
+TEST(BatchBuilder, SortsLongRowsOfAnyIndicesWithTheirValues) {
+  std::mt19937 random(3);
+  BatchBuilder builder;
+  for (const size_t count : {23u, 24u, 75u, 255u, 256u, 3000u}) {
+    for (const uint32_t below : {4000u, 1u << 20, std::numeric_limits<uint32_t>::max()}) {
+      std::map<uint32_t, float> features;
+      while (features.size() < count)
+        features[random() % below] = static_cast<float>(random() % 100);
+      std::vector<uint32_t> indices;
+      for (const auto& [index, value] : features) indices.push_back(index);
+      std::shuffle(indices.begin(), indices.end(), random);
+      std::vector<float> values;
+      for (const uint32_t index : indices) values.push_back(features[index]);
+      ASSERT_TRUE(builder.Add(Sparse(indices, values)).ok());
+      const ExampleColumns columns = Build(&builder);
+      int i = 0;
+      for (const auto& [index, value] : features) {
+        ASSERT_EQ(columns.indices(i), index);
+        ASSERT_EQ(columns.values(i++), value);
+      }
+    }
+  }
+}
+
+TEST(BatchBuilder, NumbersNamesByFirstOccurrence) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Named({"z", "a"})).ok());
+  ASSERT_TRUE(builder.Add(Named({"m", "a", "z"}, {1, 2, 3})).ok());
+  EXPECT_EQ(builder.names(), 3u);
+  const ExampleColumns columns = Build(&builder);
+  EXPECT_EQ(NamesIn(columns.feature_names()), (std::vector<std::string>{"z", "a", "m"}));
+  EXPECT_EQ(NameTableReader(0).Read(columns),
+            (std::vector<NamedFeatures>{{{"a", 1}, {"z", 1}}, {{"a", 2}, {"m", 1}, {"z", 3}}}));
+  EXPECT_EQ(builder.names(), 0u);
+}
+
+TEST(BatchBuilder, GoesOnAfterRowsThatItRefused) {
+  BatchBuilder builder;
+  ASSERT_TRUE(builder.Add(Named({"a", "b"})).ok());
+  EXPECT_FALSE(builder.Add(Named({"c", "a", "d", "a"})).ok());
+  ASSERT_TRUE(builder.Add(Named({"a", "d"})).ok());
+  EXPECT_FALSE(builder.Add(Named({"e", "\xff"}, {2, 2})).ok());
+  ASSERT_TRUE(builder.Add(Named({"e", "c"})).ok());
+  const ExampleColumns columns = Build(&builder);
+  EXPECT_EQ(NamesIn(columns.feature_names()), (std::vector<std::string>{"a", "b", "d", "e", "c"}));
+  EXPECT_EQ(columns.values_size(), 0);
+}
+
+// The message says what the rows did, whatever names they have and in whatever order.
 TEST(BatchBuilder, BuildsNamedMessagesThatMeanWhatTheRowsMeant) {
   std::mt19937 random(7);
   BatchBuilder builder;
-  for (int round = 0; round < 50; ++round) {
-    std::vector<std::map<std::string, float>> meant;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<NamedFeatures> meant;
     for (int row = 0; row < 20; ++row) {
-      std::map<std::string, float> features;
-      for (uint32_t i = random() % 8; i > 0; --i) {
-        std::string name = "w" + std::to_string(random() % 30);
+      NamedFeatures features;
+      for (uint32_t i = random() % (round % 4 == 0 ? 60 : 8); i > 0; --i) {
+        std::string name = "w" + std::to_string(random() % 300);
         if (random() % 4 == 0) name = "\xc3\xa9" + name;
+        if (random() % 50 == 0) name = std::string(1024, static_cast<char>('a' + random() % 9));
+        if (random() % 20 == 0) name = std::string(1, static_cast<char>('a' + random() % 26));
         features[name] = static_cast<float>(random() % 5);
       }
       std::vector<std::string> names;
@@ -148,22 +197,7 @@ TEST(BatchBuilder, BuildsNamedMessagesThatMeanWhatTheRowsMeant) {
       ASSERT_TRUE(builder.Add(Named(names, values)).ok());
       meant.push_back(features);
     }
-    const ExampleColumns columns = Build(&builder);
-    ASSERT_EQ(columns.row_ends_size(), 20);
-    const std::vector<std::string> names = name_columns::NamesOf(columns.feature_names());
-    int begin = 0;
-    for (int row = 0; row < 20; ++row) {
-      std::map<std::string, float> says;
-      for (int i = begin; i < static_cast<int>(columns.row_ends(row)); ++i) {
-        if (i > begin) {
-          EXPECT_LT(columns.indices(i - 1), columns.indices(i));
-        }
-        says[names[columns.indices(i)]] =
-            columns.values_size() == 0 ? 1 : columns.values(i);
-      }
-      begin = static_cast<int>(columns.row_ends(row));
-      EXPECT_EQ(says, meant[static_cast<size_t>(row)]);
-    }
+    EXPECT_EQ(NameTableReader(0).Read(Build(&builder)), meant);
   }
 }
 
