@@ -40,8 +40,8 @@ Benchmark Unary(const Options& options) {
   return {{P("predict_unary_p50", 1.1), P("predict_unary_p99", 1.1)},
           [&options](std::vector<Figure>& figures) {
             Messages& messages = Prepared(options).predict;
-            const Latency real = UnaryPredict(Servers::Get().real(), messages, options.seconds);
-            const Latency null = UnaryPredict(Servers::Get().null(), messages, options.seconds);
+            const Latency real = UnaryPredict(Servers::Get().channel(Server::kReal), messages, options.seconds);
+            const Latency null = UnaryPredict(Servers::Get().channel(Server::kNull), messages, options.seconds);
             Add(figures[0], real.p50, null.p50);
             Add(figures[1], real.p99, null.p99);
           }};
@@ -50,8 +50,8 @@ Benchmark Unary(const Options& options) {
 Benchmark OneAtATime(const char* p50, const char* p99, Transport by, const Options& options) {
   return {{P(p50, 1.1), P(p99, 1.1)}, [by, &options](std::vector<Figure>& figures) {
             Messages& messages = Prepared(options).predict;
-            const Latency real = StreamPredict(Servers::Get().real(by), messages, options.seconds);
-            const Latency null = StreamPredict(Servers::Get().null(by), messages, options.seconds);
+            const Latency real = StreamPredict(Servers::Get().channel(Server::kReal, by), messages, options.seconds);
+            const Latency null = StreamPredict(Servers::Get().channel(Server::kNull, by), messages, options.seconds);
             Add(figures[0], real.p50, null.p50);
             Add(figures[1], real.p99, null.p99);
           }};
@@ -75,9 +75,9 @@ Benchmark WhileLearning(const Options& options) {
   return {{P("predict_unary_p99_while_learning", 1.25)}, [&options](std::vector<Figure>& figures) {
             double rate = 0;
             const double real =
-                P99WhileLearning(Servers::Get().real(), Prepared(options), options.seconds, rate);
+                P99WhileLearning(Servers::Get().channel(Server::kReal), Prepared(options), options.seconds, rate);
             const double null =
-                P99WhileLearning(Servers::Get().null(), Prepared(options), options.seconds, rate);
+                P99WhileLearning(Servers::Get().channel(Server::kNull), Prepared(options), options.seconds, rate);
             Add(figures[0], real, null);
           }};
 }

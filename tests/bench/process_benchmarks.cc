@@ -10,8 +10,8 @@ std::vector<Benchmark> ProcessBenchmarks(const Options& /*options*/) {
             {"empty_start", "s", Goal::kAtMost, 2, {}, {}}},
            [](std::vector<Figure>& figures) {
              const testing::TempDir dir;
-             const testing::Process real(RealServerCommand(dir.path()));
-             const testing::Process null(NullServerCommand(dir.path()));
+             const testing::Process real(ServerCommand(Server::kReal, dir.path()));
+             const testing::Process null(ServerCommand(Server::kNull, dir.path()));
              Add(figures[0], real.ResidentBytes(), null.ResidentBytes());
              Add(figures[1], real.start_seconds(), null.start_seconds());
            }}};

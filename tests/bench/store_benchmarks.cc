@@ -158,9 +158,9 @@ class ManyModels {
     AddValues();
   }
 
-  // The server's command to serve them.
-  std::vector<std::string> ServerCommand() const {
-    std::vector<std::string> command = RealServerCommand(dir_.path());
+  // Starts a server with them.
+  std::vector<std::string> Command() const {
+    std::vector<std::string> command = ServerCommand(Server::kReal, dir_.path());
     command.insert(command.end(), {"--memory-budget", "2GiB"});
     return command;
   }
@@ -257,8 +257,8 @@ Benchmark ColdModels(const Options& options) {
               *many = std::make_unique<ManyModels>(options.tiny ? 100 : 100'000);
             {
               const testing::TempDir empty;
-              const testing::Process full((*many)->ServerCommand());
-              const testing::Process none(RealServerCommand(empty.path()));
+              const testing::Process full((*many)->Command());
+              const testing::Process none(ServerCommand(Server::kReal, empty.path()));
               Add(figures[0], full.start_seconds(), none.start_seconds());
             }
             const size_t asked = options.tiny ? 50 : 5'000;

@@ -55,8 +55,8 @@ Benchmark LearnBenchmark(const LearnCase& learn, const Options& options) {
             if (!streams->ready) Prepare(learn, options.tiny ? 1000 : 8000, *streams);
             StreamOptions run;
             run.seconds = options.seconds;
-            const StreamOutcome real = RunStream(Servers::Get().real(), streams->real, run);
-            const StreamOutcome null = RunStream(Servers::Get().null(), streams->null, run);
+            const StreamOutcome real = RunStream(Servers::Get().channel(Server::kReal), streams->real, run);
+            const StreamOutcome null = RunStream(Servers::Get().channel(Server::kNull), streams->null, run);
             if (!options.tiny) CheckMistakes(learn, real);
             Add(figures[0], real.rate(), null.rate());
           }};
@@ -79,8 +79,8 @@ Benchmark PredictBenchmark(const Options& options) {
             StreamOptions run;
             run.call = Call::kPredictStream;
             run.seconds = options.seconds;
-            const double real = RunStream(Servers::Get().real(), streams->real, run).rate();
-            const double null = RunStream(Servers::Get().null(), streams->null, run).rate();
+            const double real = RunStream(Servers::Get().channel(Server::kReal), streams->real, run).rate();
+            const double null = RunStream(Servers::Get().channel(Server::kNull), streams->null, run).rate();
             Add(figures[0], real, null);
           }};
 }
