@@ -1,19 +1,16 @@
 // The equal null server: a server with the real one's transport that parses what the real one
 // parses, answers as much, and learns nothing. One completion queue, one polling thread that
 // handles small messages itself, workers for larger ones, and in an answer all results that are
-// ready: it is to be as fast as this gRPC allows, as a slower one would flatter ours. It shares no code with server/.
+// ready: it is to be as fast as this gRPC allows, as a slower one would flatter ours. It shares no
+// code with server/.
 //   null_server ADDRESS...
-#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,13 +20,13 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "tests/bench/null_answers.h"
+#include "tests/bench/null_transport.h"
 
 namespace perceptrond::bench {
 namespace {
 
 namespace v1 = ::perceptron::v1;
 using Bytes = grpc::ByteBuffer;
-using Clock = std::chrono::steady_clock;
 
 // As the real server's.
 constexpr size_t kMaxInlineBytes = 8 << 10;
@@ -37,144 +34,6 @@ constexpr size_t kMaxInboxMessages = 64;
 constexpr size_t kMaxInboxBytes = 4 << 20;
 constexpr int kMaxReceivedBytes = 64 << 20;
 constexpr uint32_t kMaxWritesTogether = 16;
-constexpr std::chrono::microseconds kSpin{100};
-// The answers to messages that have arrived by then are sent together.
-constexpr std::chrono::microseconds kMaxHeld{200};
-
-// Threads that run what is scheduled, in order.
-class Workers {
- public:
-  explicit Workers(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) std::thread([this] { Run(); }).detach();
-  }
-  void Schedule(std::function<void()> work) {
-    absl::MutexLock lock(&mutex_);
-    ++unfinished_;
-    work_.push_back(std::move(work));
-  }
-  bool idle() const { return unfinished_ == 0; }
-
- private:
-  [[noreturn]] void Run() {
-    const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !work_.empty(); };
-    for (;;) {
-      std::function<void()> work;
-      {
-        absl::MutexLock lock(&mutex_);
-        mutex_.Await(absl::Condition(&has_work));
-        work = std::move(work_.front());
-        work_.pop_front();
-      }
-      work();
-      --unfinished_;
-    }
-  }
-
-  absl::Mutex mutex_;
-  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<int> unfinished_ = 0;
-};
-
-class Call;
-
-struct Transport {
-  grpc::AsyncGenericService service = {};
-  std::unique_ptr<grpc::ServerCompletionQueue> queue = nullptr;
-  Workers& workers;
-  // Of the polling thread: calls with answers that wait until no event does.
-  std::vector<Call*> held = {};
-};
-
-// One RPC. It exists until none of its operations is pending.
-class Call {
- public:
-  struct Tag {
-    Call& call;
-    void (Call::*callback)(bool ok);
-  };
-  class Handler {
-   public:
-    virtual ~Handler() = default;
-    virtual void OnRead(bool ok) = 0;
-    virtual void OnWrite(bool ok) = 0;
-    // Sends what was held back.
-    virtual void OnFlush() {}
-  };
-
-  // Waits for a client's call.
-  explicit Call(Transport& transport) : transport_(transport) {
-    ++pending_;
-    transport.service.RequestCall(&context_, &stream_, transport.queue.get(), transport.queue.get(),
-                                  &accepted_);
-  }
-  static void OnEvent(const Tag& tag, bool ok) {
-    Call& call = tag.call;
-    (call.*tag.callback)(ok);
-    call.Release();
-  }
-
-  void StartRead(Bytes& message) {
-    ++pending_;
-    stream_.Read(&message, &read_);
-  }
-  void StartWrite(const Bytes& message, bool more) {
-    grpc::WriteOptions options;
-    // gRPC completes the first write only once it is sent.
-    if (more && has_written_) options.set_buffer_hint();
-    has_written_ = true;
-    ++pending_;
-    stream_.Write(message, options, &written_);
-  }
-  void Finish(const grpc::Status& status) {
-    ++pending_;
-    stream_.Finish(status, &finished_);
-  }
-  void FinishWith(const Bytes& message) {
-    ++pending_;
-    stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK, &finished_);
-  }
-  // Has the polling thread, which calls this, call OnFlush soon.
-  void FlushLater() {
-    ++pending_;
-    transport_.held.push_back(this);
-  }
-  static void FlushHeld(Transport& transport) {
-    for (Call* const call : transport.held) {
-      call->handler_->OnFlush();
-      call->Release();
-    }
-    transport.held.clear();
-  }
-  // On a worker.
-  template <typename Work>
-  void Schedule(Work work) {
-    ++pending_;
-    transport_.workers.Schedule([this, work] {
-      work();
-      Release();
-    });
-  }
-
- private:
-  void OnAccepted(bool ok);
-  void OnRead(bool ok) { handler_->OnRead(ok); }
-  void OnWritten(bool ok) { handler_->OnWrite(ok); }
-  void OnFinished(bool /*ok*/) {}
-  void Release() {
-    if (--pending_ == 0) delete this;
-  }
-
-  Transport& transport_;
-  grpc::GenericServerContext context_;
-  grpc::GenericServerAsyncReaderWriter stream_{&context_};
-  std::unique_ptr<Handler> handler_;
-  bool has_written_ = false;
-  std::atomic<int> pending_ = 0;
-  Tag accepted_{*this, &Call::OnAccepted};
-  Tag read_{*this, &Call::OnRead};
-  Tag written_{*this, &Call::OnWritten};
-  Tag finished_{*this, &Call::OnFinished};
-};
 
 template <typename Proto>
 bool Parse(Bytes& bytes, Proto& proto) {
@@ -224,7 +83,7 @@ struct PredictAnswers {
 
 // Reads on while messages are handled, by one thread at a time.
 template <typename Answers>
-class Stream final : public Call::Handler {
+class Stream final : public CallHandler {
  public:
   explicit Stream(Call& call) : call_(call) { call_.StartRead(incoming_); }
 
@@ -346,7 +205,7 @@ void FillAnswer(const v1::PredictRequest& request, v1::PredictResponse& response
 }
 
 template <typename Request, typename Response>
-class Unary final : public Call::Handler {
+class Unary final : public CallHandler {
  public:
   explicit Unary(Call& call) : call_(call) { call_.StartRead(bytes_); }
   void OnRead(bool ok) override {
@@ -369,70 +228,20 @@ class Unary final : public Call::Handler {
   Bytes bytes_;
 };
 
-void Call::OnAccepted(bool ok) {
-  if (!ok) return;
-  new Call(transport_);
-  const std::string& method = context_.method();
-  if (absl::EndsWith(method, "/LearnStream")) {
-    handler_ = std::make_unique<Stream<LearnAnswers>>(*this);
-  } else if (absl::EndsWith(method, "/PredictStream")) {
-    handler_ = std::make_unique<Stream<PredictAnswers>>(*this);
-  } else if (absl::EndsWith(method, "/Learn")) {
-    handler_ = std::make_unique<Unary<v1::LearnRequest, v1::LearnResponse>>(*this);
-  } else if (absl::EndsWith(method, "/Predict")) {
-    handler_ = std::make_unique<Unary<v1::PredictRequest, v1::PredictResponse>>(*this);
-  } else {
-    Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, method));
-  }
-}
-
-// Handles events for ever. While requests come one at a time, each soon after the last, it spins
-// for the next one before it sleeps: as the real server, by a credit that lone requests earn and
-// spinning in vain costs.
-[[noreturn]] void Poll(Transport& transport) {
-  constexpr int kCost = 8;
-  constexpr int kMaxCredit = 64;
-  constexpr int kMaxEvents = 8;
-  constexpr std::chrono::microseconds kMinWait{5};
-  int credit = 0;
-  int events = 0;
-  Clock::time_point held_since;
-  bool idle = false;
-  void* tag = nullptr;
-  bool ok = false;
-  for (;;) {
-    const Clock::time_point start = Clock::now();
-    auto next = grpc::CompletionQueue::TIMEOUT;
-    if (transport.held.empty()) {
-      held_since = start;
-    } else {
-      if (start - held_since < kMaxHeld)
-        next = transport.queue->AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
-      if (next == grpc::CompletionQueue::TIMEOUT) Call::FlushHeld(transport);
-    }
-    if (next == grpc::CompletionQueue::TIMEOUT && credit >= kCost) {
-      do {
-        next = transport.queue->AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC));
-      } while (next == grpc::CompletionQueue::TIMEOUT && Clock::now() - start < kSpin);
-      if (next == grpc::CompletionQueue::TIMEOUT) credit -= kCost;
-    }
-    if (next == grpc::CompletionQueue::TIMEOUT) transport.queue->Next(&tag, &ok);
-    const Clock::duration waited = Clock::now() - start;
-    if (waited >= kMinWait) {
-      const bool alone = events <= kMaxEvents && idle && waited <= 4 * kSpin;
-      credit = alone ? std::min(credit + 1, kMaxCredit) : 0;
-      events = 0;
-    }
-    ++events;
-    Call::OnEvent(*static_cast<Call::Tag*>(tag), ok);
-    idle = events <= kMaxEvents && transport.workers.idle();
-    if (!idle) credit = 0;
-  }
+std::unique_ptr<CallHandler> MakeHandler(Call& call, const std::string& method) {
+  if (absl::EndsWith(method, "/LearnStream")) return std::make_unique<Stream<LearnAnswers>>(call);
+  if (absl::EndsWith(method, "/PredictStream"))
+    return std::make_unique<Stream<PredictAnswers>>(call);
+  if (absl::EndsWith(method, "/Learn"))
+    return std::make_unique<Unary<v1::LearnRequest, v1::LearnResponse>>(call);
+  if (absl::EndsWith(method, "/Predict"))
+    return std::make_unique<Unary<v1::PredictRequest, v1::PredictResponse>>(call);
+  return nullptr;
 }
 
 int Main(const std::vector<std::string>& listen) {
   Workers workers(std::max(4U, std::thread::hardware_concurrency()));
-  Transport transport{.workers = workers};
+  Transport transport{.make_handler = MakeHandler, .workers = workers};
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   std::vector<int> ports(listen.size());
