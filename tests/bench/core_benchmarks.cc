@@ -163,8 +163,8 @@ Benchmark BesidePlain(const char* name, double goal, uint32_t dimension, std::fu
     std::unique_ptr<Plain> plain;
   };
   auto state = std::make_shared<State>();
-  return {{{name, "examples/s", Goal::kAtLeast, goal, {}, {}}},
-          [=, &options](std::vector<Figure>& figures) {
+  return {{{name, "examples/s", Goal::kAtLeast, goal}},
+          [=, &options](int rep, std::vector<Figure>& figures) {
             if (state->ours == nullptr) {
               state->ours = std::make_unique<Converged>(make(), dimension);
               state->plain = std::make_unique<Plain>(state->ours->calls, dimension);
@@ -177,8 +177,8 @@ Benchmark BesidePlain(const char* name, double goal, uint32_t dimension, std::fu
 
 Benchmark TwoThreads(const Options& options) {
   auto state = std::make_shared<std::unique_ptr<Converged>>();
-  return {{{"core_two_threads", "examples/s", Goal::kAtLeast, 1.8, {}, {}}},
-          [state, &options](std::vector<Figure>& figures) {
+  return {{{"core_two_threads", "examples/s", Goal::kAtLeast, 1.8}},
+          [state, &options](int rep, std::vector<Figure>& figures) {
             if (*state == nullptr) {
               *state = std::make_unique<Converged>(
                   SparseRows(options.tiny ? 1000 : 8000, 1U << 20, 1), 1U << 20);
@@ -195,8 +195,8 @@ Benchmark TwoThreads(const Options& options) {
 
 // Every example is a mistake, so that the journal holds all of them.
 Benchmark Recovery(const Options& options) {
-  return {{{"core_recovery", "examples/s", Goal::kAtLeast, 0.5, {}, {}}},
-          [&options](std::vector<Figure>& figures) {
+  return {{{"core_recovery", "examples/s", Goal::kAtLeast, 0.5}},
+          [&options](int rep, std::vector<Figure>& figures) {
             const testing::TempDir dir;
             RocksDbJournal::Options at;
             at.directory = dir.path() + "/journal";

@@ -61,9 +61,9 @@ class Writer {
             start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
                         static_cast<double>(examples) / options_.rate)));
       }
-      if (!stream_.Write(messages_.rest[messages_.next])) break;
-      examples += messages_.examples[messages_.next];
-      messages_.next = (messages_.next + 1) % messages_.rest.size();
+      const auto [message, size] = messages_.Take();
+      if (!stream_.Write(message)) break;
+      examples += size;
     }
     stream_.WritesDone();
   }
@@ -97,12 +97,6 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome) {
   }
 }
 
-Latency Summarize(std::vector<double> seconds) {
-  if (seconds.empty()) return {};
-  std::sort(seconds.begin(), seconds.end());
-  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
-}
-
 constexpr int kWarmUp = 50;
 
 // Times `ask(message)` over and over.
@@ -111,8 +105,7 @@ Latency TimeEach(Messages& messages, double seconds, Ask ask) {
   std::vector<double> taken;
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < kWarmUp || taken.empty() || Since(start) < seconds; ++i) {
-    const Bytes& message = messages.rest[messages.next];
-    messages.next = (messages.next + 1) % messages.rest.size();
+    const Bytes message = messages.Take().first;
     const Clock::time_point asked = Clock::now();
     ask(message);
     if (i >= kWarmUp) taken.push_back(Since(asked));
@@ -121,6 +114,18 @@ Latency TimeEach(Messages& messages, double seconds, Ask ask) {
 }
 
 }  // namespace
+
+Latency Summarize(std::vector<double> seconds) {
+  if (seconds.empty()) return {};
+  std::sort(seconds.begin(), seconds.end());
+  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
+}
+
+std::pair<Bytes, int> Messages::Take() {
+  const size_t taken = next;
+  next = (next + 1) % size();
+  return {make ? make(taken) : rest[taken], examples[taken]};
+}
 
 StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const StreamOptions& options) {
   grpc::ClientContext context;

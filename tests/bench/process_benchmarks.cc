@@ -6,9 +6,9 @@
 namespace perceptrond::bench {
 
 std::vector<Benchmark> ProcessBenchmarks(const Options& /*options*/) {
-  return {{{{"empty_resident_memory", "bytes", Goal::kAtMost, 2, {}, {}},
-            {"empty_start", "s", Goal::kAtMost, 2, {}, {}}},
-           [](std::vector<Figure>& figures) {
+  return {{{{"empty_resident_memory", "bytes", Goal::kAtMost, 2},
+            {"empty_start", "s", Goal::kAtMost, 2}},
+           [](int rep, std::vector<Figure>& figures) {
              const testing::TempDir dir;
              const testing::Process real(ServerCommand(Server::kReal, dir.path()));
              const testing::Process null(ServerCommand(Server::kNull, dir.path()));

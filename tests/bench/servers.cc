@@ -1,6 +1,10 @@
 #include "tests/bench/servers.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,11 +17,30 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr int kMostRounds = 100;
+constexpr int kMostRounds = 1000;
 
 std::unique_ptr<Servers>& Instance() {
   static std::unique_ptr<Servers> instance;
   return instance;
+}
+
+// What an HTTP server on the loopback address answers; aborts if there is none.
+std::string GetPage(int port, const std::string& path) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      write(connection, request.data(), request.size()) != static_cast<ssize_t>(request.size()))
+    std::abort();
+  std::string answer;
+  char part[4096];
+  for (ssize_t got = 0; (got = read(connection, part, sizeof part)) > 0;)
+    answer.append(part, static_cast<size_t>(got));
+  close(connection);
+  return answer;
 }
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
@@ -84,6 +107,15 @@ double Servers::ProcessorSeconds(Server server) const {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
+uint64_t Servers::JournalCommits() const {
+  const std::string metrics =
+      GetPage(std::stoi(running(Server::kReal).process.Field("metrics_port")), "/metrics");
+  const std::string name = "\nperceptrond_journal_commits_total ";
+  const size_t at = metrics.find(name);
+  if (at == std::string::npos) std::abort();
+  return static_cast<uint64_t>(std::strtod(metrics.c_str() + at + name.size(), nullptr));
+}
+
 void Servers::CreateModel(const std::string& id, bool offset, uint32_t bits) {
   v1::Model model;
   model.mutable_feature_space()->mutable_hashed()->set_bits(bits);
@@ -118,7 +150,7 @@ void Servers::DeleteModel(const std::string& id) {
 
 void Servers::Converge(Messages& messages, uint64_t mistakes) {
   StreamOptions options;
-  options.messages = messages.rest.size();
+  options.messages = messages.size();
   for (int round = 0; round < kMostRounds; ++round) {
     if (RunStream(channel(Server::kReal), messages, options).mistakes <= mistakes) return;
   }

@@ -34,8 +34,12 @@ class Servers {
   std::shared_ptr<grpc::Channel> NewChannel(Server server) const;
   // What the server's process has used so far.
   double ProcessorSeconds(Server server) const;
+  // Commits of the real server's journal so far.
+  uint64_t JournalCommits() const;
+  // On the disk of the real server's journal.
+  const std::string& directory() const { return dir_.path(); }
 
-  // On the real server: a hashed model of 2^bits weights, without an offset if `offset` is false.
+  // On the real server, from here on: a hashed model of 2^bits weights, without an offset if `offset` is false.
   void CreateModel(const std::string& id, bool offset = true, uint32_t bits = 20);
   void CreateModel(const std::string& id, const ::perceptron::v1::Model& model);
   void DeleteModel(const std::string& id);

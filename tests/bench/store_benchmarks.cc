@@ -100,8 +100,8 @@ void Update(Store& store, const std::shared_ptr<Model>& model, const Rows& rows,
 constexpr uint32_t kSize = 1U << 20;
 
 Benchmark JournalBytes(const Options& options) {
-  return {{{"journal_bytes_per_update", "bytes", Goal::kAtMost, 1.3, {}, {}}},
-          [&options](std::vector<Figure>& figures) {
+  return {{{"journal_bytes_per_update", "bytes", Goal::kAtMost, 1.3}},
+          [&options](int rep, std::vector<Figure>& figures) {
             const testing::TempDir dir;
             Store::Options store_options;
             store_options.snapshot_bytes = UINT64_MAX / 4;
@@ -130,8 +130,8 @@ Benchmark DiskAfterUpdates(const Options& options) {
     uint64_t updates = 0;
   };
   auto state = std::make_shared<State>();
-  return {{{"disk_after_updates", "bytes", Goal::kAtMost, 5, {}, {}}},
-          [state, &options](std::vector<Figure>& figures) {
+  return {{{"disk_after_updates", "bytes", Goal::kAtMost, 5}},
+          [state, &options](int rep, std::vector<Figure>& figures) {
             const std::string directory = state->dir.path() + "/journal";
             if (state->store == nullptr) {
               Store::Options store_options;
@@ -250,9 +250,9 @@ double Percentile99(std::vector<double> values) {
 
 Benchmark ColdModels(const Options& options) {
   auto many = std::make_shared<std::unique_ptr<ManyModels>>();
-  return {{{"many_models_start", "s", Goal::kAtMost, 2, {}, {}},
-           {"many_models_cold_p99", "us", Goal::kAtMost, 3, {}, {}}},
-          [many, &options](std::vector<Figure>& figures) {
+  return {{{"many_models_start", "s", Goal::kAtMost, 2},
+           {"many_models_cold_p99", "us", Goal::kAtMost, 3}},
+          [many, &options](int rep, std::vector<Figure>& figures) {
             if (*many == nullptr)
               *many = std::make_unique<ManyModels>(options.tiny ? 100 : 100'000);
             {
