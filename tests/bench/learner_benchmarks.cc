@@ -18,8 +18,11 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 constexpr size_t kRowsAMessage = 100;
+// Some models take a millisecond for an example.
+constexpr uint64_t kMaxUnanswered = 32;
 // Rules that learn from right examples too go on learning after these.
 constexpr int kMaxRounds = 20;
+constexpr int kMaxRoundsTiny = 2;
 
 // Rates at both servers, in examples a second.
 struct Rates {
@@ -40,9 +43,10 @@ class ModelRun {
         form_(form) {}
 
   Rates Measure(int rep, const Options& options) {
-    if (real_.size() == 0) Prepare();
+    if (real_.size() == 0) Prepare(options);
     StreamOptions run;
     run.seconds = options.seconds;
+    run.max_unanswered = kMaxUnanswered;
     Servers& servers = Servers::Get();
     Rates rates;
     InTurn(
@@ -51,14 +55,14 @@ class ModelRun {
     return rates;
   }
   // Creates the model and has it learn.
-  void Prepare() {
+  void Prepare(const Options& options) {
     Servers& servers = Servers::Get();
     servers.CreateModel(id_, make_model_());
     real_ = LearnMessages(make_rows_(), "models/" + id_, form_, kRowsAMessage);
     real_.names = {};
     StreamOptions round;
     round.messages = real_.size();
-    for (int i = 0; i < kMaxRounds; ++i) {
+    for (int i = 0; i < (options.tiny ? kMaxRoundsTiny : kMaxRounds); ++i) {
       if (RunStream(servers.channel(Server::kReal), real_, round).mistakes == 0) break;
     }
     null_ = real_;
@@ -103,7 +107,7 @@ std::shared_ptr<ModelRun> LearnerRun(const CatalogueEntry& entry, int classes,
   };
   // Kernels take time in proportion to the examples that they keep.
   const bool few = options.tiny || entry.form == ::perceptrond::Form::kKernel;
-  const size_t count = few ? 300 : (classes > 10 ? 2000 : 8000);
+  const size_t count = few ? (options.tiny ? 100 : 300) : (classes > 10 ? 1000 : 8000);
   const auto make_rows = [classes, count] {
     Rows rows = SparseRows(count, 1U << Bits(classes), 1);
     return classes == 2 ? rows : WithClasses(std::move(rows), classes, 1);
@@ -142,11 +146,15 @@ Benchmark BesideNull(const std::string& name, const std::shared_ptr<ModelRun>& r
           }};
 }
 
+constexpr uint32_t kFourierInputs = 64;
+
 // Maps make hundreds or thousands of features of a row: a few thousand rows take as long.
 std::vector<Benchmark> MapBenchmarks(const Options& options) {
   const size_t count = options.tiny ? 100 : 2000;
   const auto by_index = [count] { return SparseRows(count, 1U << 16, 1); };
   const auto words = [count] { return ZipfRows(count, 100'000, 1); };
+  // Random features of vectors, as kernels are used.
+  const auto vectors = [count] { return DenseRows(count, kFourierInputs, 1); };
   const auto hashed = [](const std::function<void(v1::FeatureMap&)>& set) {
     return [set] {
       v1::Model model;
@@ -157,19 +165,23 @@ std::vector<Benchmark> MapBenchmarks(const Options& options) {
   };
   const auto polynomial = [](v1::FeatureMap& map) { map.mutable_polynomial()->set_degree(2); };
   const auto products = [](v1::FeatureMap& map) { map.mutable_products()->add_pairs(); };
-  const auto fourier = [](v1::FeatureMap& map) {
-    map.mutable_fourier()->set_dimension(1000);
-    map.mutable_fourier()->set_gamma(0.01);
+  const auto fourier = [] {
+    v1::Model model;
+    v1::FeatureSpace& space = *model.mutable_feature_space();
+    space.mutable_dense()->set_dimension(kFourierInputs);
+    space.mutable_map()->mutable_fourier()->set_dimension(1000);
+    space.mutable_map()->mutable_fourier()->set_gamma(0.01);
+    return model;
   };
   const auto run = [](const char* id, const ModelRun::MakeModel& model,
                       const ModelRun::MakeRows& rows,
                       Form form) { return std::make_shared<ModelRun>(id, model, rows, form); };
-  return {BesideNull("map_polynomial",
-                     run("bench-polynomial", hashed(polynomial), by_index, Form::kPacked), options),
-          BesideNull("map_products",
-                     run("bench-products", hashed(products), words, Form::kPackedNames), options),
-          BesideNull("map_fourier", run("bench-fourier", hashed(fourier), by_index, Form::kPacked),
-                     options)};
+  return {
+      BesideNull("map_polynomial",
+                 run("bench-polynomial", hashed(polynomial), by_index, Form::kPacked), options),
+      BesideNull("map_products", run("bench-products", hashed(products), words, Form::kPackedNames),
+                 options),
+      BesideNull("map_fourier", run("bench-fourier", fourier, vectors, Form::kPacked), options)};
 }
 
 // Two components that have learned the rows.
@@ -180,10 +192,10 @@ Benchmark CompositionBenchmark(const Options& options) {
     model.mutable_feature_space()->mutable_dense()->set_dimension(1U << 16);
     return model;
   };
-  const auto composition = [rows, dense] {
+  const auto composition = [rows, dense, &options] {
     v1::Model model;
     for (const char* const id : {"bench-component-1", "bench-component-2"}) {
-      ModelRun(id, dense, rows).Prepare();
+      ModelRun(id, dense, rows).Prepare(options);
       model.mutable_feature_space()->mutable_composition()->add_inputs()->set_model(
           absl::StrCat("models/", id));
     }

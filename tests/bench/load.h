@@ -58,6 +58,9 @@ struct StreamOptions {
   double seconds = 1e9;
   uint64_t messages = UINT64_MAX;
   const std::atomic<bool>* stop = nullptr;
+  // Messages sent and not answered. What is in flight when the time is over is waited for: a slow
+  // model needs a bound.
+  uint64_t max_unanswered = UINT64_MAX;
   // > 0: examples a second at most.
   double rate = 0;
 };
