@@ -58,7 +58,7 @@ int Main(const Options& options) {
     Run(StreamBenchmarks(options), options, figures);
     Run(LatencyBenchmarks(options), options, figures);
   }
-  if (options.vw.empty())
+  if (options.matrix && options.vw.empty())
     std::fputs("Vowpal Wabbit's daemon is not measured: give its program with --vw PATH\n", stderr);
   Run(PeerBenchmarks(options), options, figures);
   // Their threads would be in the way.
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
   app.add_flag("--matrix", options.matrix,
-               "Every form of example, kind of work, learner and feature map; 20 minutes");
+               "Every form of example, kind of work, learner and feature map: half an hour");
   app.add_option("--vw", options.vw, "Vowpal Wabbit's program: also rows beside its daemon")
       ->check(CLI::ExistingFile);
   app.add_flag("--tiny", options.tiny, "Few examples: shows that it runs, and nothing else");
