@@ -180,6 +180,7 @@ Latency StreamPredict(grpc::Channel& channel, Messages& messages, double seconds
   const std::unique_ptr<Stream> stream = Open(channel, Call::kPredictStream, context);
   v1::PredictResponse response;
   Bytes bytes;
+  if (!stream->Write(messages.first) || !stream->Read(&bytes)) std::abort();
   const Latency latency = TimeEach(messages, seconds, [&](const Bytes& message) {
     if (!stream->Write(message) || !stream->Read(&bytes)) std::abort();
     Parse(bytes, response);

@@ -1,6 +1,7 @@
 #include "tests/bench/messages.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -28,33 +29,26 @@ bool AllOnes(const Rows& rows) {
   return std::all_of(rows.values.begin(), rows.values.end(), [](float v) { return v == 1; });
 }
 
-// The one place that knows how a message spells out its names: `names` ascend.
-void SetNames(const std::vector<std::string>& names, v1::ExampleColumns& columns) {
-  for (const std::string& name : names) columns.add_feature_names(name);
+void AppendName(const std::string& name, v1::NameColumn& names) {
+  names.mutable_text()->append(name);
+  names.add_lengths(static_cast<uint32_t>(name.size()));
 }
 
-// Indices become positions in the message's names, ascending in each row with their values.
-void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
-  std::vector<std::pair<std::string, uint32_t>> names;
-  absl::flat_hash_map<uint32_t, uint32_t> positions;
-  for (const uint32_t index : columns.indices()) {
-    if (positions.emplace(index, 0).second) names.emplace_back(FeatureName(index), index);
-  }
-  std::sort(names.begin(), names.end());
-  std::vector<std::string> sorted;
-  for (const auto& [name, index] : names) {
-    positions[index] = static_cast<uint32_t>(sorted.size());
-    sorted.push_back(name);
-  }
-  SetNames(sorted, columns);
-  sent.insert(sent.end(), sorted.begin(), sorted.end());
+// The number of each index that was asked for, in the order in which they were.
+using Numbers = absl::flat_hash_map<uint32_t, uint32_t>;
+
+// Indices become their numbers, ascending in each row with their values. New ones are appended to
+// `names`.
+void NumberFeatures(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColumn& names) {
   uint32_t begin = 0;
   std::vector<std::pair<uint32_t, float>> row;
   for (const uint32_t end : columns.row_ends()) {
     row.clear();
-    for (int i = static_cast<int>(begin); i < static_cast<int>(end); ++i)
-      row.emplace_back(positions[columns.indices(i)],
-                       columns.values().empty() ? 1 : columns.values(i));
+    for (int i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
+      const auto [number, is_new] = numbers.emplace(columns.indices(i), numbers.size());
+      if (is_new) AppendName(FeatureName(columns.indices(i)), names);
+      row.emplace_back(number->second, columns.values().empty() ? 1 : columns.values(i));
+    }
     std::sort(row.begin(), row.end());
     for (size_t i = 0; i < row.size(); ++i) {
       const int at = static_cast<int>(begin + i);
@@ -62,6 +56,18 @@ void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
       if (!columns.values().empty()) columns.set_values(at, row[i].second);
     }
     begin = end;
+  }
+}
+
+// Names of this message.
+void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
+  Numbers numbers;
+  v1::NameColumn& names = *columns.mutable_feature_names();
+  NumberFeatures(columns, numbers, names);
+  size_t begin = 0;
+  for (const uint32_t length : names.lengths()) {
+    sent.push_back(names.text().substr(begin, length));
+    begin += length;
   }
 }
 
@@ -101,7 +107,8 @@ void Fill(const Rows& rows, Form form, std::vector<std::string>& sent, Request& 
   if (form == Form::kNested || form == Form::kNestedNames)
     return AddExamples(rows, form == Form::kNestedNames, sent, request);
   FillColumns(rows, *request.mutable_columns());
-  if (form != Form::kPacked) NameFeatures(*request.mutable_columns(), sent);
+  if (form == Form::kPackedNames || form == Form::kText)
+    NameFeatures(*request.mutable_columns(), sent);
 }
 
 // Reads lines as perceptronctl does, and builds a message of them.
@@ -141,15 +148,25 @@ Messages MakeMessages(const Rows& rows, const std::string& model, Form form, siz
   Messages messages;
   Request first;
   first.set_model(model);
-  messages.first = ToBytes(first);
+  Numbers numbers;
+  v1::NameColumn table;
   for (size_t begin = 0; begin < rows.size(); begin += size) {
     const Rows slice = rows.Slice(begin, begin + size);
     Request request;
     Fill(slice, form, messages.names, request);
+    if (form == Form::kTableNames) {
+      NumberFeatures(*request.mutable_columns(), numbers, table);
+      request.mutable_columns()->mutable_stream_names();
+    }
     complete(request);
     if (form != Form::kText) messages.rest.push_back(ToBytes(request));
     messages.examples.push_back(static_cast<int>(slice.size()));
   }
+  if (form == Form::kTableNames) {
+    first.set_name_table_size(std::bit_ceil(static_cast<uint32_t>(numbers.size())));
+    *first.mutable_columns()->mutable_stream_names() = table;
+  }
+  messages.first = ToBytes(first);
   if (form == Form::kText) {
     const auto text = std::make_shared<TextMessages>(rows, size);
     messages.make = [text, complete](size_t message) {

@@ -12,6 +12,8 @@ namespace perceptrond::bench {
 enum class Form {
   kPacked,
   kPackedNames,
+  // Names that the stream's first message has put into its table.
+  kTableNames,
   kNested,
   kNestedNames,
   // As kPackedNames, from lines of text that the client reads while it sends. Values are lost.
