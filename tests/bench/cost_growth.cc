@@ -144,7 +144,8 @@ GrowthCurve Models(const Settings& settings) {
     run.call = Call::kPredictStream;
     run.seconds = settings.seconds;
     curve.points.push_back(Measure(
-        models, settings, [&] { return RunStream(servers.channel(Server::kReal), real, run).rate(); },
+        models, settings,
+        [&] { return RunStream(servers.channel(Server::kReal), real, run).rate(); },
         [&] { return RunStream(servers.channel(Server::kNull), null, run).rate(); }));
   }
   FitConstant(curve);
