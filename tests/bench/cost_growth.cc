@@ -133,7 +133,7 @@ GrowthCurve Models(const Settings& settings) {
       StreamOptions once;
       once.messages = learn.rest.size();
       RunStream(servers.channel(Server::kReal), learn, once);
-      Messages ask = PredictMessages(rows, "models/" + id, kRowsAMessage);
+      Messages ask = PredictMessages(rows, "models/" + id, Form::kPacked, kRowsAMessage);
       if (made == 0) real.first = ask.first;
       real.rest.push_back(ask.rest[0]);
       real.examples.push_back(ask.examples[0]);
@@ -144,7 +144,8 @@ GrowthCurve Models(const Settings& settings) {
     run.call = Call::kPredictStream;
     run.seconds = settings.seconds;
     curve.points.push_back(Measure(
-        models, settings, [&] { return RunStream(servers.channel(Server::kReal), real, run).rate(); },
+        models, settings,
+        [&] { return RunStream(servers.channel(Server::kReal), real, run).rate(); },
         [&] { return RunStream(servers.channel(Server::kNull), null, run).rate(); }));
   }
   FitConstant(curve);

@@ -172,7 +172,7 @@ class Call {
 
 // Handles events for ever. While requests come one at a time, each soon after the last, it spins
 // for the next one before it sleeps: as the real server, by a credit that lone requests earn and
-// spinning in vain costs.
+// fruitless spinning costs.
 [[noreturn]] inline void Poll(Transport& transport) {
   constexpr int kCost = 8;
   constexpr int kMaxCredit = 64;

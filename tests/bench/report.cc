@@ -62,11 +62,11 @@ std::string Table(const std::vector<Figure>& rows) {
       absl::StrFormat("%-40s %10s %10s %10s %10s %-10s %6s %6s %8s  %s\n", "name", "ours",
                       "reference", "null", "callback", "unit", "ratio", "worst", "goal", "met");
   for (const Figure& row : rows) {
-    absl::StrAppendFormat(
-        &text, "%-40s %10s %10s %10s %10s %-10s %6.2f %6.2f %8s  %s\n", row.name,
-        number(row.value()), number(row.reference()), number(row.null()), number(row.callback()),
-        row.unit, row.ratio(), row.worst(), row.goal_text(),
-        row.direction == Goal::kNone ? "-" : (row.met() ? "yes" : "no"));
+    absl::StrAppendFormat(&text, "%-40s %10s %10s %10s %10s %-10s %6.2f %6.2f %8s  %s\n", row.name,
+                          number(row.value()), number(row.reference()), number(row.null()),
+                          number(row.callback()), row.unit, row.ratio(), row.worst(),
+                          row.goal_text(),
+                          row.direction == Goal::kNone ? "-" : (row.met() ? "yes" : "no"));
   }
   return text;
 }
