@@ -55,9 +55,11 @@ StreamCost MeasureStream(Server server, Messages& messages, const StreamOptions&
     return Used(CLOCK_PROCESS_CPUTIME_ID) + servers.ProcessorSeconds(server);
   };
   StreamCost cost;
+  const double server_start = servers.ProcessorSeconds(server);
   const double start = used();
   cost.outcome = RunStream(servers.channel(server), messages, options);
   cost.processor_seconds = used() - start;
+  cost.server_seconds = servers.ProcessorSeconds(server) - server_start;
   return cost;
 }
 

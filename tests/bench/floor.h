@@ -22,6 +22,8 @@ namespace perceptrond::bench {
 struct StreamCost {
   StreamOutcome outcome;
   double processor_seconds = 0;
+  // The server's part.
+  double server_seconds = 0;
 
   double seconds_an_example() const {
     return processor_seconds / static_cast<double>(outcome.examples);

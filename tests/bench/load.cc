@@ -135,6 +135,12 @@ Latency Summarize(std::vector<double> seconds) {
   return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
 }
 
+double Messages::bytes_an_example() const {
+  size_t bytes = 0;
+  for (const Bytes& message : rest) bytes += message.Length();
+  return static_cast<double>(bytes) / static_cast<double>(total_examples());
+}
+
 std::pair<Bytes, int> Messages::Take() {
   const size_t taken = next;
   next = (next + 1) % size();

@@ -29,6 +29,8 @@ struct Messages {
   size_t next = 0;
 
   size_t size() const { return examples.size(); }
+  // Of `rest`; 0 if they are made one by one.
+  double bytes_an_example() const;
   size_t total_examples() const { return std::accumulate(examples.begin(), examples.end(), 0U); }
   // The next message and how many examples it has.
   std::pair<grpc::ByteBuffer, int> Take();

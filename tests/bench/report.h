@@ -22,12 +22,19 @@ struct Figure {
   // The same of the null servers, where they were measured.
   std::vector<double> nulls = {};
   std::vector<double> callbacks = {};
+  // Processor nanoseconds an example of ours: client and server together, and the server alone.
+  std::vector<double> costs = {};
+  std::vector<double> server_costs = {};
+  // Bytes an example on the wire; 0: not known.
+  double bytes = 0;
 
   // Medians; 0 of nothing.
   double value() const;
   double reference() const;
   double null() const;
   double callback() const;
+  double cost() const;
+  double server_cost() const;
   // The median of the repetitions' ratios.
   double ratio() const;
   // The ratio of the worst repetition: the lowest, or the highest if the ratio is to be low.

@@ -38,6 +38,9 @@ void StreamRates::AddTo(Figure& figure) const {
   figure.references.push_back(floor);
   figure.nulls.push_back(null);
   figure.callbacks.push_back(callback);
+  figure.costs.push_back(cost);
+  figure.server_costs.push_back(server_cost);
+  figure.bytes = bytes;
 }
 
 StreamRun::StreamRun(StreamCase stream, const Options& options)
@@ -147,10 +150,10 @@ StreamRates StreamRun::Measure(int rep) {
   }
   StreamRates rates;
   StreamCost null;
-  StreamOutcome ours;
+  StreamCost cost;
   uint64_t commits = 0;
   const std::function<void()> parts[] = {
-      [&] { ours = MeasureOurs(rates.second_pass, commits).outcome; },
+      [&] { cost = MeasureOurs(rates.second_pass, commits); },
       [&] { null = MeasureStream(Server::kNull, state_->of(Server::kNull), run); },
       [&] {
         rates.callback =
@@ -161,8 +164,12 @@ StreamRates StreamRun::Measure(int rep) {
   } else {
     std::for_each(std::rbegin(parts), std::rend(parts), [](const auto& part) { part(); });
   }
+  const StreamOutcome& ours = cost.outcome;
   CheckMistakes(ours);
   rates.ours = ours.rate();
+  rates.cost = 1e9 * cost.seconds_an_example();
+  rates.server_cost = 1e9 * cost.server_seconds / static_cast<double>(ours.examples);
+  rates.bytes = state_->of(Server::kReal).bytes_an_example();
   rates.null = null.outcome.rate();
   rates.floor = Floor(null, Extra(ours, commits));
   return rates;

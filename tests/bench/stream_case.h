@@ -46,6 +46,10 @@ struct StreamRates {
   double floor = 0;
   double null = 0;
   double callback = 0;
+  // Of ours: processor nanoseconds an example, and the server's part.
+  double cost = 0;
+  double server_cost = 0;
+  double bytes = 0;
   // Of kFirstPass: ours of the second pass.
   double second_pass = 0;
 
