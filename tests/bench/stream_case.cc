@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "perceptron/v1/learning_service.pb.h"
 
 namespace perceptrond::bench {
 namespace {
