@@ -15,11 +15,7 @@
 namespace perceptrond::bench {
 namespace {
 
-bool Matches(const Figure& figure, const Options& options) {
-  absl::string_view part = options.filter;
-  return absl::ConsumeSuffix(&part, "$") ? absl::EndsWith(figure.name, part)
-                                         : absl::StrContains(figure.name, part);
-}
+bool Matches(const Figure& figure, const Options& options) { return options.Selects(figure.name); }
 
 bool Matches(const Benchmark& benchmark, const Options& options) {
   for (const Figure& figure : benchmark.figures) {

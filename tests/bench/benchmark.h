@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "tests/bench/load.h"
 #include "tests/bench/report.h"
 #include "tests/bench/servers.h"
@@ -18,6 +20,11 @@ struct Options {
   double seconds = 1;
   // Only figures whose name holds it.
   std::string filter;
+  bool Selects(absl::string_view name) const {
+    absl::string_view part = filter;
+    return absl::ConsumeSuffix(&part, "$") ? absl::EndsWith(name, part)
+                                           : absl::StrContains(name, part);
+  }
   // json instead of a table.
   bool json = false;
   // Fewer examples, so that a run takes seconds. What comes out means nothing.

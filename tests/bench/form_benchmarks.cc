@@ -73,14 +73,22 @@ Benchmark AllForms(const char* work_name, Work work, const Options& options) {
         {absl::StrCat(work_name, "_", kForms[i].name, "_of_", kForms[i].base), "examples/s",
          AtLeastIf(goal), goal});
   }
-  benchmark.measure = [runs, ratios](int rep, std::vector<Figure>& figures) {
-    std::vector<double> rates;
+  // Of a selection: its rows, and those that they are compared with.
+  std::vector<bool> needed;
+  for (const Figure& figure : benchmark.figures) needed.push_back(options.Selects(figure.name));
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    if (needed[runs->size() + i]) needed[ratios[i].first] = needed[ratios[i].second] = true;
+  }
+  benchmark.measure = [runs, ratios, needed](int rep, std::vector<Figure>& figures) {
+    std::vector<double> rates(runs->size());
     for (size_t i = 0; i < runs->size(); ++i) {
+      if (!needed[i]) continue;
       const StreamRates measured = (*runs)[i]->Measure(rep);
       measured.AddTo(figures[i]);
-      rates.push_back(measured.ours);
+      rates[i] = measured.ours;
     }
     for (size_t i = 0; i < ratios.size(); ++i) {
+      if (!needed[runs->size() + i]) continue;
       Figure& figure = figures[runs->size() + i];
       figure.values.push_back(rates[ratios[i].first]);
       figure.references.push_back(rates[ratios[i].second]);
