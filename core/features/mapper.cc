@@ -70,8 +70,8 @@ ValidationError Mapper::CheckForm() const {
 
 void Mapper::Resolve(const Dictionary& dictionary) {
   dictionary_ = &dictionary;
-  // Names of products are looked up row by row.
-  if (!by_table_ || mapped_kind_ != Kind::kNamed) return;
+  // Products' names are looked up row by row.
+  if (kind_ != Kind::kNamed || batch_.names == nullptr) return;
   if (batch_.names->BindTo(dictionary)) mapped_end_ = mapped_begin_;
 }
 
@@ -101,11 +101,15 @@ Mapper::RowState Mapper::MapRowByTable(const Row& row, uint32_t* indices) {
     std::fill_n(indices, row.size, 0U);
     return RowState::kMalformed;
   }
-  const NameTable::Mapping mapping = batch_.names->Map(
-      {row.indices, row.size}, mapped_kind_ == Kind::kNamed ? dictionary_ : nullptr, indices);
-  if (mapping.outdated) return RowState::kOutdated;
-  if (mapping.repeats) return RowState::kRepeatsName;
-  return mapping.shares && kind_ == Kind::kHashed ? RowState::kSharesSlots : RowState::kMapped;
+  switch (batch_.names->Map({row.indices, row.size}, indices)) {
+    case NameTable::Mapping::kShared:
+      return RowState::kSharesSlots;
+    case NameTable::Mapping::kOutdated:
+      return RowState::kOutdated;
+    case NameTable::Mapping::kDistinct:
+      break;
+  }
+  return RowState::kMapped;
 }
 
 Mapper::RowState Mapper::StateOf(size_t i) {
@@ -133,7 +137,6 @@ ValidationCode Mapper::Check(size_t i, double* squared_norm) {
     return code;
   }
   if (by_table_ && StateOf(i) == RowState::kOutdated) return ValidationCode::kIndexOutOfRange;
-  if (by_table_ && StateOf(i) == RowState::kRepeatsName) return ValidationCode::kRepeatedName;
   if (by_table_ && StateOf(i) == RowState::kMapped) {
     *squared_norm = SquaredNorm(row);
     return std::isfinite(*squared_norm) ? ValidationCode::kNone : ValidationCode::kNonFiniteValue;
@@ -165,8 +168,6 @@ ValidationError Mapper::Describe(size_t i, ValidationCode code) {
       return DescribeNumbers(row, numbers);
     if (code == ValidationCode::kIndexOutOfRange)
       return {code, "indices", "one of the names was sent again since; use its new number"};
-    if (code == ValidationCode::kRepeatedName)
-      return {code, "indices", "two of the row's indices are of the same name"};
   }
   double squared_norm = 0;
   const ValidationCode before = batch_.names == nullptr
@@ -225,28 +226,22 @@ void Mapper::Prepare(size_t i) {
 ValidationCode Mapper::Expand(const Row& row) {
   Source source{row, {}, {}};
   row_ = Row{kNoIndices, nullptr, 0};
+  if (IsOutdated(row)) return ValidationCode::kIndexOutOfRange;
   if (kind_ == Kind::kHashed && !expansion_->by_name()) {
-    if (const ValidationCode code = CheckNamesOf(row); code != ValidationCode::kNone) return code;
     source.row = InSlots(row);
   } else if (batch_.names != nullptr) {
     source = SortByName(row);
-  }
-  if (!source.names.empty() && source.names[0].empty()) return ValidationCode::kIndexOutOfRange;
-  for (size_t i = 1; i < source.names.size(); ++i) {
-    if (source.names[i - 1] == source.names[i]) return ValidationCode::kRepeatedName;
   }
   const ValidationCode code = expansion_->Expand(source, max_features_, mapped_);
   if (code == ValidationCode::kNone) row_ = mapped_.row;
   return code;
 }
 
-ValidationCode Mapper::CheckNamesOf(const Row& row) {
-  if (batch_.names == nullptr || row.size == 0) return ValidationCode::kNone;
+bool Mapper::IsOutdated(const Row& row) {
+  if (batch_.names == nullptr || row.size == 0) return false;
   numbers_.resize(row.size);
-  const NameTable::Mapping mapping =
-      batch_.names->Map({row.indices, row.size}, nullptr, numbers_.data());
-  if (mapping.outdated) return ValidationCode::kIndexOutOfRange;
-  return mapping.repeats ? ValidationCode::kRepeatedName : ValidationCode::kNone;
+  return batch_.names->Map({row.indices, row.size}, numbers_.data()) ==
+         NameTable::Mapping::kOutdated;
 }
 
 Source Mapper::SortByName(const Row& row) {
@@ -262,7 +257,7 @@ Source Mapper::SortByName(const Row& row) {
     sorted_positions_.push_back(static_cast<uint32_t>(sorted_names_.size()));
     sorted_names_.push_back(name);
     sorted_values_.push_back(row.value(i));
-    if (kind_ == Kind::kHashed) sorted_slots_.push_back(names.Index(row.index(i), nullptr));
+    if (kind_ == Kind::kHashed) sorted_slots_.push_back(names.Index(row.index(i)));
   }
   const uint32_t* const positions = row.size == 0 ? kNoIndices : sorted_positions_.data();
   return {Row{positions, sorted_values_.data(), row.size}, sorted_names_, sorted_slots_};
@@ -275,7 +270,7 @@ Row Mapper::InSlots(const Row& row) {
   for (size_t i = 0; i < row.size; ++i) {
     // The zeros of a dense row are no features.
     if (dense && row.value(i) == 0) continue;
-    slots_.Add(dense ? row.index(i) : batch_.names->Index(row.index(i), nullptr), row.value(i));
+    slots_.Add(dense ? row.index(i) : batch_.names->Index(row.index(i)), row.value(i));
   }
   return slots_.Sum();
 }
@@ -346,7 +341,7 @@ void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) {
     part.index = row.index(j);
     part.value = row.value(j);
     if (names == nullptr) continue;
-    part.index = names->Index(row.index(j), kind_ == Kind::kNamed ? dictionary_ : nullptr);
+    part.index = names->Index(row.index(j));
     part.name = std::string(names->name(row.index(j)));
   }
 }

@@ -65,7 +65,7 @@ class Mapper {
   }
 
   // Whether row i is well formed (CheckRow) and has a place in the mapped space: kTooManyFeatures
-  // if Phi would make more of it than max_features, found before they are made; kRepeatedName;
+  // if Phi would make more of it than max_features, found before they are made;
   // kNonFiniteValue if products or sums of values in one slot leave float32. On success sets
   // *squared_norm to the mapped row's. Needs no dictionary. O(row), or what Phi takes, of which Map
   // has no more to do.
@@ -99,7 +99,7 @@ class Mapper {
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
 
   // A row that the name table resolved.
-  enum class RowState : uint8_t { kMapped, kSharesSlots, kRepeatsName, kOutdated, kMalformed };
+  enum class RowState : uint8_t { kMapped, kSharesSlots, kOutdated, kMalformed };
 
   ValidationError CheckForm() const;
   // Whether the row's size and numbers, unless they are known to be, are right.
@@ -113,8 +113,8 @@ class Mapper {
   // squared_norm_.
   void Prepare(size_t i);
   ValidationCode Expand(const Row& row);
-  // Whether a row of a hashed space has each name once, and under its newest number.
-  ValidationCode CheckNamesOf(const Row& row);
+  // Whether a row has its names under their newest numbers.
+  bool IsOutdated(const Row& row);
   // The row by slots, which its names may share.
   Row InSlots(const Row& row);
   // The row with its names in the order of their bytes, as maps take it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/vector/name.h"
@@ -44,6 +45,16 @@ uint32_t SerialSet::FindOrAdd(uint32_t key, uint32_t serial, uint32_t first, con
   }
 }
 
+template <typename Same>
+uint32_t SerialSet::Find(uint32_t key, uint32_t first, const Same& same) const {
+  if (slots_.empty()) return 0;
+  for (size_t i = First(key);; i = (i + 1) & (slots_.size() - 1)) {
+    const Slot& slot = slots_[i];
+    if (slot.serial < first) return 0;
+    if (slot.key == key && same(slot.serial)) return slot.serial;
+  }
+}
+
 void NameTable::Clear() {
   // Far from the end of serial numbers.
   if (first_serial_ > (1U << 30)) {
@@ -54,6 +65,7 @@ void NameTable::Clear() {
     first_serial_ += end_;
   }
   begin_ = end_ = resolved_ = keys_begin_ = 0;
+  shared_names_.clear();
   interns_ = false;
 }
 
@@ -62,7 +74,6 @@ void NameTable::Reserve(size_t names) {
   const size_t room = capacity_ > 0 ? capacity_ : std::bit_ceil(std::max(names, kMinNames));
   entries_.resize(room);
   indices_.resize(room);
-  looked_up_.resize(room);
   mask_ = static_cast<uint32_t>(room - 1);
 }
 
@@ -113,7 +124,7 @@ ValidationError NameTable::Append(absl::string_view text, std::span<const uint32
 
 void NameTable::AppendOne(absl::string_view name, uint64_t hash) {
   entries_[at(end_)] = {name, hash};
-  indices_[at(end_)] = kUnknownFlag;
+  indices_[at(end_)] = Dictionary::kUnknown;
   ++end_;
 }
 
@@ -151,9 +162,10 @@ bool NameTable::Rebind(Space space, uint64_t id) {
   space_id_ = id;
   resolved_ = begin_;
   for (uint32_t i = begin_; i != end_; ++i)
-    indices_[at(i)] = IsOutdated(i) ? kSharedFlag : kUnknownFlag;
+    indices_[at(i)] = IsOutdated(i) ? kOutdatedFlag : Dictionary::kUnknown;
   if (!entries_.empty()) keys_.Reset(entries_.size());
   keys_begin_ = begin_;
+  shared_names_.clear();
   return false;
 }
 
@@ -162,8 +174,9 @@ void NameTable::PrepareKeys() {
   // Of a stream's table, names that it has no more make room.
   keys_.Reset(2 * entries_.size());
   keys_begin_ = begin_;
+  shared_names_.clear();
   for (uint32_t i = begin_; i != resolved_; ++i) {
-    if (!IsOutdated(i)) FlagShared(i);
+    if (!IsOutdated(i)) AddKey(i);
   }
 }
 
@@ -171,21 +184,39 @@ uint32_t NameTable::KeyOf(uint32_t number) const {
   return space_ == Space::kSlots ? SlotOf(number) : Key(hash(number));
 }
 
-void NameTable::FlagShared(uint32_t number) {
+void NameTable::AddKey(uint32_t number) {
   if (end_ - number > kAhead) keys_.Prefetch(KeyOf(number + kAhead));
-  const auto same = [&](uint32_t serial) { return serial - first_serial_ >= begin_; };
+  const auto same = [&](uint32_t serial) {
+    const uint32_t other = serial - first_serial_;
+    return other >= begin_ && (space_ == Space::kSlots || name(other) == name(number));
+  };
   const uint32_t found = keys_.FindOrAdd<true>(KeyOf(number), first_serial_ + number,
                                                first_serial_ + keys_begin_, same);
   if (found == 0) return;
   const uint32_t other = found - first_serial_;
-  if (capacity_ > 0 && name(other) == name(number)) {
-    entries_[at(other)].name = {};
-    // Names that share its key share that of the new number.
-    indices_[at(number)] |= indices_[at(other)] & kSharedFlag;
+  if (name(other) == name(number)) {
+    // Names that share its slot share that of the new number.
+    const bool shares = (indices_[at(other)] & kSharedFlag) != 0;
+    MarkOutdated(other);
+    if (shares) MarkShared(number);
   } else {
-    indices_[at(number)] |= kSharedFlag;
+    MarkShared(other);
+    MarkShared(number);
   }
-  indices_[at(other)] |= kSharedFlag;
+}
+
+void NameTable::MarkOutdated(uint32_t number) {
+  indices_[at(number)] = kOutdatedFlag;
+  entries_[at(number)].name = {};
+}
+
+// keys_ has only the latest of the names that share a slot.
+void NameTable::MarkShared(uint32_t number) {
+  indices_[at(number)] |= kSharedFlag;
+  const auto [shared, is_new] = shared_names_.emplace(hash(number), number);
+  if (is_new || shared->second == number) return;
+  const uint32_t other = std::exchange(shared->second, number);
+  if (other >= begin_ && name(other) == name(number)) MarkOutdated(other);
 }
 
 void NameTable::BindToSlots(uint32_t slots) {
@@ -196,17 +227,16 @@ void NameTable::BindToSlots(uint32_t slots) {
   for (uint32_t i = resolved_; i != end_; ++i) {
     if (IsOutdated(i)) continue;
     indices_[at(i)] = SlotOf(i);
-    FlagShared(i);
+    AddKey(i);
   }
   resolved_ = end_;
 }
 
 bool NameTable::BindTo(const Dictionary& dictionary) {
   const bool same = Rebind(Space::kDictionary, dictionary.id());
-  const bool grown = !same || dictionary_size_ != dictionary.size();
-  // Names that were unknown may have numbers now.
-  if (grown) ++epoch_;
-  dictionary_size_ = dictionary.size();
+  const uint32_t size = std::exchange(dictionary_size_, dictionary.size());
+  const bool grown = !same || size != dictionary.size();
+  if (same && grown) ResolveNew(dictionary, size);
   if (resolved_ == end_) return grown;
   const auto hashed = [&](uint32_t i) { return HashedName{entry(i).name, entry(i).hash}; };
   if (!interns_) PrepareKeys();
@@ -215,70 +245,71 @@ bool NameTable::BindTo(const Dictionary& dictionary) {
   for (uint32_t i = resolved_; i != end_; ++i) {
     if (end_ - i > kAhead) dictionary.Prefetch(hashed(i + kAhead));
     if (IsOutdated(i)) continue;
-    const uint32_t number = dictionary.Find(hashed(i));
-    indices_[at(i)] = number == Dictionary::kUnknown ? kUnknownFlag : number;
-    looked_up_[at(i)] = epoch_;
-    if (!interns_) FlagShared(i);
+    indices_[at(i)] = dictionary.Find(hashed(i));
+    if (!interns_) AddKey(i);
   }
   resolved_ = end_;
   return true;
 }
 
+void NameTable::ResolveNew(const Dictionary& dictionary, uint32_t size) {
+  const SerialSet& set = interns_ ? interned_ : keys_;
+  for (uint32_t number = size + 1; number <= dictionary.size(); ++number) {
+    const absl::string_view added = dictionary.Name(number);
+    const auto same = [&](uint32_t serial) {
+      const uint32_t other = serial - first_serial_;
+      return other >= begin_ && name(other) == added;
+    };
+    const uint32_t found = set.Find(Key(HashName(added)), first_serial_ + keys_begin_, same);
+    // Names that are not resolved yet are looked up later.
+    if (found != 0 && found - first_serial_ < resolved_)
+      indices_[at(found - first_serial_)] |= number;
+  }
+}
+
 void NameTable::SetNumber(uint32_t number, uint32_t dictionary_number) {
-  uint32_t& index = indices_[at(number)];
-  // The table may have the name under another number too.
-  if ((index & kSharedFlag) != 0) ++epoch_;
-  index = (index & kSharedFlag) | dictionary_number;
+  indices_[at(number)] = dictionary_number;
   dictionary_size_ = std::max(dictionary_size_, dictionary_number);
 }
 
-uint32_t NameTable::LookUp(uint32_t number, const Dictionary& dictionary) {
-  uint32_t& index = indices_[at(number)];
-  if ((index & kUnknownFlag) == 0) return index & kIndexMask;
-  if (looked_up_[at(number)] == epoch_) return Dictionary::kUnknown;
-  looked_up_[at(number)] = epoch_;
-  const uint32_t found = dictionary.Find({entry(number).name, entry(number).hash});
-  if (found != Dictionary::kUnknown) index = (index & kSharedFlag) | found;
-  return found;
-}
-
-uint32_t NameTable::Index(uint32_t number, const Dictionary* dictionary) {
-  return dictionary == nullptr ? indices_[at(number)] & kIndexMask : LookUp(number, *dictionary);
-}
-
-NameTable::Mapping NameTable::Map(std::span<const uint32_t> numbers, const Dictionary* dictionary,
-                                  uint32_t* indices) {
+NameTable::Mapping NameTable::Map(std::span<const uint32_t> numbers, uint32_t* indices) {
   uint32_t flags = 0;
+  if (space_ != Space::kSlots) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const uint32_t index = indices_[at(numbers[i])];
+      flags |= index;
+      indices[i] = index & kIndexMask;
+    }
+    return (flags & kOutdatedFlag) == 0 ? Mapping::kDistinct : Mapping::kOutdated;
+  }
+  if (shared_.size() < numbers.size() + 1) shared_.resize(2 * numbers.size() + 1);
+  size_t flagged = 0;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const uint32_t index = indices_[at(numbers[i])];
     flags |= index;
     indices[i] = index & kIndexMask;
+    shared_[flagged] = static_cast<uint32_t>(i);
+    flagged += (index & kSharedFlag) == 0 ? 0 : 1;
   }
-  if ((flags & kUnknownFlag) != 0 && dictionary != nullptr) {
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (indices[i] == Dictionary::kUnknown) indices[i] = LookUp(numbers[i], *dictionary);
-    }
-  }
-  return (flags & kSharedFlag) == 0 ? Mapping() : FindShared(numbers);
+  if ((flags & kOutdatedFlag) != 0) return Mapping::kOutdated;
+  return HaveSharedSlot(indices, flagged) ? Mapping::kShared : Mapping::kDistinct;
 }
 
-NameTable::Mapping NameTable::FindShared(std::span<const uint32_t> numbers) {
-  shared_.clear();
-  for (const uint32_t number : numbers) {
-    if ((indices_[at(number)] & kSharedFlag) == 0) continue;
-    shared_.emplace_back(KeyOf(number), number);
-  }
-  std::sort(shared_.begin(), shared_.end());
-  Mapping mapping;
-  for (const auto& [key, number] : shared_) mapping.outdated |= IsOutdated(number);
-  // Names of one key, which are few, each with each.
-  for (size_t i = 0; i < shared_.size(); ++i) {
-    for (size_t j = i + 1; j < shared_.size() && shared_[j].first == shared_[i].first; ++j) {
-      mapping.shares = true;
-      mapping.repeats |= name(shared_[i].second) == name(shared_[j].second);
+bool NameTable::HaveSharedSlot(const uint32_t* indices, size_t flagged) {
+  // So few that to compare each with each is fastest.
+  constexpr size_t kFew = 12;
+  if (flagged <= kFew) {
+    for (size_t i = 1; i < flagged; ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (indices[shared_[i]] == indices[shared_[j]]) return true;
+      }
     }
+    return false;
   }
-  return mapping;
+  shared_slots_.clear();
+  for (size_t i = 0; i < flagged; ++i) shared_slots_.push_back(indices[shared_[i]]);
+  std::sort(shared_slots_.begin(), shared_slots_.end());
+  return std::adjacent_find(shared_slots_.begin(), shared_slots_.end()) != shared_slots_.end();
 }
 
 }  // namespace perceptrond

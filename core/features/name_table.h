@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "core/features/names.h"
 #include "core/vector/check.h"
@@ -30,6 +31,9 @@ class SerialSet {
   // expected.
   template <bool kReplace, typename Same>
   uint32_t FindOrAdd(uint32_t key, uint32_t serial, uint32_t first, const Same& same);
+  // The same, but adds nothing.
+  template <typename Same>
+  uint32_t Find(uint32_t key, uint32_t first, const Same& same) const;
 
  private:
   struct Slot {
@@ -45,10 +49,12 @@ class SerialSet {
 
 // Names by number, from 0 on in the order in which they were appended. A table of one message
 // begins anew with each message (Clear). A table of a stream keeps the latest names: as many as its
-// capacity. A name that is appended to it again has its new number alone. The table resolves each of its names once: to a slot of a hashed space, or to a number
-// of a dictionary, for the space that it was bound to last.
+// capacity. A name that is appended again has its new number alone.
 //
-// Not thread-safe. Names of messages are views of what was appended.
+// The table resolves each of its names once, for the space that it is bound to: to a slot of a
+// hashed space, or to a number of a dictionary.
+//
+// Not thread-safe. Names of a message's table are views of what was appended.
 class NameTable {
  public:
   // The most names of a stream's table.
@@ -82,13 +88,12 @@ class NameTable {
   // ---- Weights ----
 
   // A row's names, resolved.
-  struct Mapping {
-    // Two of the row's names are the same.
-    bool repeats = false;
-    // One of the numbers is of a name that was appended again.
-    bool outdated = false;
-    // Two of the row's names have the same slot.
-    bool shares = false;
+  enum class Mapping : uint8_t {
+    kDistinct,
+    // Two of them have the same slot.
+    kShared,
+    // One of the numbers is of a name that was appended again: its index means nothing.
+    kOutdated,
   };
 
   // Binds the table to a hashed space of this many slots. O(names appended since), or O(names) if
@@ -101,11 +106,10 @@ class NameTable {
   void SetNumber(uint32_t number, uint32_t dictionary_number);
 
   // Writes where the weights of a row's names, which the table has, are: slots, or numbers of the
-  // dictionary and Dictionary::kUnknown. `dictionary` is the one it is bound to; null in a hashed
-  // space, and for a row that is only checked, whose names may then be unknown. O(numbers).
-  Mapping Map(std::span<const uint32_t> numbers, const Dictionary* dictionary, uint32_t* indices);
+  // dictionary and Dictionary::kUnknown, as of the latest binding. O(numbers).
+  Mapping Map(std::span<const uint32_t> numbers, uint32_t* indices);
   // Where the weight of one name is.
-  uint32_t Index(uint32_t number, const Dictionary* dictionary);
+  uint32_t Index(uint32_t number) const { return indices_[at(number)] & kIndexMask; }
 
  private:
   struct Entry {
@@ -119,10 +123,9 @@ class NameTable {
   };
   enum class Space : uint8_t { kNone, kSlots, kDictionary };
 
-  // In indices_, besides the index: the name has no number as far as is known; and another name of
-  // the table has the same slot, or is the same name, or the name was appended again, so that its
-  // entry has none.
-  static constexpr uint32_t kUnknownFlag = 1U << 31;
+  // In indices_, besides the index: the name was appended again, and its entry has it no more; and
+  // another name of the table has the same slot.
+  static constexpr uint32_t kOutdatedFlag = 1U << 31;
   static constexpr uint32_t kSharedFlag = 1U << 30;
   static constexpr uint32_t kIndexMask = kSharedFlag - 1;
 
@@ -143,12 +146,14 @@ class NameTable {
   }
   // What keys_ knows the name by: its slot, or other bits of its hash.
   uint32_t KeyOf(uint32_t number) const;
-  // Flags the name and another one that has its key, if there is one; or, in a stream's table, the
-  // same name alone.
-  void FlagShared(uint32_t number);
-  // Looks an unknown name up, unless that was done since the dictionary grew.
-  uint32_t LookUp(uint32_t number, const Dictionary& dictionary);
-  Mapping FindShared(std::span<const uint32_t> numbers);
+  // Enters the name in keys_, and flags names that have its key and itself, or the same name before
+  // it.
+  void AddKey(uint32_t number);
+  void MarkOutdated(uint32_t number);
+  void MarkShared(uint32_t number);
+  // Resolves names that the dictionary has since it had `size`.
+  void ResolveNew(const Dictionary& dictionary, uint32_t size);
+  bool HaveSharedSlot(const uint32_t* indices, size_t flagged);
 
   const uint32_t capacity_;
   uint32_t begin_ = 0;
@@ -156,8 +161,6 @@ class NameTable {
   // Rings by number.
   std::vector<Entry> entries_;
   std::vector<uint32_t> indices_;
-  // The value of epoch_ when the name was last looked up in vain.
-  std::vector<uint32_t> looked_up_;
   uint32_t mask_ = 0;
   std::deque<Block> blocks_;
   // The serial of number 0 in the sets.
@@ -171,16 +174,17 @@ class NameTable {
   uint64_t space_id_ = 0;
   uint32_t slot_mask_ = 0;
   uint32_t dictionary_size_ = 0;
-  // Counts how often the dictionary was found to have grown by others.
-  uint32_t epoch_ = 1;
   // Names below it are resolved.
   uint32_t resolved_ = 0;
   // Resolved names by slot, or by hash.
   SerialSet keys_;
   // When keys_ was emptied last: names from here on were added since.
   uint32_t keys_begin_ = 0;
-  // Room for FindShared.
-  std::vector<std::pair<uint32_t, uint32_t>> shared_;
+  // The newest number of each name that shares its slot, by its hash.
+  absl::flat_hash_map<uint64_t, uint32_t> shared_names_;
+  // Positions of a row's names that share slots, and room for their slots.
+  std::vector<uint32_t> shared_;
+  std::vector<uint32_t> shared_slots_;
 };
 
 }  // namespace perceptrond

@@ -135,12 +135,8 @@ absl::Status BatchRows::Begin() {
   return absl::OkStatus();
 }
 
-void BatchRows::ResolveLabels(const ModelState& state) {
-  if (labels_.Stale(state.class_names)) labels_.Resolve(state.class_names);
-}
-
 void BatchRows::Resolve(const ModelState& state) {
-  ResolveLabels(state);
+  if (labels_.Stale(state.class_names)) labels_.Resolve(state.class_names);
   mapper_.Resolve(state.names);
 }
 

@@ -94,9 +94,6 @@ class BatchRows {
   size_t size() const { return batch_.rows(); }
   const Batch& batch() const { return batch_; }
 
-  // Looks up names of labels alone, which Check needs. O(label names) if classes were added since.
-  void ResolveLabels(const ModelState& state);
-  bool labels_have_names() const { return labels_.Resolves(); }
   // Looks up names of features and labels. O(1), or O(names) if any were added since.
   void Resolve(const ModelState& state);
 

@@ -89,9 +89,9 @@ class Learning {
 
   // Refuses the batch for its first new row that is invalid by itself.
   absl::Status CheckAllRows() {
-    if (rows_.labels_have_names()) {
+    {
       const StateReader state(core_.state);
-      rows_.ResolveLabels(*state);
+      rows_.Resolve(*state);
     }
     for (size_t i = row_; i < rows_.size(); ++i) {
       double squared_norm = 0;

@@ -173,25 +173,30 @@ TEST_F(FormsTest, ARowWithANameThatTheTableHasNoMoreIsRefusedAndTheOthersAreLear
   EXPECT_EQ(BadField(result.row_errors(1).status()), "columns.indices[3]");
 }
 
-TEST_F(FormsTest, ARowWithANameTwiceIsRefused) {
+TEST_F(FormsTest, ANameThatAMessageHasTwiceHasItsLastPositionAlone) {
   CreateNamed("named");
   CreateHashed("hashed");
   for (const char* id : {"named", "hashed"}) {
-    RawLearnStream stream(*learning_, id);
-    stream.Open();
+    SCOPED_TRACE(id);
     v1::LearnStreamRequest request;
     v1::ExampleColumns& columns = *request.mutable_columns();
     for (const char* name : {"a", "b", "a"}) AppendName(name, *columns.mutable_feature_names());
     AddRow({{0, 1}, {2, 1}}, 1, columns);
     AddRow({{1, 1}, {2, 1}}, 1, columns);
     AddRow({{0, 1}}, 1, columns);
+    v1::LearnRequest all;
+    all.set_model(std::string("models/") + id);
+    *all.mutable_columns() = columns;
+    EXPECT_EQ(Reason(Learn(all)), "INDEX_OUT_OF_RANGE");
+    RawLearnStream stream(*learning_, id);
+    stream.Open();
     const v1::LearnResult result = stream.Ask(request);
-    ASSERT_EQ(result.row_errors_size(), 1);
+    ASSERT_EQ(result.row_errors_size(), 2);
     EXPECT_EQ(result.row_errors(0).row(), 0);
-    EXPECT_EQ(Reason(result.row_errors(0).status()), "REPEATED_NAME");
-    EXPECT_EQ(result.examples(), 2);
+    EXPECT_EQ(Reason(result.row_errors(0).status()), "INDEX_OUT_OF_RANGE");
+    EXPECT_EQ(result.row_errors(1).row(), 2);
+    EXPECT_EQ(result.examples(), 1);
   }
-  // "a" has one number, under whichever it was sent.
   EXPECT_EQ(Get("named").weights().vectors(0).names_size(), 2);
 }
 

@@ -26,17 +26,15 @@ ValidationError Append(const std::vector<std::string>& names, NameTable& table) 
 }
 
 // Of one name.
-uint32_t IndexOf(uint32_t number, const Dictionary* dictionary, NameTable& table) {
+uint32_t IndexOf(uint32_t number, NameTable& table) {
   uint32_t index = 0;
-  table.Map({&number, 1}, dictionary, &index);
-  EXPECT_EQ(table.Index(number, dictionary), index);
+  EXPECT_EQ(table.Map({&number, 1}, &index), NameTable::Mapping::kDistinct);
+  EXPECT_EQ(table.Index(number), index);
   return index;
 }
 
-// Whether a name of a stream's table was appended again; a bound table then has it no more.
-bool IsOutdated(uint32_t number, uint32_t capacity, const NameTable& table) {
-  return capacity > 0 && table.name(number).empty();
-}
+// Whether a name was appended again; a table that is bound has it no more.
+bool IsOutdated(uint32_t number, const NameTable& table) { return table.name(number).empty(); }
 
 TEST(NameTable, RefusesNamesThatItCannotTellApart) {
   NameTable table(4);
@@ -95,8 +93,8 @@ TEST(NameTable, OfAStreamKnowsANameByItsNewestNumberAlone) {
     const std::vector<uint32_t> old = {0, 1};
     const std::vector<uint32_t> latest = {1, 2, 3};
     std::vector<uint32_t> indices(3);
-    EXPECT_TRUE(table.Map(old, hashed ? nullptr : &dictionary, indices.data()).outdated);
-    EXPECT_FALSE(table.Map(latest, hashed ? nullptr : &dictionary, indices.data()).outdated);
+    EXPECT_EQ(table.Map(old, indices.data()), NameTable::Mapping::kOutdated);
+    EXPECT_EQ(table.Map(latest, indices.data()), NameTable::Mapping::kDistinct);
     EXPECT_EQ(indices[2], hashed ? NameSlot("a", 1024) : number);
   }
 }
@@ -133,8 +131,8 @@ TEST(NameTable, ResolvesEveryNameAsALookUpDoesWhileTheDictionaryGrowsAndModelsCh
       if (random() % 3 == 0) {
         table.BindToSlots(64);
         for (uint32_t i = table.begin(); i < table.end(); ++i) {
-          if (IsOutdated(i, capacity, table)) continue;
-          ASSERT_EQ(IndexOf(i, nullptr, table), NameSlot(table.name(i), 64));
+          if (IsOutdated(i, table)) continue;
+          ASSERT_EQ(IndexOf(i, table), NameSlot(table.name(i), 64));
         }
         continue;
       }
@@ -144,8 +142,8 @@ TEST(NameTable, ResolvesEveryNameAsALookUpDoesWhileTheDictionaryGrowsAndModelsCh
       if (dictionary.Find(others) == Dictionary::kUnknown) dictionary.Add(others);
       table.BindTo(dictionary);
       for (uint32_t i = table.begin(); i < table.end(); ++i) {
-        if (IsOutdated(i, capacity, table)) continue;
-        ASSERT_EQ(IndexOf(i, &dictionary, table), dictionary.Find(table.name(i)));
+        if (IsOutdated(i, table)) continue;
+        ASSERT_EQ(IndexOf(i, table), dictionary.Find(table.name(i)));
         // By this one.
         if (random() % 8 > 0 || dictionary.Find(table.name(i)) != Dictionary::kUnknown) continue;
         table.SetNumber(i, dictionary.Add(table.name(i)));
@@ -154,17 +152,26 @@ TEST(NameTable, ResolvesEveryNameAsALookUpDoesWhileTheDictionaryGrowsAndModelsCh
   }
 }
 
-TEST(NameTable, TellsWhichRowsHaveNamesThatShareASlotOrAreTheSame) {
+TEST(NameTable, TellsWhichRowsHaveNamesThatShareASlotOrWereAppendedAgain) {
   std::mt19937 random(13);
   for (const uint32_t capacity : {0U, 32U}) {
     NameTable table(capacity);
     Dictionary dictionary;
     std::deque<std::string> texts;
+    std::vector<std::string> appended;
+    absl::flat_hash_map<std::string, uint32_t> newest;
     for (int round = 0; round < 300; ++round) {
-      if (capacity == 0) table.Clear();
+      if (capacity == 0) {
+        table.Clear();
+        appended.clear();
+        newest.clear();
+      }
       std::vector<std::string> names;
-      for (uint32_t i = 1 + random() % 24; i > 0; --i)
+      for (uint32_t i = 1 + random() % 24; i > 0; --i) {
         names.push_back(absl::StrCat("n", random() % 60));
+        newest[names.back()] = static_cast<uint32_t>(appended.size());
+        appended.push_back(names.back());
+      }
       ASSERT_FALSE(table.Append(texts.emplace_back(absl::StrJoin(names, "")), Lengths(names)));
       const bool hashed = random() % 2 == 0;
       if (hashed) {
@@ -177,25 +184,18 @@ TEST(NameTable, TellsWhichRowsHaveNamesThatShareASlotOrAreTheSame) {
         for (uint32_t i = table.begin(); i < table.end(); ++i) {
           if (random() % 4 == 0) numbers.push_back(i);
         }
-        bool repeats = false;
-        bool shares = false;
-        bool outdated = false;
-        for (const uint32_t number : numbers) outdated |= IsOutdated(number, capacity, table);
+        auto expected = NameTable::Mapping::kDistinct;
         for (size_t i = 0; i < numbers.size(); ++i) {
-          for (size_t j = 0; j < i; ++j) {
-            const bool same = table.name(numbers[i]) == table.name(numbers[j]);
-            repeats |= same;
-            shares |= same || (hashed && NameSlot(table.name(numbers[i]), 128) ==
-                                             NameSlot(table.name(numbers[j]), 128));
+          for (size_t j = 0; hashed && j < i; ++j) {
+            if (NameSlot(appended[numbers[i]], 128) == NameSlot(appended[numbers[j]], 128))
+              expected = NameTable::Mapping::kShared;
           }
         }
+        for (const uint32_t number : numbers) {
+          if (newest.at(appended[number]) != number) expected = NameTable::Mapping::kOutdated;
+        }
         std::vector<uint32_t> indices(numbers.size());
-        const NameTable::Mapping mapping =
-            table.Map(numbers, hashed ? nullptr : &dictionary, indices.data());
-        ASSERT_EQ(mapping.outdated, outdated);
-        if (outdated) continue;
-        ASSERT_EQ(mapping.repeats, repeats);
-        ASSERT_EQ(mapping.shares, shares);
+        ASSERT_EQ(table.Map(numbers, indices.data()), expected);
       }
     }
   }
