@@ -1,5 +1,6 @@
 #include "core/features/mapper.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -8,7 +9,7 @@
 #include "core/features/names.h"
 #include "core/features/polynomial.h"
 #include "core/vector/kernels.h"
-#include "core/vector/name.h"
+#include "core/vector/simd.h"
 
 namespace perceptrond {
 namespace {
@@ -37,17 +38,21 @@ Mapper::Mapper(const FeatureSpace& space, std::shared_ptr<const Expansion> expan
 ValidationError Mapper::Begin(const Batch& batch) {
   batch_ = batch;
   prepared_ = kNoRow;
+  mapped_begin_ = mapped_end_ = 0;
+  by_table_ = batch.names != nullptr && expansion_ == nullptr;
   if (ValidationError error = CheckForm()) return error;
-  if (ValidationError error = CheckNames()) return error;
-  if (kind_ == Kind::kHashed) {
-    name_indices_.clear();
-    for (const absl::string_view name : batch.names) name_indices_.push_back(NameSlot(name, size_));
+  if (batch.names != nullptr && kind_ == Kind::kHashed) batch.names->BindToSlots(size_);
+  if (by_table_) {
+    mapped_indices_ = std::make_unique_for_overwrite<uint32_t[]>(batch.indices.size());
+    mapped_batch_ = batch;
+    mapped_batch_.names = nullptr;
+    mapped_batch_.indices_are_checked = true;
   }
   return {};
 }
 
 ValidationError Mapper::CheckForm() const {
-  const bool named_batch = !batch_.names.empty();
+  const bool named_batch = batch_.names != nullptr;
   if (kind_ == Kind::kDense && named_batch) {
     return {ValidationCode::kMalformedColumns, "feature_names",
             "a dense model takes indices, not names"};
@@ -63,47 +68,108 @@ ValidationError Mapper::CheckForm() const {
   return {};
 }
 
-ValidationError Mapper::CheckNames() const {
-  for (size_t i = 0; i < batch_.names.size(); ++i) {
-    if (batch_.names[i].empty() || batch_.names[i].size() > kMaxNameBytes) {
-      return {ValidationCode::kBadName, absl::StrCat("feature_names[", i, "]"),
-              absl::StrCat("a name has 1 to ", kMaxNameBytes, " bytes, this has ",
-                           batch_.names[i].size())};
-    }
-  }
-  return {};
-}
-
 void Mapper::Resolve(const Dictionary& dictionary) {
   dictionary_ = &dictionary;
-  resolved_size_ = dictionary.size();
   // Names of products are looked up row by row.
-  if (mapped_kind_ != Kind::kNamed || expansion_ != nullptr) return;
-  name_indices_.clear();
-  for (const absl::string_view name : batch_.names) name_indices_.push_back(dictionary.Find(name));
+  if (!by_table_ || mapped_kind_ != Kind::kNamed) return;
+  if (batch_.names->BindTo(dictionary)) mapped_end_ = mapped_begin_;
 }
 
-uint32_t Mapper::index_limit() const {
-  return batch_.names.empty() ? size_ : static_cast<uint32_t>(batch_.names.size());
+const Batch& Mapper::Together(size_t first, size_t count) {
+  if (!by_table_) return batch_;
+  MapByTable(first, count);
+  return mapped_batch_;
+}
+
+void Mapper::MapByTable(size_t first, size_t count) {
+  // Slots stay as they are; names may get numbers with the next update.
+  const size_t end = kind_ == Kind::kHashed ? batch_.rows() : std::min(first + count, batch_.rows());
+  if (first >= mapped_begin_ && end <= mapped_end_) return;
+  states_.resize(end - first);
+  for (size_t i = first; i < end; ++i)
+    states_[i - first] = MapRowByTable(batch_.row(i), mapped_indices_.get() + batch_.row_begin(i));
+  mapped_begin_ = first;
+  mapped_end_ = end;
+  // What is not mapped has no indices that could be read ahead.
+  mapped_batch_.indices = {mapped_indices_.get(), end == 0 ? 0 : batch_.row_ends[end - 1]};
+}
+
+Mapper::RowState Mapper::MapRowByTable(const Row& row, uint32_t* indices) {
+  if (row.size == 0) return RowState::kMapped;
+  if (CheckNumbers(row) != ValidationCode::kNone) {
+    std::fill_n(indices, row.size, 0U);
+    return RowState::kMalformed;
+  }
+  const NameTable::Mapping mapping =
+      batch_.names->Map({row.indices, row.size},
+                        mapped_kind_ == Kind::kNamed ? dictionary_ : nullptr, indices);
+  if (mapping.repeats) return RowState::kRepeatsName;
+  return mapping.shares && kind_ == Kind::kHashed ? RowState::kSharesSlots : RowState::kMapped;
+}
+
+Mapper::RowState Mapper::StateOf(size_t i) {
+  MapByTable(i, 1);
+  return states_[i - mapped_begin_];
+}
+
+ValidationCode Mapper::CheckNumbers(const Row& row) const {
+  if (row.size > max_features_) return ValidationCode::kTooManyFeatures;
+  if (row.size == 0) return ValidationCode::kNone;
+  if (!batch_.indices_are_checked && !simd::Best().ascends(row.indices, row.size))
+    return ValidationCode::kUnsortedIndices;
+  if (batch_.indices_are_checked) return ValidationCode::kNone;
+  return row.indices[0] >= batch_.names->begin() && row.indices[row.size - 1] < batch_.names->end()
+             ? ValidationCode::kNone
+             : ValidationCode::kIndexOutOfRange;
 }
 
 ValidationCode Mapper::Check(size_t i, double* squared_norm) {
-  const ValidationCode code = CheckRow(batch_.row(i), index_limit(), max_features_, squared_norm);
-  if (code != ValidationCode::kNone) return code;
-  const bool passes_through =
-      expansion_ == nullptr && (kind_ != Kind::kHashed || batch_.names.empty());
-  if (passes_through) return ValidationCode::kNone;
+  const Row row = batch_.row(i);
+  if (batch_.names == nullptr) {
+    const ValidationCode code = CheckRow(row, size_, max_features_, squared_norm);
+    if (code != ValidationCode::kNone || expansion_ == nullptr) return code;
+  } else if (const ValidationCode code = CheckNumbers(row); code != ValidationCode::kNone) {
+    return code;
+  }
+  if (by_table_ && StateOf(i) == RowState::kRepeatsName) return ValidationCode::kRepeatedName;
+  if (by_table_ && StateOf(i) == RowState::kMapped) {
+    *squared_norm = SquaredNorm(row);
+    return std::isfinite(*squared_norm) ? ValidationCode::kNone : ValidationCode::kNonFiniteValue;
+  }
   Prepare(i);
   *squared_norm = squared_norm_;
   return fault_;
 }
 
+ValidationError Mapper::DescribeNumbers(const Row& row, ValidationCode code) const {
+  if (code != ValidationCode::kIndexOutOfRange)
+    return DescribeRow(row, batch_.names->end(), max_features_, code);
+  const bool old = row.indices[0] < batch_.names->begin();
+  ValidationError error{code, "indices", ""};
+  error.position = old ? 0 : row.size - 1;
+  error.description =
+      old ? absl::StrCat("the name of number ", row.indices[0],
+                         " is no longer in the stream's table, whose oldest name is number ",
+                         batch_.names->begin(), "; send the name again")
+          : absl::StrCat(row.indices[row.size - 1], " is the number of no name; there are ",
+                         batch_.names->end());
+  return error;
+}
+
 ValidationError Mapper::Describe(size_t i, ValidationCode code) {
   const Row row = batch_.row(i);
+  if (batch_.names != nullptr) {
+    if (const ValidationCode numbers = CheckNumbers(row); numbers != ValidationCode::kNone)
+      return DescribeNumbers(row, numbers);
+    if (code == ValidationCode::kRepeatedName)
+      return {code, "indices", "two of the row's indices are of the same name"};
+  }
   double squared_norm = 0;
-  const ValidationCode before = CheckRow(row, index_limit(), max_features_, &squared_norm);
-  if (before != ValidationCode::kNone)
-    return DescribeRow(row, index_limit(), max_features_, before);
+  const ValidationCode before =
+      batch_.names == nullptr ? CheckRow(row, size_, max_features_, &squared_norm)
+      : std::isfinite(SquaredNorm(row)) ? ValidationCode::kNone
+                                        : ValidationCode::kNonFiniteValue;
+  if (before != ValidationCode::kNone) return DescribeRow(row, size_, max_features_, before);
   if (code == ValidationCode::kNonFiniteValue) {
     return {code, "values",
             expansion_ == nullptr ? "names that share a slot add up to no finite number"
@@ -123,12 +189,20 @@ ValidationError Mapper::Describe(size_t i, ValidationCode code) {
 }
 
 Row Mapper::Map(size_t i) {
-  if (expansion_ == nullptr) {
-    if (batch_.names.empty()) return batch_.row(i);
-    if (kind_ == Kind::kNamed) return ByNumber(batch_.row(i));
+  if (by_table_ && StateOf(i) != RowState::kSharesSlots) {
+    const Row row = batch_.row(i);
+    const uint32_t* const indices = mapped_indices_.get() + batch_.row_begin(i);
+    return Row{row.size == 0 ? kNoIndices : indices, row.values, row.size};
   }
+  if (batch_.names == nullptr && expansion_ == nullptr) return batch_.row(i);
   Prepare(i);
   return mapped_kind_ == Kind::kNamed ? ByProductNumber() : row_;
+}
+
+Row Mapper::MapInOrder(size_t i) {
+  if (!by_table_ || kind_ != Kind::kHashed) return Map(i);
+  Prepare(i);
+  return row_;
 }
 
 void Mapper::Prepare(size_t i) {
@@ -145,35 +219,57 @@ void Mapper::Prepare(size_t i) {
 }
 
 ValidationCode Mapper::Expand(const Row& row) {
-  Source source{row, batch_.names, {}};
-  if (kind_ == Kind::kHashed) {
-    if (expansion_->by_name()) {
-      source.slots = name_indices_;
-    } else {
-      source = {InSlots(row), {}, {}};
-    }
+  Source source{row, {}, {}};
+  row_ = Row{kNoIndices, nullptr, 0};
+  if (kind_ == Kind::kHashed && !expansion_->by_name()) {
+    if (RepeatsName(row)) return ValidationCode::kRepeatedName;
+    source.row = InSlots(row);
+  } else if (batch_.names != nullptr) {
+    source = SortByName(row);
+  }
+  for (size_t i = 1; i < source.names.size(); ++i) {
+    if (source.names[i - 1] == source.names[i]) return ValidationCode::kRepeatedName;
   }
   const ValidationCode code = expansion_->Expand(source, max_features_, mapped_);
-  row_ = code == ValidationCode::kNone ? mapped_.row : Row{kNoIndices, nullptr, 0};
+  if (code == ValidationCode::kNone) row_ = mapped_.row;
   return code;
+}
+
+bool Mapper::RepeatsName(const Row& row) {
+  if (batch_.names == nullptr || row.size == 0) return false;
+  numbers_.resize(row.size);
+  return batch_.names->Map({row.indices, row.size}, nullptr, numbers_.data()).repeats;
+}
+
+Source Mapper::SortByName(const Row& row) {
+  NameTable& names = *batch_.names;
+  by_name_.clear();
+  for (size_t i = 0; i < row.size; ++i) by_name_.emplace_back(names.name(row.index(i)), i);
+  std::sort(by_name_.begin(), by_name_.end());
+  sorted_names_.clear();
+  sorted_slots_.clear();
+  sorted_positions_.clear();
+  sorted_values_.clear();
+  for (const auto& [name, i] : by_name_) {
+    sorted_positions_.push_back(static_cast<uint32_t>(sorted_names_.size()));
+    sorted_names_.push_back(name);
+    sorted_values_.push_back(row.value(i));
+    if (kind_ == Kind::kHashed) sorted_slots_.push_back(names.Index(row.index(i), nullptr));
+  }
+  const uint32_t* const positions = row.size == 0 ? kNoIndices : sorted_positions_.data();
+  return {Row{positions, sorted_values_.data(), row.size}, sorted_names_, sorted_slots_};
 }
 
 Row Mapper::InSlots(const Row& row) {
   const bool dense = row.indices == nullptr;
-  if (!dense && batch_.names.empty()) return row;
+  if (!dense && batch_.names == nullptr) return row;
   slots_.Clear();
   for (size_t i = 0; i < row.size; ++i) {
     // The zeros of a dense row are no features.
     if (dense && row.value(i) == 0) continue;
-    slots_.Add(dense ? row.index(i) : name_indices_[row.index(i)], row.value(i));
+    slots_.Add(dense ? row.index(i) : batch_.names->Index(row.index(i), nullptr), row.value(i));
   }
   return slots_.Sum();
-}
-
-Row Mapper::ByNumber(const Row& row) {
-  numbers_.clear();
-  for (size_t i = 0; i < row.size; ++i) numbers_.push_back(name_indices_[row.index(i)]);
-  return Row{row.size == 0 ? kNoIndices : numbers_.data(), row.values, row.size};
 }
 
 Row Mapper::ByProductNumber() {
@@ -194,10 +290,30 @@ void Mapper::UnknownNames(size_t i, std::vector<absl::string_view>& names) {
     return;
   }
   const Row row = batch_.row(i);
+  const Row mapped = Map(i);
   for (size_t j = 0; j < row.size; ++j) {
-    if (name_indices_[row.index(j)] == Dictionary::kUnknown)
-      names.push_back(batch_.names[row.index(j)]);
+    if (mapped.index(j) == Dictionary::kUnknown) names.push_back(batch_.names->name(row.index(j)));
   }
+}
+
+bool Mapper::AddUnknownNames(size_t i, uint32_t cap, Dictionary& dictionary,
+                             std::vector<std::string>& added) {
+  std::vector<absl::string_view> names;
+  UnknownNames(i, names);
+  if (dictionary.size() + names.size() > cap) return false;
+  for (const absl::string_view name : names) {
+    dictionary.Add(name);
+    added.emplace_back(name);
+  }
+  if (names.empty() || expansion_ != nullptr) return true;
+  const Row row = batch_.row(i);
+  const Row mapped = Map(i);
+  uint32_t number = dictionary.size() - static_cast<uint32_t>(names.size());
+  for (size_t j = 0; j < row.size; ++j) {
+    if (mapped.index(j) == Dictionary::kUnknown) batch_.names->SetNumber(row.index(j), ++number);
+  }
+  mapped_end_ = mapped_begin_;
+  return true;
 }
 
 // For explanations, so not on the path of learning.
@@ -215,13 +331,15 @@ void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>
   }
 }
 
-void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) const {
-  const bool named = !batch_.names.empty();
+void Mapper::PartsAsSent(const Row& row, std::vector<FeaturePart>& parts) {
+  NameTable* const names = batch_.names;
   for (size_t j = 0; j < row.size; ++j) {
     FeaturePart& part = parts.emplace_back();
-    part.index = named ? name_indices_[row.index(j)] : row.index(j);
+    part.index = row.index(j);
     part.value = row.value(j);
-    if (named) part.name = std::string(batch_.names[row.index(j)]);
+    if (names == nullptr) continue;
+    part.index = names->Index(row.index(j), kind_ == Kind::kNamed ? dictionary_ : nullptr);
+    part.name = std::string(names->name(row.index(j)));
   }
 }
 

@@ -61,7 +61,9 @@ inline void Predictor::ScoreRows(const Batch& batch, size_t first, size_t max_fe
   for (size_t i = 0; i < codes.size(); ++i) {
     const Row row = batch.row(first + i);
     double squared_norm = 0;
-    codes[i] = CheckRow(row, dimension, max_features, &squared_norm);
+    codes[i] = batch.indices_are_checked
+                   ? CheckScanned(row, dimension, max_features, {true, SquaredNorm(row), 0}, true)
+                   : CheckRow(row, dimension, max_features, &squared_norm);
     if (codes[i] == ValidationCode::kNone) Score(row, age, scores.subspan(i * k, k));
   }
 }

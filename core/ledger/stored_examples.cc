@@ -31,29 +31,38 @@ bool IsNamed(const SeenExample& seen, const Dictionary& names) {
   return names.size() > 0 || !seen.unknown.empty();
 }
 
-uint64_t HashFeatures(const SeenExample& seen, const Dictionary& names, uint64_t hash) {
-  const Row& row = seen.row;
-  if (row.indices == nullptr || row.size == 0) return hash;
-  if (!IsNamed(seen, names)) return HashBytes(row.indices, row.size * sizeof(uint32_t), hash);
+// A feature by name, with the bits of its value.
+using NamedFeature = std::pair<absl::string_view, uint32_t>;
+
+std::vector<NamedFeature> FeaturesByName(const SeenExample& seen, const Dictionary& names) {
+  std::vector<NamedFeature> features;
+  features.reserve(seen.row.size);
   NameReader reader(seen, names);
-  for (size_t i = 0; i < row.size; ++i) {
-    const absl::string_view name = reader.Next();
-    hash = HashBytes(name.data(), name.size(), hash);
-  }
-  return hash;
+  for (size_t i = 0; i < seen.row.size; ++i)
+    features.emplace_back(reader.Next(), std::bit_cast<uint32_t>(seen.row.value(i)));
+  return features;
 }
 
-bool SameFeatures(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
-  if ((a.row.indices == nullptr) != (b.row.indices == nullptr)) return false;
-  if (a.row.indices == nullptr) return true;
-  if (!IsNamed(a, names) && !IsNamed(b, names))
-    return std::equal(a.row.indices, a.row.indices + a.row.size, b.row.indices);
-  NameReader of_a(a, names);
-  NameReader of_b(b, names);
-  for (size_t i = 0; i < a.row.size; ++i) {
-    if (of_a.Next() != of_b.Next()) return false;
-  }
-  return true;
+// A sum over features, whose order does not count.
+uint64_t HashNamed(const SeenExample& seen, const Dictionary& names, uint64_t label) {
+  uint64_t sum = 0;
+  for (const auto& [name, value] : FeaturesByName(seen, names))
+    sum += HashBytes(name.data(), name.size(), value);
+  return HashBytes(&sum, sizeof(sum), label);
+}
+
+bool SameNamed(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
+  std::vector<NamedFeature> of_a = FeaturesByName(a, names);
+  std::vector<NamedFeature> of_b = FeaturesByName(b, names);
+  if (of_a == of_b) return true;
+  std::sort(of_a.begin(), of_a.end());
+  std::sort(of_b.begin(), of_b.end());
+  return of_a == of_b;
+}
+
+bool SameIndices(const Row& a, const Row& b) {
+  if ((a.indices == nullptr) != (b.indices == nullptr)) return false;
+  return a.indices == nullptr || std::equal(a.indices, a.indices + a.size, b.indices);
 }
 
 // To the bit: each time an example comes again, all of it is compared.
@@ -102,16 +111,20 @@ size_t StoredRow::memory_bytes() const {
 
 uint64_t HashOf(const SeenExample& seen, const Dictionary& names) {
   const Row& row = seen.row;
-  const auto label = static_cast<uint64_t>(static_cast<int64_t>(seen.label));
-  const uint64_t hash = HashFeatures(seen, names, label);
+  auto hash = static_cast<uint64_t>(static_cast<int64_t>(seen.label));
+  if (row.indices != nullptr && row.size > 0) {
+    if (IsNamed(seen, names)) return HashNamed(seen, names, hash);
+    hash = HashBytes(row.indices, row.size * sizeof(uint32_t), hash);
+  }
   if (row.values != nullptr) return HashBytes(row.values, row.size * sizeof(float), hash);
   const std::vector<float> ones(row.size, 1.0F);
   return HashBytes(ones.data(), ones.size() * sizeof(float), hash);
 }
 
 bool SameExample(const SeenExample& a, const SeenExample& b, const Dictionary& names) {
-  return a.label == b.label && a.row.size == b.row.size && SameValues(a.row, b.row) &&
-         SameFeatures(a, b, names);
+  if (a.label != b.label || a.row.size != b.row.size) return false;
+  if (IsNamed(a, names) || IsNamed(b, names)) return SameNamed(a, b, names);
+  return SameValues(a.row, b.row) && SameIndices(a.row, b.row);
 }
 
 void StoredExamples::Sampler::Offer(const SeenExample& seen, const Dictionary& names,

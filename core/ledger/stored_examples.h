@@ -64,10 +64,11 @@ using StoredRowPtr = std::shared_ptr<const StoredRow>;
 // A row of the sample, by HashOf.
 using SampledRow = std::pair<uint64_t, StoredRowPtr>;
 
-// XXH3-64 of label, features and values. In a named space features count by their names, so that
-// the hash is the same before and after they get weights. O(row.size).
+// XXH3-64 of label, features and values. In a named space features count by their names, in any
+// order, so that the hash is the same before and after they get weights. O(row.size).
 uint64_t HashOf(const SeenExample& seen, const Dictionary& names);
-// Whether label, features and values are equal to the bit. O(row.size).
+// Whether label, features and values are equal to the bit. O(row.size), but of names in another
+// order O(row.size log row.size).
 bool SameExample(const SeenExample& a, const SeenExample& b, const Dictionary& names);
 
 // An example that caused an update.

@@ -29,7 +29,7 @@ bool IsBefore(const RowError& error, size_t row) { return error.row < row; }
 LabelReader::LabelReader(const ModelSettings& settings, const Batch& batch)
     : settings_(settings),
       batch_(batch),
-      two_labels_(!settings.is_multiclass() && batch.label_names.empty()),
+      are_signs_(!settings.is_multiclass() && batch.label_names.empty()),
       resolves_(settings.named_classes() || !batch.label_names.empty()) {}
 
 void LabelReader::Resolve(const Dictionary& class_names) {
@@ -65,6 +65,19 @@ ValidationCode LabelReader::CheckClassOrName(size_t i) const {
                                                            : ValidationCode::kUnknownLabel;
 }
 
+std::vector<int32_t> LabelReader::TwoLabels() const {
+  std::vector<int32_t> signs;
+  for (const absl::string_view name : batch_.label_names)
+    signs.push_back(SignOf(settings_.label_names, name, 0));
+  std::vector<int32_t> labels;
+  labels.reserve(batch_.labels.size());
+  for (const int32_t label : batch_.labels) {
+    const auto position = static_cast<size_t>(label);
+    labels.push_back(position < signs.size() ? signs[position] : 0);
+  }
+  return labels;
+}
+
 absl::string_view LabelReader::NewClass(size_t i) const {
   if (batch_.label_names.empty()) return {};
   const auto position = static_cast<size_t>(batch_.labels[i]);
@@ -76,7 +89,7 @@ ValidationError LabelReader::Describe(size_t i) const {
   const auto error = [](std::string description) {
     return ValidationError{ValidationCode::kUnknownLabel, "labels", std::move(description)};
   };
-  if (two_labels_) return error(absl::StrCat(label, "; the labels are -1 and +1"));
+  if (are_signs_) return error(absl::StrCat(label, "; the labels are -1 and +1"));
   if (batch_.label_names.empty()) {
     if (settings_.new_classes == NewClasses::kNamed)
       return error(absl::StrCat(label, " is not a class: there are ", resolved_size_,
@@ -113,7 +126,12 @@ absl::Status BatchRows::Begin() {
     return MalformedColumns(
         {ValidationCode::kMissingLabel, "labels", "every row to be learned needs a label"});
   }
-  if (ValidationError error = mapper_.Begin(batch_)) return MalformedColumns(error);
+  Batch mapped = batch_;
+  if (labels_.two_labels() && !batch_.label_names.empty()) {
+    numeric_labels_ = labels_.TwoLabels();
+    mapped.labels = numeric_labels_;
+  }
+  if (ValidationError error = mapper_.Begin(mapped)) return MalformedColumns(error);
   return absl::OkStatus();
 }
 
@@ -123,7 +141,7 @@ void BatchRows::ResolveLabels(const ModelState& state) {
 
 void BatchRows::Resolve(const ModelState& state) {
   ResolveLabels(state);
-  if (mapper_.resolved_size() != state.names.size()) mapper_.Resolve(state.names);
+  mapper_.Resolve(state.names);
 }
 
 const RowError* BatchRows::FindError(size_t i) const {

@@ -25,6 +25,10 @@ class LabelReader {
  public:
   LabelReader(const ModelSettings& settings, const Batch& batch);
 
+  // Whether the model has two labels.
+  bool two_labels() const { return !settings_.is_multiclass(); }
+  // The labels as -1 and +1, and 0 for other names, of a batch with label names.
+  std::vector<int32_t> TwoLabels() const;
   // Whether labels are read by names: the batch's, or those of the model's classes.
   bool Resolves() const { return resolves_; }
   // Whether Resolve must be called: there are names, and more of them than at its last call.
@@ -37,7 +41,7 @@ class LabelReader {
   // Whether row i has a label that the model can learn. (Whether there is room for a new class is
   // decided when the row is learned.) A valid label stays valid while classes are added.
   ValidationCode Check(size_t i) const {
-    if (two_labels_)
+    if (are_signs_)
       return batch_.labels[i] == 1 || batch_.labels[i] == -1 ? ValidationCode::kNone
                                                              : ValidationCode::kUnknownLabel;
     return CheckClassOrName(i);
@@ -63,7 +67,7 @@ class LabelReader {
   const ModelSettings& settings_;
   const Batch batch_;
   // Labels are the numbers -1 and +1.
-  const bool two_labels_;
+  const bool are_signs_;
   const bool resolves_;
   uint32_t resolved_size_ = static_cast<uint32_t>(-1);
   // The label of each name of the batch.
@@ -93,7 +97,7 @@ class BatchRows {
   // Looks up names of labels alone, which Check needs. O(label names) if classes were added since.
   void ResolveLabels(const ModelState& state);
   bool labels_have_names() const { return labels_.Resolves(); }
-  // Looks up names of features and labels. O(names) if any were added since.
+  // Looks up names of features and labels. O(1), or O(names) if any were added since.
   void Resolve(const ModelState& state);
 
   // Whether row i can be learned; sets *squared_norm to that of its mapped features if it can.
@@ -114,19 +118,31 @@ class BatchRows {
   absl::string_view NewClass(size_t i) const { return labels_.NewClass(i); }
   // Row i in the space of the weights. The view is valid until the next Check, Map or Resolve.
   Row Map(size_t i) { return mapper_.Map(i); }
+  // The same as it is stored: in a hashed space with ascending indices.
+  Row MapInOrder(size_t i) { return mapper_.MapInOrder(i); }
   // In a named space: the names of row i that have no weight, in order. Valid as Map's.
   void UnknownNames(size_t i, std::vector<absl::string_view>& names) {
     mapper_.UnknownNames(i, names);
   }
+  // Mapper::AddUnknownNames.
+  bool AddUnknownNames(size_t i, uint32_t cap, Dictionary& names, std::vector<std::string>& added) {
+    return mapper_.AddUnknownNames(i, cap, names, added);
+  }
 
-  // Rows lie in the space of the weights as they are, and labels are numbers.
-  bool are_plain() const { return mapper_.PassesThrough() && batch_.label_names.empty(); }
+  // Rows can be scored together, and labels are -1 and +1.
+  bool can_scan() const { return mapper_.MapsTogether() && labels_.two_labels(); }
+  // Mapper::Together, with labels as numbers. A label that the model does not have is any number.
+  const Batch& Together(size_t first, size_t count) { return mapper_.Together(first, count); }
+  // Mapper::IsApart.
+  bool IsApart(size_t i) const { return mapper_.IsApart(i); }
 
  private:
   const RowError* FindError(size_t i) const;
 
   const Batch batch_;
   const std::span<const RowError> row_errors_;
+  // The labels as numbers, where they have names and there are two.
+  std::vector<int32_t> numeric_labels_;
   Mapper mapper_;
   LabelReader labels_;
 };

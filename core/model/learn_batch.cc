@@ -226,7 +226,7 @@ class Learning {
 
   void OfferToSample(const ModelState& state, int32_t label) {
     if (!core_.ledger.stored_examples().samples()) return;
-    const Row mapped = rows_.Map(row_);
+    const Row mapped = rows_.MapInOrder(row_);
     rows_.UnknownNames(row_, unknown_);
     sampler_.Offer({mapped, label, unknown_}, state.names, segment_.sample);
   }

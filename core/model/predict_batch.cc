@@ -182,8 +182,8 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
     probabilistic->ToProbabilities({&score, 1});
     outcome.probabilities[i] = Saturate(score);
   };
-  if (mapper.PassesThrough()) {
-    // Rows in the space of the weights are checked and scored some at a time.
+  if (mapper.MapsTogether()) {
+    // Rows are checked and scored some at a time.
     std::array<ValidationCode, kRowsAtOnce> codes;
     std::array<double, kRowsAtOnce> scores;
     size_t begin = 0;
@@ -192,11 +192,16 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
       if (i >= end) {
         begin = i;
         end = std::min(rows, i + kRowsAtOnce);
-        predictor.ScoreRows(batch, begin, core.limits.max_example_features, age,
+        predictor.ScoreRows(mapper.Together(begin, end - begin), begin,
+                            core.limits.max_example_features, age,
                             std::span(codes).first(end - begin),
                             std::span(scores).first(end - begin));
       }
-      return codes[i - begin];
+      if (!mapper.IsApart(i)) return codes[i - begin];
+      const ValidationCode code = check(i);
+      if (code == ValidationCode::kNone)
+        predictor.Score(mapper.Map(i), age, {&scores[i - begin], 1});
+      return code;
     };
     PredictRows(mapper, rows, outcome, check_scored, [&](size_t i) { set(i, scores[i - begin]); });
   } else {

@@ -13,22 +13,20 @@
 namespace perceptrond {
 namespace {
 
-// A run of rows of a batch that lie in the space of the weights, checked and evaluated at once, so
-// that their weights are fetched from memory together (BatchEvaluation); empty at first. The batch
-// must outlive it.
+// A run of rows, checked and evaluated at once, so that their weights are fetched from memory
+// together (BatchEvaluation); empty at first. The evaluations of rows that are apart mean nothing.
+// The rows must outlive it.
 class EvaluatedRows {
  public:
-  // The batch has labels, one a row, of any value.
-  EvaluatedRows(const Batch& batch, size_t max_features)
-      : batch_(batch), max_features_(max_features) {}
+  EvaluatedRows(BatchRows& rows, size_t max_features) : batch_(rows), max_features_(max_features) {}
 
   // Evaluates the rows from `first` on, at most `most`.
   void Evaluate(const Learner& learner, size_t first, size_t most) {
     begin_ = first;
-    end_ = std::min(batch_.rows(), first + most);
+    end_ = std::min(batch_.size(), first + most);
     const size_t count = end_ - begin_;
     if (rows_.size() < count) rows_.resize(count);
-    learner.batch_evaluation()->EvaluateRows(batch_, first, max_features_,
+    learner.batch_evaluation()->EvaluateRows(batch_.Together(first, count), first, max_features_,
                                              std::span(rows_).first(count));
   }
   void Clear() { end_ = begin_; }
@@ -39,22 +37,27 @@ class EvaluatedRows {
   const EvaluatedRow& operator[](size_t row) const { return rows_[row - begin_]; }
 
  private:
-  const Batch& batch_;
+  BatchRows& batch_;
   const size_t max_features_;
   std::vector<EvaluatedRow> rows_;
   size_t begin_ = 0;
   size_t end_ = 0;
 };
 
+ValidationCode EvaluateAlone(BatchRows& rows, const Learner& learner, size_t i,
+                             RowEvaluation& result) {
+  const ValidationCode code = rows.Check(i, &result.squared_norm);
+  if (code == ValidationCode::kNone)
+    result.evaluation = learner.Evaluate(rows.Map(i), rows.label(i));
+  return code;
+}
+
 class OneByOne final : public RowEvaluator {
  public:
   explicit OneByOne(BatchRows& rows) : rows_(rows) {}
 
   ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) override {
-    const ValidationCode code = rows_.Check(i, &result.squared_norm);
-    if (code == ValidationCode::kNone)
-      result.evaluation = learner.Evaluate(rows_.Map(i), rows_.label(i));
-    return code;
+    return EvaluateAlone(rows_, learner, i, result);
   }
 
  private:
@@ -66,12 +69,13 @@ class OneByOne final : public RowEvaluator {
 class InRuns : public RowEvaluator {
  public:
   InRuns(BatchRows& rows, size_t max_features)
-      : rows_(rows), evaluated_(rows.batch(), max_features) {}
+      : rows_(rows), evaluated_(rows, max_features) {}
 
   ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) override {
     if (const ValidationCode code = rows_.CheckTarget(i); code != ValidationCode::kNone)
       return rows_.Check(i, &result.squared_norm);
     if (!evaluated_.Has(i)) EvaluateRun(learner, i);
+    if (rows_.IsApart(i)) return EvaluateAlone(rows_, learner, i, result);
     const EvaluatedRow& row = evaluated_[i];
     result = {row.evaluation, row.squared_norm};
     return row.code;
@@ -112,8 +116,8 @@ class InCountedRuns final : public InRuns {
     for (; i < end; ++i) {
       const EvaluatedRow& row = evaluated()[i];
       if (row.code != ValidationCode::kNone || row.evaluation.update) break;
-      if (!rows().has_label(i)) break;
-      counted.AddEvaluation(row.evaluation, rows().batch().labels[i],
+      if (!rows().has_label(i) || rows().IsApart(i)) break;
+      counted.AddEvaluation(row.evaluation, rows().label(i),
                             row.squared_norm + bias_squared_);
       predictions.Set(i, row.evaluation);
     }
@@ -136,7 +140,7 @@ void RowPredictions::Set(size_t row, const Evaluation& evaluation) const {
 
 std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRows& rows,
                                                size_t max_features) {
-  if (!plan.evaluates_runs || !rows.are_plain()) return std::make_unique<OneByOne>(rows);
+  if (!plan.evaluates_runs || !rows.can_scan()) return std::make_unique<OneByOne>(rows);
   if (!plan.counts_right_rows || !rows.batch().weights.empty())
     return std::make_unique<InRuns>(rows, max_features);
   return std::make_unique<InCountedRuns>(plan, rows, max_features);
@@ -144,7 +148,7 @@ std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRo
 
 RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
   Learner& learner = *state.learner;
-  Row mapped = rows_.Map(i);
+  Row mapped = rows_.MapInOrder(i);
   const std::optional<uint64_t> age = core_.CountedExamples();
   const int32_t label = rows_.label(i);
   const double weight = rows_.weight(i) * core_.settings.learner.class_weight(label);
@@ -191,13 +195,9 @@ ValidationError RowUpdater::Prepare(ModelState& state, size_t i, const Target& t
 }
 
 ValidationError RowUpdater::AddNames(ModelState& state, size_t i, Row& mapped, UpdateRow& update) {
-  rows_.UnknownNames(i, unknown_);
-  if (unknown_.empty()) return {};
-  if (state.names.size() + unknown_.size() > core_.settings.space.size) return FeatureCap(state);
-  for (const absl::string_view name : unknown_) {
-    state.names.Add(name);
-    update.new_names.emplace_back(name);
-  }
+  if (!rows_.AddUnknownNames(i, core_.settings.space.size, state.names, update.new_names))
+    return FeatureCap(state, i);
+  if (update.new_names.empty()) return {};
   state.learner->Grow(state.names.size() + 1);
   rows_.Resolve(state);
   mapped = rows_.Map(i);
@@ -211,11 +211,13 @@ ValidationError RowUpdater::ClassCap() const {
                        "out, or create a model with a larger max_classes")};
 }
 
-ValidationError RowUpdater::FeatureCap(const ModelState& state) const {
+ValidationError RowUpdater::FeatureCap(const ModelState& state, size_t i) {
+  std::vector<absl::string_view> unknown;
+  rows_.UnknownNames(i, unknown);
   return {
       ValidationCode::kFeatureCap, "feature_names",
       absl::StrCat("the model has ", state.names.size(), " of at most ", core_.settings.space.size,
-                   " names and keeps all of them, and this example needs ", unknown_.size(),
+                   " names and keeps all of them, and this example needs ", unknown.size(),
                    " new ones; leave them out, or create a model with a larger max_features")};
 }
 

@@ -51,8 +51,8 @@ class RowEvaluator {
   virtual void OnUpdate(size_t /*i*/) {}
 };
 
-// Evaluates some rows at a time where the plan says so and they lie in the space of the weights as
-// they are; else each when it is asked for. `rows` must outlive it.
+// Evaluates some rows at a time where the plan says so and the feature map is the identity; else
+// each when it is asked for. `rows` must outlive it.
 std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRows& rows,
                                                size_t max_features);
 
@@ -87,12 +87,10 @@ class RowUpdater {
   // Gives the row's unknown names weights, and maps it again.
   ValidationError AddNames(ModelState& state, size_t i, Row& mapped, UpdateRow& update);
   ValidationError ClassCap() const;
-  ValidationError FeatureCap(const ModelState& state) const;
+  ValidationError FeatureCap(const ModelState& state, size_t i);
 
   ModelCore& core_;
   BatchRows& rows_;
-  // Names of one row without a weight.
-  std::vector<absl::string_view> unknown_;
 };
 
 }  // namespace perceptrond

@@ -24,7 +24,7 @@ WeightList ToList(const ModelReader& reader, const Hypothesis& hypothesis) {
     if (weights[i] == 0) continue;
     list.values.push_back(weights[i]);
     if (reader.core().has_names()) {
-      list.names.push_back(reader.state().names.Name(i));
+      list.names.emplace_back(reader.state().names.Name(i));
     } else {
       list.indices.push_back(i);
     }
@@ -76,7 +76,7 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
     for (const Weight& weight : largest.Take()) {
       list.values.push_back(static_cast<float>(weight.value));
       if (core.has_names()) {
-        list.names.push_back(state->names.Name(weight.index));
+        list.names.emplace_back(state->names.Name(weight.index));
       } else {
         list.indices.push_back(weight.index);
       }
@@ -111,7 +111,7 @@ std::vector<std::string> LabelNames(const ModelReader& reader) {
   const Dictionary& class_names = reader.state().class_names;
   std::vector<std::string> names;
   for (uint32_t number = 1; number <= class_names.size(); ++number)
-    names.push_back(class_names.Name(number));
+    names.emplace_back(class_names.Name(number));
   return names;
 }
 
@@ -119,7 +119,7 @@ std::vector<std::string> FeatureNames(const ModelReader& reader,
                                       std::span<const uint32_t> numbers) {
   std::vector<std::string> names;
   names.reserve(numbers.size());
-  for (const uint32_t number : numbers) names.push_back(reader.state().names.Name(number));
+  for (const uint32_t number : numbers) names.emplace_back(reader.state().names.Name(number));
   return names;
 }
 

@@ -14,8 +14,8 @@ ValidationError Malformed(std::string field, std::string description) {
 }
 
 ValidationError CheckDenseColumns(const Batch& batch) {
-  if (!batch.row_ends.empty() || !batch.indices.empty() || !batch.names.empty()) {
-    return Malformed("dense_width", "dense rows take no row_ends, indices or feature_names");
+  if (!batch.row_ends.empty() || !batch.indices.empty() || batch.names != nullptr) {
+    return Malformed("dense_width", "dense rows take no row_ends, indices or names");
   }
   if (batch.values.size() % batch.dense_width != 0) {
     return Malformed("values",
@@ -42,12 +42,6 @@ ValidationError CheckSparseColumns(const Batch& batch) {
     return Malformed("values",
                      absl::StrCat(batch.values.size(), " values for ", batch.indices.size(),
                                   " indices (or none, for all ones)"));
-  }
-  for (size_t i = 1; i < batch.names.size(); ++i) {
-    if (batch.names[i - 1] >= batch.names[i]) {
-      return Malformed(absl::StrCat("feature_names[", i, "]"),
-                       "names must strictly ascend by their bytes");
-    }
   }
   return {};
 }

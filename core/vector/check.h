@@ -58,7 +58,7 @@ struct RowError {
   ValidationError error;
 };
 
-// Whether the columns fit together, so that row(i) may be called for every row. O(rows + names).
+// Whether the columns fit together, so that row(i) may be called for every row. O(rows).
 ValidationError CheckColumns(const Batch& batch);
 
 // Whether a row is well formed: finite values, indices that strictly ascend below `dimension`, at
@@ -74,12 +74,15 @@ inline ValidationCode CheckSize(const Row& row, uint32_t dimension, size_t max_f
                                                          : ValidationCode::kNone;
 }
 
-// CheckRow for a row that ScanRows scanned. O(1).
+// CheckRow for a row that ScanRows scanned; indices_are_checked: Batch's. O(1).
 inline ValidationCode CheckScanned(const Row& row, uint32_t dimension, size_t max_features,
-                                   const RowScan& scan) {
+                                   const RowScan& scan, bool indices_are_checked = false) {
   if (const ValidationCode code = CheckSize(row, dimension, max_features);
       code != ValidationCode::kNone)
     return code;
+  if (indices_are_checked)
+    return std::isfinite(scan.squared_norm) ? ValidationCode::kNone
+                                            : ValidationCode::kNonFiniteValue;
   if (!scan.ascends) return ValidationCode::kUnsortedIndices;
   if (row.indices != nullptr && row.size > 0 && row.indices[row.size - 1] >= dimension)
     return ValidationCode::kIndexOutOfRange;

@@ -71,6 +71,10 @@ double LargestWholeStep(double step, const Row& row) {
   return largest;
 }
 
+void HalvesToFloats(const char* halves, std::span<float> values) {
+  simd::Best().halves_to_floats(halves, values.data(), values.size());
+}
+
 bool AllZero(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
 }

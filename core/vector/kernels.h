@@ -79,6 +79,9 @@ bool StaysFiniteBy(std::span<const float> weights, double factor, std::span<cons
 // The largest |step x_i|, if all of them are whole numbers; else infinity. O(row.size).
 double LargestWholeStep(double step, const Row& row);
 
+// IEEE binary16 as it is stored, two bytes a value with the lower first, to float32. O(values).
+void HalvesToFloats(const char* halves, std::span<float> values);
+
 bool AllZero(std::span<const float> values);
 bool AllFinite(std::span<const float> values);
 bool AllFinite(std::span<const double> values);

@@ -10,6 +10,8 @@
 
 namespace perceptrond {
 
+class NameTable;
+
 // Where a sparse row without features points: null indices would make it dense.
 inline constexpr uint32_t kNoIndices[1] = {};
 
@@ -43,9 +45,12 @@ struct Batch {
   std::span<const absl::string_view> label_names;
   // How much each row counts; one a row, or none: each counts 1.
   std::span<const float> weights;
-  // Not empty: an index is a position in these names, which strictly ascend.
-  std::span<const absl::string_view> names;
-  // > 0: rows are dense, and row_ends, indices and names are empty.
+  // Not null: an index is a number in this table. The batch's reader resolves the names in it.
+  NameTable* names = nullptr;
+  // Whoever made the batch knows that indices are below the reader's dimension and that none is
+  // twice in a row, in whatever order they are; they are not checked again.
+  bool indices_are_checked = false;
+  // > 0: rows are dense; row_ends and indices are empty, and names is null.
   uint32_t dense_width = 0;
 
   size_t rows() const { return dense_width > 0 ? values.size() / dense_width : row_ends.size(); }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 // This file is compiled once for each kind of vector unit, but for those whose width the compiler
 // does not know: their vectors cannot be members.
@@ -238,6 +239,25 @@ void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size
   }
 }
 
+void HalvesToFloats(const char* halves, float* floats, size_t size) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> half;
+  // The bytes may be at any address, and the last ones are fewer than a group.
+  HWY_ALIGN hwy::float16_t group[hn::MaxLanes(d)] = {};
+  HWY_ALIGN float last[hn::MaxLanes(d)];
+  for (size_t i = 0; i < size; i += hn::Lanes(d)) {
+    const size_t count = HWY_MIN(hn::Lanes(d), size - i);
+    std::memcpy(group, halves + 2 * i, 2 * count);
+    const auto promoted = hn::PromoteTo(d, hn::Load(half, group));
+    if (count == hn::Lanes(d)) {
+      hn::StoreU(promoted, d, floats + i);
+    } else {
+      hn::Store(promoted, d, last);
+      std::memcpy(floats + i, last, count * sizeof(float));
+    }
+  }
+}
+
 bool Ascends(const uint32_t* at, size_t size) {
   const hn::ScalableTag<uint32_t> d;
   size_t i = 0;
@@ -254,7 +274,8 @@ bool Ascends(const uint32_t* at, size_t size) {
 // Not in the namespace without a name: chosen below, after all units.
 const Loops& OfUnit() {
   static const Loops loops = {
-      hwy::TargetName(HWY_TARGET), DenseDot, SparseDot, ScanDense, ScanSparseRows, Ascends};
+      hwy::TargetName(HWY_TARGET), DenseDot, SparseDot, ScanDense, ScanSparseRows,
+      HalvesToFloats, Ascends};
   return loops;
 }
 

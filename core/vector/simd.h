@@ -33,6 +33,9 @@ struct Loops {
   void (*scan_sparse_rows)(const float* weights, size_t limit, const Batch& batch, size_t first,
                            std::span<RowScan> scans);
 
+  // Converts `size` numbers of IEEE binary16, two bytes each with the lower first.
+  void (*halves_to_floats)(const char* halves, float* floats, size_t size);
+
   // Whether the indices strictly ascend.
   bool (*ascends)(const uint32_t* at, size_t size);
 };

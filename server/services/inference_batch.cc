@@ -225,8 +225,11 @@ absl::Status InferenceBatch::ReadNamed(v1::ExampleColumns& columns) {
   SentNames sent;
   if (absl::Status status = CheckNameShapes(); !status.ok()) return status;
   if (absl::Status status = ReadNameRows(sent); !status.ok()) return status;
-  for (const absl::string_view name : MakeVocabulary(sent.names, sent.numbers))
-    columns.add_feature_names(std::string(name));
+  v1::NameColumn& vocabulary = *columns.mutable_feature_names();
+  for (const absl::string_view name : MakeVocabulary(sent.names, sent.numbers)) {
+    vocabulary.mutable_text()->append(name.data(), name.size());
+    vocabulary.add_lengths(static_cast<uint32_t>(name.size()));
+  }
   if (absl::Status status = CheckNameRows(sent); !status.ok()) return status;
   positions_.clear();
   size_t begin = 0;

@@ -20,6 +20,8 @@ namespace v1 = ::perceptron::v1;
 // Predicts all rows, or returns the error of the first invalid one.
 absl::Status PredictBatch(Store& store, const v1::PredictRequest& request,
                           v1::PredictResponse& response) {
+  if (request.name_table_size() > 0)
+    return InvalidField("INVALID_FIELD", "name_table_size", "is for streams; leave it out");
   absl::Status status = MessagePredictor(store).Predict(request.model(), request, response);
   if (!status.ok() || response.row_errors_size() == 0) return status;
   return FromProto(response.row_errors(0).status());

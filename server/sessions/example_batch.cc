@@ -1,10 +1,12 @@
 #include "server/sessions/example_batch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 #include "core/learner/catalogue.h"
+#include "core/vector/kernels.h"
 #include "core/vector/name.h"
 
 namespace perceptrond {
@@ -29,10 +31,19 @@ absl::Status TooMany(absl::string_view field, size_t examples) {
       absl::StrCat(examples, " examples; a message can hold at most ", ExampleBatch::kMaxExamples));
 }
 
+absl::Status MalformedColumns(absl::string_view field, absl::string_view description) {
+  return InvalidField(ReasonName(ValidationCode::kMalformedColumns), field, description);
+}
+
+// Appends names, as the field `field` has them.
+absl::Status AppendNames(const v1::NameColumn& names, absl::string_view field, NameTable& table) {
+  const ValidationError error = table.Append(names.text(), View(names.lengths()));
+  return error ? InvalidField(ReasonName(error.code), absl::StrCat(field, error.field),
+                              error.description)
+               : absl::OkStatus();
+}
+
 absl::Status CheckSupported(const v1::ExampleColumns& columns) {
-  if (!columns.stream_names().empty()) return UnsupportedField("columns.stream_names");
-  if (!columns.index_deltas().empty()) return UnsupportedField("columns.index_deltas");
-  if (!columns.half_values().empty()) return UnsupportedField("columns.half_values");
   if (!columns.texts().empty()) return UnsupportedField("columns.texts");
   if (!columns.prediction_ids().empty()) return UnsupportedField("columns.prediction_ids");
   if (!columns.additional_labels().empty()) return UnsupportedField("columns.additional_labels");
@@ -50,6 +61,16 @@ absl::Status CheckSupported(const google::protobuf::RepeatedPtrField<v1::Example
 
 }  // namespace
 
+void ExampleBatch::MakeStreamNames(uint32_t name_table_size) {
+  name_table_size_ = std::bit_floor(std::min(name_table_size, NameTable::kMaxCapacity));
+  if (name_table_size_ > 0) stream_names_ = std::make_unique<NameTable>(name_table_size_);
+}
+
+absl::Status ExampleBatch::AppendStreamNames(const v1::ExampleColumns& columns) {
+  if (!columns.has_stream_names() || stream_names_ == nullptr) return absl::OkStatus();
+  return AppendNames(columns.stream_names(), "columns.stream_names", *stream_names_);
+}
+
 absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
                                 bool has_columns, const v1::ExampleColumns& columns,
                                 const ModelSettings& settings, Use use) {
@@ -65,7 +86,7 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
   if (static_cast<size_t>(examples.size()) > kMaxExamples)
     return TooMany("examples", static_cast<size_t>(examples.size()));
   if (has_columns) {
-    ReadColumns(columns, use);
+    if (absl::Status status = ReadColumns(columns, use); !status.ok()) return status;
   } else {
     ReadExamples(examples, settings, use);
   }
@@ -86,12 +107,16 @@ std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
   const ValidationError& error = row_error.error;
   if (error.field == "labels" || error.field == "weights")
     return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
+  const bool as_deltas = error.field == "indices" && batch_.indices.data() == indices_.data();
+  const bool as_halves = error.field == "values" && batch_.values.data() == values_.data();
+  const absl::string_view field =
+      as_deltas ? "index_deltas" : as_halves ? "half_values" : absl::string_view(error.field);
   const bool dense = batch_.dense_width > 0;
   size_t begin = 0;
   if (dense) begin = size_t{row_error.row} * batch_.dense_width;
   if (!dense && row_error.row > 0) begin = batch_.row_ends[row_error.row - 1];
   if (error.position.has_value())
-    return absl::StrCat("columns.", error.field, "[", begin + *error.position, "]");
+    return absl::StrCat("columns.", field, "[", begin + *error.position, "]");
   // The error is about the row as a whole.
   return dense ? absl::StrCat("columns.values[", begin, "]")
                : absl::StrCat("columns.row_ends[", row_error.row, "]");
@@ -110,30 +135,80 @@ std::string ExampleBatch::PathInExample(const RowError& row_error) const {
   const v1::Example& example = (*examples_)[static_cast<int>(row_error.row)];
   if (example.has_named()) {
     if (!error.position.has_value()) return absl::StrCat(path, ".named");
-    const absl::string_view name = names_[batch_.row(row_error.row).indices[*error.position]];
-    const auto& names = example.named().names();
-    const auto found = std::find(names.begin(), names.end(), name);
-    return absl::StrCat(path, ".named.", error.field, "[", found - names.begin(), "]");
+    return absl::StrCat(path, ".named.", error.field, "[", *error.position, "]");
   }
   const char* const form = example.has_dense() ? ".dense" : ".sparse";
   if (!error.position.has_value()) return absl::StrCat(path, form);
   return absl::StrCat(path, form, ".", error.field, "[", *error.position, "]");
 }
 
-void ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
+absl::Status ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
   batch_.row_ends = View(columns.row_ends());
-  batch_.indices = View(columns.indices());
-  batch_.values = View(columns.values());
+  batch_.dense_width = columns.dense_width();
+  if (absl::Status status = ReadIndices(columns); !status.ok()) return status;
+  if (absl::Status status = ReadValues(columns); !status.ok()) return status;
   if (use == Use::kLearn) {
     batch_.labels = View(columns.labels());
     batch_.weights = View(columns.weights());
     label_names_.assign(columns.label_names().begin(), columns.label_names().end());
     batch_.label_names = label_names_;
   }
-  batch_.dense_width = columns.dense_width();
-  names_.clear();
-  for (const std::string& name : columns.feature_names()) names_.push_back(name);
-  batch_.names = names_;
+  return ReadNames(columns);
+}
+
+absl::Status ExampleBatch::ReadIndices(const v1::ExampleColumns& columns) {
+  batch_.indices = View(columns.indices());
+  if (columns.index_deltas().empty()) return absl::OkStatus();
+  if (!columns.indices().empty())
+    return MalformedColumns("columns.index_deltas", "send indices or index_deltas, not both");
+  const std::span<const uint32_t> deltas = View(columns.index_deltas());
+  indices_.resize(deltas.size());
+  batch_.indices = indices_;
+  uint32_t begin = 0;
+  for (const uint32_t end : batch_.row_ends) {
+    // CheckColumns finds the same.
+    if (end < begin || end > deltas.size()) break;
+    // An index above 2^32 - 1 wraps around: the row's indices then do not ascend.
+    uint32_t next = 0;
+    for (uint32_t i = begin; i < end; ++i) {
+      indices_[i] = next + deltas[i];
+      next = indices_[i] + 1;
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExampleBatch::ReadValues(const v1::ExampleColumns& columns) {
+  batch_.values = View(columns.values());
+  const std::string& halves = columns.half_values();
+  if (halves.empty()) return absl::OkStatus();
+  if (!columns.values().empty())
+    return MalformedColumns("columns.half_values", "send values or half_values, not both");
+  if (halves.size() % sizeof(uint16_t) != 0) {
+    return MalformedColumns("columns.half_values",
+                            absl::StrCat(halves.size(), " bytes; a value has two"));
+  }
+  values_.resize(halves.size() / sizeof(uint16_t));
+  HalvesToFloats(halves.data(), values_);
+  batch_.values = values_;
+  return absl::OkStatus();
+}
+
+absl::Status ExampleBatch::ReadNames(const v1::ExampleColumns& columns) {
+  if (columns.has_feature_names() && columns.has_stream_names())
+    return MalformedColumns("columns.feature_names", "send feature_names or stream_names, not both");
+  if (columns.has_stream_names()) {
+    batch_.names = stream_names_.get();
+    if (batch_.names != nullptr) return absl::OkStatus();
+    return MalformedColumns("columns.stream_names",
+                            "there is no table of names; ask for one with name_table_size in a "
+                            "stream's first message, or send feature_names");
+  }
+  if (!columns.has_feature_names()) return absl::OkStatus();
+  names_.Clear();
+  batch_.names = &names_;
+  return AppendNames(columns.feature_names(), "columns.feature_names", names_);
 }
 
 void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
@@ -143,12 +218,15 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   values_.clear();
   labels_.clear();
   weights_.clear();
-  names_.clear();
-  positions_.clear();
+  names_.Clear();
+  last_row_.clear();
   label_names_.clear();
   label_positions_.clear();
   // For a dense model examples with names are invalid, and the others have indices.
-  if (settings.example_space.kind != FeatureSpace::Kind::kDense) GatherNames(examples);
+  has_names_ = settings.example_space.kind != FeatureSpace::Kind::kDense &&
+               std::any_of(examples.begin(), examples.end(), [](const v1::Example& example) {
+                 return !example.named().names().empty();
+               });
   if (settings.is_multiclass() && use == Use::kLearn) GatherLabelNames(examples);
   for (int i = 0; i < examples.size(); ++i) {
     const v1::Example& example = examples[i];
@@ -176,18 +254,8 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   batch_.values = values_;
   batch_.labels = labels_;
   batch_.label_names = label_names_;
-  batch_.names = names_;
-}
-
-void ExampleBatch::GatherNames(const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
-  for (const v1::Example& example : examples) {
-    for (const std::string& name : example.named().names()) {
-      if (name.empty() || name.size() > kMaxNameBytes) continue;  // its example is invalid
-      if (positions_.emplace(name, 0).second) names_.push_back(name);
-    }
-  }
-  std::sort(names_.begin(), names_.end());
-  for (size_t i = 0; i < names_.size(); ++i) positions_[names_[i]] = static_cast<uint32_t>(i);
+  batch_.names = has_names_ ? &names_ : nullptr;
+  batch_.indices_are_checked = has_names_;
 }
 
 void ExampleBatch::GatherLabelNames(
@@ -255,7 +323,7 @@ ValidationError ExampleBatch::AppendRow(const v1::Example& example, const ModelS
     return {ValidationCode::kWrongForm, "named",
             "the model is dense; send dense or sparse features"};
   }
-  if (!names_.empty() && by_index) {
+  if (has_names_ && by_index) {
     return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
             "other examples of this message have named features; send examples with indices in "
             "another message"};
@@ -288,27 +356,26 @@ ValidationError ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
   if (named.values_size() != 0 && named.values_size() != named.names_size()) {
     return LengthMismatch("named", named.names_size(), named.values_size());
   }
-  std::vector<std::pair<uint32_t, float>> features;
-  features.reserve(named.names_size());
+  const auto row = static_cast<uint32_t>(row_ends_.size() + 1);
   for (int i = 0; i < named.names_size(); ++i) {
-    const auto position = positions_.find(named.names(i));
-    if (position == positions_.end()) {
-      return {
-          ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
-          absl::StrCat("has ", named.names(i).size(), " bytes; a name has 1 to ", kMaxNameBytes)};
+    const std::string& name = named.names(i);
+    if (name.empty() || name.size() > kMaxNameBytes) {
+      return {ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
+              absl::StrCat("has ", name.size(), " bytes; a name has 1 to ", kMaxNameBytes)};
     }
-    features.emplace_back(position->second, named.values_size() == 0 ? 1.0F : named.values(i));
-  }
-  std::sort(features.begin(), features.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (size_t i = 0; i < features.size(); ++i) {
-    if (i > 0 && features[i].first == features[i - 1].first) {
+    const uint32_t number = names_.Intern(name);
+    if (number >= last_row_.size()) last_row_.resize(2 * size_t{number} + 64);
+    if (last_row_[number] == row) {
       return {ValidationCode::kRepeatedName, "named.names",
-              absl::StrCat("\"", names_[features[i].first],
-                           "\" occurs twice; a name may occur once in an example")};
+              absl::StrCat("\"", name, "\" occurs twice; a name may occur once in an example")};
     }
-    indices_.push_back(features[i].first);
-    values_.push_back(features[i].second);
+    last_row_[number] = row;
+    indices_.push_back(number);
+  }
+  if (named.values().empty()) {
+    values_.resize(indices_.size(), 1.0F);
+  } else {
+    values_.insert(values_.end(), named.values().begin(), named.values().end());
   }
   return {};
 }

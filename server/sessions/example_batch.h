@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/features/name_table.h"
 #include "core/model/model.h"
 #include "core/settings/settings.h"
 #include "perceptron/v1/example.pb.h"
@@ -24,8 +26,18 @@ class ExampleBatch {
   // The most examples that a message may hold, so that the response fits a message too.
   static constexpr size_t kMaxExamples = 1 << 16;
 
+  // Gives the stream that the messages come on a table of names, as its first message asks for;
+  // 0: none.
+  void MakeStreamNames(uint32_t name_table_size);
+  // The names that the table holds; 0: there is none.
+  uint32_t name_table_size() const { return name_table_size_; }
+  // Appends a message's names to the table. To be called once for each message of a stream, also
+  // for one that is refused. INVALID_ARGUMENT (MALFORMED_COLUMNS, BAD_NAME): the table is not what
+  // the client takes it for.
+  absl::Status AppendStreamNames(const ::perceptron::v1::ExampleColumns& columns);
+
   // Reads the message's examples, which are either nested or in columns. INVALID_ARGUMENT
-  // (BOTH_FORMS, TOO_MANY_EXAMPLES, WEIGHTS_NOT_TAKEN). O(the message).
+  // (BOTH_FORMS, TOO_MANY_EXAMPLES, MALFORMED_COLUMNS, BAD_NAME, WEIGHTS_NOT_TAKEN). O(the message).
   absl::Status Read(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
                     bool has_columns, const ::perceptron::v1::ExampleColumns& columns,
                     const ModelSettings& settings, Use use);
@@ -40,10 +52,12 @@ class ExampleBatch {
  private:
   std::string PathInColumns(const RowError& row_error) const;
   std::string PathInExample(const RowError& row_error) const;
-  void ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
+  absl::Status ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
+  absl::Status ReadIndices(const ::perceptron::v1::ExampleColumns& columns);
+  absl::Status ReadValues(const ::perceptron::v1::ExampleColumns& columns);
+  absl::Status ReadNames(const ::perceptron::v1::ExampleColumns& columns);
   void ReadExamples(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
                     const ModelSettings& settings, Use use);
-  void GatherNames(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples);
   // Appends the example's features as a row, or returns why it is invalid.
   ValidationError AppendRow(const ::perceptron::v1::Example& example,
                             const ModelSettings& settings);
@@ -65,9 +79,13 @@ class ExampleBatch {
   std::vector<int32_t> labels_;
   // Empty unless an example has a weight.
   std::vector<float> weights_;
-  std::vector<absl::string_view> names_;
-  // The position of each name in names_.
-  absl::flat_hash_map<absl::string_view, uint32_t> positions_;
+  NameTable names_;
+  // Some example has names.
+  bool has_names_ = false;
+  // By name: 1 above the last row that has it.
+  std::vector<uint32_t> last_row_;
+  std::unique_ptr<NameTable> stream_names_;
+  uint32_t name_table_size_ = 0;
   std::vector<absl::string_view> label_names_;
   absl::flat_hash_map<absl::string_view, int32_t> label_positions_;
 };

@@ -36,7 +36,6 @@ absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
   if (absl::Status status = CheckStreamOrder(request.order()); !status.ok()) return status;
   if (!request.additional_models().empty()) return UnsupportedField("additional_models");
   if (request.order() == v1::STREAM_ORDER_RELAXED) return UnsupportedField("order");
-  if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
   if (!request.producer().additional_resumes().empty())
     return UnsupportedField("producer.additional_resumes");
   const v1::Producer::Resume& resume = request.producer().resume();
@@ -137,6 +136,8 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
   detail_ = request.result_detail() != v1::RESULT_DETAIL_UPDATES;
   include_report_ = request.include_report();
+  asked_table_size_ = request.name_table_size();
+  batch_.MakeStreamNames(asked_table_size_);
   return absl::OkStatus();
 }
 
@@ -154,6 +155,8 @@ absl::Status LearnSession::CheckSameTarget(const Request& request) const {
       (request.result_detail() == v1::RESULT_DETAIL_UPDATES) == detail_)
     return differs("result_detail");
   if (request.include_report() && !include_report_) return differs("include_report");
+  if (request.name_table_size() > 0 && request.name_table_size() != asked_table_size_)
+    return differs("name_table_size");
   return CheckSupported(request);
 }
 
@@ -198,10 +201,13 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
   opened.set_revision(static_cast<int64_t>(model.revision()));
   opened.set_next_offset(position.next_offset);
   opened.set_passes(position.passes);
+  opened.set_name_table_size(batch_.name_table_size());
   return opened;
 }
 
 absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
+  if (absl::Status status = batch_.AppendStreamNames(request.columns()); !status.ok())
+    return status;
   absl::Status status = messages_ == 0 ? absl::OkStatus() : CheckSameTarget(request);
   const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
   if (status.ok())

@@ -94,6 +94,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   std::weak_ptr<Model> producer_model_;
   bool detail_ = true;
   bool include_report_ = false;
+  // LearnStreamRequest.name_table_size of the first message.
+  uint32_t asked_table_size_ = 0;
   int64_t messages_ = 0;
   // The offset of the next example, unless a message states another.
   int64_t next_offset_ = 0;

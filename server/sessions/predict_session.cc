@@ -26,7 +26,6 @@ absl::Status MessagePredictor::Predict(const Model& model,
   if (request.min_revision() < 0)
     return InvalidField("INVALID_FIELD", "min_revision",
                         absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
-  if (request.name_table_size() > 0) return UnsupportedField("name_table_size");
   if (request.include_prediction_ids()) return UnsupportedField("include_prediction_ids");
   if (absl::Status status = CheckUnknownFeatures(request.unknown_features()); !status.ok())
     return status;
@@ -43,17 +42,34 @@ absl::Status MessagePredictor::Predict(const Model& model,
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::Status TableSizeDiffers() {
+  return InvalidField("INVALID_FIELD", "name_table_size",
+                      "differs from the stream's first message; leave it out, or open another "
+                      "stream");
+}
+
+}  // namespace
+
 absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
-  // Of the whole stream: refused as a learning stream refuses it.
-  if (model_name_.empty() && request.name_table_size() > 0)
-    return UnsupportedField("name_table_size");
+  const bool is_first = model_name_.empty();
   if (!request.model().empty()) model_name_ = request.model();
   if (model_name_.empty()) {
     return InvalidField("MISSING_MODEL", "model",
                         "is missing; the first message of a stream must name its model");
   }
   Answer answer;
-  absl::Status status = predictor_.Predict(model_name_, request, answer.response);
+  if (is_first) {
+    asked_table_size_ = request.name_table_size();
+    predictor_.batch().MakeStreamNames(asked_table_size_);
+    answer.response.set_name_table_size(predictor_.batch().name_table_size());
+  }
+  absl::Status status = predictor_.batch().AppendStreamNames(request.columns());
+  if (!status.ok()) return status;
+  status = request.name_table_size() > 0 && request.name_table_size() != asked_table_size_
+               ? TableSizeDiffers()
+               : predictor_.Predict(model_name_, request, answer.response);
   if (absl::IsInvalidArgument(status) || absl::IsAborted(status)) {
     ToProto(status, *answer.response.mutable_error());
   } else if (!status.ok()) {

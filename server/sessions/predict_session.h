@@ -30,6 +30,8 @@ class MessagePredictor {
   absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
                        ::perceptron::v1::PredictResponse& response);
 
+  // Where the messages' examples are read.
+  ExampleBatch& batch() { return batch_; }
   // The model that was predicted with last, if it is in memory.
   std::shared_ptr<Model> GetIfLoaded() const { return handle_.GetIfLoaded(); }
 
@@ -66,6 +68,8 @@ class PredictSession {
   const StreamLimits limits_;
   // Used by Accept alone.
   std::string model_name_;
+  // PredictRequest.name_table_size of the first message.
+  uint32_t asked_table_size_ = 0;
 
   mutable Mutex mutex_;
   std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);

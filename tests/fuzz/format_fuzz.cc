@@ -10,6 +10,7 @@
 
 #include "client/batch_builder.h"
 #include "client/format/format.h"
+#include "core/features/name_table.h"
 #include "core/vector/check.h"
 
 namespace {
@@ -48,29 +49,25 @@ void CheckMessage(BatchBuilder& builder) {
   const size_t rows = builder.rows();
   perceptron::v1::ExampleColumns columns;
   builder.Build(&columns);
-  std::vector<absl::string_view> names;
-  absl::string_view rest = columns.feature_names().text();
-  for (const uint32_t length : columns.feature_names().lengths()) {
-    names.push_back(rest.substr(0, length));
-    rest.remove_prefix(length);
-  }
+  perceptrond::NameTable names;
+  Check(!names.Append(columns.feature_names().text(), View(columns.feature_names().lengths())));
   perceptrond::Batch batch;
   batch.row_ends = View(columns.row_ends());
   batch.indices = View(columns.indices());
   batch.values = View(columns.values());
   batch.labels = View(columns.labels());
-  batch.names = names;
+  if (columns.has_feature_names()) batch.names = &names;
   batch.dense_width = columns.dense_width();
   Check(!perceptrond::CheckColumns(batch));
   Check(batch.rows() == rows);
   uint32_t limit = std::numeric_limits<uint32_t>::max();
-  if (!names.empty()) limit = static_cast<uint32_t>(names.size());
+  if (batch.names != nullptr) limit = names.end();
   if (batch.dense_width > 0) limit = batch.dense_width;
   for (size_t i = 0; i < rows; ++i) {
     double squared_norm = 0;
     const perceptrond::Row row = batch.row(i);
     // The largest index of all is no model's.
-    if (names.empty() && row.size > 0 && row.index(row.size - 1) == limit) continue;
+    if (batch.names == nullptr && row.size > 0 && row.index(row.size - 1) == limit) continue;
     Check(perceptrond::CheckRow(row, limit, row.size, &squared_norm) ==
           perceptrond::ValidationCode::kNone);
   }

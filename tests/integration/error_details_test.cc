@@ -212,18 +212,11 @@ TEST_F(ErrorDetailsTest, FieldsOfALaterVersionAreRefusedByTheirNames) {
     EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD") << field;
     EXPECT_EQ(BadField(status), field);
   };
-  refused("name_table_size", [](auto& request) { request.set_name_table_size(1); });
   refused("include_prediction_ids",
           [](auto& request) { request.set_include_prediction_ids(true); });
   refused("examples[0].text", [](auto& request) { request.add_examples()->set_text("a"); });
   refused("examples[0].prediction_id",
           [](auto& request) { request.add_examples()->set_prediction_id("a"); });
-  refused("columns.stream_names",
-          [](auto& request) { request.mutable_columns()->add_stream_names("a"); });
-  refused("columns.index_deltas",
-          [](auto& request) { request.mutable_columns()->add_index_deltas(1); });
-  refused("columns.half_values",
-          [](auto& request) { request.mutable_columns()->set_half_values("ab"); });
   refused("columns.texts", [](auto& request) { request.mutable_columns()->add_texts("a"); });
   refused("columns.prediction_ids",
           [](auto& request) { request.mutable_columns()->add_prediction_ids("a"); });
@@ -266,29 +259,6 @@ TEST_F(ErrorDetailsTest, ATimeLimitOfAnAnalysisIsOfALaterVersion) {
   EXPECT_EQ(BadField(status), "time_limit");
 }
 
-TEST_F(ErrorDetailsTest, ASettingOfALaterVersionEndsAPredictionStream) {
-  CreateDense("m", 3);
-  v1::PredictRequest request;
-  request.set_model("models/m");
-  grpc::ClientContext context;
-  const auto stream = predictions_->PredictStream(&context);
-  v1::PredictResponse response;
-  stream->Write(request);
-  ASSERT_TRUE(stream->Read(&response));
-  request.set_name_table_size(1);
-  // It is the first message that decides on the table.
-  stream->Write(request);
-  ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(Reason(response.error()), "UNSUPPORTED_FIELD");
-  grpc::ClientContext other_context;
-  const auto other = predictions_->PredictStream(&other_context);
-  other->Write(request);
-  EXPECT_FALSE(other->Read(&response));
-  const grpc::Status status = other->Finish();
-  EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD");
-  EXPECT_EQ(BadField(status), "name_table_size");
-}
-
 TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
   CreateDense("m", 3);
   v1::PredictRequest request;
@@ -318,7 +288,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
     EXPECT_EQ(BadField(status), field);
   };
   ends("order", [](auto& request) { request.set_order(v1::STREAM_ORDER_RELAXED); });
-  ends("name_table_size", [](auto& request) { request.set_name_table_size(1); });
   ends("additional_models", [](auto& request) { request.add_additional_models("models/m"); });
   ends("producer.additional_resumes",
        [](auto& request) { request.mutable_producer()->add_additional_resumes(); });

@@ -6,6 +6,7 @@
 #include "core/learner/catalogue.h"
 #include "tests/integration/inference_fixture.h"
 #include "tests/support/learners.h"
+#include "tests/support/names.h"
 
 namespace perceptrond::testing {
 namespace {
@@ -41,8 +42,8 @@ v1::ExampleColumns Columns(const std::vector<Row>& rows, Form form) {
   std::map<std::string, uint32_t> vocabulary;
   for (const char* name : kNames) vocabulary[name];
   for (auto& [name, index] : vocabulary) {
-    index = static_cast<uint32_t>(columns.feature_names_size());
-    if (form == Form::kNamed) columns.add_feature_names(name);
+    index = static_cast<uint32_t>(columns.feature_names().lengths_size());
+    if (form == Form::kNamed) name_columns::AppendName(name, *columns.mutable_feature_names());
   }
   for (const Row& row : rows) {
     std::map<uint32_t, float> features;

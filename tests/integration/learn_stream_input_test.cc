@@ -68,8 +68,8 @@ TEST_F(LearnStreamTest, AMessageThatContradictsItselfIsRefusedWhole) {
   names.mutable_columns()->set_dense_width(0);
   names.mutable_columns()->clear_values();
   names.mutable_columns()->clear_labels();
-  names.mutable_columns()->add_feature_names("b");
-  names.mutable_columns()->add_feature_names("a");
+  names.mutable_columns()->mutable_feature_names()->set_text("ab");
+  names.mutable_columns()->mutable_feature_names()->add_lengths(1);
   EXPECT_EQ(Reason(stream.Ask(names).error()), "MALFORMED_COLUMNS");
   EXPECT_EQ(stream.Ask(Line()).examples(), 4);
   EXPECT_TRUE(stream.Finish().ok());

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/features/name_table.h"
 #include "core/vector/row.h"
 #include "tests/support/svmlight.h"
 
@@ -70,7 +71,8 @@ struct NamedExample {
   int32_t label = 0;
 };
 
-// Named columns: the batch's names are those its rows use, and any others given.
+// Named columns: the batch's names are those its rows use, and any others given, in the order of
+// their bytes.
 class NamedColumns {
  public:
   explicit NamedColumns(const std::vector<NamedExample>& examples,
@@ -80,7 +82,11 @@ class NamedColumns {
       for (const auto& [name, value] : example.features) all.insert(name);
     }
     names_.assign(all.begin(), all.end());
-    for (const std::string& name : names_) views_.emplace_back(name);
+    for (const std::string& name : names_) {
+      text_ += name;
+      lengths_.push_back(static_cast<uint32_t>(name.size()));
+    }
+    error_ = table_.Append(text_, lengths_);
     for (const NamedExample& example : examples) Add(example);
   }
   NamedColumns(const NamedColumns&) = delete;
@@ -88,9 +94,11 @@ class NamedColumns {
 
   Batch batch() const {
     Batch batch = columns_.batch();
-    batch.names = views_;
+    batch.names = &table_;
     return batch;
   }
+  // Why the names cannot be read.
+  const ValidationError& error() const { return error_; }
 
  private:
   void Add(const NamedExample& example) {
@@ -110,7 +118,10 @@ class NamedColumns {
   }
 
   std::vector<std::string> names_;
-  std::vector<absl::string_view> views_;
+  std::string text_;
+  std::vector<uint32_t> lengths_;
+  mutable NameTable table_;
+  ValidationError error_;
   Columns columns_;
 };
 

@@ -26,7 +26,6 @@ TEST(Mapper, PassesIndicesThroughWithoutACopy) {
   for (const FeatureSpace& space : {kDense, kHashed}) {
     Mapper mapper(space);
     ASSERT_FALSE(mapper.Begin(columns.batch()));
-    EXPECT_EQ(mapper.index_limit(), 8U);
     EXPECT_EQ(mapper.Map(0).indices, columns.batch().indices.data());
   }
 }
@@ -85,17 +84,6 @@ TEST(Mapper, FindsFaultWithAFormTheSpaceDoesNotTake) {
   EXPECT_EQ(Mapper(kNamed).Begin(full.batch()).field, "dense_width");
 }
 
-TEST(Mapper, TakesNamesOfOneToAThousandBytes) {
-  const NamedColumns empty({{{{"", 1}, {"a", 1}}, 1}});
-  const NamedColumns longest({{{{std::string(1024, 'x'), 1}}, 1}});
-  const NamedColumns too_long({{{{"a", 1}, {std::string(1025, 'x'), 1}}, 1}});
-  EXPECT_EQ(Mapper(kNamed).Begin(empty.batch()).code, ValidationCode::kBadName);
-  EXPECT_FALSE(Mapper(kNamed).Begin(longest.batch()));
-  const ValidationError error = Mapper(kHashed).Begin(too_long.batch());
-  EXPECT_EQ(error.code, ValidationCode::kBadName);
-  EXPECT_EQ(error.field, "feature_names[1]");
-}
-
 TEST(Mapper, AddsUpNamesThatShareASlotAndSortsTheSlots) {
   std::vector<std::pair<std::string, float>> features;
   std::vector<double> expected(8);
@@ -126,8 +114,6 @@ TEST(Mapper, NumbersKnownNamesAndListsUnknownOnes) {
   Mapper mapper(kNamed);
   ASSERT_FALSE(mapper.Begin(columns.batch()));
   mapper.Resolve(dictionary);
-  EXPECT_EQ(mapper.resolved_size(), 2U);
-  EXPECT_EQ(mapper.index_limit(), 3U);
   const Row row = mapper.Map(0);
   ASSERT_EQ(row.size, 3U);
   EXPECT_EQ(row.index(0), 2U);
@@ -160,7 +146,8 @@ TEST(Dictionary, NumbersNamesInTheOrderTheyCome) {
     EXPECT_EQ(dictionary.Name(i), absl::StrCat("n", i));
   }
   EXPECT_EQ(dictionary.Find("n1001"), Dictionary::kUnknown);
-  EXPECT_GT(dictionary.bytes(), 1000 * sizeof(std::string));
+  EXPECT_GT(dictionary.bytes(), size_t{1000} * 12);
+  EXPECT_LT(dictionary.bytes(), size_t{1000} * 64);
 }
 
 }  // namespace

@@ -139,13 +139,6 @@ TEST_F(Malformed, LabelsThatAreNotAsManyAsRows) {
   ExpectField(batch, "labels");
 }
 
-TEST_F(Malformed, NamesThatDoNotAscend) {
-  Batch batch = good_.batch();
-  const std::vector<absl::string_view> names = {"a", "b", "b", "d"};
-  batch.names = names;
-  ExpectField(batch, "feature_names[2]");
-}
-
 TEST_F(Malformed, DenseRowsWithIndicesOrWithoutEnoughValues) {
   Batch batch = good_.batch();
   batch.dense_width = 3;

@@ -1,0 +1,171 @@
+// The names that the indices of a batch stand for, and where the weights of these names are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/features/names.h"
+#include "core/vector/check.h"
+
+namespace perceptrond {
+
+// Which serial number has a key: an open hash table that is emptied in O(1), by using higher serial
+// numbers from then on. Not thread-safe.
+class SerialSet {
+ public:
+  // Empties it, with room for `count` serials.
+  void Reset(size_t count);
+  // How many serials may be added between two times that it is emptied.
+  size_t room() const { return slots_.size() / 2; }
+  // Whether a key has a serial for which same(serial) is true, from `first` on: returns that, or 0
+  // and adds the new one. With kReplace the key has the new one from then on in any case. O(1)
+  // expected.
+  template <bool kReplace, typename Same>
+  uint32_t FindOrAdd(uint32_t key, uint32_t serial, uint32_t first, const Same& same);
+
+ private:
+  struct Slot {
+    uint32_t key = 0;
+    // Below `first`: the slot is empty.
+    uint32_t serial = 0;
+  };
+  std::vector<Slot> slots_;
+};
+
+// Names by number, from 0 on in the order in which they were appended. A table of one message
+// begins anew with each message (Clear). A table of a stream keeps the latest names: as many as its
+// capacity. The table resolves each of its names once: to a slot of a hashed space, or to a number
+// of a dictionary, for the space that it was bound to last.
+//
+// Not thread-safe. Names of messages are views of what was appended.
+class NameTable {
+ public:
+  // The most names of a stream's table.
+  static constexpr uint32_t kMaxCapacity = 1U << 18;
+
+  // capacity: a power of two up to kMaxCapacity for a stream's table; 0 for a message's.
+  explicit NameTable(uint32_t capacity = 0) : capacity_(capacity) {}
+  NameTable(const NameTable&) = delete;
+  NameTable& operator=(const NameTable&) = delete;
+
+  // ---- Names ----
+
+  // Removes all names, of a message's table. O(1).
+  void Clear();
+  // Appends the names that `text` holds one after the other. A message's table keeps a view of it,
+  // a stream's takes a copy. An error (kBadName, kMalformedColumns), whose field is "", ".text" or
+  // ".lengths[i]", changes nothing: lengths that do not add up to the text, names of 0 or more than
+  // kMaxNameBytes bytes, names that begin within a character, more names than a stream's table
+  // holds. O(names).
+  ValidationError Append(absl::string_view text, std::span<const uint32_t> lengths);
+  // The number of a name of a message's table, which appends it if it is new. A table of a message
+  // has names of this or of Append, not both. O(name).
+  uint32_t Intern(absl::string_view name);
+
+  // The names that the table has: numbers from begin() to end() - 1.
+  uint32_t begin() const { return begin_; }
+  uint32_t end() const { return end_; }
+  absl::string_view name(uint32_t number) const { return entry(number).name; }
+  uint64_t hash(uint32_t number) const { return entry(number).hash; }
+
+  // ---- Weights ----
+
+  // A row's names, resolved.
+  struct Mapping {
+    // Two of the row's names are the same.
+    bool repeats = false;
+    // Two of the row's names have the same slot.
+    bool shares = false;
+  };
+
+  // Binds the table to a hashed space of this many slots. O(names appended since), or O(names) if
+  // the table was bound to another space.
+  void BindToSlots(uint32_t slots);
+  // Binds it to a dictionary. Returns whether names may resolve otherwise than before. Costs as
+  // BindToSlots.
+  bool BindTo(const Dictionary& dictionary);
+  // Notes that the dictionary it is bound to has given the name this number.
+  void SetNumber(uint32_t number, uint32_t dictionary_number);
+
+  // Writes where the weights of a row's names, which the table has, are: slots, or numbers of the
+  // dictionary and Dictionary::kUnknown. `dictionary` is the one it is bound to; null in a hashed
+  // space, and for a row that is only checked, whose names may then be unknown. O(numbers).
+  Mapping Map(std::span<const uint32_t> numbers, const Dictionary* dictionary, uint32_t* indices);
+  // Where the weight of one name is.
+  uint32_t Index(uint32_t number, const Dictionary* dictionary);
+
+ private:
+  struct Entry {
+    absl::string_view name;
+    uint64_t hash = 0;
+  };
+  // Names appended together to a stream's table.
+  struct Block {
+    std::string text;
+    uint32_t end = 0;
+  };
+  enum class Space : uint8_t { kNone, kSlots, kDictionary };
+
+  // In indices_, besides the index: the name has no number as far as is known; and another name of
+  // the table has the same slot, or is the same name.
+  static constexpr uint32_t kUnknownFlag = 1U << 31;
+  static constexpr uint32_t kSharedFlag = 1U << 30;
+  static constexpr uint32_t kIndexMask = kSharedFlag - 1;
+
+  size_t at(uint32_t number) const { return number & mask_; }
+  const Entry& entry(uint32_t number) const { return entries_[at(number)]; }
+  ValidationError CheckNames(absl::string_view text, std::span<const uint32_t> lengths) const;
+  void Reserve(size_t names);
+  void AppendOne(absl::string_view name, uint64_t hash);
+  void RemoveOldest(uint32_t count);
+  // Makes room in keys_ for names that are resolved next.
+  void PrepareKeys();
+  // Whether it is bound to this space already. If not, nothing is resolved any more.
+  bool Rebind(Space space, uint64_t id);
+  uint32_t SlotOf(uint32_t number) const { return static_cast<uint32_t>(hash(number)) & slot_mask_; }
+  // Flags the name and another one that has its key, if there is one.
+  void FlagShared(uint32_t number, uint32_t key);
+  // Looks an unknown name up, unless that was done since the dictionary grew.
+  uint32_t LookUp(uint32_t number, const Dictionary& dictionary);
+  Mapping FindShared(std::span<const uint32_t> numbers);
+
+  const uint32_t capacity_;
+  uint32_t begin_ = 0;
+  uint32_t end_ = 0;
+  // Rings by number.
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> indices_;
+  // The value of epoch_ when the name was last looked up in vain.
+  std::vector<uint32_t> looked_up_;
+  uint32_t mask_ = 0;
+  std::deque<Block> blocks_;
+  // The serial of number 0 in the sets.
+  uint32_t first_serial_ = 1;
+  // By hash: the names of Intern.
+  SerialSet interned_;
+  bool interns_ = false;
+
+  Space space_ = Space::kNone;
+  // Of the slots or the dictionary.
+  uint64_t space_id_ = 0;
+  uint32_t slot_mask_ = 0;
+  uint32_t dictionary_size_ = 0;
+  // Counts how often the dictionary was found to have grown by others.
+  uint32_t epoch_ = 1;
+  // Names below it are resolved.
+  uint32_t resolved_ = 0;
+  // Resolved names by slot, or by hash.
+  SerialSet keys_;
+  // When keys_ was emptied last: names from here on were added since.
+  uint32_t keys_begin_ = 0;
+  // Room for FindShared.
+  std::vector<std::pair<uint32_t, uint32_t>> shared_;
+};
+
+}  // namespace perceptrond
