@@ -47,8 +47,7 @@ class LearnStreamCore final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const perceptron::v1::LearnStreamRequest> NextToSend() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Encode(
-      std::shared_ptr<const perceptron::v1::LearnStreamRequest> message) override
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Encode() override
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !window_.empty();
@@ -79,6 +78,8 @@ class LearnStreamCore final
   uint32_t name_table_size_;
   bool compact_;
   MessageEncoder encoder_;
+  // The result of the last NextToSend().
+  std::shared_ptr<Outgoing> sending_;
 
   // Written on the worker's thread until opened_once_, constant afterwards.
   perceptron::v1::StreamOpened first_opened_;
@@ -109,7 +110,7 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
       options_(std::move(options)),
       producer_id_(ProducerId(options_)),
       batch_(options_.rows_per_message, options_.bytes_per_message,
-             NameTable(NameTableSize(options_.name_table_size)).most_appended()),
+             MostAppended(NameTableSize(options_.name_table_size))),
       name_table_size_(NameTableSize(options_.name_table_size)),
       compact_(options_.compact),
       encoder_(compact_) {}
@@ -150,7 +151,7 @@ std::shared_ptr<Outgoing> LearnStreamCore::TakeBatch() {
   auto message = std::make_shared<Outgoing>();
   if (batch_.empty()) return message;
   message->bytes = batch_.bytes();
-  message->tags = batch_.Take(message->request.mutable_columns());
+  message->tags = batch_.Take(message->request.mutable_columns(), &message->names);
   return message;
 }
 
@@ -229,19 +230,18 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
 }
 
 std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::NextToSend() {
-  std::shared_ptr<Outgoing> message = window_.NextToSend();
-  if (message == nullptr) return nullptr;
-  return {message, &message->request};
+  sending_ = window_.NextToSend();
+  if (sending_ == nullptr) return nullptr;
+  return {sending_, &sending_->request};
 }
 
-std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encode(
-    std::shared_ptr<const perceptron::v1::LearnStreamRequest> message) {
-  if (!encoder_.Changes(message->columns())) return message;
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encode() {
+  const perceptron::v1::LearnStreamRequest& message = sending_->request;
+  if (!encoder_.Changes(message.columns())) return {sending_, &message};
   auto encoded = std::make_shared<perceptron::v1::LearnStreamRequest>();
-  encoder_.Encode(message->columns(), encoded->mutable_columns(), encoded->mutable_examples());
-  if (encoded->examples_size() > 0) encoded->clear_columns();
-  if (message->has_first_offset()) encoded->set_first_offset(message->first_offset());
-  encoded->set_completed_pass(message->completed_pass());
+  encoder_.Encode(message.columns(), sending_->names, encoded->mutable_columns());
+  if (message.has_first_offset()) encoded->set_first_offset(message.first_offset());
+  encoded->set_completed_pass(message.completed_pass());
   return encoded;
 }
 

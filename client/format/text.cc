@@ -70,7 +70,7 @@ class Text final : public Format {
     const uint32_t hash = NameIndex::Hash(word);
     const auto next = first_number_ + static_cast<uint32_t>(row->name_count());
     const uint32_t known = index_.Find(hash, first_number_, next, [&](uint32_t candidate) {
-      return row->name(candidate - first_number_) == word;
+      return SameName(row->name(candidate - first_number_), word);
     });
     if (known != NameIndex::kNone) {
       ++row->values[known - first_number_];
