@@ -103,6 +103,7 @@ Mapper::RowState Mapper::MapRowByTable(const Row& row, uint32_t* indices) {
   const NameTable::Mapping mapping =
       batch_.names->Map({row.indices, row.size},
                         mapped_kind_ == Kind::kNamed ? dictionary_ : nullptr, indices);
+  if (mapping.outdated) return RowState::kOutdated;
   if (mapping.repeats) return RowState::kRepeatsName;
   return mapping.shares && kind_ == Kind::kHashed ? RowState::kSharesSlots : RowState::kMapped;
 }
@@ -131,6 +132,7 @@ ValidationCode Mapper::Check(size_t i, double* squared_norm) {
   } else if (const ValidationCode code = CheckNumbers(row); code != ValidationCode::kNone) {
     return code;
   }
+  if (by_table_ && StateOf(i) == RowState::kOutdated) return ValidationCode::kIndexOutOfRange;
   if (by_table_ && StateOf(i) == RowState::kRepeatsName) return ValidationCode::kRepeatedName;
   if (by_table_ && StateOf(i) == RowState::kMapped) {
     *squared_norm = SquaredNorm(row);
@@ -161,6 +163,8 @@ ValidationError Mapper::Describe(size_t i, ValidationCode code) {
   if (batch_.names != nullptr) {
     if (const ValidationCode numbers = CheckNumbers(row); numbers != ValidationCode::kNone)
       return DescribeNumbers(row, numbers);
+    if (code == ValidationCode::kIndexOutOfRange)
+      return {code, "indices", "one of the names was sent again since; use its new number"};
     if (code == ValidationCode::kRepeatedName)
       return {code, "indices", "two of the row's indices are of the same name"};
   }
@@ -222,11 +226,12 @@ ValidationCode Mapper::Expand(const Row& row) {
   Source source{row, {}, {}};
   row_ = Row{kNoIndices, nullptr, 0};
   if (kind_ == Kind::kHashed && !expansion_->by_name()) {
-    if (RepeatsName(row)) return ValidationCode::kRepeatedName;
+    if (const ValidationCode code = CheckNamesOf(row); code != ValidationCode::kNone) return code;
     source.row = InSlots(row);
   } else if (batch_.names != nullptr) {
     source = SortByName(row);
   }
+  if (!source.names.empty() && source.names[0].empty()) return ValidationCode::kIndexOutOfRange;
   for (size_t i = 1; i < source.names.size(); ++i) {
     if (source.names[i - 1] == source.names[i]) return ValidationCode::kRepeatedName;
   }
@@ -235,10 +240,13 @@ ValidationCode Mapper::Expand(const Row& row) {
   return code;
 }
 
-bool Mapper::RepeatsName(const Row& row) {
-  if (batch_.names == nullptr || row.size == 0) return false;
+ValidationCode Mapper::CheckNamesOf(const Row& row) {
+  if (batch_.names == nullptr || row.size == 0) return ValidationCode::kNone;
   numbers_.resize(row.size);
-  return batch_.names->Map({row.indices, row.size}, nullptr, numbers_.data()).repeats;
+  const NameTable::Mapping mapping =
+      batch_.names->Map({row.indices, row.size}, nullptr, numbers_.data());
+  if (mapping.outdated) return ValidationCode::kIndexOutOfRange;
+  return mapping.repeats ? ValidationCode::kRepeatedName : ValidationCode::kNone;
 }
 
 Source Mapper::SortByName(const Row& row) {

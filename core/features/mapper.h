@@ -97,7 +97,7 @@ class Mapper {
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
 
   // A row that the name table resolved.
-  enum class RowState : uint8_t { kMapped, kSharesSlots, kRepeatsName, kMalformed };
+  enum class RowState : uint8_t { kMapped, kSharesSlots, kRepeatsName, kOutdated, kMalformed };
 
   ValidationError CheckForm() const;
   // Whether the row's size and numbers, unless they are known to be, are right.
@@ -111,8 +111,8 @@ class Mapper {
   // squared_norm_.
   void Prepare(size_t i);
   ValidationCode Expand(const Row& row);
-  // Whether a row of a hashed space has a name twice.
-  bool RepeatsName(const Row& row);
+  // Whether a row of a hashed space has each name once, and under its newest number.
+  ValidationCode CheckNamesOf(const Row& row);
   // The row by slots, which its names may share.
   Row InSlots(const Row& row);
   // The row with its names in the order of their bytes, as maps take it.

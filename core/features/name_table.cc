@@ -151,7 +151,8 @@ bool NameTable::Rebind(Space space, uint64_t id) {
   space_ = space;
   space_id_ = id;
   resolved_ = begin_;
-  for (uint32_t i = begin_; i != end_; ++i) indices_[at(i)] = kUnknownFlag;
+  for (uint32_t i = begin_; i != end_; ++i)
+    indices_[at(i)] = IsOutdated(i) ? kSharedFlag : kUnknownFlag;
   if (!entries_.empty()) keys_.Reset(entries_.size());
   keys_begin_ = begin_;
   return false;
@@ -162,8 +163,9 @@ void NameTable::PrepareKeys() {
   // Of a stream's table, names that it has no more make room.
   keys_.Reset(2 * entries_.size());
   keys_begin_ = begin_;
-  for (uint32_t i = begin_; i != resolved_; ++i)
-    FlagShared(i, space_ == Space::kSlots ? SlotOf(i) : Key(hash(i)));
+  for (uint32_t i = begin_; i != resolved_; ++i) {
+    if (!IsOutdated(i)) FlagShared(i, space_ == Space::kSlots ? SlotOf(i) : Key(hash(i)));
+  }
 }
 
 void NameTable::FlagShared(uint32_t number, uint32_t key) {
@@ -171,8 +173,15 @@ void NameTable::FlagShared(uint32_t number, uint32_t key) {
   const uint32_t found =
       keys_.FindOrAdd<true>(key, first_serial_ + number, first_serial_ + keys_begin_, same);
   if (found == 0) return;
-  indices_[at(found - first_serial_)] |= kSharedFlag;
-  indices_[at(number)] |= kSharedFlag;
+  const uint32_t other = found - first_serial_;
+  if (capacity_ > 0 && name(other) == name(number)) {
+    entries_[at(other)].name = {};
+    // Names that share its key share that of the new number.
+    indices_[at(number)] |= indices_[at(other)] & kSharedFlag;
+  } else {
+    indices_[at(number)] |= kSharedFlag;
+  }
+  indices_[at(other)] |= kSharedFlag;
 }
 
 void NameTable::BindToSlots(uint32_t slots) {
@@ -181,6 +190,7 @@ void NameTable::BindToSlots(uint32_t slots) {
   if (resolved_ == end_) return;
   PrepareKeys();
   for (uint32_t i = resolved_; i != end_; ++i) {
+    if (IsOutdated(i)) continue;
     indices_[at(i)] = SlotOf(i);
     FlagShared(i, SlotOf(i));
   }
@@ -200,6 +210,7 @@ bool NameTable::BindTo(const Dictionary& dictionary) {
     dictionary.Prefetch(hashed(i));
   for (uint32_t i = resolved_; i != end_; ++i) {
     if (end_ - i > kAhead) dictionary.Prefetch(hashed(i + kAhead));
+    if (IsOutdated(i)) continue;
     const uint32_t number = dictionary.Find(hashed(i));
     indices_[at(i)] = number == Dictionary::kUnknown ? kUnknownFlag : number;
     looked_up_[at(i)] = epoch_;
@@ -255,6 +266,7 @@ NameTable::Mapping NameTable::FindShared(std::span<const uint32_t> numbers) {
   }
   std::sort(shared_.begin(), shared_.end());
   Mapping mapping;
+  for (const auto& [key, number] : shared_) mapping.outdated |= IsOutdated(number);
   // Names of one key, which are few, each with each.
   for (size_t i = 0; i < shared_.size(); ++i) {
     for (size_t j = i + 1; j < shared_.size() && shared_[j].first == shared_[i].first; ++j) {

@@ -40,7 +40,7 @@ class SerialSet {
 
 // Names by number, from 0 on in the order in which they were appended. A table of one message
 // begins anew with each message (Clear). A table of a stream keeps the latest names: as many as its
-// capacity. The table resolves each of its names once: to a slot of a hashed space, or to a number
+// capacity. A name that is appended to it again has its new number alone. The table resolves each of its names once: to a slot of a hashed space, or to a number
 // of a dictionary, for the space that it was bound to last.
 //
 // Not thread-safe. Names of messages are views of what was appended.
@@ -80,6 +80,8 @@ class NameTable {
   struct Mapping {
     // Two of the row's names are the same.
     bool repeats = false;
+    // One of the numbers is of a name that was appended again.
+    bool outdated = false;
     // Two of the row's names have the same slot.
     bool shares = false;
   };
@@ -113,13 +115,16 @@ class NameTable {
   enum class Space : uint8_t { kNone, kSlots, kDictionary };
 
   // In indices_, besides the index: the name has no number as far as is known; and another name of
-  // the table has the same slot, or is the same name.
+  // the table has the same slot, or is the same name, or the name was appended again, so that its
+  // entry has none.
   static constexpr uint32_t kUnknownFlag = 1U << 31;
   static constexpr uint32_t kSharedFlag = 1U << 30;
   static constexpr uint32_t kIndexMask = kSharedFlag - 1;
 
   size_t at(uint32_t number) const { return number & mask_; }
   const Entry& entry(uint32_t number) const { return entries_[at(number)]; }
+  // Whether the name was appended again.
+  bool IsOutdated(uint32_t number) const { return entry(number).name.empty(); }
   ValidationError CheckNames(absl::string_view text, std::span<const uint32_t> lengths) const;
   void Reserve(size_t names);
   void AppendOne(absl::string_view name, uint64_t hash);
@@ -129,7 +134,8 @@ class NameTable {
   // Whether it is bound to this space already. If not, nothing is resolved any more.
   bool Rebind(Space space, uint64_t id);
   uint32_t SlotOf(uint32_t number) const { return static_cast<uint32_t>(hash(number)) & slot_mask_; }
-  // Flags the name and another one that has its key, if there is one.
+  // Flags the name and another one that has its key, if there is one; or, in a stream's table, the
+  // same name alone.
   void FlagShared(uint32_t number, uint32_t key);
   // Looks an unknown name up, unless that was done since the dictionary grew.
   uint32_t LookUp(uint32_t number, const Dictionary& dictionary);

@@ -36,11 +36,11 @@ std::vector<FormRow> RandomFormRows(int count, uint32_t seed) {
 class ClientTable {
  public:
   explicit ClientTable(size_t size) : size_(size) {}
-  // The number of a name of a message that began with `count` names appended, and that will append
-  // at most `room` names.
-  uint32_t Number(const std::string& name, size_t room, v1::NameColumn& appended) {
+  // Begins a message that appends at most `room` names.
+  void Begin(size_t room) { end_ = count_ + room; }
+  uint32_t Number(const std::string& name, v1::NameColumn& appended) {
     const auto known = numbers_.find(name);
-    if (known != numbers_.end() && known->second + size_ >= count_ + room) return known->second;
+    if (known != numbers_.end() && known->second + size_ >= end_) return known->second;
     AppendName(name, appended);
     return numbers_[name] = static_cast<uint32_t>(count_++);
   }
@@ -48,6 +48,8 @@ class ClientTable {
  private:
   const size_t size_;
   size_t count_ = 0;
+  // The highest number that the table may have after the message, and 1.
+  size_t end_ = 0;
   std::map<std::string, uint32_t> numbers_;
 };
 
@@ -105,6 +107,7 @@ TEST_F(FormsTest, RowsByNameGiveOneModelInEveryForm) {
         v1::LearnStreamRequest request;
         v1::ExampleColumns& columns = *request.mutable_columns();
         std::map<std::string, uint32_t> positions;
+        table.Begin(28);
         for (size_t i = begin; i < begin + 4; ++i) {
           if (std::string(form) == "nested") {
             v1::Example& example = *request.add_examples();
@@ -118,7 +121,7 @@ TEST_F(FormsTest, RowsByNameGiveOneModelInEveryForm) {
           std::map<uint32_t, float> indexed;
           for (const auto& [name, value] : rows[i].features) {
             if (std::string(form) == "table") {
-              indexed[table.Number(name, 28, *columns.mutable_stream_names())] = value;
+              indexed[table.Number(name, *columns.mutable_stream_names())] = value;
               continue;
             }
             const auto [position, is_new] = positions.emplace(name, positions.size());
