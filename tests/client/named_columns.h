@@ -100,7 +100,7 @@ class NameTableReader {
     return FromHalf(static_cast<uint16_t>(byte(2 * i) | byte(2 * i + 1) << 8));
   }
 
-  const size_t size_;
+  size_t size_;
   std::vector<std::string> names_;
 };
 
