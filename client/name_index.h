@@ -29,23 +29,31 @@
 
 namespace perceptrond::client {
 
-// Whether both are the same bytes; most names are too short for a call of memcmp() to pay.
-inline bool SameName(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  const auto same = [&](auto eight, size_t at) {
-    auto other = eight;
-    std::memcpy(&eight, a.data() + at, sizeof eight);
-    std::memcpy(&other, b.data() + at, sizeof other);
-    return eight == other;
-  };
-  const size_t size = a.size();
-  if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
-  if (size >= 8) return same(uint64_t{}, 0) && same(uint64_t{}, size - 8);
-  if (size >= 4) return same(uint32_t{}, 0) && same(uint32_t{}, size - 4);
-  for (size_t i = 0; i < size; ++i) {
-    if (a[i] != b[i]) return false;
+// Eight bytes which, with its size, determine a name of at most eight bytes. Most names are so short
+// that calls of memcmp() and of a hash of many bytes do not pay.
+inline uint64_t NameStart(std::string_view name) {
+  uint64_t start = 0;
+  if (name.size() >= sizeof start) {
+    std::memcpy(&start, name.data(), sizeof start);
+  } else if (name.size() >= 4) {
+    // The halves may overlap.
+    uint32_t first = 0;
+    uint32_t last = 0;
+    std::memcpy(&first, name.data(), sizeof first);
+    std::memcpy(&last, name.data() + name.size() - sizeof last, sizeof last);
+    start = uint64_t{first} << 32 | last;
+  } else {
+    for (const char c : name) start = start << 8 | static_cast<unsigned char>(c);
   }
-  return true;
+  return start;
+}
+
+// Whether both are the same bytes.
+inline bool SameName(std::string_view a, std::string_view b) {
+  if (a.size() != b.size() || NameStart(a) != NameStart(b)) return false;
+  constexpr size_t kCompared = sizeof NameStart(a);
+  return a.size() <= kCompared ||
+         std::memcmp(a.data() + kCompared, b.data() + kCompared, a.size() - kCompared) == 0;
 }
 
 class NameIndex {
@@ -54,8 +62,10 @@ class NameIndex {
 
   // Never 0, which marks an empty bucket.
   static uint32_t Hash(std::string_view name) {
-    return static_cast<uint32_t>(absl::HashOf(absl::string_view(name.data(), name.size())) >> 32) |
-           1;
+    const size_t hash = name.size() <= sizeof NameStart(name)
+                            ? absl::HashOf(NameStart(name), name.size())
+                            : absl::HashOf(absl::string_view(name.data(), name.size()));
+    return static_cast<uint32_t>(hash >> 32) | 1;
   }
 
   // Starts to load what Find() will need.

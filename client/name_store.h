@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +21,7 @@ class NameStore {
 
   // A name of at most 8 bytes is found by its record alone. 32 bytes.
   struct Record {
-    // Start() of the name.
+    // NameStart() of the name.
     uint64_t start = 0;
     uint32_t begin = 0;
     uint32_t size = 0;
@@ -61,11 +60,11 @@ class NameStore {
   uint32_t Find(std::string_view name, uint32_t hash, uint32_t guess) const {
     // What no other hash precedes is not there at all.
     if (guess == kNone) return kNone;
-    const uint64_t start = Start(name);
+    const uint64_t start = NameStart(name);
     const auto is_name = [&](uint32_t number) {
       const Record& record = records_[number];
       return record.start == start && record.size == name.size() &&
-             (record.size <= sizeof start || SameName(this->name(number), name));
+             (record.size <= sizeof start || this->name(number) == name);
     };
     return is_name(guess) ? guess : index_.Find(hash, 0, static_cast<uint32_t>(size()), is_name);
   }
@@ -74,7 +73,7 @@ class NameStore {
     const auto number = static_cast<uint32_t>(size());
     index_.Insert(hash, number, 0);
     Record& record = records_.emplace_back();
-    record.start = Start(name);
+    record.start = NameStart(name);
     record.begin = static_cast<uint32_t>(text_.size());
     record.size = static_cast<uint32_t>(name.size());
     text_.append(name);
@@ -84,24 +83,6 @@ class NameStore {
  private:
   static constexpr size_t kMostNames = 1 << 18;
   static constexpr size_t kMostBytes = 16 << 20;
-
-  // Eight bytes which, with its size, determine a name of at most eight bytes.
-  static uint64_t Start(std::string_view name) {
-    uint64_t start = 0;
-    if (name.size() >= sizeof start) {
-      std::memcpy(&start, name.data(), sizeof start);
-    } else if (name.size() >= 4) {
-      uint32_t half = 0;
-      std::memcpy(&half, name.data(), sizeof half);
-      uint32_t rest = 0;
-      std::memcpy(&rest, name.data() + name.size() - sizeof rest, sizeof rest);
-      // The halves may overlap.
-      start = uint64_t{half} << 32 | rest;
-    } else {
-      for (const char c : name) start = start << 8 | static_cast<unsigned char>(c);
-    }
-    return start;
-  }
 
   NameIndex index_;
   std::vector<Record> records_;
