@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
+#include <grpc/grpc.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
@@ -181,6 +182,9 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const std::optional<TlsOptions>& tls) {
+  // gRPC stays initialized until the process ends. Else the end of the last channel waits for a
+  // thread of gRPC's own, which may be polling for another 10 s.
+  [[maybe_unused]] static const bool initialized = (grpc_init(), true);
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   // gRPC servers close connections that ping more often than every five minutes.

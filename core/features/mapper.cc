@@ -83,7 +83,8 @@ const Batch& Mapper::Together(size_t first, size_t count) {
 
 void Mapper::MapByTable(size_t first, size_t count) {
   // Slots stay as they are; names may get numbers with the next update.
-  const size_t end = kind_ == Kind::kHashed ? batch_.rows() : std::min(first + count, batch_.rows());
+  const size_t end =
+      kind_ == Kind::kHashed ? batch_.rows() : std::min(first + count, batch_.rows());
   if (first >= mapped_begin_ && end <= mapped_end_) return;
   states_.resize(end - first);
   for (size_t i = first; i < end; ++i)
@@ -100,9 +101,8 @@ Mapper::RowState Mapper::MapRowByTable(const Row& row, uint32_t* indices) {
     std::fill_n(indices, row.size, 0U);
     return RowState::kMalformed;
   }
-  const NameTable::Mapping mapping =
-      batch_.names->Map({row.indices, row.size},
-                        mapped_kind_ == Kind::kNamed ? dictionary_ : nullptr, indices);
+  const NameTable::Mapping mapping = batch_.names->Map(
+      {row.indices, row.size}, mapped_kind_ == Kind::kNamed ? dictionary_ : nullptr, indices);
   if (mapping.outdated) return RowState::kOutdated;
   if (mapping.repeats) return RowState::kRepeatsName;
   return mapping.shares && kind_ == Kind::kHashed ? RowState::kSharesSlots : RowState::kMapped;
@@ -169,10 +169,10 @@ ValidationError Mapper::Describe(size_t i, ValidationCode code) {
       return {code, "indices", "two of the row's indices are of the same name"};
   }
   double squared_norm = 0;
-  const ValidationCode before =
-      batch_.names == nullptr ? CheckRow(row, size_, max_features_, &squared_norm)
-      : std::isfinite(SquaredNorm(row)) ? ValidationCode::kNone
-                                        : ValidationCode::kNonFiniteValue;
+  const ValidationCode before = batch_.names == nullptr
+                                    ? CheckRow(row, size_, max_features_, &squared_norm)
+                                : std::isfinite(SquaredNorm(row)) ? ValidationCode::kNone
+                                                                  : ValidationCode::kNonFiniteValue;
   if (before != ValidationCode::kNone) return DescribeRow(row, size_, max_features_, before);
   if (code == ValidationCode::kNonFiniteValue) {
     return {code, "values",

@@ -60,7 +60,9 @@ class Mapper {
   const Batch& Together(size_t first, size_t count);
   // Whether a row that Together mapped must be checked and mapped alone: it is not well formed, or
   // has names that share a slot.
-  bool IsApart(size_t i) const { return by_table_ && states_[i - mapped_begin_] != RowState::kMapped; }
+  bool IsApart(size_t i) const {
+    return by_table_ && states_[i - mapped_begin_] != RowState::kMapped;
+  }
 
   // Whether row i is well formed (CheckRow) and has a place in the mapped space: kTooManyFeatures
   // if Phi would make more of it than max_features, found before they are made; kRepeatedName;

@@ -31,8 +31,7 @@ void SerialSet::Reset(size_t count) {
 template <bool kReplace, typename Same>
 uint32_t SerialSet::FindOrAdd(uint32_t key, uint32_t serial, uint32_t first, const Same& same) {
   const size_t mask = slots_.size() - 1;
-  // Keys may be slots, whose neighbours are keys too.
-  for (size_t i = (key * 0x9e3779b1U) & mask;; i = (i + 1) & mask) {
+  for (size_t i = First(key);; i = (i + 1) & mask) {
     Slot& slot = slots_[i];
     if (slot.serial < first) {
       slot = {key, serial};
@@ -164,14 +163,19 @@ void NameTable::PrepareKeys() {
   keys_.Reset(2 * entries_.size());
   keys_begin_ = begin_;
   for (uint32_t i = begin_; i != resolved_; ++i) {
-    if (!IsOutdated(i)) FlagShared(i, space_ == Space::kSlots ? SlotOf(i) : Key(hash(i)));
+    if (!IsOutdated(i)) FlagShared(i);
   }
 }
 
-void NameTable::FlagShared(uint32_t number, uint32_t key) {
+uint32_t NameTable::KeyOf(uint32_t number) const {
+  return space_ == Space::kSlots ? SlotOf(number) : Key(hash(number));
+}
+
+void NameTable::FlagShared(uint32_t number) {
+  if (end_ - number > kAhead) keys_.Prefetch(KeyOf(number + kAhead));
   const auto same = [&](uint32_t serial) { return serial - first_serial_ >= begin_; };
-  const uint32_t found =
-      keys_.FindOrAdd<true>(key, first_serial_ + number, first_serial_ + keys_begin_, same);
+  const uint32_t found = keys_.FindOrAdd<true>(KeyOf(number), first_serial_ + number,
+                                               first_serial_ + keys_begin_, same);
   if (found == 0) return;
   const uint32_t other = found - first_serial_;
   if (capacity_ > 0 && name(other) == name(number)) {
@@ -192,7 +196,7 @@ void NameTable::BindToSlots(uint32_t slots) {
   for (uint32_t i = resolved_; i != end_; ++i) {
     if (IsOutdated(i)) continue;
     indices_[at(i)] = SlotOf(i);
-    FlagShared(i, SlotOf(i));
+    FlagShared(i);
   }
   resolved_ = end_;
 }
@@ -214,7 +218,7 @@ bool NameTable::BindTo(const Dictionary& dictionary) {
     const uint32_t number = dictionary.Find(hashed(i));
     indices_[at(i)] = number == Dictionary::kUnknown ? kUnknownFlag : number;
     looked_up_[at(i)] = epoch_;
-    if (!interns_) FlagShared(i, Key(hash(i)));
+    if (!interns_) FlagShared(i);
   }
   resolved_ = end_;
   return true;
@@ -262,7 +266,7 @@ NameTable::Mapping NameTable::FindShared(std::span<const uint32_t> numbers) {
   shared_.clear();
   for (const uint32_t number : numbers) {
     if ((indices_[at(number)] & kSharedFlag) == 0) continue;
-    shared_.emplace_back(space_ == Space::kSlots ? SlotOf(number) : Key(hash(number)), number);
+    shared_.emplace_back(KeyOf(number), number);
   }
   std::sort(shared_.begin(), shared_.end());
   Mapping mapping;

@@ -23,6 +23,8 @@ class SerialSet {
   void Reset(size_t count);
   // How many serials may be added between two times that it is emptied.
   size_t room() const { return slots_.size() / 2; }
+  // Fetches what FindOrAdd will read.
+  void Prefetch(uint32_t key) const { __builtin_prefetch(&slots_[First(key)], 1); }
   // Whether a key has a serial for which same(serial) is true, from `first` on: returns that, or 0
   // and adds the new one. With kReplace the key has the new one from then on in any case. O(1)
   // expected.
@@ -35,6 +37,9 @@ class SerialSet {
     // Below `first`: the slot is empty.
     uint32_t serial = 0;
   };
+  // Where the search for a key begins. Keys may be slots, whose neighbours are keys too.
+  size_t First(uint32_t key) const { return (key * 0x9e3779b1U) & (slots_.size() - 1); }
+
   std::vector<Slot> slots_;
 };
 
@@ -133,10 +138,14 @@ class NameTable {
   void PrepareKeys();
   // Whether it is bound to this space already. If not, nothing is resolved any more.
   bool Rebind(Space space, uint64_t id);
-  uint32_t SlotOf(uint32_t number) const { return static_cast<uint32_t>(hash(number)) & slot_mask_; }
+  uint32_t SlotOf(uint32_t number) const {
+    return static_cast<uint32_t>(hash(number)) & slot_mask_;
+  }
+  // What keys_ knows the name by: its slot, or other bits of its hash.
+  uint32_t KeyOf(uint32_t number) const;
   // Flags the name and another one that has its key, if there is one; or, in a stream's table, the
   // same name alone.
-  void FlagShared(uint32_t number, uint32_t key);
+  void FlagShared(uint32_t number);
   // Looks an unknown name up, unless that was done since the dictionary grew.
   uint32_t LookUp(uint32_t number, const Dictionary& dictionary);
   Mapping FindShared(std::span<const uint32_t> numbers);

@@ -192,10 +192,9 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
       if (i >= end) {
         begin = i;
         end = std::min(rows, i + kRowsAtOnce);
-        predictor.ScoreRows(mapper.Together(begin, end - begin), begin,
-                            core.limits.max_example_features, age,
-                            std::span(codes).first(end - begin),
-                            std::span(scores).first(end - begin));
+        predictor.ScoreRows(
+            mapper.Together(begin, end - begin), begin, core.limits.max_example_features, age,
+            std::span(codes).first(end - begin), std::span(scores).first(end - begin));
       }
       if (!mapper.IsApart(i)) return codes[i - begin];
       const ValidationCode code = check(i);

@@ -68,8 +68,7 @@ class OneByOne final : public RowEvaluator {
 // updates are rare.
 class InRuns : public RowEvaluator {
  public:
-  InRuns(BatchRows& rows, size_t max_features)
-      : rows_(rows), evaluated_(rows, max_features) {}
+  InRuns(BatchRows& rows, size_t max_features) : rows_(rows), evaluated_(rows, max_features) {}
 
   ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) override {
     if (const ValidationCode code = rows_.CheckTarget(i); code != ValidationCode::kNone)
@@ -117,8 +116,7 @@ class InCountedRuns final : public InRuns {
       const EvaluatedRow& row = evaluated()[i];
       if (row.code != ValidationCode::kNone || row.evaluation.update) break;
       if (!rows().has_label(i) || rows().IsApart(i)) break;
-      counted.AddEvaluation(row.evaluation, rows().label(i),
-                            row.squared_norm + bias_squared_);
+      counted.AddEvaluation(row.evaluation, rows().label(i), row.squared_norm + bias_squared_);
       predictions.Set(i, row.evaluation);
     }
     tally = counted;

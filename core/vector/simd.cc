@@ -273,9 +273,13 @@ bool Ascends(const uint32_t* at, size_t size) {
 
 // Not in the namespace without a name: chosen below, after all units.
 const Loops& OfUnit() {
-  static const Loops loops = {
-      hwy::TargetName(HWY_TARGET), DenseDot, SparseDot, ScanDense, ScanSparseRows,
-      HalvesToFloats, Ascends};
+  static const Loops loops = {hwy::TargetName(HWY_TARGET),
+                              DenseDot,
+                              SparseDot,
+                              ScanDense,
+                              ScanSparseRows,
+                              HalvesToFloats,
+                              Ascends};
   return loops;
 }
 

@@ -109,8 +109,9 @@ std::string ExampleBatch::PathInColumns(const RowError& row_error) const {
     return absl::StrCat("columns.", error.field, "[", row_error.row, "]");
   const bool as_deltas = error.field == "indices" && batch_.indices.data() == indices_.data();
   const bool as_halves = error.field == "values" && batch_.values.data() == values_.data();
-  const absl::string_view field =
-      as_deltas ? "index_deltas" : as_halves ? "half_values" : absl::string_view(error.field);
+  const absl::string_view field = as_deltas   ? "index_deltas"
+                                  : as_halves ? "half_values"
+                                              : absl::string_view(error.field);
   const bool dense = batch_.dense_width > 0;
   size_t begin = 0;
   if (dense) begin = size_t{row_error.row} * batch_.dense_width;
@@ -197,7 +198,8 @@ absl::Status ExampleBatch::ReadValues(const v1::ExampleColumns& columns) {
 
 absl::Status ExampleBatch::ReadNames(const v1::ExampleColumns& columns) {
   if (columns.has_feature_names() && columns.has_stream_names())
-    return MalformedColumns("columns.feature_names", "send feature_names or stream_names, not both");
+    return MalformedColumns("columns.feature_names",
+                            "send feature_names or stream_names, not both");
   if (columns.has_stream_names()) {
     batch_.names = stream_names_.get();
     if (batch_.names != nullptr) return absl::OkStatus();

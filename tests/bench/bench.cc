@@ -37,7 +37,7 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
         std::fprintf(stderr, "\r\033[K%d/%d %s", rep + 1, options.reps,
                      benchmark.figures[0].name.c_str());
       }
-      benchmark.measure(benchmark.figures);
+      benchmark.measure(rep, benchmark.figures);
     }
   }
   for (const Benchmark& benchmark : benchmarks) {
@@ -49,14 +49,24 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
 
 int Main(const Options& options) {
   std::vector<Figure> figures;
-  // After rows that write gigabytes, a start waits for the disk.
-  Run(ProcessBenchmarks(options), options, figures);
-  Run(StreamBenchmarks(options), options, figures);
-  Run(LatencyBenchmarks(options), options, figures);
+  if (options.matrix) {
+    Run(FormBenchmarks(options), options, figures);
+    Run(LearnerBenchmarks(options), options, figures);
+  } else {
+    // After rows that write gigabytes, a start waits for the disk.
+    Run(ProcessBenchmarks(options), options, figures);
+    Run(StreamBenchmarks(options), options, figures);
+    Run(LatencyBenchmarks(options), options, figures);
+  }
+  if (options.matrix && options.vw.empty())
+    std::fputs("Vowpal Wabbit's daemon is not measured: give its program with --vw PATH\n", stderr);
+  Run(PeerBenchmarks(options), options, figures);
   // Their threads would be in the way.
   Servers::Stop();
-  Run(CoreBenchmarks(options), options, figures);
-  Run(StoreBenchmarks(options), options, figures);
+  if (!options.matrix) {
+    Run(CoreBenchmarks(options), options, figures);
+    Run(StoreBenchmarks(options), options, figures);
+  }
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
   std::fputs((options.json ? Json(figures) : Table(figures)).c_str(), stdout);
   if (!figures.empty()) return 0;
@@ -82,6 +92,10 @@ int main(int argc, char** argv) {
   app.add_option("-o,--output", output, "table, or json: one object a row")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
+  app.add_flag("--matrix", options.matrix,
+               "Every form of example, kind of work, learner and feature map: half an hour");
+  app.add_option("--vw", options.vw, "Vowpal Wabbit's program: also rows beside its daemon")
+      ->check(CLI::ExistingFile);
   app.add_flag("--tiny", options.tiny, "Few examples: shows that it runs, and nothing else");
   CLI11_PARSE(app, argc, argv);
   options.json = output == "json";

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/bench/load.h"
 #include "tests/bench/report.h"
+#include "tests/bench/servers.h"
 
 namespace perceptrond::bench {
 
@@ -20,17 +22,47 @@ struct Options {
   bool json = false;
   // Fewer examples, so that a run takes seconds. What comes out means nothing.
   bool tiny = false;
+  // Every form, work, learner and map instead of the usual rows.
+  bool matrix = false;
+  // Vowpal Wabbit's program; empty: it is not measured.
+  std::string vw;
 };
 
 struct Benchmark {
   std::vector<Figure> figures;
-  // Adds one value and one reference to each figure.
-  std::function<void(std::vector<Figure>&)> measure;
+  // Adds one value and one reference to each figure, in repetition `rep` from 0.
+  std::function<void(int rep, std::vector<Figure>&)> measure;
 };
+
+// Calls both, in the other order every other repetition: what drifts does not always favour one.
+template <typename Ours, typename Reference>
+void InTurn(int rep, Ours ours, Reference reference) {
+  if (rep % 2 == 1) reference();
+  ours();
+  if (rep % 2 == 0) reference();
+}
 
 inline void Add(Figure& figure, double value, double reference) {
   figure.values.push_back(value);
   figure.references.push_back(reference);
+}
+
+// Latencies `measure(server)` of the real server beside those of the null servers.
+template <typename Measure>
+void AddLatencies(int rep, Measure measure, Figure& p50, Figure& p99) {
+  Latency ours;
+  Latency null;
+  Latency callback;
+  InTurn(
+      rep, [&] { ours = measure(Server::kReal); },
+      [&] {
+        null = measure(Server::kNull);
+        callback = measure(Server::kCallback);
+      });
+  Add(p50, ours.p50, null.p50);
+  Add(p99, ours.p99, null.p99);
+  p50.callbacks.push_back(callback.p50);
+  p99.callbacks.push_back(callback.p99);
 }
 
 // Nothing is prepared before it is measured. They hold references to `options`.
@@ -39,5 +71,10 @@ std::vector<Benchmark> LatencyBenchmarks(const Options& options);
 std::vector<Benchmark> CoreBenchmarks(const Options& options);
 std::vector<Benchmark> ProcessBenchmarks(const Options& options);
 std::vector<Benchmark> StoreBenchmarks(const Options& options);
+// The matrix.
+std::vector<Benchmark> FormBenchmarks(const Options& options);
+std::vector<Benchmark> LearnerBenchmarks(const Options& options);
+// Beside a bare echo, and Vowpal Wabbit's daemon if its program is given.
+std::vector<Benchmark> PeerBenchmarks(const Options& options);
 
 }  // namespace perceptrond::bench

@@ -53,8 +53,8 @@ GrowthPoint MeasureConverged(double x, const Settings& settings, const Rows& row
   StreamOptions run;
   run.seconds = settings.seconds;
   const GrowthPoint point = Measure(
-      x, settings, [&] { return RunStream(servers.real(), real, run).rate(); },
-      [&] { return RunStream(servers.null(), null, run).rate(); });
+      x, settings, [&] { return RunStream(servers.channel(Server::kReal), real, run).rate(); },
+      [&] { return RunStream(servers.channel(Server::kNull), null, run).rate(); });
   servers.DeleteModel("growth");
   return point;
 }
@@ -132,8 +132,8 @@ GrowthCurve Models(const Settings& settings) {
       Messages learn = LearnMessages(rows, "models/" + id, Form::kPacked, kRowsAMessage);
       StreamOptions once;
       once.messages = learn.rest.size();
-      RunStream(servers.real(), learn, once);
-      Messages ask = PredictMessages(rows, "models/" + id, kRowsAMessage);
+      RunStream(servers.channel(Server::kReal), learn, once);
+      Messages ask = PredictMessages(rows, "models/" + id, Form::kPacked, kRowsAMessage);
       if (made == 0) real.first = ask.first;
       real.rest.push_back(ask.rest[0]);
       real.examples.push_back(ask.examples[0]);
@@ -144,8 +144,9 @@ GrowthCurve Models(const Settings& settings) {
     run.call = Call::kPredictStream;
     run.seconds = settings.seconds;
     curve.points.push_back(Measure(
-        models, settings, [&] { return RunStream(servers.real(), real, run).rate(); },
-        [&] { return RunStream(servers.null(), null, run).rate(); }));
+        models, settings,
+        [&] { return RunStream(servers.channel(Server::kReal), real, run).rate(); },
+        [&] { return RunStream(servers.channel(Server::kNull), null, run).rate(); }));
   }
   FitConstant(curve);
   return curve;
@@ -180,8 +181,8 @@ GrowthCurve Streams(const Settings& settings) {
   for (const size_t streams : {1, 2, 4, 8, 16, 32, 64}) {
     if (settings.tiny && streams > 2) break;
     while (real.size() < streams) {
-      real.push_back(servers.NewReal());
-      null.push_back(servers.NewNull());
+      real.push_back(servers.NewChannel(Server::kReal));
+      null.push_back(servers.NewChannel(Server::kNull));
     }
     std::vector<Messages> our_messages(streams, one);
     std::vector<Messages> null_messages(streams, one);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -49,8 +50,9 @@ void Parse(Bytes& bytes, Proto& message) {
 
 class Writer {
  public:
-  Writer(Stream& stream, Messages& messages, const StreamOptions& options)
-      : stream_(stream), messages_(messages), options_(options) {}
+  Writer(Stream& stream, Messages& messages, const StreamOptions& options,
+         const std::atomic<uint64_t>& answered)
+      : stream_(stream), messages_(messages), options_(options), answered_(answered) {}
 
   void Run() {
     const Clock::time_point start = Clock::now();
@@ -61,9 +63,12 @@ class Writer {
             start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
                         static_cast<double>(examples) / options_.rate)));
       }
-      if (!stream_.Write(messages_.rest[messages_.next])) break;
-      examples += messages_.examples[messages_.next];
-      messages_.next = (messages_.next + 1) % messages_.rest.size();
+      for (uint64_t seen = answered_; sent > seen && sent - seen >= options_.max_unanswered;
+           seen = answered_)
+        answered_.wait(seen);
+      const auto [message, size] = messages_.Take();
+      if (!stream_.Write(message)) break;
+      examples += size;
     }
     stream_.WritesDone();
   }
@@ -76,10 +81,17 @@ class Writer {
   Stream& stream_;
   Messages& messages_;
   const StreamOptions& options_;
+  // Messages.
+  const std::atomic<uint64_t>& answered_;
 };
 
-// Counts what is answered.
-void ReadAll(Stream& stream, Call call, StreamOutcome& outcome) {
+void Count(int messages, std::atomic<uint64_t>& answered) {
+  answered += static_cast<uint64_t>(messages);
+  answered.notify_one();
+}
+
+// Counts what is answered. When no more is, the writer waits for nothing.
+void ReadAll(Stream& stream, Call call, StreamOutcome& outcome, std::atomic<uint64_t>& answered) {
   Bytes bytes;
   v1::LearnStreamResponse learned;
   v1::PredictResponse predicted;
@@ -87,6 +99,7 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome) {
     if (call == Call::kPredictStream) {
       Parse(bytes, predicted);
       outcome.examples += predicted.scores_size();
+      Count(1, answered);
       continue;
     }
     Parse(bytes, learned);
@@ -94,13 +107,8 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome) {
       outcome.examples += result.examples();
       outcome.mistakes += result.mistakes();
     }
+    Count(learned.results_size(), answered);
   }
-}
-
-Latency Summarize(std::vector<double> seconds) {
-  if (seconds.empty()) return {};
-  std::sort(seconds.begin(), seconds.end());
-  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
 }
 
 constexpr int kWarmUp = 50;
@@ -111,8 +119,7 @@ Latency TimeEach(Messages& messages, double seconds, Ask ask) {
   std::vector<double> taken;
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < kWarmUp || taken.empty() || Since(start) < seconds; ++i) {
-    const Bytes& message = messages.rest[messages.next];
-    messages.next = (messages.next + 1) % messages.rest.size();
+    const Bytes message = messages.Take().first;
     const Clock::time_point asked = Clock::now();
     ask(message);
     if (i >= kWarmUp) taken.push_back(Since(asked));
@@ -121,6 +128,18 @@ Latency TimeEach(Messages& messages, double seconds, Ask ask) {
 }
 
 }  // namespace
+
+Latency Summarize(std::vector<double> seconds) {
+  if (seconds.empty()) return {};
+  std::sort(seconds.begin(), seconds.end());
+  return {1e6 * seconds[seconds.size() / 2], 1e6 * seconds[seconds.size() * 99 / 100]};
+}
+
+std::pair<Bytes, int> Messages::Take() {
+  const size_t taken = next;
+  next = (next + 1) % size();
+  return {make ? make(taken) : rest[taken], examples[taken]};
+}
 
 StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const StreamOptions& options) {
   grpc::ClientContext context;
@@ -132,8 +151,10 @@ StreamOutcome RunStream(grpc::Channel& channel, Messages& messages, const Stream
   }
   StreamOutcome outcome;
   const Clock::time_point start = Clock::now();
-  std::thread writer([&] { Writer(*stream, messages, options).Run(); });
-  ReadAll(*stream, options.call, outcome);
+  std::atomic<uint64_t> answered = 0;
+  std::thread writer([&] { Writer(*stream, messages, options, answered).Run(); });
+  ReadAll(*stream, options.call, outcome, answered);
+  Count(INT_MAX, answered);
   outcome.seconds = Since(start);
   writer.join();
   Require(stream->Finish(), "a stream");
@@ -159,6 +180,7 @@ Latency StreamPredict(grpc::Channel& channel, Messages& messages, double seconds
   const std::unique_ptr<Stream> stream = Open(channel, Call::kPredictStream, context);
   v1::PredictResponse response;
   Bytes bytes;
+  if (!stream->Write(messages.first) || !stream->Read(&bytes)) std::abort();
   const Latency latency = TimeEach(messages, seconds, [&](const Bytes& message) {
     if (!stream->Write(message) || !stream->Read(&bytes)) std::abort();
     Parse(bytes, response);

@@ -6,7 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace perceptrond::bench {
@@ -17,8 +20,18 @@ struct Messages {
   std::vector<grpc::ByteBuffer> rest;
   // How many examples each of `rest` has.
   std::vector<int> examples;
+  // Not null: makes message i of `rest`, which is then empty, each time that it is sent: the client's
+  // work is measured too.
+  std::function<grpc::ByteBuffer(size_t)> make;
+  // The names that `rest` spells out.
+  std::vector<std::string> names;
   // The next of `rest`: a stream goes on where the one before ended.
   size_t next = 0;
+
+  size_t size() const { return examples.size(); }
+  size_t total_examples() const { return std::accumulate(examples.begin(), examples.end(), 0U); }
+  // The next message and how many examples it has.
+  std::pair<grpc::ByteBuffer, int> Take();
 };
 
 template <typename Proto>
@@ -45,6 +58,9 @@ struct StreamOptions {
   double seconds = 1e9;
   uint64_t messages = UINT64_MAX;
   const std::atomic<bool>* stop = nullptr;
+  // Messages sent and not answered. What is in flight when the time is over is waited for: a slow
+  // model needs a bound.
+  uint64_t max_unanswered = UINT64_MAX;
   // > 0: examples a second at most.
   double rate = 0;
 };
@@ -58,6 +74,8 @@ struct Latency {
   double p50 = 0;
   double p99 = 0;
 };
+
+Latency Summarize(std::vector<double> seconds);
 
 // One message after the other, each once the last is answered. The first ones are not counted.
 Latency UnaryPredict(grpc::Channel& channel, Messages& messages, double seconds);

@@ -1,7 +1,17 @@
 #include "tests/bench/messages.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "client/batch_builder.h"
+#include "client/format/format.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
 
@@ -15,66 +25,186 @@ void Append(const std::vector<T>& from, google::protobuf::RepeatedField<T>& to) 
   to.Add(from.begin(), from.end());
 }
 
+bool AllOnes(const Rows& rows) {
+  return std::all_of(rows.values.begin(), rows.values.end(), [](float v) { return v == 1; });
+}
+
+void AppendName(const std::string& name, v1::NameColumn& names) {
+  names.mutable_text()->append(name);
+  names.add_lengths(static_cast<uint32_t>(name.size()));
+}
+
+// The number of each index that was asked for, in the order in which they were.
+using Numbers = absl::flat_hash_map<uint32_t, uint32_t>;
+
+// Indices become their numbers, ascending in each row with their values. New ones are appended to
+// `names`.
+void NumberFeatures(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColumn& names) {
+  uint32_t begin = 0;
+  std::vector<std::pair<uint32_t, float>> row;
+  for (const uint32_t end : columns.row_ends()) {
+    row.clear();
+    for (int i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
+      const auto [number, is_new] = numbers.emplace(columns.indices(i), numbers.size());
+      if (is_new) AppendName(FeatureName(columns.indices(i)), names);
+      row.emplace_back(number->second, columns.values().empty() ? 1 : columns.values(i));
+    }
+    std::sort(row.begin(), row.end());
+    for (size_t i = 0; i < row.size(); ++i) {
+      const int at = static_cast<int>(begin + i);
+      columns.set_indices(at, row[i].first);
+      if (!columns.values().empty()) columns.set_values(at, row[i].second);
+    }
+    begin = end;
+  }
+}
+
+// Names of this message.
+void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
+  Numbers numbers;
+  v1::NameColumn& names = *columns.mutable_feature_names();
+  NumberFeatures(columns, numbers, names);
+  size_t begin = 0;
+  for (const uint32_t length : names.lengths()) {
+    sent.push_back(names.text().substr(begin, length));
+    begin += length;
+  }
+}
+
 void FillColumns(const Rows& rows, v1::ExampleColumns& columns) {
   Append(rows.row_ends, *columns.mutable_row_ends());
   Append(rows.indices, *columns.mutable_indices());
-  Append(rows.values, *columns.mutable_values());
+  if (rows.dense_width > 0 || !AllOnes(rows)) Append(rows.values, *columns.mutable_values());
   Append(rows.labels, *columns.mutable_labels());
+  columns.set_dense_width(rows.dense_width);
 }
 
-void AddExamples(const Rows& rows, v1::LearnStreamRequest& request) {
+template <typename Request>
+void AddExamples(const Rows& rows, bool named, std::vector<std::string>& sent, Request& request) {
   const Batch batch = rows.batch();
+  const bool all_ones = AllOnes(rows);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row row = batch.row(i);
     v1::Example& example = *request.add_examples();
     example.set_label(rows.labels[i]);
-    example.mutable_sparse()->mutable_indices()->Add(row.indices, row.indices + row.size);
-    example.mutable_sparse()->mutable_values()->Add(row.values, row.values + row.size);
+    google::protobuf::RepeatedField<float>* values = nullptr;
+    if (named) {
+      for (size_t f = 0; f < row.size; ++f) {
+        sent.push_back(FeatureName(row.indices[f]));
+        example.mutable_named()->add_names(sent.back());
+      }
+      values = example.mutable_named()->mutable_values();
+    } else {
+      example.mutable_sparse()->mutable_indices()->Add(row.indices, row.indices + row.size);
+      values = example.mutable_sparse()->mutable_values();
+    }
+    if (!all_ones) values->Add(row.values, row.values + row.size);
   }
 }
 
-// Calls `make(slice)` for each message's rows.
-template <typename Make>
-void ForEachMessage(const Rows& rows, size_t size, Messages& messages, Make make) {
+template <typename Request>
+void Fill(const Rows& rows, Form form, std::vector<std::string>& sent, Request& request) {
+  if (form == Form::kNested || form == Form::kNestedNames)
+    return AddExamples(rows, form == Form::kNestedNames, sent, request);
+  FillColumns(rows, *request.mutable_columns());
+  if (form == Form::kPackedNames || form == Form::kText)
+    NameFeatures(*request.mutable_columns(), sent);
+}
+
+// Reads lines as perceptronctl does, and builds a message of them.
+class TextMessages {
+ public:
+  explicit TextMessages(const Rows& rows, size_t size) : lines_(TextLines(rows)), size_(size) {
+    client::FormatOptions options;
+    options.kind = client::FormatKind::kText;
+    format_ = *client::MakeFormat(options);
+  }
+  void Build(size_t message, v1::ExampleColumns& columns) {
+    for (size_t i = message * size_; i < std::min((message + 1) * size_, lines_.size()); ++i) {
+      Require(format_->Parse(lines_[i], &row_).status());
+      Require(builder_.Add(row_));
+    }
+    builder_.Build(&columns);
+  }
+
+ private:
+  static void Require(const absl::Status& status) {
+    if (status.ok()) return;
+    std::fprintf(stderr, "a line of text: %s\n", status.ToString().c_str());
+    std::abort();
+  }
+
+  const std::vector<std::string> lines_;
+  const size_t size_;
+  std::unique_ptr<client::Format> format_;
+  client::Row row_;
+  client::BatchBuilder builder_;
+};
+
+// Messages of rows; `complete` sets what is the same in all of them.
+template <typename Request>
+Messages MakeMessages(const Rows& rows, const std::string& model, Form form, size_t size,
+                      const std::function<void(Request&)>& complete) {
+  Messages messages;
+  Request first;
+  first.set_model(model);
+  Numbers numbers;
+  v1::NameColumn table;
   for (size_t begin = 0; begin < rows.size(); begin += size) {
     const Rows slice = rows.Slice(begin, begin + size);
-    messages.rest.push_back(ToBytes(make(slice)));
+    Request request;
+    Fill(slice, form, messages.names, request);
+    if (form == Form::kTableNames) {
+      NumberFeatures(*request.mutable_columns(), numbers, table);
+      request.mutable_columns()->mutable_stream_names();
+    }
+    complete(request);
+    if (form != Form::kText) messages.rest.push_back(ToBytes(request));
     messages.examples.push_back(static_cast<int>(slice.size()));
   }
+  if (form == Form::kTableNames) {
+    first.set_name_table_size(std::bit_ceil(static_cast<uint32_t>(numbers.size())));
+    *first.mutable_columns()->mutable_stream_names() = table;
+  }
+  messages.first = ToBytes(first);
+  if (form == Form::kText) {
+    const auto text = std::make_shared<TextMessages>(rows, size);
+    messages.make = [text, complete](size_t message) {
+      Request request;
+      text->Build(message, *request.mutable_columns());
+      complete(request);
+      return ToBytes(request);
+    };
+  }
+  return messages;
 }
 
 }  // namespace
 
-Messages LearnMessages(const Rows& rows, const std::string& model, Form form, size_t size) {
-  Messages messages;
-  v1::LearnStreamRequest first;
-  first.set_model(model);
-  messages.first = ToBytes(first);
-  ForEachMessage(rows, size, messages, [form](const Rows& slice) {
-    v1::LearnStreamRequest request;
-    if (form == Form::kPacked) {
-      FillColumns(slice, *request.mutable_columns());
-    } else {
-      AddExamples(slice, request);
-    }
-    return request;
-  });
-  return messages;
+std::vector<std::string> TextLines(const Rows& rows) {
+  std::vector<std::string> lines;
+  const Batch batch = rows.batch();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string line = absl::StrCat(rows.labels[i], "\t");
+    const Row row = batch.row(i);
+    for (size_t f = 0; f < row.size; ++f)
+      absl::StrAppend(&line, f > 0 ? " " : "", FeatureName(row.indices[f]));
+    lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
-Messages PredictMessages(const Rows& rows, const std::string& model, size_t size) {
-  Messages messages;
-  v1::PredictRequest first;
-  first.set_model(model);
-  messages.first = ToBytes(first);
-  ForEachMessage(rows, size, messages, [&model](const Rows& slice) {
-    v1::PredictRequest request;
-    request.set_model(model);
-    FillColumns(slice, *request.mutable_columns());
-    request.mutable_columns()->clear_labels();
-    return request;
-  });
-  return messages;
+Messages LearnMessages(const Rows& rows, const std::string& model, Form form, size_t size) {
+  return MakeMessages<v1::LearnStreamRequest>(rows, model, form, size, [](auto& /*request*/) {});
+}
+
+Messages PredictMessages(const Rows& rows, const std::string& model, Form form, size_t size) {
+  return MakeMessages<v1::PredictRequest>(rows, model, form, size,
+                                          [model](v1::PredictRequest& request) {
+                                            request.set_model(model);
+                                            if (request.has_columns())
+                                              request.mutable_columns()->clear_labels();
+                                          });
 }
 
 }  // namespace perceptrond::bench

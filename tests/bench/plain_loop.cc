@@ -1,6 +1,25 @@
 #include "tests/bench/plain_loop.h"
 
 namespace perceptrond::bench {
+namespace {
+
+// Several sums at once, so that the compiler uses vectors: it may not reorder one sum.
+constexpr size_t kSums = 64;
+
+float DenseScore(const float* weights, const float* values, size_t width) {
+  float sums[kSums] = {};
+  size_t i = 0;
+  for (; i + kSums <= width; i += kSums) {
+    for (size_t s = 0; s < kSums; ++s) sums[s] += weights[i + s] * values[i + s];
+  }
+  for (size_t half = kSums / 2; half > 0; half /= 2) {
+    for (size_t s = 0; s < half; ++s) sums[s] += sums[s + half];
+  }
+  for (; i < width; ++i) sums[0] += weights[i] * values[i];
+  return sums[0];
+}
+
+}  // namespace
 
 size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int32_t* predicted) {
   size_t mistakes = 0;
@@ -10,7 +29,7 @@ size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int3
     const auto label = static_cast<float>(arrays.labels[row]);
     float score = 0;
     if (arrays.indices == nullptr) {
-      for (size_t i = begin; i < end; ++i) score += weights[i - begin] * arrays.values[i];
+      score = DenseScore(weights, arrays.values + begin, arrays.width);
     } else {
       for (size_t i = begin; i < end; ++i) score += weights[arrays.indices[i]] * arrays.values[i];
     }

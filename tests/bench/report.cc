@@ -26,7 +26,16 @@ double Median(std::vector<double> values) {
 
 double Figure::value() const { return Median(values); }
 double Figure::reference() const { return Median(references); }
+double Figure::null() const { return Median(nulls); }
+double Figure::callback() const { return Median(callbacks); }
 double Figure::ratio() const { return Median(Ratios(*this)); }
+
+double Figure::worst() const {
+  const std::vector<double> ratios = Ratios(*this);
+  if (ratios.empty()) return 0;
+  const auto [smallest, largest] = std::minmax_element(ratios.begin(), ratios.end());
+  return direction == Goal::kAtMost ? *largest : *smallest;
+}
 
 double Figure::spread() const {
   const std::vector<double> ratios = Ratios(*this);
@@ -35,19 +44,29 @@ double Figure::spread() const {
   return (*largest - *smallest) / ratio();
 }
 
-bool Figure::met() const { return direction == Goal::kAtLeast ? ratio() >= goal : ratio() <= goal; }
+bool Figure::met() const {
+  if (direction == Goal::kNone) return true;
+  return direction == Goal::kAtLeast ? worst() >= goal : worst() <= goal;
+}
 
 std::string Figure::goal_text() const {
+  if (direction == Goal::kNone) return "-";
   return absl::StrFormat("%s %.2f", direction == Goal::kAtLeast ? ">=" : "<=", goal);
 }
 
 std::string Table(const std::vector<Figure>& rows) {
-  std::string text = absl::StrFormat("%-42s %12s %12s %-10s %6s %7s %8s  %s\n", "name", "value",
-                                     "reference", "unit", "ratio", "spread", "goal", "met");
+  const auto number = [](double value) {
+    return value == 0 ? std::string("-") : absl::StrFormat("%.4g", value);
+  };
+  std::string text =
+      absl::StrFormat("%-40s %10s %10s %10s %10s %-10s %6s %6s %8s  %s\n", "name", "ours",
+                      "reference", "null", "callback", "unit", "ratio", "worst", "goal", "met");
   for (const Figure& row : rows) {
-    absl::StrAppendFormat(&text, "%-42s %12.5g %12.5g %-10s %6.2f %6.0f%% %8s  %s\n", row.name,
-                          row.value(), row.reference(), row.unit, row.ratio(), 100 * row.spread(),
-                          row.goal_text(), row.met() ? "yes" : "no");
+    absl::StrAppendFormat(&text, "%-40s %10s %10s %10s %10s %-10s %6.2f %6.2f %8s  %s\n", row.name,
+                          number(row.value()), number(row.reference()), number(row.null()),
+                          number(row.callback()), row.unit, row.ratio(), row.worst(),
+                          row.goal_text(),
+                          row.direction == Goal::kNone ? "-" : (row.met() ? "yes" : "no"));
   }
   return text;
 }
@@ -55,12 +74,13 @@ std::string Table(const std::vector<Figure>& rows) {
 std::string Json(const std::vector<Figure>& rows) {
   std::string text;
   for (const Figure& row : rows) {
-    absl::StrAppendFormat(&text,
-                          "{\"name\": \"%s\", \"value\": %.9g, \"reference\": %.9g, "
-                          "\"ratio\": %.6g, \"spread\": %.6g, \"goal\": \"%s\", \"met\": %s, "
-                          "\"unit\": \"%s\"}\n",
-                          row.name, row.value(), row.reference(), row.ratio(), row.spread(),
-                          row.goal_text(), row.met() ? "true" : "false", row.unit);
+    absl::StrAppendFormat(
+        &text,
+        "{\"name\": \"%s\", \"value\": %.9g, \"reference\": %.9g, \"null\": %.9g, "
+        "\"callback\": %.9g, \"ratio\": %.6g, \"worst\": %.6g, \"spread\": %.6g, "
+        "\"goal\": \"%s\", \"met\": %s, \"unit\": \"%s\"}\n",
+        row.name, row.value(), row.reference(), row.null(), row.callback(), row.ratio(),
+        row.worst(), row.spread(), row.goal_text(), row.met() ? "true" : "false", row.unit);
   }
   return text;
 }

@@ -6,7 +6,7 @@
 
 namespace perceptrond::bench {
 
-enum class Goal { kAtLeast, kAtMost };
+enum class Goal { kAtLeast, kAtMost, kNone };
 
 // One line of the table.
 struct Figure {
@@ -16,16 +16,25 @@ struct Figure {
   Goal direction = Goal::kAtLeast;
   double goal = 1;
   // One a repetition, taken side by side.
-  std::vector<double> values;
-  std::vector<double> references;
+  std::vector<double> values = {};
+  // What the goal is about: the floor where there is one (floor.h).
+  std::vector<double> references = {};
+  // The same of the null servers, where they were measured.
+  std::vector<double> nulls = {};
+  std::vector<double> callbacks = {};
 
-  // Medians.
+  // Medians; 0 of nothing.
   double value() const;
   double reference() const;
-  // The median of the repetitions' ratios, and how far they lie apart: (largest - smallest) /
-  // median.
+  double null() const;
+  double callback() const;
+  // The median of the repetitions' ratios.
   double ratio() const;
+  // The ratio of the worst repetition: the lowest, or the highest if the ratio is to be low.
+  double worst() const;
+  // How far the ratios lie apart: (largest - smallest) / median.
   double spread() const;
+  // Whether the worst repetition meets the goal; true without one.
   bool met() const;
   // As ">= 0.90".
   std::string goal_text() const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/vector/row.h"
@@ -30,7 +31,21 @@ inline constexpr size_t kFeatures = 75;
 // than rows, so that a perceptron separates them after a few passes.
 Rows SparseRows(size_t count, uint32_t size, uint32_t seed, size_t features = kFeatures);
 
-// The same twice over, for a stream that never converges: every tenth row has places of its own,
+// The name of a feature in rows that are sent by name: "word17".
+std::string FeatureName(uint32_t index);
+
+// Words, as users send them: `count` rows of kFeatures different ones of `names` indices, drawn by
+// Zipf's law (exponent 1, index 0 the most frequent), each with the value 1; a hidden separator
+// gives the labels.
+Rows ZipfRows(size_t count, uint32_t names, uint32_t seed);
+// The same twice over, as ErringRows: every tenth row has indices from `names` on of its own, and
+// its label is +1 the first time and -1 the second. At most 7.5 count more indices.
+Rows ErringZipfRows(size_t count, uint32_t names, uint32_t seed);
+
+// `rows` with labels below `classes`, at random.
+Rows WithClasses(Rows rows, int32_t classes, uint32_t seed);
+
+// As SparseRows, the same twice over, for a stream that never converges: every tenth row has places of its own,
 // and its label is +1 the first time and -1 the second. Without an offset a perceptron errs on
 // exactly those rows, whenever they come, once it has learned the others. At most size / 120 rows.
 Rows ErringRows(size_t count, uint32_t size, uint32_t seed);

@@ -1,5 +1,11 @@
 #include "tests/bench/servers.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,11 +17,30 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
-constexpr int kMostRounds = 100;
+constexpr int kMostRounds = 1000;
 
 std::unique_ptr<Servers>& Instance() {
   static std::unique_ptr<Servers> instance;
   return instance;
+}
+
+// What an HTTP server on the loopback address answers; aborts if there is none.
+std::string GetPage(int port, const std::string& path) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      write(connection, request.data(), request.size()) != static_cast<ssize_t>(request.size()))
+    std::abort();
+  std::string answer;
+  char part[4096];
+  for (ssize_t got = 0; (got = read(connection, part, sizeof part)) > 0;)
+    answer.append(part, static_cast<size_t>(got));
+  close(connection);
+  return answer;
 }
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
@@ -27,20 +52,25 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
 
 }  // namespace
 
-std::vector<std::string> RealServerCommand(const std::string& dir) {
-  return {PERCEPTROND_BINARY,
-          "--address",
-          "127.0.0.1:0",
-          "--address",
-          absl::StrCat("unix:", dir, "/real.sock"),
-          "--data-dir",
-          dir + "/data",
-          "--metrics-address",
-          "127.0.0.1:0"};
-}
-
-std::vector<std::string> NullServerCommand(const std::string& dir) {
-  return {NULL_SERVER_BINARY, "127.0.0.1:0", absl::StrCat("unix:", dir, "/null.sock")};
+std::vector<std::string> ServerCommand(Server server, const std::string& dir) {
+  const std::string tcp = "127.0.0.1:0";
+  switch (server) {
+    case Server::kReal:
+      return {PERCEPTROND_BINARY,
+              "--address",
+              tcp,
+              "--address",
+              absl::StrCat("unix:", dir, "/real.sock"),
+              "--data-dir",
+              dir + "/data",
+              "--metrics-address",
+              tcp};
+    case Server::kNull:
+      return {NULL_SERVER_BINARY, tcp, absl::StrCat("unix:", dir, "/null.sock")};
+    case Server::kCallback:
+      return {NULL_CALLBACK_SERVER_BINARY, tcp, absl::StrCat("unix:", dir, "/callback.sock")};
+  }
+  std::abort();
 }
 
 Servers& Servers::Get() {
@@ -50,34 +80,59 @@ Servers& Servers::Get() {
 
 void Servers::Stop() { Instance().reset(); }
 
-Servers::Servers() : real_(RealServerCommand(dir_.path())), null_(NullServerCommand(dir_.path())) {
-  for (size_t i = 0; i < 2; ++i) {
-    real_channels_[i] = Connect(real_.addresses()[i]);
-    null_channels_[i] = Connect(null_.addresses()[i]);
-  }
+Servers::Running::Running(Server server, const std::string& dir)
+    : process(ServerCommand(server, dir)) {
+  for (size_t i = 0; i < 2; ++i) channels[i] = Connect(process.addresses()[i]);
 }
 
-grpc::Channel& Servers::real(Transport transport) {
-  return *real_channels_[static_cast<int>(transport)];
-}
-grpc::Channel& Servers::null(Transport transport) {
-  return *null_channels_[static_cast<int>(transport)];
+Servers::Servers() {
+  for (const Server server : {Server::kReal, Server::kNull, Server::kCallback})
+    running_[static_cast<int>(server)] = std::make_unique<Running>(server, dir_.path());
 }
 
-std::shared_ptr<grpc::Channel> Servers::NewReal() const { return Connect(real_.addresses()[0]); }
-std::shared_ptr<grpc::Channel> Servers::NewNull() const { return Connect(null_.addresses()[0]); }
+grpc::Channel& Servers::channel(Server server, Transport transport) {
+  return *running(server).channels[static_cast<int>(transport)];
+}
+
+std::shared_ptr<grpc::Channel> Servers::NewChannel(Server server) const {
+  return Connect(running(server).process.addresses()[0]);
+}
+
+double Servers::ProcessorSeconds(Server server) const {
+  clockid_t clock = 0;
+  timespec used = {};
+  if (clock_getcpuclockid(running(server).process.pid(), &clock) != 0 ||
+      clock_gettime(clock, &used) != 0)
+    std::abort();
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+uint64_t Servers::JournalCommits() const {
+  const std::string metrics =
+      GetPage(std::stoi(running(Server::kReal).process.Field("metrics_port")), "/metrics");
+  const std::string name = "\nperceptrond_journal_commits_total ";
+  const size_t at = metrics.find(name);
+  if (at == std::string::npos) std::abort();
+  return static_cast<uint64_t>(std::strtod(metrics.c_str() + at + name.size(), nullptr));
+}
 
 void Servers::CreateModel(const std::string& id, bool offset, uint32_t bits) {
+  v1::Model model;
+  model.mutable_feature_space()->mutable_hashed()->set_bits(bits);
+  if (!offset) model.mutable_learner()->set_bias_input(0);
+  CreateModel(id, model);
+}
+
+void Servers::CreateModel(const std::string& id, const v1::Model& model) {
   grpc::ClientContext context;
   v1::CreateModelRequest request;
   request.set_model_id(id);
-  request.mutable_model()->mutable_feature_space()->mutable_hashed()->set_bits(bits);
-  if (!offset) request.mutable_model()->mutable_learner()->set_bias_input(0);
+  *request.mutable_model() = model;
   v1::Model created;
-  const auto stub = v1::ModelService::NewStub(real_channels_[0]);
+  const auto stub = v1::ModelService::NewStub(running(Server::kReal).channels[0]);
   const grpc::Status status = stub->CreateModel(&context, request, &created);
   if (status.ok()) return;
-  std::fprintf(stderr, "CreateModel: %s\n", status.error_message().c_str());
+  std::fprintf(stderr, "CreateModel %s: %s\n", id.c_str(), status.error_message().c_str());
   std::abort();
 }
 
@@ -86,7 +141,7 @@ void Servers::DeleteModel(const std::string& id) {
   v1::DeleteModelRequest request;
   request.set_name("models/" + id);
   google::protobuf::Empty deleted;
-  const auto stub = v1::ModelService::NewStub(real_channels_[0]);
+  const auto stub = v1::ModelService::NewStub(running(Server::kReal).channels[0]);
   const grpc::Status status = stub->DeleteModel(&context, request, &deleted);
   if (status.ok()) return;
   std::fprintf(stderr, "DeleteModel: %s\n", status.error_message().c_str());
@@ -95,9 +150,9 @@ void Servers::DeleteModel(const std::string& id) {
 
 void Servers::Converge(Messages& messages, uint64_t mistakes) {
   StreamOptions options;
-  options.messages = messages.rest.size();
+  options.messages = messages.size();
   for (int round = 0; round < kMostRounds; ++round) {
-    if (RunStream(real(), messages, options).mistakes <= mistakes) return;
+    if (RunStream(channel(Server::kReal), messages, options).mistakes <= mistakes) return;
   }
   std::fputs("the stream does not converge\n", stderr);
   std::abort();

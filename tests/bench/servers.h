@@ -1,4 +1,4 @@
-// The real server and the null server, side by side, started when first asked for.
+// The real server and the null servers, side by side, started when first asked for.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -7,15 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "perceptron/v1/model.pb.h"
 #include "tests/bench/load.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::bench {
 
-// Both listen on a free port of the loopback address and on a Unix socket in `dir`.
-std::vector<std::string> RealServerCommand(const std::string& dir);
-std::vector<std::string> NullServerCommand(const std::string& dir);
+// The servers that are measured: ours, the null server with our transport (the equal one), and the
+// null server of gRPC's callbacks.
+enum class Server { kReal, kNull, kCallback };
+
+// It listens on a free port of the loopback address and on a Unix socket in `dir`.
+std::vector<std::string> ServerCommand(Server server, const std::string& dir);
 
 // Not thread-safe.
 class Servers {
@@ -25,28 +29,37 @@ class Servers {
   static void Stop();
 
   enum class Transport { kTcp, kUnix };
-  grpc::Channel& real(Transport transport = Transport::kTcp);
-  grpc::Channel& null(Transport transport = Transport::kTcp);
-
+  grpc::Channel& channel(Server server, Transport transport = Transport::kTcp);
   // Over a connection of its own.
-  std::shared_ptr<grpc::Channel> NewReal() const;
-  std::shared_ptr<grpc::Channel> NewNull() const;
+  std::shared_ptr<grpc::Channel> NewChannel(Server server) const;
+  // What the server's process has used so far.
+  double ProcessorSeconds(Server server) const;
+  // Commits of the real server's journal so far.
+  uint64_t JournalCommits() const;
+  // On the disk of the real server's journal.
+  const std::string& directory() const { return dir_.path(); }
 
-  // On the real server: a hashed model of 2^bits weights, without an offset if `offset` is false.
+  // On the real server, from here on: a hashed model of 2^bits weights, without an offset if `offset` is false.
   void CreateModel(const std::string& id, bool offset = true, uint32_t bits = 20);
+  void CreateModel(const std::string& id, const ::perceptron::v1::Model& model);
   void DeleteModel(const std::string& id);
   // Streams `messages` round after round until a round of them has no more mistakes than
   // `mistakes`. Aborts if that does not come.
   void Converge(Messages& messages, uint64_t mistakes);
 
  private:
+  struct Running {
+    explicit Running(Server server, const std::string& dir);
+
+    testing::Process process;
+    std::shared_ptr<grpc::Channel> channels[2];
+  };
+
   Servers();
+  const Running& running(Server server) const { return *running_[static_cast<int>(server)]; }
 
   testing::TempDir dir_;
-  testing::Process real_;
-  testing::Process null_;
-  std::shared_ptr<grpc::Channel> real_channels_[2];
-  std::shared_ptr<grpc::Channel> null_channels_[2];
+  std::unique_ptr<Running> running_[3];
 };
 
 }  // namespace perceptrond::bench

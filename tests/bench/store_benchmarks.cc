@@ -82,8 +82,11 @@ std::shared_ptr<Model> AddModel(Store& store, const std::string& id, uint32_t di
   return *std::move(model);
 }
 
-// Learns the rows, all of them mistakes, a call for each thousand, until there are `updates`.
-void Update(Store& store, const std::shared_ptr<Model>& model, const Rows& rows, uint64_t updates) {
+// Learns the rows, all of them mistakes, a call for each thousand, until there are `updates`. Calls
+// `after_commit` after each call's commit.
+void Update(
+    Store& store, const std::shared_ptr<Model>& model, const Rows& rows, uint64_t updates,
+    const std::function<void()>& after_commit = [] {}) {
   constexpr size_t kRowsACall = 1000;
   Producer producer("");
   LearnOutcome outcome;
@@ -94,14 +97,15 @@ void Update(Store& store, const std::shared_ptr<Model>& model, const Rows& rows,
     call.producer = &producer;
     Require(model->Learn(call, outcome));
     Require(store.committer().Commit(model));
+    after_commit();
   }
 }
 
 constexpr uint32_t kSize = 1U << 20;
 
 Benchmark JournalBytes(const Options& options) {
-  return {{{"journal_bytes_per_update", "bytes", Goal::kAtMost, 1.3, {}, {}}},
-          [&options](std::vector<Figure>& figures) {
+  return {{{"journal_bytes_per_update", "bytes", Goal::kAtMost, 1.3}},
+          [&options](int /*rep*/, std::vector<Figure>& figures) {
             const testing::TempDir dir;
             Store::Options store_options;
             store_options.snapshot_bytes = UINT64_MAX / 4;
@@ -118,10 +122,10 @@ Benchmark JournalBytes(const Options& options) {
           }};
 }
 
-// As after a server's run: with the snapshots that it takes, and what RocksDB keeps. Each
-// repetition goes on where the one before ended, so that it finds the files at another place of
-// their round.
-Benchmark DiskAfterUpdates(const Options& options) {
+// As in a server's run: each commit synced, with the snapshots that it takes, and what RocksDB
+// keeps; the most that there is at any time, and what there is in the end. Each repetition goes on
+// where the one before ended, so that it finds the files at another place of their round.
+Benchmark DiskOfUpdates(const Options& options) {
   struct State {
     testing::TempDir dir;
     std::unique_ptr<Store> store;
@@ -130,20 +134,24 @@ Benchmark DiskAfterUpdates(const Options& options) {
     uint64_t updates = 0;
   };
   auto state = std::make_shared<State>();
-  return {{{"disk_after_updates", "bytes", Goal::kAtMost, 5, {}, {}}},
-          [state, &options](std::vector<Figure>& figures) {
+  return {{{"disk_peak_of_updates", "bytes", Goal::kAtMost, 5},
+           {"disk_after_updates", "bytes", Goal::kAtMost, 5}},
+          [state, &options](int /*rep*/, std::vector<Figure>& figures) {
             const std::string directory = state->dir.path() + "/journal";
             if (state->store == nullptr) {
               Store::Options store_options;
-              store_options.committer.durability = Durability::kNone;
+              store_options.committer.durability = Durability::kSync;
               state->store = OpenStore(directory, store_options);
               state->model = AddModel(*state->store, "m", kSize);
               state->rows = MistakenRows(1, kSize, 1);
               state->updates = options.tiny ? 1000 : 10'000'000;
             }
-            Update(*state->store, state->model, state->rows, state->updates);
+            double peak = 0;
+            Update(*state->store, state->model, state->rows, state->updates,
+                   [&] { peak = std::max(peak, DiskBytes(directory)); });
             state->updates += options.tiny ? 1000 : 300'000;
-            Add(figures[0], DiskBytes(directory), sizeof(float) * double{kSize});
+            Add(figures[0], peak, sizeof(float) * double{kSize});
+            Add(figures[1], DiskBytes(directory), sizeof(float) * double{kSize});
           }};
 }
 
@@ -158,9 +166,9 @@ class ManyModels {
     AddValues();
   }
 
-  // The server's command to serve them.
-  std::vector<std::string> ServerCommand() const {
-    std::vector<std::string> command = RealServerCommand(dir_.path());
+  // Starts a server with them.
+  std::vector<std::string> Command() const {
+    std::vector<std::string> command = ServerCommand(Server::kReal, dir_.path());
     command.insert(command.end(), {"--memory-budget", "2GiB"});
     return command;
   }
@@ -250,27 +258,35 @@ double Percentile99(std::vector<double> values) {
 
 Benchmark ColdModels(const Options& options) {
   auto many = std::make_shared<std::unique_ptr<ManyModels>>();
-  return {{{"many_models_start", "s", Goal::kAtMost, 2, {}, {}},
-           {"many_models_cold_p99", "us", Goal::kAtMost, 3, {}, {}}},
-          [many, &options](std::vector<Figure>& figures) {
+  return {{{"many_models_start", "s", Goal::kAtMost, 2},
+           {"many_models_cold_p99", "us", Goal::kAtMost, 3}},
+          [many, &options](int rep, std::vector<Figure>& figures) {
             if (*many == nullptr)
               *many = std::make_unique<ManyModels>(options.tiny ? 100 : 100'000);
-            {
-              const testing::TempDir empty;
-              const testing::Process full((*many)->ServerCommand());
-              const testing::Process none(RealServerCommand(empty.path()));
-              Add(figures[0], full.start_seconds(), none.start_seconds());
-            }
+            const testing::TempDir empty;
+            double full_start = 0;
+            double empty_start = 0;
+            InTurn(
+                rep, [&] { full_start = testing::Process((*many)->Command()).start_seconds(); },
+                [&] {
+                  empty_start =
+                      testing::Process(ServerCommand(Server::kReal, empty.path())).start_seconds();
+                });
+            Add(figures[0], full_start, empty_start);
             const size_t asked = options.tiny ? 50 : 5'000;
-            const double cold = Percentile99((*many)->PredictCold(asked));
-            Add(figures[1], 1e6 * cold, 1e6 * Percentile99((*many)->Get(asked)));
+            double cold = 0;
+            double get = 0;
+            InTurn(
+                rep, [&] { cold = Percentile99((*many)->PredictCold(asked)); },
+                [&] { get = Percentile99((*many)->Get(asked)); });
+            Add(figures[1], 1e6 * cold, 1e6 * get);
           }};
 }
 
 }  // namespace
 
 std::vector<Benchmark> StoreBenchmarks(const Options& options) {
-  return {JournalBytes(options), DiskAfterUpdates(options), ColdModels(options)};
+  return {JournalBytes(options), DiskOfUpdates(options), ColdModels(options)};
 }
 
 }  // namespace perceptrond::bench

@@ -81,8 +81,8 @@ class FormsTest : public ServerTest {
     const v1::WeightVector& vector = model.weights().vectors(0);
     std::map<std::string, float> weights = {{"bias", vector.bias()}};
     for (int i = 0; i < vector.values_size(); ++i) {
-      const std::string key = vector.names().empty() ? "slot " + std::to_string(vector.indices(i))
-                                                     : vector.names(i);
+      const std::string key =
+          vector.names().empty() ? "slot " + std::to_string(vector.indices(i)) : vector.names(i);
       if (vector.values(i) != 0) weights[key] = vector.values(i);
     }
     return weights;
@@ -305,10 +305,10 @@ TEST_F(FormsTest, DifferencesOfIndicesAndHalfPrecisionValuesMeanWhatTheyStandFor
         columns.add_index_deltas(index - next);
         next = index + 1;
         // k / 2 with |k| <= 4 as binary16.
-        const std::map<float, uint16_t> halves = {{0, 0},        {0.5F, 0x3800}, {1, 0x3c00},
-                                                  {1.5F, 0x3e00}, {2, 0x4000}};
-        const auto half = static_cast<uint16_t>(halves.at(std::abs(value)) |
-                                                (std::signbit(value) ? 0x8000 : 0));
+        const std::map<float, uint16_t> halves = {
+            {0, 0}, {0.5F, 0x3800}, {1, 0x3c00}, {1.5F, 0x3e00}, {2, 0x4000}};
+        const auto half =
+            static_cast<uint16_t>(halves.at(std::abs(value)) | (std::signbit(value) ? 0x8000 : 0));
         columns.mutable_half_values()->push_back(static_cast<char>(half & 0xff));
         columns.mutable_half_values()->push_back(static_cast<char>(half >> 8));
       }

@@ -169,8 +169,7 @@ TEST_P(EveryMap, KnowsItsExtentAndRefusesOneFeatureTooMany) {
     names.push_back(batch.names->name(i));
     slots.push_back(i);
   }
-  ASSERT_EQ(expansion->Expand({batch.row(0), names, slots}, 10000, mapped),
-            ValidationCode::kNone);
+  ASSERT_EQ(expansion->Expand({batch.row(0), names, slots}, 10000, mapped), ValidationCode::kNone);
   const uint64_t count = mapped.extent.features;
   if (space.kind == Kind::kNamed && space.mapped().kind == Kind::kNamed) {
     uint64_t bytes = 0;
