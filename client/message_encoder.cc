@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "client/error.h"
+
 namespace perceptrond::client {
 namespace {
 
@@ -72,6 +74,14 @@ void CopyTargets(const ExampleColumns& rows, ExampleColumns* columns) {
 
 uint32_t NameTableSize(uint32_t wanted) {
   return wanted < kLeastTableNames ? 0 : std::bit_floor(std::min(wanted, kMostTableNames));
+}
+
+bool MessageEncoder::AskForLess(const absl::Status& status) {
+  if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (wanted_table_size_ == 0 && !compact_))
+    return false;
+  wanted_table_size_ = 0;
+  compact_ = false;
+  return true;
 }
 
 void MessageEncoder::StartConnection(uint32_t table_size) {

@@ -2,7 +2,8 @@
 // have names of their own until then, so that one that was not answered can be sent again on
 // another connection, whose table of names is another.
 //
-//   MessageEncoder encoder(compact);
+//   MessageEncoder encoder(options.name_table_size, options.compact);
+//   first.set_name_table_size(encoder.wanted_table_size());
 //   encoder.StartConnection(opened.name_table_size());
 //   encoder.Encode(columns, numbers, request.mutable_columns());
 //
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/batch_builder.h"
 #include "client/feature_sorter.h"
 #include "perceptron/v1/example.pb.h"
@@ -37,12 +39,19 @@ inline uint32_t MostAppended(uint32_t table_size) { return table_size / 4; }
 
 class MessageEncoder {
  public:
-  // `compact`: indices as differences, and values in 16 bits where that changes none of a message.
-  explicit MessageEncoder(bool compact) : compact_(compact) {}
+  // `table_size`: the most names of a table to ask for. `compact`: indices as differences, and values
+  // in 16 bits where that changes none of a message.
+  MessageEncoder(uint32_t table_size, bool compact)
+      : wanted_table_size_(NameTableSize(table_size)), compact_(compact) {}
+
+  // The size of table to ask a server for; 0: none.
+  uint32_t wanted_table_size() const { return wanted_table_size_; }
+  // Whether a connection failed with `status` because the server does not know a form that was asked
+  // for. Then neither is asked for from now on.
+  bool AskForLess(const absl::Status& status);
 
   // Starts a connection whose table holds `table_size` names; below 4: it has none.
   void StartConnection(uint32_t table_size);
-  void set_compact(bool compact) { compact_ = compact; }
 
   // Whether Encode() changes the rows.
   bool Changes(const perceptron::v1::ExampleColumns& rows) const;
@@ -64,6 +73,7 @@ class MessageEncoder {
                    perceptron::v1::NameColumn* appended);
   void SortRows(perceptron::v1::ExampleColumns* columns);
 
+  uint32_t wanted_table_size_;
   bool compact_;
   FeatureSorter sorter_;
 

@@ -23,9 +23,7 @@ class PredictStreamCore final
         options_(std::move(options)),
         batch_(options_.rows_per_message, options_.bytes_per_message,
                MostAppended(NameTableSize(options_.name_table_size))),
-        name_table_size_(NameTableSize(options_.name_table_size)),
-        compact_(options_.compact),
-        encoder_(compact_) {
+        encoder_(options_.name_table_size, options_.compact) {
     Start();
   }
   ~PredictStreamCore() override { Stop(); }
@@ -98,14 +96,15 @@ class PredictStreamCore final
       ABSL_LOCKS_EXCLUDED(mutex_) {
     const perceptron::v1::PredictRequest& message = sending_->request;
     const bool first = !std::exchange(sent_once_, true);
-    const bool asks = first && name_table_size_ > 0 && message.columns().has_feature_names();
+    const bool asks =
+        first && encoder_.wanted_table_size() > 0 && message.columns().has_feature_names();
     if (!asks && !encoder_.Changes(message.columns())) return {sending_, &message};
     auto encoded = std::make_shared<perceptron::v1::PredictRequest>();
     encoder_.Encode(message.columns(), sending_->names, encoded->mutable_columns());
     encoded->set_model(message.model());
     encoded->set_min_revision(message.min_revision());
     encoded->set_include_class_scores(message.include_class_scores());
-    if (asks) encoded->set_name_table_size(name_table_size_);
+    if (asks) encoded->set_name_table_size(encoder_.wanted_table_size());
     return encoded;
   }
 
@@ -140,12 +139,7 @@ class PredictStreamCore final
   }
 
   bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (name_table_size_ == 0 && !compact_))
-      return false;
-    name_table_size_ = 0;
-    compact_ = false;
-    encoder_.set_compact(false);
-    return true;
+    return encoder_.AskForLess(status);
   }
 
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -166,9 +160,7 @@ class PredictStreamCore final
   // Belongs to the caller's thread.
   RowBatch batch_;
 
-  // The worker's. What the server does not know is no longer asked for.
-  uint32_t name_table_size_;
-  bool compact_;
+  // The worker's.
   MessageEncoder encoder_;
   // The result of the last NextToSend().
   std::shared_ptr<Question> sending_;

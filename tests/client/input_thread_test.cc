@@ -65,9 +65,9 @@ TEST_F(InputThreadTest, GivesRowsAndBadLinesInOrderPassAfterPass) {
 }
 
 TEST_F(InputThreadTest, EndsAfterAFileThatCannotBeRead) {
-  const std::string gone = WriteFile("gone", "1 1:1\n");
-  const auto input = Open({WriteFile("first", "1 1:1\n"), gone, WriteFile("last", "1 1:1\n")});
-  unlink(gone.c_str());
+  const std::string missing = WriteFile("missing", "1 1:1\n");
+  const auto input = Open({WriteFile("first", "1 1:1\n"), missing, WriteFile("last", "1 1:1\n")});
+  unlink(missing.c_str());
   InputThread rows(input.get(), nullptr);
   EXPECT_TRUE(rows.Next()->status.ok());
   EXPECT_TRUE(absl::IsNotFound(rows.Next()->status));

@@ -60,7 +60,7 @@ TEST(NameTableSize, IsAPowerOfTwoUpToTheServersMaximum) {
 
 TEST(MessageEncoder, SendsANameOnceWhileItIsInTheTable) {
   BatchBuilder builder;
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(16);
   NameTableReader reader(16);
   const Message first = RowsOf(builder, {{{"b", 1}, {"a", 2}}});
@@ -74,7 +74,7 @@ TEST(MessageEncoder, SendsANameOnceWhileItIsInTheTable) {
 
 TEST(MessageEncoder, StartsAnEmptyTableWithEachConnection) {
   BatchBuilder builder;
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   const Message rows = RowsOf(builder, {{{"a", 1}}});
   for (int connection = 0; connection < 2; ++connection) {
     encoder.StartConnection(16);
@@ -86,7 +86,7 @@ TEST(MessageEncoder, StartsAnEmptyTableWithEachConnection) {
 
 TEST(MessageEncoder, SaysThatIndicesAreNumbersOfTheTableIfAMessageAppendsNone) {
   BatchBuilder builder;
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(16);
   const Message rows = RowsOf(builder, {{{"a", 1}}});
   Encode(encoder, rows);
@@ -97,7 +97,7 @@ TEST(MessageEncoder, SaysThatIndicesAreNumbersOfTheTableIfAMessageAppendsNone) {
 
 TEST(MessageEncoder, KeepsTheMessagesOwnNamesIfThereAreTooMany) {
   BatchBuilder builder;
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(8);
   NameTableReader reader(8);
   const std::vector<NamedFeatures> rows = {{{"a", 1}, {"b", 2}}, {{"c", 3}}};
@@ -112,7 +112,7 @@ TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
     for (const bool compact : {false, true}) {
       std::mt19937 random(size);
       BatchBuilder builder;
-      MessageEncoder encoder(compact);
+      MessageEncoder encoder(0, compact);
       encoder.StartConnection(size);
       NameTableReader reader(size);
       std::set<std::string> appended;
@@ -148,7 +148,7 @@ TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
 // A table that names only pass through costs more than it saves.
 TEST(MessageEncoder, MostlyLeavesATableAloneThatIsTooSmall) {
   BatchBuilder builder;
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(64);
   NameTableReader reader(64);
   int with_table = 0;
@@ -165,7 +165,7 @@ TEST(MessageEncoder, MostlyLeavesATableAloneThatIsTooSmall) {
 // Names are numbered anew after the builder has forgotten them.
 TEST(MessageEncoder, GoesOnInTheBuildersNextEra) {
   BatchBuilder builder;
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(kMostTableNames);
   NameTableReader reader(kMostTableNames);
   int eras = 0;
@@ -192,15 +192,14 @@ TEST(MessageEncoder, LeavesRowsByIndexAsTheyAre) {
   ASSERT_TRUE(builder.Add(row).ok());
   ExampleColumns columns;
   builder.Build(&columns);
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(16);
   EXPECT_FALSE(encoder.Changes(columns));
-  encoder.set_compact(true);
-  EXPECT_TRUE(encoder.Changes(columns));
+  EXPECT_TRUE(MessageEncoder(0, true).Changes(columns));
 }
 
 TEST(MessageEncoder, HalvesValuesOnlyWhereNoneChanges) {
-  MessageEncoder encoder(true);
+  MessageEncoder encoder(0, true);
   encoder.StartConnection(0);
   const auto is_halved = [&](float value) {
     BatchBuilder builder;
