@@ -71,7 +71,7 @@ class Text final : public Format {
 
  private:
   void CountWords(std::string_view text, Row* row) {
-    ForgetWords();
+    StartRow();
     word_.resize(text.size() + 8);
     const char* p = text.data();
     const char* const end = p + text.size();
@@ -100,8 +100,8 @@ class Text final : public Format {
     row->values.push_back(1);
   }
 
-  // Starts a row: the words of the rows before it have numbers below first_number_.
-  void ForgetWords() {
+  // The words of the rows before have numbers below first_number_.
+  void StartRow() {
     first_number_ = next_number_;
     if (first_number_ < std::numeric_limits<uint32_t>::max() / 2) return;
     index_.Clear();
