@@ -87,12 +87,11 @@ bool BatchBuilder::FitsKind(const Row& row) const {
   if (dense) return false;
   // A row or a batch without features has no kind yet.
   if (row.feature_count() == 0 || columns_.indices().empty()) return true;
-  return (row.kind == RowKind::kNamed) == !name_ends_.empty();
+  return (row.kind == RowKind::kNamed) == !names_.empty();
 }
 
 size_t BatchBuilder::bytes() const {
-  return name_bytes_ + names_.size() + 2 * name_ends_.size() +
-         4 * static_cast<size_t>(columns_.indices_size()) +
+  return name_bytes_ + 4 * static_cast<size_t>(columns_.indices_size()) +
          (all_ones_ ? 0 : 4 * static_cast<size_t>(columns_.values_size())) + 5 * rows_;
 }
 
@@ -101,7 +100,7 @@ absl::Status BatchBuilder::Add(const Row& row) {
     return absl::FailedPreconditionError(
         "the row does not fit the batch: it has another kind, width or form of label");
   if (absl::Status status = CheckCommon(row); !status.ok()) return status;
-  ++added_;
+  ++row_;
   absl::Status status;
   switch (row.kind) {
     case RowKind::kDense:
@@ -164,7 +163,7 @@ absl::Status BatchBuilder::AddSparse(const Row& row) {
 }
 
 absl::Status BatchBuilder::AddNamed(const Row& row) {
-  const size_t names_before = name_ends_.size();
+  const size_t names_before = names_.size();
   const int before = columns_.indices_size();
   if (absl::Status status = AppendPositions(row); !status.ok()) {
     KeepNames(names_before);
@@ -179,49 +178,53 @@ absl::Status BatchBuilder::AddNamed(const Row& row) {
 absl::Status BatchBuilder::AppendPositions(const Row& row) {
   const size_t count = row.name_count();
   hashes_.resize(count);
+  guesses_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     hashes_[i] = NameIndex::Hash(row.name(i));
-    index_.Prefetch(hashes_[i]);
+    store_.Prefetch(hashes_[i]);
   }
+  for (size_t i = 0; i < count; ++i) guesses_[i] = store_.Guess(hashes_[i]);
   auto* const indices = columns_.mutable_indices();
   indices->Reserve(indices->size() + static_cast<int>(count));
   for (size_t i = 0; i < count; ++i) {
-    const std::string_view wanted = row.name(i);
-    const auto next = first_number_ + static_cast<uint32_t>(name_ends_.size());
-    uint32_t number = index_.Find(hashes_[i], first_number_, next, [&](uint32_t candidate) {
-      return name(candidate - first_number_) == wanted;
-    });
-    if (number == NameIndex::kNone) {
+    const std::string_view name = row.name(i);
+    // A name that a name before it added was not there to be guessed.
+    uint32_t guess = guesses_[i];
+    if (guess == NameStore::kNone) guess = store_.Guess(hashes_[i]);
+    uint32_t number = store_.Find(name, hashes_[i], guess);
+    if (number == NameStore::kNone) {
       // Names that are known were checked before.
-      if (absl::Status status = CheckName(wanted); !status.ok()) return status;
-      AddName(wanted, hashes_[i]);
-      number = next;
-    } else if (last_rows_[number - first_number_] == added_) {
-      return Invalid("REPEATED_NAME",
-                     absl::StrCat("feature \"", std::string(wanted), "\" occurs twice"));
+      if (absl::Status status = CheckName(name); !status.ok()) return status;
+      number = store_.Add(name, hashes_[i]);
     }
-    last_rows_[number - first_number_] = added_;
-    indices->AddAlreadyReserved(number - first_number_);
+    NameStore::Record& record = store_.record(number);
+    if (record.row == row_) {
+      return Invalid("REPEATED_NAME",
+                     absl::StrCat("feature \"", std::string(name), "\" occurs twice"));
+    }
+    record.row = row_;
+    indices->AddAlreadyReserved(PositionOf(number));
   }
   return absl::OkStatus();
 }
 
-std::string_view BatchBuilder::name(size_t position) const {
-  const size_t begin = position == 0 ? 0 : name_ends_[position - 1];
-  return std::string_view(names_).substr(begin, name_ends_[position] - begin);
-}
-
-void BatchBuilder::AddName(std::string_view name, uint32_t hash) {
-  index_.Insert(hash, first_number_ + static_cast<uint32_t>(name_ends_.size()), first_number_);
-  names_.append(name);
-  name_ends_.push_back(static_cast<uint32_t>(names_.size()));
-  last_rows_.push_back(0);
+uint32_t BatchBuilder::PositionOf(uint32_t number) {
+  NameStore::Record& record = store_.record(number);
+  if (record.message != message_) {
+    record.message = message_;
+    record.position = static_cast<uint32_t>(names_.size());
+    names_.push_back(number);
+    name_bytes_ += record.size + 2;
+  }
+  return record.position;
 }
 
 void BatchBuilder::KeepNames(size_t count) {
-  name_ends_.resize(count);
-  last_rows_.resize(count);
-  names_.resize(count == 0 ? 0 : name_ends_.back());
+  for (; names_.size() > count; names_.pop_back()) {
+    NameStore::Record& record = store_.record(names_.back());
+    record.message = 0;
+    name_bytes_ -= record.size + 2;
+  }
 }
 
 void BatchBuilder::AppendValues(const Row& row) {
@@ -236,7 +239,7 @@ void BatchBuilder::AppendValues(const Row& row) {
 }
 
 void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
-  if (!name_ends_.empty()) {
+  if (!names_.empty()) {
     size_t begin = 0;
     for (const uint32_t end : columns_.row_ends()) {
       sorter_.Sort(columns_.mutable_indices()->mutable_data() + begin,
@@ -245,44 +248,52 @@ void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
       begin = end;
     }
   }
-  BuildUnsorted(columns);
+  NameNumbers numbers;
+  BuildUnsorted(columns, &numbers);
 }
 
-void BatchBuilder::BuildUnsorted(perceptron::v1::ExampleColumns* columns) {
+void BatchBuilder::BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers) {
   if (all_ones_) columns_.clear_values();
   if (!has_labels_) columns_.clear_labels();
   if (!has_weights_) columns_.clear_weights();
-  if (!name_ends_.empty()) {
-    // A copy of the text alone, which leaves no room unused in a message that may wait long.
-    columns_.mutable_feature_names()->set_text(names_);
-    auto* const lengths = columns_.mutable_feature_names()->mutable_lengths();
-    lengths->Reserve(static_cast<int>(name_ends_.size()));
-    uint32_t begin = 0;
-    for (const uint32_t end : name_ends_) {
-      lengths->AddAlreadyReserved(end - begin);
-      begin = end;
-    }
-  }
+  if (!names_.empty()) BuildNames(columns_.mutable_feature_names());
   *columns = std::move(columns_);
+  numbers->era = era_;
+  numbers->numbers.assign(names_.begin(), names_.end());
+  Restart(*columns);
+}
+
+void BatchBuilder::BuildNames(perceptron::v1::NameColumn* column) const {
+  column->mutable_text()->reserve(name_bytes_);
+  column->mutable_lengths()->Reserve(static_cast<int>(names_.size()));
+  for (const uint32_t number : names_) {
+    const std::string_view name = store_.name(number);
+    column->mutable_text()->append(name);
+    column->mutable_lengths()->AddAlreadyReserved(static_cast<uint32_t>(name.size()));
+  }
+}
+
+void BatchBuilder::Restart(const perceptron::v1::ExampleColumns& built) {
   columns_.Clear();
   // The next message is probably as large.
-  columns_.mutable_row_ends()->Reserve(columns->row_ends_size());
-  columns_.mutable_indices()->Reserve(columns->indices_size());
-  columns_.mutable_values()->Reserve(std::max(columns->indices_size(), columns->values_size()));
-  columns_.mutable_labels()->Reserve(columns->labels_size());
+  columns_.mutable_row_ends()->Reserve(built.row_ends_size());
+  columns_.mutable_indices()->Reserve(built.indices_size());
+  columns_.mutable_values()->Reserve(std::max(built.indices_size(), built.values_size()));
+  columns_.mutable_labels()->Reserve(built.labels_size());
   rows_ = 0;
-  added_ = 0;
   name_bytes_ = 0;
   has_labels_ = false;
   has_weights_ = false;
   all_ones_ = true;
   label_numbers_.clear();
-  first_number_ += static_cast<uint32_t>(name_ends_.size());
-  if (first_number_ > std::numeric_limits<uint32_t>::max() / 2) {
-    index_.Clear();
-    first_number_ = 0;
-  }
-  KeepNames(0);
+  names_.clear();
+  ++message_;
+  constexpr uint32_t kMostCounted = std::numeric_limits<uint32_t>::max() / 2;
+  if (!store_.IsLarge() && message_ < kMostCounted && row_ < kMostCounted) return;
+  store_.Clear();
+  ++era_;
+  row_ = 0;
+  message_ = 1;
 }
 
 }  // namespace perceptrond::client

@@ -31,11 +31,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "client/feature_sorter.h"
-#include "client/name_index.h"
+#include "client/name_store.h"
 #include "client/row.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond::client {
+
+// What a MessageEncoder has to know of the names of a message: a number of each that later messages
+// of the same builder have too, until the builder starts another era. A plain value.
+struct NameNumbers {
+  uint32_t era = 0;
+  // One for each of feature_names.
+  std::vector<uint32_t> numbers;
+};
 
 class BatchBuilder {
  public:
@@ -48,7 +56,7 @@ class BatchBuilder {
 
   size_t rows() const { return rows_; }
   // The number of different names.
-  size_t names() const { return name_ends_.size(); }
+  size_t names() const { return names_.size(); }
   bool empty() const { return rows_ == 0; }
   // Estimated size of the message in bytes.
   size_t bytes() const;
@@ -56,9 +64,9 @@ class BatchBuilder {
   // Moves the batch into *columns and starts the next one. Labels are sent if any row has one; rows
   // without one then have Row::kNoLabel, a validation error in learning.
   void Build(perceptron::v1::ExampleColumns* columns);
-  // The same, but the features of named rows keep the order in which they were added: for
-  // MessageEncoder, which sorts them by other numbers.
-  void BuildUnsorted(perceptron::v1::ExampleColumns* columns);
+  // The same for a MessageEncoder: the features of named rows keep the order in which they were
+  // added, as it sorts them by other numbers.
+  void BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers);
 
  private:
   bool FitsKind(const Row& row) const;
@@ -68,11 +76,15 @@ class BatchBuilder {
   absl::Status AddNamed(const Row& row);
   // Appends the positions of the row's names, which new names are added to, to the indices.
   absl::Status AppendPositions(const Row& row);
+  // The position of a name in this message, which is added to it if it is new there. Kept in the
+  // record of the name.
+  uint32_t PositionOf(uint32_t number);
   void AppendValues(const Row& row);
-  void AddName(std::string_view name, uint32_t hash);
   // Removes the names from `count` on.
   void KeepNames(size_t count);
-  std::string_view name(size_t position) const;
+  void BuildNames(perceptron::v1::NameColumn* column) const;
+  // Starts the message after `built`.
+  void Restart(const perceptron::v1::ExampleColumns& built);
 
   perceptron::v1::ExampleColumns columns_;
   size_t rows_ = 0;
@@ -80,17 +92,17 @@ class BatchBuilder {
   bool has_labels_ = false;
   bool has_weights_ = false;
   bool all_ones_ = true;
-  // The names in order of first occurrence.
-  std::string names_;
-  std::vector<uint32_t> name_ends_;
-  // The row, counted by Add() since Build(), that last had the name.
-  std::vector<uint32_t> last_rows_;
-  uint32_t added_ = 0;
-  // The index numbers names over all messages, so that a new message need not clear it: a number
-  // less first_number_ is a position.
-  NameIndex index_;
-  uint32_t first_number_ = 0;
+  NameStore store_;
+  // Numbers in store_ of the names of this message, in order of first occurrence.
+  std::vector<uint32_t> names_;
+  // Changes when store_ is emptied.
+  uint32_t era_ = 0;
+  // Count rows and messages in the records of store_.
+  uint32_t row_ = 0;
+  uint32_t message_ = 1;
+  // Of the names of a row.
   std::vector<uint32_t> hashes_;
+  std::vector<uint32_t> guesses_;
   FeatureSorter sorter_;
   // Positions of label names in columns_.
   absl::flat_hash_map<std::string, int32_t> label_numbers_;

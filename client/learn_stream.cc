@@ -31,7 +31,10 @@ class LearnStreamCore final
   absl::StatusOr<LearnTotals> Finish() ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel() { CancelStream(); }
 
-  absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status status() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return ended_.value_or(absl::OkStatus());
+  }
   LearnTotals totals() ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<perceptron::v1::ConvergenceReport> report() ABSL_LOCKS_EXCLUDED(mutex_);
   // Constant once Open() returned OK.
@@ -47,8 +50,7 @@ class LearnStreamCore final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const perceptron::v1::LearnStreamRequest> NextToSend() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Encode(
-      std::shared_ptr<const perceptron::v1::LearnStreamRequest> message) override
+  std::shared_ptr<const perceptron::v1::LearnStreamRequest> Encode() override
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool Unanswered() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !window_.empty();
@@ -56,7 +58,10 @@ class LearnStreamCore final
   absl::Status OnResponse(perceptron::v1::LearnStreamResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRetry(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // Rows in flight are sent again, which unnumbered ones must not be.
+    return (numbered() || !opened_once_) && encoder_.AskForLess(status);
+  }
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -75,10 +80,10 @@ class LearnStreamCore final
   const std::string producer_id_;
   RowBatch batch_;
 
-  // The worker's. What the server does not know is no longer asked for.
-  uint32_t name_table_size_;
-  bool compact_;
+  // The worker's.
   MessageEncoder encoder_;
+  // The result of the last NextToSend().
+  std::shared_ptr<Outgoing> sending_;
 
   // Written on the worker's thread until opened_once_, constant afterwards.
   perceptron::v1::StreamOpened first_opened_;
@@ -109,10 +114,8 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
       options_(std::move(options)),
       producer_id_(ProducerId(options_)),
       batch_(options_.rows_per_message, options_.bytes_per_message,
-             NameTable(NameTableSize(options_.name_table_size)).most_appended()),
-      name_table_size_(NameTableSize(options_.name_table_size)),
-      compact_(options_.compact),
-      encoder_(compact_) {}
+             MostAppended(NameTableSize(options_.name_table_size))),
+      encoder_(options_.name_table_size, options_.compact) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();
@@ -150,7 +153,7 @@ std::shared_ptr<Outgoing> LearnStreamCore::TakeBatch() {
   auto message = std::make_shared<Outgoing>();
   if (batch_.empty()) return message;
   message->bytes = batch_.bytes();
-  message->tags = batch_.Take(message->request.mutable_columns());
+  message->tags = batch_.Take(message->request.mutable_columns(), &message->names);
   return message;
 }
 
@@ -189,11 +192,6 @@ absl::StatusOr<LearnTotals> LearnStreamCore::Finish() {
   return totals();
 }
 
-absl::Status LearnStreamCore::status() {
-  MutexLock lock(&mutex_);
-  return ended_.value_or(absl::OkStatus());
-}
-
 LearnTotals LearnStreamCore::totals() {
   MutexLock lock(&mutex_);
   LearnTotals totals = totals_;
@@ -216,7 +214,7 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
   first->set_model(model_);
   first->set_result_detail(options_.result_detail);
   first->set_include_report(options_.include_report);
-  first->set_name_table_size(name_table_size_);
+  first->set_name_table_size(encoder_.wanted_table_size());
   if (numbered()) {
     first->mutable_producer()->set_id(producer_id_);
     if (opened_once_ && totals_.acknowledged_offset >= 0) {
@@ -229,19 +227,18 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
 }
 
 std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::NextToSend() {
-  std::shared_ptr<Outgoing> message = window_.NextToSend();
-  if (message == nullptr) return nullptr;
-  return {message, &message->request};
+  sending_ = window_.NextToSend();
+  if (sending_ == nullptr) return nullptr;
+  return {sending_, &sending_->request};
 }
 
-std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encode(
-    std::shared_ptr<const perceptron::v1::LearnStreamRequest> message) {
-  if (!encoder_.Changes(message->columns())) return message;
+std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Encode() {
+  const perceptron::v1::LearnStreamRequest& message = sending_->request;
+  if (!encoder_.Changes(message.columns())) return {sending_, &message};
   auto encoded = std::make_shared<perceptron::v1::LearnStreamRequest>();
-  encoder_.Encode(message->columns(), encoded->mutable_columns(), encoded->mutable_examples());
-  if (encoded->examples_size() > 0) encoded->clear_columns();
-  if (message->has_first_offset()) encoded->set_first_offset(message->first_offset());
-  encoded->set_completed_pass(message->completed_pass());
+  encoder_.Encode(message.columns(), sending_->names, encoded->mutable_columns());
+  if (message.has_first_offset()) encoded->set_first_offset(message.first_offset());
+  encoded->set_completed_pass(message.completed_pass());
   return encoded;
 }
 
@@ -356,17 +353,6 @@ bool LearnStreamCore::MayRetry(const absl::Status& status) {
   // Codes that proxies and crashing servers report for a lost connection.
   return absl::IsCancelled(status) || absl::IsUnknown(status) || absl::IsInternal(status) ||
          absl::IsDeadlineExceeded(status);
-}
-
-bool LearnStreamCore::AskForLess(const absl::Status& status) {
-  if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (name_table_size_ == 0 && !compact_))
-    return false;
-  // Rows in flight are sent again, which unnumbered ones must not be.
-  if (!numbered() && opened_once_) return false;
-  name_table_size_ = 0;
-  compact_ = false;
-  encoder_.set_compact(false);
-  return true;
 }
 
 void LearnStreamCore::OnDisconnect(const absl::Status& status) {

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "client/row.h"
+#include "client/error.h"
 
 namespace perceptrond::client {
 namespace {
 
-using perceptron::v1::Example;
 using perceptron::v1::ExampleColumns;
 
 constexpr uint32_t kLeastTableNames = 4;
@@ -63,31 +63,11 @@ void TakeDifferences(ExampleColumns* columns) {
   columns->clear_indices();
 }
 
-std::vector<std::string_view> NamesOf(const perceptron::v1::NameColumn& column) {
-  std::vector<std::string_view> names;
-  std::string_view rest = column.text();
-  for (const uint32_t length : column.lengths()) {
-    names.push_back(rest.substr(0, length));
-    rest.remove_prefix(length);
-  }
-  return names;
-}
-
 // Copies all but names, indices and rows' ends.
 void CopyTargets(const ExampleColumns& rows, ExampleColumns* columns) {
   *columns->mutable_labels() = rows.labels();
   *columns->mutable_label_names() = rows.label_names();
   *columns->mutable_weights() = rows.weights();
-}
-
-void SetTarget(const ExampleColumns& rows, int row, Example* example) {
-  if (row < rows.weights_size()) example->set_weight(rows.weights(row));
-  if (row >= rows.labels_size() || rows.labels(row) == Row::kNoLabel) return;
-  if (rows.label_names_size() > 0) {
-    example->set_label_name(rows.label_names(rows.labels(row)));
-  } else {
-    example->set_label(rows.labels(row));
-  }
 }
 
 }  // namespace
@@ -96,50 +76,88 @@ uint32_t NameTableSize(uint32_t wanted) {
   return wanted < kLeastTableNames ? 0 : std::bit_floor(std::min(wanted, kMostTableNames));
 }
 
+bool MessageEncoder::AskForLess(const absl::Status& status) {
+  if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (wanted_table_size_ == 0 && !compact_))
+    return false;
+  wanted_table_size_ = 0;
+  compact_ = false;
+  return true;
+}
+
 void MessageEncoder::StartConnection(uint32_t table_size) {
-  table_ = NameTable(NameTableSize(table_size));
+  table_size_ = NameTableSize(table_size);
+  appended_ = 0;
+  in_table_.clear();
+  resting_ = 0;
 }
 
 bool MessageEncoder::Changes(const ExampleColumns& rows) const {
   return rows.has_feature_names() || (compact_ && rows.indices_size() + rows.values_size() > 0);
 }
 
-void MessageEncoder::Encode(const ExampleColumns& rows, ExampleColumns* columns,
-                            Examples* examples) {
-  const bool named = rows.has_feature_names();
-  if (named && table_.size() > 0) {
-    const auto names = static_cast<size_t>(rows.feature_names().lengths_size());
-    if (!table_.HasRoomFor(names)) return EncodeNested(rows, examples);
-    EncodeNumbers(rows, columns);
+void MessageEncoder::Encode(const ExampleColumns& rows, const NameNumbers& names,
+                            ExampleColumns* columns) {
+  if (MayUseTable(rows)) {
+    EncodeNumbers(rows, names, columns);
   } else {
     *columns = rows;
   }
-  if (named) SortRows(columns);
+  if (rows.has_feature_names()) SortRows(columns);
   if (!compact_) return;
   if (columns->indices_size() > 0) TakeDifferences(columns);
   if (columns->values_size() > 0) HalveValues(columns);
 }
 
-void MessageEncoder::EncodeNumbers(const ExampleColumns& rows, ExampleColumns* columns) {
-  table_.StartMessage();
-  const perceptron::v1::NameColumn& names = rows.feature_names();
-  numbers_.clear();
-  size_t begin = 0;
-  for (const uint32_t length : names.lengths()) {
-    const std::string_view name = std::string_view(names.text()).substr(begin, length);
-    begin += length;
-    const auto [number, appended] = table_.Number(name);
-    numbers_.push_back(number);
-    if (!appended) continue;
-    columns->mutable_stream_names()->mutable_text()->append(name);
-    columns->mutable_stream_names()->add_lengths(length);
-  }
+bool MessageEncoder::MayUseTable(const ExampleColumns& rows) {
+  const uint32_t most = MostAppended(table_size_);
+  if (!rows.has_feature_names() || most == 0) return false;
+  if (resting_ > 0) return --resting_, false;
+  // Numbers have 32 bits.
+  return static_cast<uint32_t>(rows.feature_names().lengths_size()) <= most &&
+         appended_ < std::numeric_limits<uint32_t>::max() - most;
+}
+
+void MessageEncoder::EncodeNumbers(const ExampleColumns& rows, const NameNumbers& names,
+                                   ExampleColumns* columns) {
+  // Present even if it stays empty: the indices are numbers then.
+  NumberNames(rows, names, columns->mutable_stream_names());
   auto* const indices = columns->mutable_indices();
   indices->Reserve(rows.indices_size());
   for (const uint32_t position : rows.indices()) indices->AddAlreadyReserved(numbers_[position]);
   *columns->mutable_row_ends() = rows.row_ends();
   *columns->mutable_values() = rows.values();
   CopyTargets(rows, columns);
+}
+
+void MessageEncoder::NumberNames(const ExampleColumns& rows, const NameNumbers& names,
+                                 perceptron::v1::NameColumn* appended) {
+  if (names.era != era_) {
+    in_table_.clear();
+    era_ = names.era;
+  }
+  const bool was_full = appended_ >= table_size_;
+  const std::string_view text = rows.feature_names().text();
+  // Names with older numbers may leave the table before the end of the message.
+  const int64_t oldest = int64_t{appended_} - (table_size_ - MostAppended(table_size_));
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
+  numbers_.clear();
+  size_t begin = 0;
+  for (size_t i = 0; i < names.numbers.size(); ++i) {
+    const uint32_t length = rows.feature_names().lengths(static_cast<int>(i));
+    const uint32_t name = names.numbers[i];
+    if (name >= in_table_.size()) in_table_.resize(2 * size_t{name} + 1, kNever);
+    if (in_table_[name] < oldest) {
+      in_table_[name] = appended_++;
+      appended->mutable_text()->append(text.substr(begin, length));
+      appended->add_lengths(length);
+    }
+    numbers_.push_back(static_cast<uint32_t>(in_table_[name]));
+    begin += length;
+  }
+  // A table that is full and of little use is tried again after some messages.
+  constexpr int kRest = 15;
+  const bool churns = 4 * static_cast<size_t>(appended->lengths_size()) > names.numbers.size();
+  if (was_full && churns && !compact_) resting_ = kRest;
 }
 
 void MessageEncoder::SortRows(ExampleColumns* columns) {
@@ -150,21 +168,6 @@ void MessageEncoder::SortRows(ExampleColumns* columns) {
   for (const uint32_t end : columns->row_ends()) {
     sorter_.Sort(indices + begin, values == nullptr ? nullptr : values + begin, end - begin);
     begin = end;
-  }
-}
-
-void MessageEncoder::EncodeNested(const ExampleColumns& rows, Examples* examples) const {
-  const std::vector<std::string_view> names = NamesOf(rows.feature_names());
-  int i = 0;
-  for (int row = 0; row < rows.row_ends_size(); ++row) {
-    Example* const example = examples->Add();
-    SetTarget(rows, row, example);
-    auto* const features = example->mutable_named();
-    for (; i < static_cast<int>(rows.row_ends(row)); ++i) {
-      const std::string_view name = names[rows.indices(i)];
-      features->add_names(name.data(), name.size());
-      if (rows.values_size() > 0) features->add_values(rows.values(i));
-    }
   }
 }
 

@@ -2,64 +2,91 @@
 // have names of their own until then, so that one that was not answered can be sent again on
 // another connection, whose table of names is another.
 //
-//   MessageEncoder encoder(compact);
+//   MessageEncoder encoder(options.name_table_size, options.compact);
+//   first.set_name_table_size(encoder.wanted_table_size());
 //   encoder.StartConnection(opened.name_table_size());
-//   encoder.Encode(columns, request.mutable_columns(), request.mutable_examples());
+//   encoder.Encode(columns, numbers, request.mutable_columns());
 //
 // While the connection has a table of names (ExampleColumns.stream_names), a name is sent once, and
-// then its number until it has left the table. A message with more names than a quarter of the
-// table is sent as nested examples.
+// then its number until it has left the table. A message keeps its own names if they are more than a
+// quarter of the table; and so do most messages while the stream has more names than the table can
+// hold, because names that come and go in the table cost both sides more than they save.
 //
 // Threads: one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "client/batch_builder.h"
 #include "client/feature_sorter.h"
-#include "client/name_table.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond::client {
 
 // The largest table of names that a server grants.
-inline constexpr uint32_t kMostTableNames = 1u << 20;
+inline constexpr uint32_t kMostTableNames = 1u << 18;
 
 // The size of table to ask for: a power of two, at most `wanted`; 0 if `wanted` is below 4, the
 // least that is of use.
 uint32_t NameTableSize(uint32_t wanted);
 
+// How many names a message may append at most, so that no name that it uses leaves the table before
+// its end: a quarter.
+inline uint32_t MostAppended(uint32_t table_size) { return table_size / 4; }
+
 class MessageEncoder {
  public:
-  using Examples = google::protobuf::RepeatedPtrField<perceptron::v1::Example>;
+  // `table_size`: the most names of a table to ask for. `compact`: indices as differences, and values
+  // in 16 bits where that changes none of a message.
+  MessageEncoder(uint32_t table_size, bool compact)
+      : wanted_table_size_(NameTableSize(table_size)), compact_(compact) {}
 
-  // `compact`: indices as differences, and values in 16 bits where that changes none of a message.
-  explicit MessageEncoder(bool compact) : compact_(compact) {}
+  // The size of table to ask a server for; 0: none.
+  uint32_t wanted_table_size() const { return wanted_table_size_; }
+  // Whether a connection failed with `status` because the server does not know a form that was asked
+  // for. Then neither is asked for from now on.
+  bool AskForLess(const absl::Status& status);
 
   // Starts a connection whose table holds `table_size` names; below 4: it has none.
   void StartConnection(uint32_t table_size);
-  uint32_t table_size() const { return table_.size(); }
-  void set_compact(bool compact) { compact_ = compact; }
 
   // Whether Encode() changes the rows.
   bool Changes(const perceptron::v1::ExampleColumns& rows) const;
 
-  // Writes `rows`, as BatchBuilder::BuildUnsorted() made them, into *columns or *examples, which are
-  // empty. Messages must be sent in the order in which they were encoded. O(features).
-  void Encode(const perceptron::v1::ExampleColumns& rows, perceptron::v1::ExampleColumns* columns,
-              Examples* examples);
+  // Writes `rows` into *columns, which is empty; both `rows` and `names` as
+  // BatchBuilder::BuildUnsorted() made them, always of the same builder. Messages must be sent in
+  // the order in which they were encoded. O(features).
+  void Encode(const perceptron::v1::ExampleColumns& rows, const NameNumbers& names,
+              perceptron::v1::ExampleColumns* columns);
 
  private:
-  // Copies `rows` with the number of each name in place of its position.
-  void EncodeNumbers(const perceptron::v1::ExampleColumns& rows,
+  bool MayUseTable(const perceptron::v1::ExampleColumns& rows);
+  // Copies `rows` with the number of each name in the table in place of its position.
+  void EncodeNumbers(const perceptron::v1::ExampleColumns& rows, const NameNumbers& names,
                      perceptron::v1::ExampleColumns* columns);
+  // Fills numbers_ with the numbers in the table of the names of `rows`, and *appended with the
+  // names new to it.
+  void NumberNames(const perceptron::v1::ExampleColumns& rows, const NameNumbers& names,
+                   perceptron::v1::NameColumn* appended);
   void SortRows(perceptron::v1::ExampleColumns* columns);
-  void EncodeNested(const perceptron::v1::ExampleColumns& rows, Examples* examples) const;
 
+  uint32_t wanted_table_size_;
   bool compact_;
-  NameTable table_;
   FeatureSorter sorter_;
-  // The number of each name of a message.
+
+  uint32_t table_size_ = 0;
+  // How many names were appended to the table.
+  uint32_t appended_ = 0;
+  // The number in the table of each name by its NameNumbers in this era; any number that is too old
+  // if it has none.
+  std::vector<int64_t> in_table_;
+  uint32_t era_ = 0;
+  // Messages to go that keep their names.
+  int resting_ = 0;
+  // Of the names of a message.
   std::vector<uint32_t> numbers_;
 };
 

@@ -22,10 +22,8 @@ class PredictStreamCore final
         model_(std::move(model)),
         options_(std::move(options)),
         batch_(options_.rows_per_message, options_.bytes_per_message,
-               NameTable(NameTableSize(options_.name_table_size)).most_appended()),
-        name_table_size_(NameTableSize(options_.name_table_size)),
-        compact_(options_.compact),
-        encoder_(compact_) {
+               MostAppended(NameTableSize(options_.name_table_size))),
+        encoder_(options_.name_table_size, options_.compact) {
     Start();
   }
   ~PredictStreamCore() override { Stop(); }
@@ -42,7 +40,7 @@ class PredictStreamCore final
     message->request.set_model(model_);
     message->request.set_min_revision(options_.min_revision);
     message->request.set_include_class_scores(options_.include_class_scores);
-    message->tags = batch_.Take(message->request.mutable_columns());
+    message->tags = batch_.Take(message->request.mutable_columns(), &message->names);
     MutexLock lock(&mutex_);
     const auto has_room = [this, bytes = message->bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return ended_.has_value() || unanswered_.empty() ||
@@ -67,7 +65,9 @@ class PredictStreamCore final
  private:
   // A message of rows to predict.
   struct Question {
+    // With names of its own, of which MessageEncoder needs to know `names`.
     perceptron::v1::PredictRequest request;
+    NameNumbers names;
     std::vector<uint64_t> tags;
     size_t bytes = 0;
   };
@@ -79,34 +79,32 @@ class PredictStreamCore final
   std::shared_ptr<const perceptron::v1::PredictRequest> Rewind() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     sent_ = 0;
-    answered_once_ = false;
     sent_once_ = false;
+    // Messages have their own names until the first answer says what table there is.
+    encoder_.StartConnection(0);
     return nullptr;
   }
 
   std::shared_ptr<const perceptron::v1::PredictRequest> NextToSend() override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (sent_ == unanswered_.size()) return nullptr;
-    const std::shared_ptr<Question>& next = unanswered_[sent_++];
-    return {next, &next->request};
+    sending_ = unanswered_[sent_++];
+    return {sending_, &sending_->request};
   }
 
-  std::shared_ptr<const perceptron::v1::PredictRequest> Encode(
-      std::shared_ptr<const perceptron::v1::PredictRequest> message) override
+  std::shared_ptr<const perceptron::v1::PredictRequest> Encode() override
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (!sent_once_) {
-      sent_once_ = true;
-      // Without waiting for the answer: servers grant what is asked for, up to kMostTableNames.
-      encoder_.StartConnection(message->columns().has_feature_names() ? name_table_size_ : 0);
-    }
-    if (!encoder_.Changes(message->columns())) return message;
+    const perceptron::v1::PredictRequest& message = sending_->request;
+    const bool first = !std::exchange(sent_once_, true);
+    const bool asks =
+        first && encoder_.wanted_table_size() > 0 && message.columns().has_feature_names();
+    if (!asks && !encoder_.Changes(message.columns())) return {sending_, &message};
     auto encoded = std::make_shared<perceptron::v1::PredictRequest>();
-    encoder_.Encode(message->columns(), encoded->mutable_columns(), encoded->mutable_examples());
-    if (encoded->examples_size() > 0) encoded->clear_columns();
-    encoded->set_model(message->model());
-    encoded->set_min_revision(message->min_revision());
-    encoded->set_include_class_scores(message->include_class_scores());
-    encoded->set_name_table_size(encoder_.table_size());
+    encoder_.Encode(message.columns(), sending_->names, encoded->mutable_columns());
+    encoded->set_model(message.model());
+    encoded->set_min_revision(message.min_revision());
+    encoded->set_include_class_scores(message.include_class_scores());
+    if (asks) encoded->set_name_table_size(encoder_.wanted_table_size());
     return encoded;
   }
 
@@ -116,12 +114,7 @@ class PredictStreamCore final
 
   absl::Status OnResponse(perceptron::v1::PredictResponse* response) override
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (!answered_once_ && response->name_table_size() != encoder_.table_size()) {
-      granted_less_ = true;
-      name_table_size_ = NameTableSize(response->name_table_size());
-      return absl::UnavailableError("the server grants a smaller table of names");
-    }
-    answered_once_ = true;
+    if (response->name_table_size() > 0) encoder_.StartConnection(response->name_table_size());
     if (response->has_error()) return ToAbslStatus(response->error());
     std::shared_ptr<Question> message;
     {
@@ -146,16 +139,7 @@ class PredictStreamCore final
   }
 
   bool AskForLess(const absl::Status& status) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (granted_less_) {
-      granted_less_ = false;
-      return true;
-    }
-    if (ErrorReason(status) != "UNSUPPORTED_FIELD" || (name_table_size_ == 0 && !compact_))
-      return false;
-    name_table_size_ = 0;
-    compact_ = false;
-    encoder_.set_compact(false);
-    return true;
+    return encoder_.AskForLess(status);
   }
 
   void OnDisconnect(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -176,14 +160,12 @@ class PredictStreamCore final
   // Belongs to the caller's thread.
   RowBatch batch_;
 
-  // The worker's. What the server does not know is no longer asked for.
-  uint32_t name_table_size_;
-  bool compact_;
+  // The worker's.
   MessageEncoder encoder_;
-  // Of this connection.
+  // The result of the last NextToSend().
+  std::shared_ptr<Question> sending_;
+  // Whether a message was sent on this connection.
   bool sent_once_ = false;
-  bool answered_once_ = false;
-  bool granted_less_ = false;
 
   std::deque<std::shared_ptr<Question>> unanswered_ ABSL_GUARDED_BY(mutex_);
   size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;

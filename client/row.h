@@ -11,9 +11,9 @@
 // A plain value.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -93,8 +93,33 @@ class Row {
   void Append(std::string_view text) {
     if (names_.size() - name_bytes_ < text.size())
       names_.resize(2 * names_.size() + text.size() + kLeastNameBytes);
-    std::copy(text.begin(), text.end(), names_.data() + name_bytes_);
+    Copy(text, names_.data() + name_bytes_);
     name_bytes_ += text.size();
+  }
+
+  // Most names are too short for a call of memcpy() to pay.
+  static void Copy(std::string_view from, char* to) {
+    const size_t size = from.size();
+    if (size < 4) {
+      for (const char c : from) *to++ = c;
+    } else if (size <= 8) {
+      CopyEnds<uint32_t>(from, to);
+    } else if (size <= 16) {
+      CopyEnds<uint64_t>(from, to);
+    } else {
+      std::memcpy(to, from.data(), size);
+    }
+  }
+  // Copies the first and the last bytes, which may overlap.
+  template <typename Bytes>
+  static void CopyEnds(std::string_view from, char* to) {
+    const size_t rest = from.size() - sizeof(Bytes);
+    Bytes first;
+    Bytes last;
+    std::memcpy(&first, from.data(), sizeof first);
+    std::memcpy(&last, from.data() + rest, sizeof last);
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + rest, &last, sizeof last);
   }
 
   static constexpr size_t kLeastNameBytes = 256;

@@ -55,10 +55,10 @@ class RowBatch {
   }
   bool empty() const { return rows_.empty(); }
   size_t bytes() const { return rows_.bytes(); }
-  // Moves the rows into *columns, for a MessageEncoder, returns their tags, and starts the next
-  // message.
-  std::vector<uint64_t> Take(perceptron::v1::ExampleColumns* columns) {
-    rows_.BuildUnsorted(columns);
+  // Moves the rows into *columns and *names, for a MessageEncoder, returns their tags, and starts
+  // the next message.
+  std::vector<uint64_t> Take(perceptron::v1::ExampleColumns* columns, NameNumbers* names) {
+    rows_.BuildUnsorted(columns, names);
     std::vector<uint64_t> tags = std::move(tags_);
     tags_.clear();
     tags_.reserve(tags.size());
@@ -103,10 +103,9 @@ class StreamWorker {
   virtual std::shared_ptr<const Request> Rewind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The next message to send, or null.
   virtual std::shared_ptr<const Request> NextToSend() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Puts a message into the form in which this connection sends it; called without the lock, once
-  // for each message of NextToSend() and in their order.
-  virtual std::shared_ptr<const Request> Encode(std::shared_ptr<const Request> message)
-      ABSL_LOCKS_EXCLUDED(mutex_) = 0;
+  // Puts the message that NextToSend() returned last into the form in which this connection sends
+  // it. Called without the lock, once for each message.
+  virtual std::shared_ptr<const Request> Encode() ABSL_LOCKS_EXCLUDED(mutex_) = 0;
   // Whether any message, sent or waiting, is unanswered.
   virtual bool Unanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Handles a response; called without the lock, so that it may run user callbacks. An error ends
@@ -297,7 +296,7 @@ class StreamWorker {
           waiting_ = true;
           // Encoding and serializing take time; do not block the threads that queue messages.
           mutex_.Unlock();
-          next = Encode(std::move(next));
+          next = Encode();
           mutex_.Lock();
           writing_ = next;
           mutex_.Unlock();

@@ -10,13 +10,17 @@
 #include <memory>
 #include <vector>
 
+#include "client/batch_builder.h"
 #include "perceptron/v1/learning_service.pb.h"
 
 namespace perceptrond::client {
 
 // A message of a learn stream. A plain value.
 struct Outgoing {
+  // With names of its own.
   perceptron::v1::LearnStreamRequest request;
+  // Of these names, for MessageEncoder.
+  NameNumbers names;
   // Offset of its first row.
   int64_t first_offset = 0;
   // The caller's tags of its rows.

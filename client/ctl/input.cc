@@ -1,5 +1,6 @@
 #include "client/ctl/input.h"
 
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -42,7 +43,8 @@ absl::StatusOr<char> Delimiter(const std::string& text) {
 }
 
 absl::StatusOr<std::string> ReadAll() {
-  absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenFile("-", WaitReadable);
+  absl::StatusOr<std::unique_ptr<ByteSource>> source =
+      OpenFile("-", [](int descriptor) { return WaitReadable(descriptor); });
   if (!source.ok()) return source.status();
   std::string content;
   std::vector<char> buffer(1 << 18);
@@ -174,9 +176,18 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Make(const InputOptions& options,
   return input;
 }
 
+Input::Input() : stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Input::~Input() { close(stop_); }
+
+void Input::Stop() {
+  stopped_ = true;
+  [[maybe_unused]] const int result = eventfd_write(stop_, 1);
+}
+
 bool Input::Wait(int descriptor) const {
   if (on_wait_ && !ReadableNow(descriptor)) on_wait_();
-  return WaitReadable(descriptor);
+  return WaitReadable(descriptor, stop_);
 }
 
 absl::Status Input::OpenNext() {
@@ -202,7 +213,7 @@ absl::Status Input::OpenNext() {
 }
 
 absl::StatusOr<bool> Input::Next(Row* row) {
-  while (!Interrupted()) {
+  while (!Interrupted() && !stopped_) {
     if (reader_ != nullptr) {
       absl::StatusOr<bool> more = reader_->Next(row);
       if (!more.ok() && reader_->compression() != nullptr) {
@@ -258,6 +269,10 @@ uint64_t Input::tag() const {
 std::string Input::Where(uint64_t tag) const {
   const std::string& file = options_.files[(tag >> kFileShift) - 1];
   return absl::StrCat(NameOf(file), ":", tag & ((uint64_t{1} << kFileShift) - 1));
+}
+
+absl::Status Input::AtTag(uint64_t tag, const absl::Status& status) const {
+  return absl::Status(status.code(), absl::StrCat(Where(tag), ": ", std::string(status.message())));
 }
 
 void Input::Rewind() {

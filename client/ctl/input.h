@@ -42,9 +42,15 @@ struct InputOptions {
 
 void AddInputOptions(CLI::App* command, InputOptions* options);
 
-// Threads: one at a time; Where() any.
+// Threads: one at a time; Where(), AtTag() and Stop() any.
 class Input {
  public:
+  // Call Make().
+  Input();
+  ~Input();
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
   // `reread`: the files will be read more than once, so standard input is kept in memory.
   // INVALID_ARGUMENT: incomplete options. FAILED_PRECONDITION and others: a file that is compressed
   // or cannot be read.
@@ -55,7 +61,11 @@ class Input {
   // Sets a callback that runs before each read that blocks, for example to flush what was read.
   void OnWait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
 
-  // Reads the next example into *row; false at the end of the last file or after an interrupt.
+  // Ends a Next() that waits for input, and all later ones.
+  void Stop();
+
+  // Reads the next example into *row; false at the end of the last file, after an interrupt or after
+  // Stop().
   // INVALID_ARGUMENT: a malformed line, as "file:line: what is wrong"; the next call reads on.
   // Other errors: a file cannot be read.
   absl::StatusOr<bool> Next(Row* row);
@@ -68,6 +78,7 @@ class Input {
   std::string Where(uint64_t tag) const;
   // The error with that line's position in front.
   absl::Status AtLine(const absl::Status& status) const { return reader_->AtLine(status); }
+  absl::Status AtTag(uint64_t tag, const absl::Status& status) const;
 
   // Goes back to the start of the first file.
   void Rewind();
@@ -88,6 +99,9 @@ class Input {
   size_t file_ = 0;
   std::optional<std::string> standard_input_;
   std::function<void()> on_wait_;
+  std::atomic<bool> stopped_ = false;
+  // Can be read once Stop() was called.
+  const int stop_;
 };
 
 // Prints bad lines of the input and validation errors from the server: the first five of each, the

@@ -44,9 +44,14 @@ void CatchInterrupts() {
 
 bool Interrupted() { return interrupted; }
 
-bool WaitReadable(int descriptor) {
-  WaitInterrupted(descriptor);
-  return !Interrupted() && !reading_stopped;
+bool WaitReadable(int descriptor, int stop) {
+  pollfd polled[3] = {{wake_up[0], POLLIN, 0}, {descriptor, POLLIN, 0}, {stop, POLLIN, 0}};
+  while (!Interrupted() && !reading_stopped) {
+    const int count = poll(polled, 3, -1);
+    if (count > 0) return polled[0].revents == 0 && polled[2].revents == 0;
+    if (count < 0 && errno != EINTR) return true;
+  }
+  return false;
 }
 
 bool ReadableNow(int descriptor) {

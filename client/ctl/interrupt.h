@@ -17,8 +17,8 @@ void CatchInterrupts();
 bool Interrupted();
 
 // Waits until `descriptor` can be read without blocking. False: a signal or StopReading() came
-// first. Threads: any.
-bool WaitReadable(int descriptor);
+// first, or `stop` (-1: none) can be read. Threads: any.
+bool WaitReadable(int descriptor, int stop = -1);
 // Whether `descriptor` can be read without blocking. Threads: any.
 bool ReadableNow(int descriptor);
 // Ends all WaitReadable() calls: the stream has failed, so more input is of no use. Threads: any.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/format/format.h"
+#include "client/format/scan.h"
 #include "client/name_index.h"
 
 namespace perceptrond::client {
@@ -27,6 +28,25 @@ constexpr std::array<char, 256> MakeWordBytes() {
 constexpr std::array<char, 256> kWordBytes = MakeWordBytes();
 
 char WordByte(char c) { return kWordBytes[static_cast<unsigned char>(c)]; }
+
+// Copies the word at p in lower case to `word`, which has room for seven bytes more than there are
+// up to `end`, and returns its size.
+size_t CopyWord(const char* p, const char* end, char* word) {
+  const char* const begin = p;
+  for (; end - p >= 8; p += 8, word += 8) {
+    const uint64_t eight = LoadEight(p);
+    const uint64_t above_ascii = eight & ~kLow;
+    const uint64_t upper = MatchRange(eight, 'A', 'Z') & ~above_ascii;
+    const uint64_t words = above_ascii | upper | MatchRange(eight, 'a', 'z') |
+                           MatchRange(eight, '0', '9') | MatchByte(eight, '\'');
+    // The bit in which the cases differ is the highest bit, shifted by two.
+    StoreEight(eight | upper >> 2, word);
+    const uint64_t stops = ~words & ~kLow;
+    if (stops != 0) return static_cast<size_t>(p + FirstMatch(stops) - begin);
+  }
+  while (p != end && (*word = WordByte(*p)) != '\0') ++p, ++word;
+  return static_cast<size_t>(p - begin);
+}
 
 class Text final : public Format {
  public:
@@ -51,18 +71,16 @@ class Text final : public Format {
 
  private:
   void CountWords(std::string_view text, Row* row) {
-    ForgetWords();
-    word_.resize(text.size());
-    char* const word = word_.data();
+    StartRow();
+    word_.resize(text.size() + 8);
     const char* p = text.data();
     const char* const end = p + text.size();
-    while (p != end) {
-      char* word_end = word;
-      // A byte that is none of a word is overwritten by the next word.
-      while (p != end && (*word_end = WordByte(*p)) != '\0') ++p, ++word_end;
-      if (word_end != word)
-        CountWord(std::string_view(word, static_cast<size_t>(word_end - word)), row);
+    while (true) {
       while (p != end && WordByte(*p) == '\0') ++p;
+      if (p == end) return;
+      const size_t size = CopyWord(p, end, word_.data());
+      CountWord(std::string_view(word_.data(), size), row);
+      p += size;
     }
   }
 
@@ -70,7 +88,7 @@ class Text final : public Format {
     const uint32_t hash = NameIndex::Hash(word);
     const auto next = first_number_ + static_cast<uint32_t>(row->name_count());
     const uint32_t known = index_.Find(hash, first_number_, next, [&](uint32_t candidate) {
-      return row->name(candidate - first_number_) == word;
+      return SameName(row->name(candidate - first_number_), word);
     });
     if (known != NameIndex::kNone) {
       ++row->values[known - first_number_];
@@ -82,8 +100,8 @@ class Text final : public Format {
     row->values.push_back(1);
   }
 
-  // Starts a row: the words of the rows before it have numbers below first_number_.
-  void ForgetWords() {
+  // The words of the rows before have numbers below first_number_.
+  void StartRow() {
     first_number_ = next_number_;
     if (first_number_ < std::numeric_limits<uint32_t>::max() / 2) return;
     index_.Clear();

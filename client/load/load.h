@@ -62,6 +62,8 @@ struct LoadOptions {
   size_t rows_per_message = 100;
   // Most unanswered messages. Ignored for kCall, where it is 1.
   size_t window = 64;
+  // LearnOptions::compact. Ignored for kCall.
+  bool compact = false;
   // False: the model does not store a producer for the stream, and a lost connection ends it.
   bool numbered = true;
   RetryPolicy retry;

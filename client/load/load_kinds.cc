@@ -24,6 +24,7 @@ Options StreamOptions(const LoadOptions& load) {
   Options options;
   options.rows_per_message = load.rows_per_message;
   options.window_messages = load.window;
+  options.compact = load.compact;
   options.retry = load.retry;
   options.response_timeout = load.response_timeout;
   return options;

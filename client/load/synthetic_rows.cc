@@ -1,6 +1,7 @@
 #include "client/load/synthetic_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string>
@@ -50,6 +51,22 @@ std::vector<uint32_t> SomeBelow(uint32_t end, uint32_t count, std::mt19937& rand
     if (Below(0, end - i - 1)(random) < count - chosen.size()) chosen.push_back(i);
   }
   return chosen;
+}
+
+// A set of `count` numbers below `end`, in any order, in which number i is about as frequent as
+// 1 / (i + 1): the log-uniform law, which is Zipf's but for the first few numbers.
+std::vector<uint32_t> FrequentBelow(uint32_t end, uint32_t count, std::mt19937& random) {
+  std::uniform_real_distribution<double> logarithm(0, std::log(static_cast<double>(end)));
+  // A row of many names has rare and frequent ones alike.
+  constexpr uint32_t kFew = 16;
+  if (count >= end / kFew) return SomeBelow(end, count, random);
+  std::vector<uint32_t> drawn;
+  std::set<uint32_t> taken;
+  while (drawn.size() < count) {
+    const auto number = static_cast<uint32_t>(std::exp(logarithm(random))) - 1;
+    if (number < end && taken.insert(number).second) drawn.push_back(number);
+  }
+  return drawn;
 }
 
 }  // namespace
@@ -115,7 +132,9 @@ std::vector<uint32_t> SyntheticRows::Indices(bool flips, std::mt19937& random) {
     own_ += options_.features;
     return indices;
   }
-  return SomeBelow(shared, std::min(options_.features, shared), random);
+  const uint32_t count = std::min(options_.features, shared);
+  return options_.kind == RowKind::kNamed ? FrequentBelow(shared, count, random)
+                                          : SomeBelow(shared, count, random);
 }
 
 const Row& SyntheticRows::Next() {

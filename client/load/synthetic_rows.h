@@ -12,7 +12,8 @@ namespace perceptrond::client {
 
 struct SyntheticRowsOptions {
   RowKind kind = RowKind::kSparse;
-  // The dimension; for kNamed the number of names, "f0", "f1", ...
+  // The dimension; for kNamed the number of names, "f0", "f1", ..., of which the first are the most
+  // frequent, about by Zipf's law.
   uint32_t size = 1U << 20;
   // Non-zero features of an example, at most `size`. Ignored for kDense, where all are non-zero.
   uint32_t features = 75;
@@ -53,7 +54,7 @@ class SyntheticRows {
   };
 
   Row Make(bool flips, std::mt19937& random);
-  // The indices of an example, ascending.
+  // The indices of an example, ascending; those of names in any order.
   std::vector<uint32_t> Indices(bool flips, std::mt19937& random);
 
   const SyntheticRowsOptions options_;

@@ -5,7 +5,8 @@
 //   format_rates [--rows N] [--rounds N] [--directory DIR] [--formats F,...]
 //                [--vw VW] [--python PYTHON]
 //
-// The rows have 75 names out of 100,000, drawn by Zipf's law; those of CSV have 75 columns.
+// The rows have 75 names out of 100,000, drawn by Zipf's law, and labels by a hidden plane; those of
+// CSV have 75 columns. The files stay in DIR.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -92,15 +93,19 @@ struct Example {
   std::vector<std::string> values;
 };
 
-Example MakeExample(Zipf& zipf, std::mt19937& random) {
+// A side of a plane through the origin, which `normal` has by name.
+Example MakeExample(Zipf& zipf, const std::vector<float>& normal, std::mt19937& random) {
   Example example;
-  example.label = random() % 2 == 0 ? 1 : -1;
   example.names = zipf.Draw(random);
-  for (size_t i = 0; i < example.names.size(); ++i) {
+  double score = 0;
+  for (const uint32_t name : example.names) {
+    const uint32_t thousandths = random() % 4 == 0 ? random() % 10'000 : 1000;
     example.values.push_back(
-        random() % 4 == 0 ? absl::StrFormat("%.3f", static_cast<double>(random() % 10'000) / 1000)
-                          : "1");
+        thousandths == 1000 ? "1"
+                            : absl::StrFormat("%.3f", static_cast<double>(thousandths) / 1000));
+    score += normal[name] * thousandths;
   }
+  example.label = score > 0 ? 1 : -1;
   return example;
 }
 
@@ -185,8 +190,11 @@ std::vector<File> MakeFiles(const Settings& settings) {
   }
   Zipf zipf;
   std::mt19937 random(1);
+  std::normal_distribution<float> gauss;
+  std::vector<float> normal(kNames);
+  for (float& value : normal) value = gauss(random);
   for (size_t row = 0; row < settings.rows; ++row) {
-    const Example example = MakeExample(zipf, random);
+    const Example example = MakeExample(zipf, normal, random);
     for (size_t i = 0; i < files.size(); ++i) streams[i] << kinds[i].line(example) << '\n';
   }
   for (std::ofstream& stream : streams) {

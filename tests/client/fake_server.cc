@@ -4,8 +4,27 @@
 #include <chrono>
 
 #include "client/error.h"
+#include "tests/client/named_columns.h"
 
 namespace perceptrond::client {
+namespace {
+
+// How the examples of a message are known.
+std::vector<uint32_t> IdsOf(const v1::ExampleColumns& columns, NameTableReader* table) {
+  if (!columns.has_feature_names() && !columns.has_stream_names())
+    return {columns.indices().begin(), columns.indices().end()};
+  std::vector<uint32_t> ids;
+  for (const NamedFeatures& features : table->Read(columns))
+    ids.push_back(static_cast<uint32_t>(std::stoul(features.begin()->first.substr(1))));
+  return ids;
+}
+
+grpc::Status NoTables() {
+  return ToGrpcStatus(
+      MakeError(absl::StatusCode::kInvalidArgument, "UNSUPPORTED_FIELD", "there are no tables"));
+}
+
+}  // namespace
 
 FakeServer::FakeServer() {
   grpc::ServerBuilder builder;
@@ -49,6 +68,7 @@ grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamO
   if (on_open) {
     if (grpc::Status status = on_open(before, request); !status.ok()) return status;
   }
+  if (refuses_name_tables && request.name_table_size() > 0) return NoTables();
   ProducerState& state = producers_[request.producer().id()];
   if (crash_on_drop && static_cast<int64_t>(state.account.size()) > state.durable) {
     // A producer may claim only what was acknowledged.
@@ -65,8 +85,8 @@ grpc::Status FakeServer::Open(const v1::LearnStreamRequest& request, v1::StreamO
   return grpc::Status::OK;
 }
 
-void FakeServer::Account(const v1::LearnStreamRequest& request, int rows, ProducerState* state,
-                         v1::LearnResult* result) {
+void FakeServer::Account(const v1::LearnStreamRequest& request, const std::vector<uint32_t>& ids,
+                         size_t rows, ProducerState* state, v1::LearnResult* result) {
   const auto next = static_cast<int64_t>(state->account.size());
   const int64_t first = request.has_first_offset() ? request.first_offset() : next;
   if (first > next) {
@@ -76,12 +96,12 @@ void FakeServer::Account(const v1::LearnStreamRequest& request, int rows, Produc
   }
   if (on_result) on_result(request, result);
   if (result->has_error()) return;
-  for (int row = 0; row < rows; ++row) {
-    if (first + row < next) {
+  for (size_t row = 0; row < rows; ++row) {
+    if (first + static_cast<int64_t>(row) < next) {
       result->set_duplicates(result->duplicates() + 1);
       continue;
     }
-    const uint32_t id = request.columns().indices(row);
+    const uint32_t id = ids[row];
     state->account.push_back(id);
     result->set_examples(result->examples() + 1);
     if (id % kUpdateEvery == 0) {
@@ -96,6 +116,7 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
   v1::LearnStreamResponse response;
   std::string id;
   bool include_report = false;
+  NameTableReader table(0);
   for (int64_t number = 0; io->Read(&request); ++number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (number == 0) {
@@ -103,19 +124,23 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
       include_report = request.include_report();
       grpc::Status status = Open(request, response.mutable_opened());
       if (!status.ok()) return status;
+      const uint32_t names = std::min(request.name_table_size(), most_table_names);
+      response.mutable_opened()->set_name_table_size(names);
+      table = NameTableReader(names);
       if (answer_opening) response.add_results();
       io->Write(response);
       response.Clear();
       continue;
     }
     ProducerState& state = producers_[id];
-    const int rows = request.columns().row_ends_size();
+    const std::vector<uint32_t> ids = IdsOf(request.columns(), &table);
     const Fate what = fate ? fate(request) : Fate::kAnswer;
     const grpc::Status dropped(grpc::StatusCode::UNAVAILABLE, "dropped");
     if (what == Fate::kDropBefore) return dropped;
     v1::LearnResult result;
     result.set_message_number(number);
-    Account(request, what == Fate::kDropHalfway ? rows / 2 : rows, &state, &result);
+    Account(request, ids, what == Fate::kDropHalfway ? ids.size() / 2 : ids.size(), &state,
+            &result);
     if (what == Fate::kDropHalfway) return dropped;
     if (request.completed_pass() > 0 && !result.has_error()) {
       if (request.completed_pass() == state.passes + 1) {
@@ -144,12 +169,21 @@ grpc::Status FakeServer::LearnStream(grpc::ServerContext*, LearnStreamIo* io) {
 
 grpc::Status FakeServer::Predictions::PredictStream(grpc::ServerContext*, PredictStreamIo* io) {
   v1::PredictRequest request;
+  NameTableReader table(0);
   for (int answered = 0; io->Read(&request); ++answered) {
     if (answered == server_.predict_break_after) {
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dropped");
     }
     v1::PredictResponse response;
-    for (const uint32_t index : request.columns().indices()) {
+    if (answered == 0) {
+      if (request.name_table_size() > 0 && server_.refuses_name_tables) {
+        return NoTables();
+      }
+      const uint32_t names = std::min(request.name_table_size(), server_.most_table_names);
+      response.set_name_table_size(names);
+      table = NameTableReader(names);
+    }
+    for (const uint32_t index : IdsOf(request.columns(), &table)) {
       response.add_scores(static_cast<float>(index));
       response.add_predicted_labels(index % 2 == 0 ? 1 : -1);
     }

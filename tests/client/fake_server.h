@@ -1,6 +1,6 @@
 // A perceptrond in the test's own process: a real gRPC server that keeps account of every example
-// and misbehaves on request. An example is known by the index of its one feature; those divisible
-// by kUpdateEvery "update the model".
+// and misbehaves on request. An example is known by the index of its one feature, or by the number
+// in the name "n7" of its first one; those divisible by kUpdateEvery "update the model".
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -53,6 +53,10 @@ class FakeServer final : public v1::LearningService::Service {
   bool crash_on_drop = false;
   // Answer message 0, too.
   bool answer_opening = false;
+  // The most names of a stream's table that it grants.
+  uint32_t most_table_names = 0;
+  // It refuses streams that ask for one, as earlier servers do.
+  bool refuses_name_tables = false;
   // Hold answers back until this many are due, a pass ends, or the stream has no more to read.
   int answers_together = 1;
   // If set, every opening is refused with this; called under the lock with the count of openings
@@ -79,8 +83,9 @@ class FakeServer final : public v1::LearningService::Service {
   grpc::Status LearnStream(grpc::ServerContext*, LearnStreamIo* io) override;
 
   grpc::Status Open(const v1::LearnStreamRequest& request, v1::StreamOpened* opened);
-  void Account(const v1::LearnStreamRequest& request, int rows, ProducerState* state,
-               v1::LearnResult* result);
+  // Accounts for the first `rows` of a message, whose rows are known by `ids`.
+  void Account(const v1::LearnStreamRequest& request, const std::vector<uint32_t>& ids, size_t rows,
+               ProducerState* state, v1::LearnResult* result);
 
   class Predictions final : public v1::PredictionService::Service {
    public:

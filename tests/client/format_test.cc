@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <map>
 #include <random>
+#include <utility>
 
 namespace perceptrond::client {
 namespace {
@@ -250,6 +252,32 @@ TEST(Text, CountsWordsInLowerCase) {
   EXPECT_EQ(Parsed(format.get(), "ham\t ...").name_count(), 0u);
   Error(format.get(), "no tab at all");
   Error(format.get(), "eggs\tand text");
+}
+
+// Words are found eight bytes at a time; a byte at a time finds the same.
+TEST(Text, FindsTheWordsOfAnyBytes) {
+  FormatOptions options = Options(FormatKind::kText);
+  options.require_label = false;
+  const auto format = Make(options);
+  std::mt19937 random(9);
+  for (int i = 0; i < 3000; ++i) {
+    std::string line(1, 'x');
+    for (uint32_t n = random() % 40; n > 0; --n) {
+      const auto byte = static_cast<char>(random() % 256);
+      line.push_back(random() % 3 != 0 ? "aZz9A0'm"[random() % 8] : byte == '\t' ? ' ' : byte);
+    }
+    Map words;
+    std::string word;
+    for (const char c : line + " ") {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte >= 0x80 || c == '\'' || std::isalnum(byte) != 0) {
+        word.push_back(byte < 0x80 ? static_cast<char>(std::tolower(byte)) : c);
+      } else if (!word.empty()) {
+        ++words[std::exchange(word, "")];
+      }
+    }
+    EXPECT_EQ(Features(Parsed(format.get(), line)), words) << line;
+  }
 }
 
 TEST(Text, IsAllTextWhereNoLabelIsRequired) {

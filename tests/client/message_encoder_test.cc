@@ -14,19 +14,19 @@ namespace {
 
 using perceptron::v1::ExampleColumns;
 
+// A message as a BatchBuilder makes it.
 struct Message {
   ExampleColumns columns;
-  MessageEncoder::Examples examples;
+  NameNumbers names;
 };
 
-Message Encode(MessageEncoder& encoder, const ExampleColumns& rows) {
-  Message message;
-  encoder.Encode(rows, &message.columns, &message.examples);
-  return message;
+ExampleColumns Encode(MessageEncoder& encoder, const Message& message) {
+  ExampleColumns columns;
+  encoder.Encode(message.columns, message.names, &columns);
+  return columns;
 }
 
-ExampleColumns RowsOf(const std::vector<NamedFeatures>& rows) {
-  BatchBuilder builder;
+Message RowsOf(BatchBuilder& builder, const std::vector<NamedFeatures>& rows) {
   for (const NamedFeatures& features : rows) {
     Row row;
     row.kind = RowKind::kNamed;
@@ -37,9 +37,9 @@ ExampleColumns RowsOf(const std::vector<NamedFeatures>& rows) {
     }
     EXPECT_TRUE(builder.Add(row).ok());
   }
-  ExampleColumns columns;
-  builder.BuildUnsorted(&columns);
-  return columns;
+  Message message;
+  builder.BuildUnsorted(&message.columns, &message.names);
+  return message;
 }
 
 std::string RandomName(std::mt19937& random) {
@@ -59,13 +59,13 @@ TEST(NameTableSize, IsAPowerOfTwoUpToTheServersMaximum) {
 }
 
 TEST(MessageEncoder, SendsANameOnceWhileItIsInTheTable) {
-  MessageEncoder encoder(false);
+  BatchBuilder builder;
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(16);
   NameTableReader reader(16);
-  const ExampleColumns first = RowsOf({{{"b", 1}, {"a", 2}}});
-  EXPECT_EQ(NamesIn(Encode(encoder, first).columns.stream_names()),
-            (std::vector<std::string>{"a", "b"}));
-  const ExampleColumns again = Encode(encoder, RowsOf({{{"c", 1}, {"b", 2}}})).columns;
+  const Message first = RowsOf(builder, {{{"b", 1}, {"a", 2}}});
+  EXPECT_EQ(NamesIn(Encode(encoder, first).stream_names()), (std::vector<std::string>{"a", "b"}));
+  const ExampleColumns again = Encode(encoder, RowsOf(builder, {{{"c", 1}, {"b", 2}}}));
   EXPECT_EQ(NamesIn(again.stream_names()), std::vector<std::string>{"c"});
   EXPECT_FALSE(again.has_feature_names());
   EXPECT_EQ(again.indices(0), 1u);
@@ -73,47 +73,37 @@ TEST(MessageEncoder, SendsANameOnceWhileItIsInTheTable) {
 }
 
 TEST(MessageEncoder, StartsAnEmptyTableWithEachConnection) {
-  MessageEncoder encoder(false);
-  const ExampleColumns rows = RowsOf({{{"a", 1}}});
+  BatchBuilder builder;
+  MessageEncoder encoder(0, false);
+  const Message rows = RowsOf(builder, {{{"a", 1}}});
   for (int connection = 0; connection < 2; ++connection) {
     encoder.StartConnection(16);
-    EXPECT_EQ(NamesIn(Encode(encoder, rows).columns.stream_names()), std::vector<std::string>{"a"});
+    EXPECT_EQ(NamesIn(Encode(encoder, rows).stream_names()), std::vector<std::string>{"a"});
   }
   encoder.StartConnection(0);
-  EXPECT_EQ(NamesIn(Encode(encoder, rows).columns.feature_names()), std::vector<std::string>{"a"});
+  EXPECT_EQ(NamesIn(Encode(encoder, rows).feature_names()), std::vector<std::string>{"a"});
 }
 
-TEST(MessageEncoder, SendsNestedExamplesIfThereAreTooManyNames) {
-  MessageEncoder encoder(false);
-  encoder.StartConnection(8);
-  const std::vector<NamedFeatures> rows = {{{"a", 1}, {"b", 2}}, {{"c", 3}}};
-  const Message message = Encode(encoder, RowsOf(rows));
-  EXPECT_EQ(NameTableReader::Read(message.examples), rows);
-  EXPECT_EQ(message.examples[0].label(), 1);
-  EXPECT_EQ(message.examples[1].label(), -1);
-  EXPECT_EQ(message.columns.ByteSizeLong(), 0u);
-}
-
-TEST(MessageEncoder, SendsLabelNamesAndWeightsOfNestedExamples) {
+TEST(MessageEncoder, SaysThatIndicesAreNumbersOfTheTableIfAMessageAppendsNone) {
   BatchBuilder builder;
-  Row row;
-  row.kind = RowKind::kNamed;
-  row.AddName("a");
-  row.AddName("b");
-  row.label_name = "tea";
-  row.weight = 2;
-  ASSERT_TRUE(builder.Add(row).ok());
-  row.label_name.clear();
-  ASSERT_TRUE(builder.Add(row).ok());
-  ExampleColumns columns;
-  builder.BuildUnsorted(&columns);
-  MessageEncoder encoder(false);
-  encoder.StartConnection(4);
-  const Message message = Encode(encoder, columns);
-  ASSERT_EQ(message.examples.size(), 2);
-  EXPECT_EQ(message.examples[0].label_name(), "tea");
-  EXPECT_EQ(message.examples[0].weight(), 2);
-  EXPECT_EQ(message.examples[1].target_case(), perceptron::v1::Example::TARGET_NOT_SET);
+  MessageEncoder encoder(0, false);
+  encoder.StartConnection(16);
+  const Message rows = RowsOf(builder, {{{"a", 1}}});
+  Encode(encoder, rows);
+  const ExampleColumns again = Encode(encoder, rows);
+  EXPECT_TRUE(again.has_stream_names());
+  EXPECT_EQ(again.stream_names().lengths_size(), 0);
+}
+
+TEST(MessageEncoder, KeepsTheMessagesOwnNamesIfThereAreTooMany) {
+  BatchBuilder builder;
+  MessageEncoder encoder(0, false);
+  encoder.StartConnection(8);
+  NameTableReader reader(8);
+  const std::vector<NamedFeatures> rows = {{{"a", 1}, {"b", 2}}, {{"c", 3}}};
+  const ExampleColumns own = Encode(encoder, RowsOf(builder, rows));
+  EXPECT_TRUE(own.has_feature_names());
+  EXPECT_EQ(reader.Read(own), rows);
 }
 
 // The server reads what the rows were, whatever names leave the table in between.
@@ -121,7 +111,8 @@ TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
   for (const uint32_t size : {0u, 4u, 8u, 64u, 1024u}) {
     for (const bool compact : {false, true}) {
       std::mt19937 random(size);
-      MessageEncoder encoder(compact);
+      BatchBuilder builder;
+      MessageEncoder encoder(0, compact);
       encoder.StartConnection(size);
       NameTableReader reader(size);
       std::set<std::string> appended;
@@ -136,14 +127,12 @@ TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
           rows.push_back(features);
         }
         if (i % 2 == 0) rows.resize(1);
-        const ExampleColumns columns = RowsOf(rows);
-        const Message message = Encode(encoder, columns);
-        EXPECT_EQ(message.examples.empty() ? reader.Read(message.columns)
-                                           : NameTableReader::Read(message.examples),
-                  rows);
-        if (message.examples.empty()) {
-          EXPECT_EQ(message.columns.labels().size(), columns.labels().size());
-        }
+        const Message message = RowsOf(builder, rows);
+        const ExampleColumns sent = Encode(encoder, message);
+        EXPECT_EQ(reader.Read(sent), rows);
+        EXPECT_EQ(sent.has_feature_names() != sent.has_stream_names(),
+                  message.columns.has_feature_names());
+        EXPECT_EQ(sent.labels().size(), message.columns.labels().size());
       }
       // Names of a large table are appended once, those of a small one again and again.
       appended.insert(reader.names().begin(), reader.names().end());
@@ -156,6 +145,45 @@ TEST(MessageEncoder, MeansWhatTheRowsMeantWithTablesOfAnySize) {
   }
 }
 
+// A table that names only pass through costs more than it saves.
+TEST(MessageEncoder, MostlyLeavesATableAloneThatIsTooSmall) {
+  BatchBuilder builder;
+  MessageEncoder encoder(0, false);
+  encoder.StartConnection(64);
+  NameTableReader reader(64);
+  int with_table = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::vector<NamedFeatures> rows = {{{"a" + std::to_string(i), 1}, {"b", 1}}};
+    const ExampleColumns sent = Encode(encoder, RowsOf(builder, rows));
+    EXPECT_EQ(reader.Read(sent), rows);
+    if (i >= 100 && sent.has_stream_names()) ++with_table;
+  }
+  EXPECT_GT(with_table, 10);
+  EXPECT_LT(with_table, 30);
+}
+
+// Names are numbered anew after the builder has forgotten them.
+TEST(MessageEncoder, GoesOnInTheBuildersNextEra) {
+  BatchBuilder builder;
+  MessageEncoder encoder(0, false);
+  encoder.StartConnection(kMostTableNames);
+  NameTableReader reader(kMostTableNames);
+  int eras = 0;
+  uint32_t era = 0;
+  for (int i = 0; i < 12; ++i) {
+    std::vector<NamedFeatures> rows(500);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      for (int j = 0; j < 100; ++j)
+        rows[row][std::to_string(i) + "." + std::to_string(row * 100 + static_cast<size_t>(j))] = 1;
+      rows[row]["always"] = 2;
+    }
+    const Message message = RowsOf(builder, rows);
+    eras += std::exchange(era, message.names.era) != message.names.era ? 1 : 0;
+    EXPECT_EQ(reader.Read(Encode(encoder, message)), rows);
+  }
+  EXPECT_GE(eras, 1);
+}
+
 TEST(MessageEncoder, LeavesRowsByIndexAsTheyAre) {
   BatchBuilder builder;
   Row row;
@@ -164,15 +192,14 @@ TEST(MessageEncoder, LeavesRowsByIndexAsTheyAre) {
   ASSERT_TRUE(builder.Add(row).ok());
   ExampleColumns columns;
   builder.Build(&columns);
-  MessageEncoder encoder(false);
+  MessageEncoder encoder(0, false);
   encoder.StartConnection(16);
   EXPECT_FALSE(encoder.Changes(columns));
-  encoder.set_compact(true);
-  EXPECT_TRUE(encoder.Changes(columns));
+  EXPECT_TRUE(MessageEncoder(0, true).Changes(columns));
 }
 
 TEST(MessageEncoder, HalvesValuesOnlyWhereNoneChanges) {
-  MessageEncoder encoder(true);
+  MessageEncoder encoder(0, true);
   encoder.StartConnection(0);
   const auto is_halved = [&](float value) {
     BatchBuilder builder;
@@ -180,9 +207,9 @@ TEST(MessageEncoder, HalvesValuesOnlyWhereNoneChanges) {
     row.indices = {1, 4};
     row.values = {value, 2};
     EXPECT_TRUE(builder.Add(row).ok());
-    ExampleColumns columns;
-    builder.Build(&columns);
-    const ExampleColumns sent = Encode(encoder, columns).columns;
+    Message message;
+    builder.BuildUnsorted(&message.columns, &message.names);
+    const ExampleColumns sent = Encode(encoder, message);
     EXPECT_EQ(sent.index_deltas_size(), 2);
     EXPECT_EQ(sent.index_deltas(0), 1u);
     EXPECT_EQ(sent.index_deltas(1), 2u);

@@ -55,7 +55,8 @@ class NameTableReader {
     const std::vector<std::string> added = NamesIn(columns.stream_names());
     EXPECT_LE(added.size(), size_);
     names_.insert(names_.end(), added.begin(), added.end());
-    std::vector<std::string> own = NamesIn(columns.feature_names());
+    const std::vector<std::string> own = NamesIn(columns.feature_names());
+    EXPECT_FALSE(columns.has_feature_names() && columns.has_stream_names());
     std::vector<std::string> distinct = own;
     std::sort(distinct.begin(), distinct.end());
     EXPECT_EQ(std::adjacent_find(distinct.begin(), distinct.end()), distinct.end());
@@ -68,7 +69,7 @@ class NameTableReader {
         const int64_t index = IndexAt(columns, i, before);
         EXPECT_LT(before, index) << "indices ascend strictly";
         before = index;
-        if (!own.empty()) {
+        if (columns.has_feature_names()) {
           features[own.at(static_cast<size_t>(index))] = ValueAt(columns, i);
           continue;
         }
@@ -76,20 +77,6 @@ class NameTableReader {
         EXPECT_GE(index + static_cast<int64_t>(size_), static_cast<int64_t>(names_.size()));
         features[names_.at(static_cast<size_t>(index))] = ValueAt(columns, i);
       }
-      rows.push_back(features);
-    }
-    return rows;
-  }
-
-  static std::vector<NamedFeatures> Read(
-      const google::protobuf::RepeatedPtrField<perceptron::v1::Example>& examples) {
-    std::vector<NamedFeatures> rows;
-    for (const perceptron::v1::Example& example : examples) {
-      NamedFeatures features;
-      for (int i = 0; i < example.named().names_size(); ++i)
-        features[example.named().names(i)] =
-            example.named().values_size() == 0 ? 1 : example.named().values(i);
-      EXPECT_EQ(features.size(), static_cast<size_t>(example.named().names_size()));
       rows.push_back(features);
     }
     return rows;
@@ -113,7 +100,7 @@ class NameTableReader {
     return FromHalf(static_cast<uint16_t>(byte(2 * i) | byte(2 * i + 1) << 8));
   }
 
-  const size_t size_;
+  size_t size_;
   std::vector<std::string> names_;
 };
 

@@ -50,6 +50,20 @@ TEST_F(CtlBenchTest, WhatTheServerHasToRefuseIsCountedAndNothingElseIsLost) {
   EXPECT_NEAR(Number(report, "rowErrors"), 500, 1);
 }
 
+TEST_F(CtlBenchTest, SendsNamesIntoNamedAndHashedSpaces) {
+  for (const char* space : {"--named --size 5000", "--named --size 5000 --hash-bits 18 --compact",
+                            "--named --size 5000 --work predict", "--named --work call"}) {
+    const auto report =
+        Bench(std::string(space) + " --rate 1000 --batch 10 --seconds 0.5 --warmup 0");
+    EXPECT_EQ(Number(report, "examples"), 500) << space;
+    EXPECT_EQ(Number(report, "rowErrors"), 0) << space;
+  }
+  EXPECT_EQ(Ctl("bench --named --dense").exit_code, 2);
+  EXPECT_EQ(Ctl("bench --hash-bits 8").exit_code, 2);
+  ASSERT_EQ(Ctl("create byindex --dimension 100").exit_code, 0);
+  EXPECT_EQ(Ctl("bench byindex --named").exit_code, 2);
+}
+
 TEST_F(CtlBenchTest, ASmallModelsExamplesHaveNoMoreFeaturesThanItHasDimensions) {
   for (const char* size : {"--size 50", "--size 50 --dense"}) {
     const auto report =

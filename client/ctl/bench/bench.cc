@@ -65,7 +65,9 @@ constexpr uint32_t kNames = 1U << 20;
 }  // namespace
 
 Outcome BenchModel::Find() {
-  shape_.kind = options_.dense ? RowKind::kDense : RowKind::kSparse;
+  shape_.kind = options_.dense   ? RowKind::kDense
+                : options_.named ? RowKind::kNamed
+                                 : RowKind::kSparse;
   shape_.size = options_.size;
   shape_.features = options_.Features();
   shape_.labels = options_.Work() == LoadOptions::Work::kLearn;
@@ -82,7 +84,14 @@ Outcome BenchModel::Create() {
   if (!options_.name.empty()) return {};
   v1::Model model;
   model.set_description("Temporary model of perceptronctl bench, deleted at the end of the run.");
-  model.mutable_feature_space()->mutable_dense()->set_dimension(options_.size);
+  v1::FeatureSpace& space = *model.mutable_feature_space();
+  if (options_.hash_bits.has_value()) {
+    space.mutable_hashed()->set_bits(static_cast<uint32_t>(*options_.hash_bits));
+  } else if (options_.named) {
+    space.mutable_named()->set_max_features(options_.size);
+  } else {
+    space.mutable_dense()->set_dimension(options_.size);
+  }
   // No bias: flipping examples must share no feature with the others.
   model.mutable_learner()->set_bias_input(0);
   const absl::StatusOr<v1::Model> created = client_.CreateModel(name_, model);
@@ -96,8 +105,12 @@ Outcome BenchModel::ReadShape(const v1::Model& model) {
                       " is multiclass: use --work predict");
   }
   const v1::FeatureSpace& space = ExampleSpace(model.feature_space());
+  if (space.has_dense() && options_.named)
+    return UsageError(absl::StrCat("bench: ", name_, " takes no names: leave out --named"));
   if (space.has_dense()) {
     shape_.size = space.dense().dimension();
+  } else if (space.has_hashed() && options_.named) {
+    shape_.size = options_.size;
   } else if (space.has_hashed()) {
     shape_.size = 1U << std::min<uint32_t>(space.hashed().bits(), 31);
     shape_.kind = RowKind::kSparse;

@@ -28,9 +28,15 @@ struct BenchOptions {
   double warmup = 1;
   // Non-zero features of an example; default 75, at most `size`.
   std::optional<uint32_t> features;
-  // Dimension of the temporary model.
+  // Dimension of the temporary model; with `named`, the number of names.
   uint32_t size = 1U << 20;
   bool dense = false;
+  // Features by name, of frequent and rare names.
+  bool named = false;
+  // With `named`: bits of the temporary model's hashed space; absent: it has a named space.
+  std::optional<int> hash_bits;
+  // LearnOptions::compact.
+  bool compact = false;
   double mistakes = 0;
   double invalid = 0;
   uint32_t seed = 1;

@@ -33,6 +33,7 @@ ends it at once and leaves the temporary model.
 Examples:
   perceptronctl bench                                        throughput of one learn stream
   perceptronctl bench --rate 50000 --mistakes 0.1            latency of durable updates
+  perceptronctl bench --named --size 100000                  examples by name, as text has them
   perceptronctl bench --work call --rate 1000 --seconds 60   latency of predict calls
   perceptronctl bench spam --work predict --streams 4 -o json)";
 
@@ -69,6 +70,8 @@ void AddLoadFlags(CLI::App* command, BenchOptions* options) {
   command->add_option("--window", options->window, "Most unanswered messages of a stream")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  command->add_flag("--compact", options->compact,
+                    "Streams send fewer bytes for more work, for slow networks");
   command->add_option("--seconds", options->seconds, "Measured time in seconds")
       ->check(Between(0.1, 86400))
       ->capture_default_str();
@@ -82,11 +85,24 @@ void AddShapeFlags(CLI::App* command, BenchOptions* options) {
       ->add_option("--features", options->features,
                    "Non-zero features of an example (default 75, or --size if that is less)")
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--size", options->size, "Dimension of the temporary model")
+  command
+      ->add_option("--size", options->size,
+                   "Dimension of the temporary model; with --named, number of names")
       ->check(CLI::Range(2, 1 << 28))
       ->capture_default_str();
-  command->add_flag("--dense", options->dense,
-                    "Dense examples: all features are non-zero; --features is ignored");
+  auto* dense =
+      command->add_flag("--dense", options->dense,
+                        "Dense examples: all features are non-zero; --features is ignored");
+  auto* named = command
+                    ->add_flag("--named", options->named,
+                               "Features by name, some names frequent and most rare (Zipf's law); "
+                               "the temporary model has a named space")
+                    ->excludes(dense);
+  command
+      ->add_option("--hash-bits", options->hash_bits,
+                   "With --named: the temporary model hashes names into 2^B weights")
+      ->check(CLI::Range(1, 28))
+      ->needs(named);
   command
       ->add_option("--mistakes", options->mistakes,
                    "Share of examples that the model never learns, 0 to 1. The result prints the "

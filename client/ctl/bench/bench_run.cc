@@ -186,6 +186,7 @@ LoadOptions BenchRun::Options() const {
       options_.rate / static_cast<double>(options_.streams) / static_cast<double>(options_.Batch());
   options.rows_per_message = options_.Batch();
   options.window = options_.window;
+  options.compact = options_.compact;
   options.numbered = options_.name.empty();
   options.retry = globals_.StreamRetry();
   options.response_timeout = globals_.StreamTimeout();

@@ -1,7 +1,9 @@
 #include "client/load/synthetic_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +57,28 @@ TEST(SyntheticRows, HaveTheShapeAskedFor) {
   options.kind = RowKind::kNamed;
   SyntheticRows named(options);
   EXPECT_EQ(named.Next().name_count(), 20U);
+}
+
+TEST(SyntheticRows, HaveFewFrequentNamesAndManyRareOnes) {
+  SyntheticRowsOptions options;
+  options.kind = RowKind::kNamed;
+  options.size = 100'000;
+  options.features = 75;
+  SyntheticRows rows(options);
+  std::unordered_map<std::string, int> counts;
+  for (int i = 0; i < kRound; ++i) {
+    const Row& row = rows.Next();
+    std::set<std::string_view> names;
+    for (size_t j = 0; j < row.name_count(); ++j) {
+      names.insert(row.name(j));
+      ++counts[std::string(row.name(j))];
+    }
+    ASSERT_EQ(names.size(), 75U);
+  }
+  EXPECT_GT(counts["f0"], kRound * 9 / 10);
+  const auto rare = std::count_if(counts.begin(), counts.end(),
+                                  [](const auto& name) { return name.second <= 3; });
+  EXPECT_GT(rare, 20'000);
 }
 
 // Ascending, of all indices alike, however many of them a row has.

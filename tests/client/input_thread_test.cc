@@ -1,0 +1,106 @@
+#include "client/ctl/input_thread.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "perceptron/v1/model.pb.h"
+
+namespace perceptrond::client {
+namespace {
+
+class InputThreadTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(::testing::TempDir(), "/input_thread_", getpid(), "_", name);
+  }
+  std::string WriteFile(const std::string& name, const std::string& content) const {
+    std::ofstream(Path(name)) << content;
+    return Path(name);
+  }
+  static std::unique_ptr<Input> Open(const std::vector<std::string>& files) {
+    InputOptions options;
+    options.command = "learn";
+    options.files = files;
+    options.format = "svmlight";
+    options.index_base = 1;
+    perceptron::v1::Model model;
+    model.mutable_feature_space()->mutable_dense()->set_dimension(1 << 20);
+    auto input = Input::Make(options, model, true, false);
+    EXPECT_TRUE(input.ok()) << input.status();
+    return *std::move(input);
+  }
+};
+
+TEST_F(InputThreadTest, GivesRowsAndBadLinesInOrderPassAfterPass) {
+  std::string text;
+  for (int i = 1; i <= 5000; ++i)
+    absl::StrAppend(&text, i % 10 == 0 ? "1 bad" : absl::StrCat("1 ", i, ":2"), "\n");
+  const auto input = Open({WriteFile("a", text), WriteFile("b", "-1 9:1\n")});
+  for (int pass = 0; pass < 3; ++pass) {
+    if (pass > 0) input->Rewind();
+    InputThread rows(input.get(), nullptr);
+    for (uint32_t i = 1; i <= 5000; ++i) {
+      const InputRow* const read = rows.Next();
+      ASSERT_NE(read, nullptr);
+      ASSERT_EQ(input->Where(read->tag), absl::StrCat(Path("a"), ":", i));
+      if (i % 10 == 0) {
+        EXPECT_TRUE(absl::IsInvalidArgument(read->status));
+        EXPECT_NE(std::string(read->status.message()).find(absl::StrCat("a:", i, ": ")),
+                  std::string::npos);
+      } else {
+        ASSERT_EQ(read->row.indices, std::vector<uint32_t>{i - 1});
+      }
+    }
+    EXPECT_EQ(rows.Next()->row.label, -1);
+    EXPECT_EQ(rows.Next(), nullptr);
+    EXPECT_EQ(rows.Next(), nullptr);
+    EXPECT_EQ(rows.fraction(), 1);
+  }
+}
+
+TEST_F(InputThreadTest, EndsAfterAFileThatCannotBeRead) {
+  const std::string missing = WriteFile("missing", "1 1:1\n");
+  const auto input = Open({WriteFile("first", "1 1:1\n"), missing, WriteFile("last", "1 1:1\n")});
+  unlink(missing.c_str());
+  InputThread rows(input.get(), nullptr);
+  EXPECT_TRUE(rows.Next()->status.ok());
+  EXPECT_TRUE(absl::IsNotFound(rows.Next()->status));
+  EXPECT_EQ(rows.Next(), nullptr);
+}
+
+TEST_F(InputThreadTest, ReportsAWaitOnceAllRowsBeforeItWereTaken) {
+  const std::string path = Path("fifo");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int writer = open(path.c_str(), O_RDWR);
+  ASSERT_EQ(write(writer, "1 1:1\n1 2:1\n", 12), 12);
+  const auto input = Open({path});
+  int taken = 0;
+  InputThread rows(input.get(), [&](const InputThread&) {
+    if (taken == 2) {
+      ASSERT_EQ(write(writer, "1 3:1\n", 6), 6);
+    }
+  });
+  for (; taken < 3; ++taken) {
+    const InputRow* const read = rows.Next();
+    ASSERT_NE(read, nullptr);
+    EXPECT_EQ(read->row.indices, std::vector<uint32_t>{static_cast<uint32_t>(taken)});
+  }
+  // The destructor ends the wait for a fourth row.
+}
+
+TEST_F(InputThreadTest, CanBeLeftWhileItReadsOn) {
+  std::string text;
+  for (int i = 1; i <= 20'000; ++i) absl::StrAppend(&text, "1 1:1\n");
+  const auto input = Open({WriteFile("long", text)});
+  InputThread rows(input.get(), nullptr);
+  EXPECT_NE(rows.Next(), nullptr);
+}
+
+}  // namespace
+}  // namespace perceptrond::client
