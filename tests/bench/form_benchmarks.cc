@@ -24,13 +24,16 @@ struct WordForm {
   // The form that sends the same rows, which it is compared with, and the goal of the ratio.
   const char* base = nullptr;
   double goal_of_base = 0;
+  // By the slots of the names.
+  bool in_slots = false;
 };
 
 constexpr WordForm kForms[] = {
     {"index", Form::kPacked, false, 0.90},
-    {"name_hashed", Form::kPackedNames, false, 0.75, "index", 0.85},
+    {"slot", Form::kPacked, false, 0.90, nullptr, 0, true},
+    {"name_hashed", Form::kPackedNames, false, 0.75, "slot", 0.85},
     {"name_named", Form::kPackedNames, true, 0.75, "index", 0.85},
-    {"table_hashed", Form::kTableNames, false, 0.75, "index", 0.85},
+    {"table_hashed", Form::kTableNames, false, 0.75, "slot", 0.85},
     {"table_named", Form::kTableNames, true, 0.75, "index", 0.85},
     {"nested_index", Form::kNested, false, 0.80},
     {"nested_name", Form::kNestedNames, true, 0, "nested_index", 0.60},
@@ -46,6 +49,7 @@ StreamCase CaseOf(const WordForm& form, const char* work_name, Work work, double
           .work = work,
           .form = form.form,
           .words = true,
+          .in_slots = form.in_slots,
           .named_space = form.named_space};
 }
 

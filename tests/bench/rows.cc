@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/features/names.h"
 
 namespace perceptrond::bench {
 namespace {
@@ -116,6 +117,24 @@ Rows WordRows(size_t count, uint32_t names, uint32_t seed, bool errs) {
 }  // namespace
 
 std::string FeatureName(uint32_t index) { return absl::StrCat("word", index); }
+
+Rows InSlots(const Rows& words, uint32_t slots) {
+  Rows rows;
+  rows.labels = words.labels;
+  const Batch batch = words.batch();
+  std::vector<uint32_t> row;
+  for (size_t i = 0; i < words.size(); ++i) {
+    row.clear();
+    for (size_t f = 0; f < batch.row(i).size; ++f)
+      row.push_back(NameSlot(FeatureName(batch.row(i).indices[f]), slots));
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+    rows.indices.insert(rows.indices.end(), row.begin(), row.end());
+    rows.row_ends.push_back(static_cast<uint32_t>(rows.indices.size()));
+  }
+  rows.values.assign(rows.indices.size(), 1.0F);
+  return rows;
+}
 
 Rows ZipfRows(size_t count, uint32_t names, uint32_t seed) {
   return WordRows(count, names, seed, false);

@@ -54,7 +54,10 @@ Rows StreamRun::MakeRows() const {
   const uint32_t weights = 1U << case_.bits;
   const size_t erring_rows = std::min<size_t>(rows, weights / 120);
   const bool errs = case_.work == Work::kErring;
-  if (case_.words) return errs ? ErringZipfRows(rows, kWords, 1) : ZipfRows(rows, kWords, 1);
+  if (case_.words) {
+    const Rows words = errs ? ErringZipfRows(rows, kWords, 1) : ZipfRows(rows, kWords, 1);
+    return case_.in_slots ? InSlots(words, weights) : words;
+  }
   return errs ? ErringRows(erring_rows, weights, 1) : SparseRows(rows, weights, 1);
 }
 
@@ -76,7 +79,11 @@ void StreamRun::Prepare() {
   const std::string id = absl::StrCat("bench-", case_.name);
   const std::string model = "models/" + id;
   Messages learn = LearnMessages(state_->rows, model, case_.form, case_.size);
-  state_->plain = std::make_unique<PlainWork>(state_->rows, 1U << case_.bits, learn.names);
+  // Names of a hashed space are weighed where their slots are.
+  const bool hashes = case_.words && !case_.named_space && case_.form != Form::kPacked;
+  state_->plain =
+      std::make_unique<PlainWork>(hashes ? InSlots(state_->rows, 1U << case_.bits) : state_->rows,
+                                  1U << case_.bits, learn.names);
   if (case_.work != Work::kFirstPass) {
     CreateModel(id);
     // Of the rows, given twice, a tenth errs.

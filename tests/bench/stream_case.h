@@ -33,6 +33,8 @@ struct StreamCase {
   size_t size = 100;
   // ZipfRows instead of SparseRows: for what is sent by name, and what is compared with it.
   bool words = false;
+  // With `words`: sent by the slots that their names have, instead of by the words' numbers.
+  bool in_slots = false;
   // A named space instead of a hashed one of 2^bits weights.
   bool named_space = false;
   uint32_t bits = 20;
