@@ -48,6 +48,13 @@ def pack_matrix(matrix: Any, labels: Optional[Sequence[int]] = None, batch: int 
         yield columns
 
 
+def copy(columns: example_pb2.ExampleColumns, into: example_pb2.ExampleColumns) -> None:
+    """Copies a message into an empty one, by its bytes: CopyFrom() and constructors copy number by number, which takes 30
+    times as long."""
+    into.SetInParent()
+    into.MergeFromString(columns.SerializeToString())
+
+
 # ---- Parts, which name_table.py uses too ----
 
 
@@ -72,12 +79,17 @@ def number(rows: Sequence[Row], number_of: Optional[Callable[[str], int]] = None
     values: list[float] = []
     for row in rows:
         # Each feature costs a few steps of map, zip and sort, and none of the interpreter.
-        values_by_index = dict(zip(map(number_of, row.features), row.features.values())) if number_of else row.features
+        of_row = list(row.features.values())
+        if of_row.count(1.0) == len(of_row):
+            ascending = sorted(map(number_of, row.features) if number_of else row.features)
+        else:
+            values_by_index = dict(zip(map(number_of, row.features), of_row)) if number_of else row.features
+            ascending = sorted(values_by_index)
+            of_row = map(values_by_index.__getitem__, ascending)
         if not fits():
             break
-        ascending = sorted(values_by_index)
         indices += ascending
-        values += map(values_by_index.__getitem__, ascending)
+        values += of_row
         row_ends.append(len(indices))
     return Numbered(row_ends, indices, values)
 

@@ -23,7 +23,7 @@ class NameTable:
         # message ends; older ones are forgotten here, and appended again.
         self._most_new, self._most_kept = size // 4, size - size // 4
         self._appended = 0
-        # In the order of the numbers, since a new name gets the next one and goes to the end.
+        # In the order of the numbers: a new name gets the next one, and goes to the end.
         self._numbers: collections.defaultdict[str, int] = collections.defaultdict()
 
     def pack(self, rows: Sequence[Row]) -> tuple[example_pb2.ExampleColumns, int]:
@@ -58,6 +58,6 @@ class NameTable:
         return columns, count
 
     def _forget_oldest(self) -> None:
-        oldest = self._appended - self._most_kept
-        for name in list(itertools.takewhile(lambda name: self._numbers[name] < oldest, self._numbers)):
+        # The numbers are consecutive.
+        for name in list(itertools.islice(self._numbers, max(len(self._numbers) - self._most_kept, 0))):
             del self._numbers[name]

@@ -11,6 +11,7 @@ from typing import Callable, Deque, Iterable, Iterator, Optional, Sequence
 
 import grpc
 
+from columns import copy
 from errors import Backoff, StatusError, is_transient, reason
 from examples import Row
 from name_table import NameTable
@@ -77,7 +78,8 @@ class PredictStream:
                     if batch is None:
                         break
                     columns, count = (names or NameTable(0)).pack(batch)
-                    request = Request(model=self._model, columns=columns, min_revision=self._revision)
+                    request = Request(model=self._model, min_revision=self._revision)
+                    copy(columns, request.columns)
                     if names is None:
                         request.name_table_size = self._name_table_size
                     requests.put(request)

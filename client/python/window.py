@@ -11,6 +11,7 @@ import collections
 from dataclasses import dataclass
 from typing import Deque, Optional, Sequence, Union
 
+from columns import copy
 from errors import StatusError, describe_status
 from examples import Row
 from name_table import NameTable
@@ -123,7 +124,10 @@ class Window:
         message = self._messages[self._sent]
         columns = self._pack(message)
         self._sent += 1
-        return learning_service_pb2.LearnStreamRequest(columns=columns, first_offset=message.first_offset, completed_pass=message.completed_pass)
+        request = learning_service_pb2.LearnStreamRequest(first_offset=message.first_offset, completed_pass=message.completed_pass)
+        if columns is not None:
+            copy(columns, request.columns)
+        return request
 
     def answered(self, result: learning_service_pb2.LearnResult) -> bool:
         """Handles an answer; true if its message had rows or a mark."""
