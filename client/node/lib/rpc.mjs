@@ -57,6 +57,11 @@ export function errorInfo(status) {
   return detail(status, 'google.rpc.ErrorInfo');
 }
 
+/** "MODEL_NOT_FOUND", ...; empty if the error is not the server's. */
+export function reason(error) {
+  return (isCallError(error) && errorInfo(statusOf(error))?.reason) || '';
+}
+
 /** Returns the error as a line or two of text. */
 export function describeStatus(status) {
   const info = errorInfo(status);
