@@ -246,6 +246,8 @@ export class LearnStream {
     try {
       await this.#connect();
     } catch (error) {
+      // By cancel().
+      if (this.#ended) throw this.#ended;
       if (!this.#window.doWithoutTable(reason(error))) throw error;
       await this.#connect();
     }
