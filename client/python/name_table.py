@@ -20,7 +20,7 @@ class NameTable:
     def __init__(self, size: int):
         """size: how many names the server's table holds; below 4: each message has its names."""
         # A message appends at most a quarter. So names that three quarters of the table are newer than stay in it until the
-        # message ends; older ones are forgotten here, and appended again.
+        # message ends; older ones are removed here, and appended again.
         self._most_new, self._most_kept = size // 4, size - size // 4
         self._appended = 0
         # In the order of the numbers: a new name gets the next one, and goes to the end.
@@ -33,7 +33,7 @@ class NameTable:
             return pack(rows), len(rows)
         if self._most_new == 0 or self._appended + self._most_new > MOST_UINT32:
             return pack(rows), len(rows)
-        self._forget_oldest()
+        self._remove_oldest()
         self._numbers.default_factory = itertools.count(self._appended).__next__
         known = names = len(self._numbers)
 
@@ -57,7 +57,7 @@ class NameTable:
         append_names(columns.stream_names, list(itertools.islice(reversed(self._numbers), names - known))[::-1])
         return columns, count
 
-    def _forget_oldest(self) -> None:
+    def _remove_oldest(self) -> None:
         # The numbers are consecutive.
         for name in list(itertools.islice(self._numbers, max(len(self._numbers) - self._most_kept, 0))):
             del self._numbers[name]

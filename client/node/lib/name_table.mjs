@@ -18,7 +18,7 @@ export class NameTable {
   /** size: how many names the server's table holds; below 4: each message has its names. */
   constructor(size) {
     // A message appends at most a quarter. So names that three quarters of the table are newer than stay in it until the
-    // message ends; older ones are forgotten here, and appended again.
+    // message ends; older ones are removed here, and appended again.
     this.#mostNew = Math.floor(size / 4);
     this.#mostKept = size - this.#mostNew;
   }
@@ -29,7 +29,7 @@ export class NameTable {
    */
   pack(rows) {
     if (!hasNames(rows) || this.#mostNew === 0 || this.#next + this.#mostNew >= 2 ** 32) return [pack(rows), rows.length];
-    this.#forgetOldest();
+    this.#removeOldest();
     const appended = [];
     // How many of them are of the rows that fit.
     let kept = 0;
@@ -57,7 +57,7 @@ export class NameTable {
     return [{ ...assemble(rows.slice(0, count), numbered), streamNames: nameColumn(appended) }, count];
   }
 
-  #forgetOldest() {
+  #removeOldest() {
     for (const name of this.#numbers.keys()) {
       if (this.#numbers.size <= this.#mostKept) break;
       this.#numbers.delete(name);
