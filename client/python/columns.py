@@ -3,9 +3,10 @@ scipy.sparse matrix, without a loop over its rows."""
 
 import collections
 import itertools
+import operator
 import sys
 from array import array
-from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Collection, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from examples import Label, Row
 from perceptron.v1 import example_pb2
@@ -17,7 +18,7 @@ def pack(rows: Sequence[Row]) -> example_pb2.ExampleColumns:
     if not has_names(rows):
         return assemble(rows, number(rows))
     numbers: collections.defaultdict[str, int] = collections.defaultdict(itertools.count().__next__)
-    columns = assemble(rows, number(rows, numbers.__getitem__))
+    columns = assemble(rows, number(rows, numbers))
     append_names(columns.feature_names, list(numbers))
     return columns
 
@@ -71,27 +72,30 @@ class Numbered(NamedTuple):
     values: list[float]
 
 
-def number(rows: Sequence[Row], number_of: Optional[Callable[[str], int]] = None, fits: Callable[[], bool] = lambda: True) -> Numbered:
-    """Numbers the features of rows, up to the first row after which fits() is false. number_of: None for features that are
+def number(rows: Sequence[Row], numbers: Optional[Mapping[str, int]] = None, fits: Callable[[], bool] = lambda: True) -> Numbered:
+    """Numbers the features of rows, up to the first row after which fits() is false. numbers: None for features that are
     indices."""
     row_ends: list[int] = []
     indices: list[int] = []
     values: list[float] = []
     for row in rows:
-        # Each feature costs a few steps of map, zip and sort, and none of the interpreter.
+        # The interpreter takes a few steps a row, none a feature.
         of_row = list(row.features.values())
-        if of_row.count(1.0) == len(of_row):
-            ascending = sorted(map(number_of, row.features) if number_of else row.features)
-        else:
-            values_by_index = dict(zip(map(number_of, row.features), of_row)) if number_of else row.features
-            ascending = sorted(values_by_index)
-            of_row = map(values_by_index.__getitem__, ascending)
+        numbered = row.features if numbers is None else _items(numbers, row.features)
+        ascending = sorted(numbered)
+        if of_row.count(1.0) != len(of_row):
+            of_row = _items(dict(zip(numbered, of_row)), ascending)
         if not fits():
             break
         indices += ascending
         values += of_row
         row_ends.append(len(indices))
     return Numbered(row_ends, indices, values)
+
+
+def _items(mapping: Mapping[Any, Any], keys: Collection[Any]) -> Sequence[Any]:
+    """Returns the items of all keys. Twice as fast as map(mapping.__getitem__, keys)."""
+    return operator.itemgetter(*keys)(mapping) if len(keys) > 1 else [mapping[key] for key in keys]
 
 
 def assemble(rows: Sequence[Row], numbered: Numbered) -> example_pb2.ExampleColumns:

@@ -44,7 +44,7 @@ class NameTable:
             names = len(self._numbers)
             return True
 
-        numbered = number(rows, self._numbers.__getitem__, fits)
+        numbered = number(rows, self._numbers, fits)
         # Names of a row that did not fit.
         for _ in range(len(self._numbers) - names):
             self._numbers.popitem()
