@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { randomUUID } from 'node:crypto';
 import grpc from '@grpc/grpc-js';
-import { Labels, batches, pack } from './lib/examples.mjs';
+import { Labels, batches } from './lib/examples.mjs';
 import { LearnStream } from './lib/learn_stream.mjs';
-import { GOES_ON, UsageError, batchOf, common, complain, connect, input, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './lib/program.mjs';
+import { GOES_ON, UsageError, batchOf, common, complain, connect, input, nameTableSizeOf, parse, passSentence, reconnecting, rowsOf, run, sentence, whole } from './lib/program.mjs';
 import { LearningService, ModelService, unary } from './lib/rpc.mjs';
 
 const USAGE = `Learns a file of labelled examples exactly once, even if the server or this program is restarted.
@@ -64,7 +64,7 @@ async function* passesLeft(readFile, most, nextOffset, passes) {
 
 async function learn(stream, passes, batch, untilConverged) {
   for await (const rows of passes) {
-    for await (const part of batches(rows, batch)) await stream.send(pack(part));
+    for await (const part of batches(rows, batch)) await stream.send(part);
     const summary = await stream.endPass();
     console.log(passSentence(summary));
     if (untilConverged && summary.converged) break;
@@ -80,7 +80,8 @@ async function main() {
   const readFile = rowsOf(file, flags, { labelsRequired: true });
   const [models, learning] = [connect(ModelService, flags), connect(LearningService, flags)];
   await ensureModel(models, id, flags);
-  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer, { window, giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting });
+  const stream = await LearnStream.open(learning, `models/${id}`, flags.producer,
+    { window, nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting });
   const getModel = () => unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter);
   let totals;
   try {

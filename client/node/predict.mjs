@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-import { Labels, batches, pack } from './lib/examples.mjs';
-import { batchOf, common, connect, input, parse, rowsOf, run } from './lib/program.mjs';
-import { ModelService, PredictionService, unary } from './lib/rpc.mjs';
+import { Labels, batches } from './lib/examples.mjs';
+import { predict } from './lib/predict_stream.mjs';
+import { batchOf, common, connect, input, nameTableSizeOf, parse, reconnecting, rowsOf, run } from './lib/program.mjs';
+import { ModelService, PredictionService, StatusError, unary } from './lib/rpc.mjs';
 
 const USAGE = `Predicts a file of examples and, if they have labels, counts the errors.
 
@@ -17,10 +18,9 @@ async function main() {
   const [models, predictions] = [connect(ModelService, flags), connect(PredictionService, flags)];
   const labels = new Labels(await unary(models, 'getModel', { name: `models/${id}` }, flags.giveUpAfter));
   let [examples, labelled, wrong, revision] = [0, 0, 0, 0];
-  for await (const rows of batches(readFile(labels), batch)) {
-    // No answer comes from an older revision than the one before.
-    const request = { model: `models/${id}`, columns: pack(rows), minRevision: revision };
-    const answer = await unary(predictions, 'predict', request, flags.giveUpAfter);
+  const settings = { nameTableSize: nameTableSizeOf(flags), giveUpAfter: flags.giveUpAfter, onReconnect: reconnecting };
+  for await (const [rows, answer] of predict(predictions, `models/${id}`, batches(readFile(labels), batch), settings)) {
+    if (answer.rowErrors.length > 0) throw new StatusError(answer.rowErrors[0].status);
     revision = answer.revision;
     examples += rows.length;
     rows.forEach(({ label }, i) => {

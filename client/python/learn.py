@@ -17,7 +17,7 @@ import grpc
 import connection
 import program
 from errors import with_retries
-from examples import Labels, Row, batches, pack
+from examples import Labels, Row, batches
 from learn_stream import LearnStream
 from perceptron.v1 import learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc
 from window import Totals
@@ -87,13 +87,13 @@ def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Nam
 
 def learn(channel: grpc.Channel, flags: argparse.Namespace) -> Totals:
     stub, models = learning_service_pb2_grpc.LearningServiceStub(channel), model_service_pb2_grpc.ModelServiceStub(channel)
-    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, give_up_after=flags.give_up_after,
-                     on_reconnect=program.reconnecting) as stream:
+    with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, name_table_size=flags.name_table_size,
+                     give_up_after=flags.give_up_after, on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(get_model(models, flags))
         for rows in passes_left(flags, labels, stream.next_offset, stream.passes):
             for part in batches(rows, flags.batch):
-                stream.send(pack(part))
+                stream.send(part)
             summary = stream.end_pass()
             print(program.pass_sentence(summary), flush=True)
             if flags.until_converged and summary.converged:

@@ -13,12 +13,13 @@ import grpc
 
 import connection
 import program
+from columns import pack
 from errors import Backoff, is_transient, with_retries_async
-from examples import Labels, Row, batches, open_input, pack
+from examples import Labels, Row, batches, open_input
 from learn import create_request, is_wanted, learning_flags, passes_left
 from learn_stream_aio import LearnStream
-from perceptron.v1 import (example_pb2, learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc,
-                           prediction_service_pb2, prediction_service_pb2_grpc)
+from perceptron.v1 import (learning_service_pb2_grpc, model_pb2, model_service_pb2, model_service_pb2_grpc, prediction_service_pb2,
+                           prediction_service_pb2_grpc)
 from predict import Summary
 from window import Totals
 
@@ -39,11 +40,11 @@ async def get_model(stub: model_service_pb2_grpc.ModelServiceStub, flags: argpar
     return await with_retries_async(lambda: stub.GetModel(request, timeout=30), flags.give_up_after)
 
 
-async def packed(rows: Iterator[Row], batch: int) -> AsyncIterator[example_pb2.ExampleColumns]:
-    """Reads and packs rows in threads, because reading a pipe would block the loop."""
-    parts = map(pack, batches(rows, batch))
-    while (columns := await in_thread(lambda: next(parts, None))) is not None:
-        yield columns
+async def batches_in_threads(rows: Iterator[Row], batch: int) -> AsyncIterator[list[Row]]:
+    """Reads in threads, because reading a pipe would block the loop."""
+    parts = batches(rows, batch)
+    while (part := await in_thread(lambda: next(parts, None))) is not None:
+        yield part
 
 
 async def in_thread(call: Callable[[], Result]) -> Result:
@@ -68,13 +69,13 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 
 async def learn(stub: learning_service_pb2_grpc.LearningServiceStub, models: model_service_pb2_grpc.ModelServiceStub, flags: argparse.Namespace) -> Totals:
-    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, give_up_after=flags.give_up_after,
-                           on_reconnect=program.reconnecting) as stream:
+    async with LearnStream(stub, f"models/{flags.model}", flags.producer, window=flags.window, name_table_size=flags.name_table_size,
+                           give_up_after=flags.give_up_after, on_reconnect=program.reconnecting) as stream:
         # Read after the stream is open, when the server is reachable.
         labels = Labels(await get_model(models, flags))
         for rows in passes_left(flags, labels, stream.next_offset, stream.passes):
-            async for columns in packed(rows, flags.batch):
-                await stream.send(columns)
+            async for part in batches_in_threads(rows, flags.batch):
+                await stream.send(part)
             summary = await stream.end_pass()
             print(program.pass_sentence(summary), flush=True)
             if flags.until_converged and summary.converged:

@@ -1,7 +1,7 @@
 """A learn stream that reconnects, for programs with threads: each example is learned exactly once.
 
     with LearnStream(stub, "models/spam", "mail-reader") as stream:
-        stream.send(columns)
+        stream.send(rows)
         summary = stream.end_pass()
         stream.finish()
 """
@@ -11,9 +11,9 @@ from typing import Callable, Iterator, Optional
 
 import grpc
 
-from errors import Backoff, is_transient
-from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, report_pb2
-from window import ProtocolError, Totals, Window
+from errors import Backoff, is_transient, reason
+from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
+from window import NAME_TABLE_SIZE, Examples, ProtocolError, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest
 
@@ -25,14 +25,16 @@ class LearnStream:
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
-                 give_up_after: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+                 name_table_size: int = NAME_TABLE_SIZE, give_up_after: float = 60,
+                 on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
         """Opens the stream and waits for the position of the producer.
 
-        window: most unanswered examples; give_up_after: seconds without progress before giving up.
+        window: most unanswered examples. name_table_size: most names in the stream's table, which sends each name once; 0:
+        each message has its names. give_up_after: seconds without progress before giving up.
         """
         self._stub, self._on_reconnect = stub, on_reconnect
         self._backoff = Backoff(give_up_after)
-        self._window = Window(model, producer, window)
+        self._window = Window(model, producer, window, name_table_size)
         self._changed = threading.Condition()
         self._connection = 0
         self._call: Optional[grpc.Call] = None
@@ -54,16 +56,16 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
-    def send(self, columns: Optional[example_pb2.ExampleColumns], completed_pass: int = 0) -> None:
-        """Sends rows with their labels; waits while the window is full."""
+    def send(self, examples: Examples, completed_pass: int = 0) -> None:
+        """Sends rows with their labels, which must not change until they are answered; waits while the window is full."""
         self._wait_until(self._window.has_room)
         with self._changed:
-            self._window.add(columns, completed_pass)
+            self._window.add(examples, completed_pass)
             self._changed.notify_all()
 
     def end_pass(self) -> report_pb2.PassSummary:
         """Marks the end of a pass over the data and waits for all answers."""
-        self.send(None, self._window.passes + 1)
+        self.send((), self._window.passes + 1)
         self._wait_until(self._window.empty)
         return self._window.last_pass
 
@@ -101,12 +103,18 @@ class LearnStream:
                     return self._connect()
                 except grpc.RpcError as error:
                     self._reconnect_or_raise(error)
-        except BaseException as error:  # waiting callers raise it
+        except BaseException as error:
             with self._changed:
-                self._ended = error
-                self._changed.notify_all()
+                self._end(error)
+
+    def _end(self, error: BaseException) -> None:
+        """Makes waiting callers raise the first error."""
+        self._ended = self._ended or error
+        self._changed.notify_all()
 
     def _reconnect_or_raise(self, error: grpc.RpcError) -> None:
+        if self._window.do_without_table(reason(error)):
+            return
         wait = self._backoff.next_wait()
         if wait is None or not is_transient(error):
             raise error
@@ -150,7 +158,11 @@ class LearnStream:
     def _next(self, connection: int) -> Optional[Request]:
         with self._changed:
             while self._connection == connection:
-                request = self._window.next_to_send()
+                try:
+                    request = self._window.next_to_send()
+                except Exception as error:  # rows that cannot be packed, which would end as an unknown error of gRPC's
+                    self._end(error)
+                    return None
                 if request is not None or self._finishing:
                     return request
                 self._changed.wait()

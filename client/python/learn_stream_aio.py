@@ -1,7 +1,7 @@
 """A learn stream that reconnects, for asyncio: each example is learned exactly once.
 
     async with LearnStream(stub, "models/spam", "mail-reader") as stream:
-        await stream.send(columns)
+        await stream.send(rows)
         summary = await stream.end_pass()
         await stream.finish()
 """
@@ -11,9 +11,9 @@ from typing import AsyncIterator, Callable, Optional
 
 import grpc
 
-from errors import Backoff, is_transient
-from perceptron.v1 import example_pb2, learning_service_pb2, learning_service_pb2_grpc, report_pb2
-from window import ProtocolError, Totals, Window
+from errors import Backoff, is_transient, reason
+from perceptron.v1 import learning_service_pb2, learning_service_pb2_grpc, report_pb2
+from window import NAME_TABLE_SIZE, Examples, ProtocolError, Totals, Window
 
 Request = learning_service_pb2.LearnStreamRequest
 
@@ -25,11 +25,13 @@ class LearnStream:
     """
 
     def __init__(self, stub: learning_service_pb2_grpc.LearningServiceStub, model: str, producer: str, *, window: int = 8192,
-                 give_up_after: float = 60, on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
-        """window: most unanswered examples; give_up_after: seconds without progress before giving up."""
+                 name_table_size: int = NAME_TABLE_SIZE, give_up_after: float = 60,
+                 on_reconnect: Callable[[grpc.RpcError], None] = lambda error: None):
+        """window: most unanswered examples. name_table_size: most names in the stream's table, which sends each name once;
+        0: each message has its names. give_up_after: seconds without progress before giving up."""
         self._stub, self._on_reconnect = stub, on_reconnect
         self._backoff = Backoff(give_up_after)
-        self._window = Window(model, producer, window)
+        self._window = Window(model, producer, window, name_table_size)
         self._changed = asyncio.Condition()
         self._connection = 0
         self._finishing = False
@@ -55,16 +57,16 @@ class LearnStream:
     def totals(self) -> Totals:
         return self._window.totals
 
-    async def send(self, columns: Optional[example_pb2.ExampleColumns], completed_pass: int = 0) -> None:
-        """Sends rows with their labels; waits while the window is full."""
+    async def send(self, examples: Examples, completed_pass: int = 0) -> None:
+        """Sends rows with their labels, which must not change until they are answered; waits while the window is full."""
         await self._wait_until(self._window.has_room)
         async with self._changed:
-            self._window.add(columns, completed_pass)
+            self._window.add(examples, completed_pass)
             self._changed.notify_all()
 
     async def end_pass(self) -> report_pb2.PassSummary:
         """Marks the end of a pass over the data and waits for all answers."""
-        await self.send(None, self._window.passes + 1)
+        await self.send((), self._window.passes + 1)
         await self._wait_until(self._window.empty)
         return self._window.last_pass
 
@@ -97,12 +99,18 @@ class LearnStream:
                     return await self._connect()
                 except grpc.RpcError as error:
                     await self._reconnect_or_raise(error)
-        except Exception as error:  # waiting callers raise it
+        except Exception as error:
             async with self._changed:
-                self._ended = error
-                self._changed.notify_all()
+                self._end(error)
+
+    def _end(self, error: Exception) -> None:
+        """Makes waiting callers raise the first error."""
+        self._ended = self._ended or error
+        self._changed.notify_all()
 
     async def _reconnect_or_raise(self, error: grpc.RpcError) -> None:
+        if self._window.do_without_table(reason(error)):
+            return
         wait = self._backoff.next_wait()
         if wait is None or not is_transient(error):
             raise error
@@ -145,7 +153,11 @@ class LearnStream:
     async def _next(self, connection: int) -> Optional[Request]:
         async with self._changed:
             while self._connection == connection:
-                request = self._window.next_to_send()
+                try:
+                    request = self._window.next_to_send()
+                except Exception as error:  # rows that cannot be packed, which would end as an unknown error of gRPC's
+                    self._end(error)
+                    return None
                 if request is not None or self._finishing:
                     return request
                 await self._changed.wait()

@@ -9,9 +9,10 @@ import argparse
 
 import connection
 import program
-from errors import with_retries
-from examples import Labels, Row, batches, pack
-from perceptron.v1 import model_service_pb2, model_service_pb2_grpc, prediction_service_pb2, prediction_service_pb2_grpc
+from errors import StatusError, with_retries
+from examples import Labels, Row, batches
+from perceptron.v1 import model_service_pb2, model_service_pb2_grpc, prediction_service_pb2_grpc
+from predict_stream import PredictStream
 
 
 def parse_flags() -> argparse.Namespace:
@@ -50,10 +51,11 @@ def main() -> int:
     model = with_retries(lambda: models.GetModel(model_service_pb2.GetModelRequest(name=name), timeout=30), flags.give_up_after)
     labels = Labels(model)
     summary = Summary(labels)
-    for rows in batches(program.rows_of(flags, labels, labels_required=False), flags.batch):
-        # No answer comes from an older revision than the one before.
-        request = prediction_service_pb2.PredictRequest(model=name, columns=pack(rows), min_revision=summary.revision)
-        answer = with_retries(lambda: predictions.Predict(request, timeout=30), flags.give_up_after)
+    stream = PredictStream(predictions, name, name_table_size=flags.name_table_size, give_up_after=flags.give_up_after,
+                           on_reconnect=program.reconnecting)
+    for rows, answer in stream.predict(batches(program.rows_of(flags, labels, labels_required=False), flags.batch)):
+        if answer.row_errors:
+            raise StatusError(answer.row_errors[0].status)
         summary.revision = answer.revision
         for row, label, score in zip(rows, answer.predicted_labels, answer.scores):
             summary.add(row, label)

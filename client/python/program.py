@@ -27,6 +27,8 @@ def add_input(flags: argparse.ArgumentParser) -> None:
     flags.add_argument("--format", choices=["text", "svmlight"], default="text", help="of the file (default: text)")
     flags.add_argument("--index-base", type=connection.whole(0, 1), default=1, metavar="N", help="svmlight: index of the first feature, 0 or 1 (default: 1)")
     flags.add_argument("--batch", type=connection.whole(1, 65536), default=256, metavar="N", help="examples per message (default: 256)")
+    flags.add_argument("--name-table-size", type=connection.whole(0, connection.MOST_UINT32), default=window.NAME_TABLE_SIZE, metavar="N",
+                       help=f"most names that a stream sends by number once they were sent; 0: none (default: {window.NAME_TABLE_SIZE})")
 
 
 def rows_of(flags: argparse.Namespace, labels: Labels, *, labels_required: bool, file: Optional[BinaryIO] = None) -> Iterator[examples.Row]:

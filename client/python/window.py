@@ -3,13 +3,18 @@
 It has no connection; learn_stream.py and learn_stream_aio.py send the messages. The producer's examples are numbered
 from 0. After a lost connection the server returns the number it expects next: messages below it were learned, the rest
 is sent again, and the server acknowledges duplicates without learning them.
+
+Rows are packed when they are sent, because each connection has a table of names of its own.
 """
 
 import collections
 from dataclasses import dataclass
-from typing import Deque, Optional
+from typing import Deque, Optional, Sequence, Union
 
+from columns import copy
 from errors import StatusError, describe_status
+from examples import Row
+from name_table import NameTable
 from perceptron.v1 import example_pb2, learning_service_pb2, report_pb2
 
 
@@ -17,10 +22,18 @@ class ProtocolError(Exception):
     """The server broke the protocol, or the model was replaced."""
 
 
+# Rows, or what pack_matrix() made of them.
+Examples = Union[Sequence[Row], example_pb2.ExampleColumns]
+NAME_TABLE_SIZE = 262144
+
+
 @dataclass
 class _Message:
-    request: learning_service_pb2.LearnStreamRequest
+    examples: Examples
     rows: int
+    # None: after the message before it.
+    first_offset: Optional[int]
+    completed_pass: int
 
 
 @dataclass
@@ -39,9 +52,11 @@ class Totals:
 class Window:
     """Threads: one at a time."""
 
-    def __init__(self, model: str, producer: str, capacity: int):
-        """capacity: most unanswered examples; a message is accepted while there are fewer."""
-        self._model, self._producer, self._capacity = model, producer, capacity
+    def __init__(self, model: str, producer: str, capacity: int, name_table_size: int = NAME_TABLE_SIZE):
+        """capacity: most unanswered examples; a message is accepted while there are fewer. name_table_size: most names in a
+        stream's table; 0: each message has its names."""
+        self._model, self._producer, self._capacity, self._name_table_size = model, producer, capacity, name_table_size
+        self._names = NameTable(0)
         self._messages: Deque[_Message] = collections.deque()
         self._rows = self._sent = self._answered = 0
         self._opened: Optional[learning_service_pb2.StreamOpened] = None
@@ -62,11 +77,10 @@ class Window:
     def has_room(self) -> bool:
         return self._opened is not None and self._rows < self._capacity
 
-    def add(self, columns: Optional[example_pb2.ExampleColumns], completed_pass: int = 0) -> None:
-        """Numbers a message and keeps it until it is answered."""
-        rows = len(columns.row_ends) if columns else 0
-        request = learning_service_pb2.LearnStreamRequest(columns=columns, first_offset=self.next_offset, completed_pass=completed_pass)
-        self._messages.append(_Message(request, rows))
+    def add(self, examples: Examples, completed_pass: int = 0) -> None:
+        """Numbers a message and keeps it until it is answered. Its rows must not change until then."""
+        rows = len(examples.row_ends) if isinstance(examples, example_pb2.ExampleColumns) else len(examples)
+        self._messages.append(_Message(examples, rows, self.next_offset, completed_pass))
         self.next_offset += rows
         self._rows += rows
 
@@ -76,7 +90,8 @@ class Window:
         """Returns the first message of a stream: the producer and what was acknowledged before."""
         self._sent = self._answered = 0
         self._ready = False
-        first = learning_service_pb2.LearnStreamRequest(model=self._model, result_detail=learning_service_pb2.RESULT_DETAIL_UPDATES)
+        first = learning_service_pb2.LearnStreamRequest(model=self._model, result_detail=learning_service_pb2.RESULT_DETAIL_UPDATES,
+                                                        name_table_size=self._name_table_size)
         first.producer.id = self._producer
         if self._opened is not None and self._acknowledged >= 0:
             first.producer.resume.model_uid = self._opened.model_uid
@@ -92,14 +107,27 @@ class Window:
         elif opened.next_offset <= self._acknowledged:
             raise ProtocolError(f"the server acknowledged examples through {self._acknowledged} but now expects {opened.next_offset}")
         self._opened = opened
+        self._names = NameTable(opened.name_table_size)
         self._settle(opened.next_offset)
         self._ready = True
+
+    def do_without_table(self, reason: str) -> bool:
+        """Whether the server refused the stream because it has no tables of names; the next one asks for none."""
+        if self._name_table_size == 0 or reason != "UNSUPPORTED_FIELD":
+            return False
+        self._name_table_size = 0
+        return True
 
     def next_to_send(self) -> Optional[learning_service_pb2.LearnStreamRequest]:
         if not self._ready or self._sent == len(self._messages):
             return None
+        message = self._messages[self._sent]
+        columns = self._pack(message)
         self._sent += 1
-        return self._messages[self._sent - 1].request
+        request = learning_service_pb2.LearnStreamRequest(first_offset=message.first_offset, completed_pass=message.completed_pass)
+        if columns is not None:
+            copy(columns, request.columns)
+        return request
 
     def answered(self, result: learning_service_pb2.LearnResult) -> bool:
         """Handles an answer; true if its message had rows or a mark."""
@@ -119,19 +147,29 @@ class Window:
 
     # ----
 
+    def _pack(self, message: _Message) -> Optional[example_pb2.ExampleColumns]:
+        """Packs the message, after splitting off the rows that the table of names has no room for."""
+        if message.rows == 0 or isinstance(message.examples, example_pb2.ExampleColumns):
+            return message.examples or None
+        columns, count = self._names.pack(message.examples)
+        if count < message.rows:
+            rest = _Message(message.examples[count:], message.rows - count, message.first_offset + count, message.completed_pass)
+            self._messages.insert(self._sent + 1, rest)
+            message.examples, message.rows, message.completed_pass = message.examples[:count], count, 0
+        return columns
+
     def _settle(self, next_offset: int) -> None:
         """Drops messages whose rows are all below this offset: they were learned but their answers were lost. Pass
         marks stay."""
         kept: Deque[_Message] = collections.deque()
         for message in self._messages:
-            if message.rows == 0 or message.request.first_offset + message.rows > next_offset:
+            if message.rows == 0 or message.first_offset + message.rows > next_offset:
                 kept.append(message)
                 continue
             self._rows -= message.rows
             self.totals.lost_answers += message.rows
-            if message.request.completed_pass:
-                mark = learning_service_pb2.LearnStreamRequest(completed_pass=message.request.completed_pass)
-                kept.append(_Message(mark, 0))
+            if message.completed_pass:
+                kept.append(_Message((), 0, None, message.completed_pass))
         self._messages = kept
         self._acknowledged = max(self._acknowledged, next_offset - 1)
 
@@ -139,7 +177,7 @@ class Window:
         for name in ("examples", "mistakes", "updates", "duplicates"):
             setattr(self.totals, name, getattr(self.totals, name) + getattr(result, name))
         if result.row_errors and not self.totals.row_errors:
-            number = message.request.first_offset + result.row_errors[0].row
+            number = message.first_offset + result.row_errors[0].row
             self.totals.first_row_error = f"example {number}: {describe_status(result.row_errors[0].status)}"
         self.totals.row_errors += len(result.row_errors)
         if result.HasField("completed_pass"):

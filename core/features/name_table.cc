@@ -70,8 +70,10 @@ void NameTable::Clear() {
 }
 
 void NameTable::Reserve(size_t names) {
-  if (capacity_ > 0 ? !entries_.empty() : names <= entries_.size()) return;
-  const size_t room = capacity_ > 0 ? capacity_ : std::bit_ceil(std::max(names, kMinNames));
+  // A stream's table grows up to its capacity, before any of its names is removed.
+  if (names <= entries_.size() || (capacity_ > 0 && entries_.size() == capacity_)) return;
+  size_t room = std::bit_ceil(std::max(names, kMinNames));
+  if (capacity_ > 0) room = std::min<size_t>(room, capacity_);
   entries_.resize(room);
   indices_.resize(room);
   mask_ = static_cast<uint32_t>(room - 1);

@@ -1,22 +1,27 @@
 // A learn stream that reconnects: each example is learned exactly once.
 //
 //   const stream = await LearnStream.open(stub, 'models/spam', 'mail-reader');
-//   await stream.send(columns);
+//   await stream.send(rows);
 //   const summary = await stream.endPass();
 //   await stream.finish();
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { Backoff, ProtocolError, StatusError, describeStatus, withRetries } from './rpc.mjs';
+import { NAME_TABLE_SIZE, NameTable } from './name_table.mjs';
+import { Backoff, ProtocolError, StatusError, describeStatus, reason, withRetries } from './rpc.mjs';
 
 /**
  * The unanswered messages of a stream, for exactly-once learning. It has no connection; LearnStream sends the messages.
  * The producer's examples are numbered from 0. After a lost connection the server returns the number it expects next:
  * messages below it were learned, the rest is sent again, and the server acknowledges duplicates without learning them.
+ * Rows are packed when they are sent, because each connection has a table of names of its own.
  */
 export class Window {
   #model;
   #producer;
   #capacity;
+  #nameTableSize;
+  #names = new NameTable(0);
+  // {rows, firstOffset, completedPass}. Without an offset: after the message before it.
   #messages = [];
   #rows = 0;
   #sent = 0;
@@ -31,9 +36,12 @@ export class Window {
   // Totals over all answers received. Lost answers are missing here but are in the model's report.
   totals = { examples: 0, mistakes: 0, updates: 0, duplicates: 0, rowErrors: 0, firstRowError: '', lostAnswers: 0 };
 
-  /** capacity: most unanswered examples; a message is accepted while there are fewer. */
-  constructor(model, producer, capacity) {
-    [this.#model, this.#producer, this.#capacity] = [model, producer, capacity];
+  /**
+   * capacity: most unanswered examples; a message is accepted while there are fewer. nameTableSize: most names in a
+   * stream's table; 0: each message has its names.
+   */
+  constructor(model, producer, capacity, nameTableSize = NAME_TABLE_SIZE) {
+    [this.#model, this.#producer, this.#capacity, this.#nameTableSize] = [model, producer, capacity, nameTableSize];
   }
 
   /** Whether the server has sent the producer's position. */
@@ -41,12 +49,11 @@ export class Window {
   get empty() { return this.#messages.length === 0; }
   get hasRoom() { return this.#uid !== undefined && this.#rows < this.#capacity; }
 
-  /** Numbers a message and keeps it until it is answered. */
-  add(columns, completedPass = 0) {
-    const rows = columns ? columns.rowEnds.length : 0;
-    this.#messages.push({ rows, request: { columns, firstOffset: this.nextOffset, completedPass } });
-    this.nextOffset += rows;
-    this.#rows += rows;
+  /** Numbers a message and keeps it until it is answered. Its rows must not change until then. */
+  add(rows, completedPass = 0) {
+    this.#messages.push({ rows, firstOffset: this.nextOffset, completedPass });
+    this.nextOffset += rows.length;
+    this.#rows += rows.length;
   }
 
   // ---- Connections ----
@@ -57,11 +64,11 @@ export class Window {
     this.#ready = false;
     const resume = this.#uid !== undefined && this.#acknowledged >= 0
       ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged } : undefined;
-    return { model: this.#model, producer: { id: this.#producer, resume }, resultDetail: 'RESULT_DETAIL_UPDATES' };
+    return { model: this.#model, producer: { id: this.#producer, resume }, resultDetail: 'RESULT_DETAIL_UPDATES', nameTableSize: this.#nameTableSize };
   }
 
   /** Handles the first response (StreamOpened): the producer's position. */
-  opened({ modelUid, nextOffset, passes }) {
+  opened({ modelUid, nextOffset, passes, nameTableSize }) {
     if (this.#uid === undefined) {
       [this.nextOffset, this.passes] = [nextOffset, passes];
     } else if (modelUid !== this.#uid) {
@@ -70,14 +77,25 @@ export class Window {
       throw new ProtocolError(`the server acknowledged examples through ${this.#acknowledged} but now expects ${nextOffset}`);
     }
     this.#uid = modelUid;
+    this.#names = new NameTable(nameTableSize);
     this.#settle(nextOffset);
     this.#ready = true;
+  }
+
+  /** Whether the server refused the stream because it has no tables of names; the next one asks for none. */
+  doWithoutTable(reasonOfError) {
+    if (this.#nameTableSize === 0 || reasonOfError !== 'UNSUPPORTED_FIELD') return false;
+    this.#nameTableSize = 0;
+    return true;
   }
 
   /** Returns the next request, or undefined. */
   nextToSend() {
     if (!this.#ready || this.#sent === this.#messages.length) return undefined;
-    return this.#messages[this.#sent++].request;
+    const message = this.#messages[this.#sent];
+    const columns = message.rows.length > 0 ? this.#pack(message) : undefined;
+    this.#sent += 1;
+    return { columns, firstOffset: message.firstOffset, completedPass: message.completedPass };
   }
 
   /** Handles an answer (LearnResult); true if its message had rows or a mark. */
@@ -90,7 +108,7 @@ export class Window {
     this.#answered += 1;
     this.#sent -= 1;
     const message = this.#messages.shift();
-    this.#rows -= message.rows;
+    this.#rows -= message.rows.length;
     this.#acknowledged = Math.max(this.#acknowledged, result.acknowledgedOffset);
     this.#count(message, result);
     return true;
@@ -98,28 +116,39 @@ export class Window {
 
   // ----
 
+  /** Packs the message, after splitting off the rows that the table of names has no room for. */
+  #pack(message) {
+    const { rows, firstOffset, completedPass } = message;
+    const [columns, count] = this.#names.pack(rows);
+    if (count < rows.length) {
+      this.#messages.splice(this.#sent + 1, 0, { rows: rows.slice(count), firstOffset: firstOffset + count, completedPass });
+      Object.assign(message, { rows: rows.slice(0, count), completedPass: 0 });
+    }
+    return columns;
+  }
+
   /** Drops messages whose rows are all below this offset: they were learned but their answers were lost. Marks stay. */
   #settle(nextOffset) {
     const kept = [];
     for (const message of this.#messages) {
-      const { rows, request } = message;
-      if (rows === 0 || request.firstOffset + rows > nextOffset) {
+      const { rows, firstOffset, completedPass } = message;
+      if (rows.length === 0 || firstOffset + rows.length > nextOffset) {
         kept.push(message);
         continue;
       }
-      this.#rows -= rows;
-      this.totals.lostAnswers += rows;
-      if (request.completedPass > 0) kept.push({ rows: 0, request: { completedPass: request.completedPass } });
+      this.#rows -= rows.length;
+      this.totals.lostAnswers += rows.length;
+      if (completedPass > 0) kept.push({ rows: [], completedPass });
     }
     this.#messages = kept;
     this.#acknowledged = Math.max(this.#acknowledged, nextOffset - 1);
   }
 
-  #count({ request }, result) {
+  #count({ firstOffset }, result) {
     for (const name of ['examples', 'mistakes', 'updates', 'duplicates']) this.totals[name] += result[name];
     if (result.rowErrors.length > 0 && this.totals.rowErrors === 0) {
       const [{ row, status }] = result.rowErrors;
-      this.totals.firstRowError = `example ${request.firstOffset + row}: ${describeStatus(status)}`;
+      this.totals.firstRowError = `example ${firstOffset + row}: ${describeStatus(status)}`;
     }
     this.totals.rowErrors += result.rowErrors.length;
     if (result.completedPass) {
@@ -142,12 +171,14 @@ export class LearnStream {
 
   /**
    * Opens the stream and waits for the position of the producer.
-   * window: most unanswered examples; giveUpAfter: seconds without progress before giving up.
+   * window: most unanswered examples; nameTableSize: most names in the stream's table, which sends each name once, or
+   * 0: each message has its names; giveUpAfter: seconds without progress before giving up.
    */
-  static async open(stub, model, producer, { window = 8192, giveUpAfter = 60, onReconnect = () => {} } = {}) {
+  static async open(stub, model, producer,
+    { window = 8192, nameTableSize = NAME_TABLE_SIZE, giveUpAfter = 60, onReconnect = () => {} } = {}) {
     const stream = new LearnStream();
     stream.#stub = stub;
-    stream.#window = new Window(model, producer, window);
+    stream.#window = new Window(model, producer, window, nameTableSize);
     stream.#backoff = new Backoff(giveUpAfter);
     stream.#done = stream.#run(onReconnect);
     await stream.#until(() => stream.#window.ready);
@@ -158,10 +189,10 @@ export class LearnStream {
   get nextOffset() { return this.#window.nextOffset; }
   get passes() { return this.#window.passes; }
 
-  /** Sends rows with their labels; waits while the window is full. */
-  async send(columns, completedPass = 0) {
+  /** Sends rows with their labels, which must not change until they are answered; waits while the window is full. */
+  async send(rows, completedPass = 0) {
     await this.#until(() => this.#window.hasRoom);
-    this.#window.add(columns, completedPass);
+    this.#window.add(rows, completedPass);
     this.#flush();
     // Lets the event loop read answers between messages.
     await turn();
@@ -169,7 +200,7 @@ export class LearnStream {
 
   /** Marks the end of a pass over the data, waits for all answers and returns the PassSummary. */
   async endPass() {
-    await this.send(undefined, this.#window.passes + 1);
+    await this.send([], this.#window.passes + 1);
     await this.#until(() => this.#window.empty);
     return this.#window.lastPass;
   }
@@ -204,11 +235,22 @@ export class LearnStream {
 
   async #run(onReconnect) {
     try {
-      await withRetries(this.#backoff, () => this.#connect(), onReconnect);
+      await withRetries(this.#backoff, () => this.#connectWithTable(), onReconnect);
     } catch (error) {
       this.#ended ??= error;
     }
     this.#changed();
+  }
+
+  async #connectWithTable() {
+    try {
+      await this.#connect();
+    } catch (error) {
+      // By cancel().
+      if (this.#ended) throw this.#ended;
+      if (!this.#window.doWithoutTable(reason(error))) throw error;
+      await this.#connect();
+    }
   }
 
   /** Runs one connection until it ends or fails. */

@@ -57,6 +57,11 @@ export function errorInfo(status) {
   return detail(status, 'google.rpc.ErrorInfo');
 }
 
+/** "MODEL_NOT_FOUND", ...; empty if the error is not the server's. */
+export function reason(error) {
+  return (isCallError(error) && errorInfo(statusOf(error))?.reason) || '';
+}
+
 /** Returns the error as a line or two of text. */
 export function describeStatus(status) {
   const info = errorInfo(status);
@@ -74,7 +79,13 @@ export function describe(error) {
 
 /** Whether the same request may succeed later: the server is unreachable or shutting down. */
 export function isTransient(error) {
-  return error.code === grpc.status.UNAVAILABLE;
+  return error.code === grpc.status.UNAVAILABLE || isOfConnection(error);
+}
+
+/** grpc-js also ends calls so whose server exits while it drains. The server's own errors have details. */
+function isOfConnection(error) {
+  return isCallError(error) && [grpc.status.CANCELLED, grpc.status.INTERNAL].includes(error.code)
+    && error.metadata.get('grpc-status-details-bin').length === 0;
 }
 
 /**

@@ -95,7 +95,12 @@ class ExamplesFixture(unittest.TestCase):
         self.server = self.enterContext(Server(PERCEPTROND, self.directory / "store", self.directory / "log", address=self.server.address))
 
     def model(self, name):
-        return json.loads(self.ctl("get", name, "--weights", "-o", "json"))
+        """The model, with the names of its weights sorted: names that one update adds are in any order."""
+        model = json.loads(self.ctl("get", name, "--weights", "-o", "json"))
+        for vector in model.get("weights", {}).get("vectors", []):
+            if vector.get("names"):
+                vector["names"], vector["values"] = zip(*sorted(zip(vector["names"], vector["values"])))
+        return model
 
     def examples(self, name):
         return int(self.model(name)["report"].get("examples", 0))

@@ -12,6 +12,7 @@ import sys
 import unittest
 
 from examples_fixture import CREATE, LANGUAGE, PERCEPTROND, PERCEPTRONCTL, PROGRAMS, TEST, TRAIN, Client, ExamplesFixture, float32, only_if
+from old_server import OldServer
 from processes import Server, wait_for
 
 
@@ -29,6 +30,26 @@ class ExamplesTest(ExamplesFixture):
         self.assertIn("pass 1: 4459 examples, 201 mistakes, 201 updates\n", out)
         self.assertIn(f"spam is at revision {reference['revision']}: 8918 examples, ", out)
 
+    def test_learned_weights_are_the_same_with_a_small_table_of_names_and_without_one(self):
+        reference = self.reference(TRAIN, "--passes", 2)
+        train = self.file("train.tsv", TRAIN)
+        for size in (0, 4, 200):
+            self.run_client("learn", f"spam{size}", train, *CREATE, "--producer", "train", "--passes", 2, "--name-table-size", size)
+            self.assert_same_model(self.model(f"spam{size}"), reference)
+
+    def test_a_server_without_tables_of_names_is_sent_none(self):
+        reference = self.reference(TRAIN)
+        test = self.file("test.tsv", TEST)
+        with OldServer(self.server.address) as old:
+            job = ["spam", self.file("train.tsv", TRAIN), *CREATE, "--producer", "train", "--server", old.address]
+            out, error = self.run_client("learn", *job, *([] if "predict" in PROGRAMS else ["--predict", test]))
+            self.assertEqual((old.refused, error), (1, ""))
+            self.assert_same_model(self.model("spam"), reference)
+            if "predict" in PROGRAMS:
+                out, error = self.run_client("predict", "spam", test, "--server", old.address)
+                self.assertEqual((old.refused, error), (2, ""))
+        self.assertEqual(out.splitlines()[-2:], list(self.error_by_perceptronctl("spam").groups()))
+
     def error_by_perceptronctl(self, name):
         test = self.file("test.tsv", TEST)
         return re.search(r"(\d+ predicted at revision \d+)\n(errors: \d+ of \d+ \([\d.]+ %\))", self.ctl("predict", name, test, "--format", "text", "--summary"))
@@ -37,12 +58,13 @@ class ExamplesTest(ExamplesFixture):
     def test_predictions_equal_perceptronctls_bit_for_bit(self):
         self.reference(TRAIN)
         test = self.file("test.tsv", TEST)
-        out, _ = self.run_client("predict", "reference", test, "--scores")
-        *rows, predicted, wrong = out.splitlines()
-        self.assertEqual([predicted, wrong], list(self.error_by_perceptronctl("reference").groups()))
-        expected = [json.loads(line) for line in self.ctl("predict", "reference", test, "--format", "text", "-o", "json").splitlines()]
-        self.assertEqual([float32(row.split("\t")[1]) for row in rows], [float32(answer["scores"][0]) for answer in expected])
-        self.assertEqual([row.split("\t")[0] for row in rows], [{-1: "ham", 1: "spam"}[answer["predictedLabels"][0]] for answer in expected])
+        answers = [json.loads(line) for line in self.ctl("predict", "reference", test, "--format", "text", "-o", "json").splitlines()]
+        expected = [({-1: "ham", 1: "spam"}[answer["predictedLabels"][0]], float32(answer["scores"][0])) for answer in answers]
+        for size in (65536, 200, 0):
+            out, _ = self.run_client("predict", "reference", test, "--scores", "--name-table-size", size)
+            *rows, predicted, wrong = out.splitlines()
+            self.assertEqual([predicted, wrong], list(self.error_by_perceptronctl("reference").groups()))
+            self.assertEqual([(label, float32(score)) for label, score in (row.split("\t") for row in rows)], expected)
 
     @only_if(LANGUAGE == "asyncio")
     def test_one_loop_learns_watches_the_model_and_predicts(self):
@@ -144,21 +166,42 @@ class ExamplesTest(ExamplesFixture):
 
     def test_a_server_killed_in_the_middle_of_a_stream_loses_nothing_and_learns_nothing_twice(self):
         lines, step = TRAIN[:2500], 500
+        reference = self.reference(lines)
+        # Names are appended again and again to the smaller table; each new connection has an empty one.
+        for size in (200, 65536):
+            with self.subTest(name_table_size=size):
+                self.learn_while_the_server_is_killed(f"spam{size}", lines, step, "--name-table-size", size)
+                self.assert_same_model(self.model(f"spam{size}"), reference)
+
+    def learn_while_the_server_is_killed(self, name, lines, step, *more):
         # Killed three times and terminated once.
         kills = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL]
-        reference = self.reference(lines)
-        with Client(self.server, "learn", "spam", "-", *CREATE, "--producer", "pipe", "--batch", 20, "--window", 200) as client:
+        with Client(self.server, "learn", name, "-", *CREATE, "--producer", "pipe", "--batch", 20, "--window", 200, *more) as client:
             for i, how in enumerate(kills):
                 client.feed(lines[i * step:(i + 1) * step])
                 # Killed while the rest of these lines is in flight.
-                wait_for("some of them", lambda: self.is_created("spam") and self.examples("spam") > i * step)
+                wait_for("some of them", lambda: self.is_created(name) and self.examples(name) > i * step)
                 self.restart_server(how)
             client.feed(lines[len(kills) * step:])
             code, out, error = client.finish()
         self.assertEqual(code, 0, error)
         self.assertGreaterEqual(error.count("the connection was lost; reconnecting: UNAVAILABLE"), len(kills))
-        self.assert_same_model(self.model("spam"), reference)
         self.assertIn(f"pass 1: {len(lines)} examples", out)
+
+    @only_if("predict" in PROGRAMS)
+    def test_a_server_killed_in_the_middle_of_predictions_loses_none(self):
+        self.reference(TRAIN)
+        test = self.file("test.tsv", TEST)
+        with Client(self.server, "predict", "reference", "-", "--scores", "--batch", 20, "--name-table-size", 200) as client:
+            client.feed(TEST[:1000])
+            self.assertRegex(client.process.stdout.readline(), rb"\t")
+            self.restart_server()
+            client.feed(TEST[1000:])
+            code, out, error = client.finish()
+        self.assertEqual(code, 0, error)
+        self.assertIn("the connection was lost; reconnecting: UNAVAILABLE", error)
+        expected, _ = self.run_client("predict", "reference", test, "--scores")
+        self.assertEqual(out.splitlines()[-100:], expected.splitlines()[-100:])
 
     def is_created(self, name):
         return subprocess.run([PERCEPTRONCTL, "--server", self.server.address, "get", name], capture_output=True).returncode == 0

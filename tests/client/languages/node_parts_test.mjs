@@ -3,19 +3,22 @@
 //   node --test node_parts_test.mjs
 
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
 import { describe, it, mock } from 'node:test';
 
 const lib = new URL('../../../client/node/lib/', import.meta.url);
+const grpc = createRequire(lib)('@grpc/grpc-js');
 const load = (name) => import(new URL(name, lib));
 const { Window } = await load('learn_stream.mjs');
 const { Backoff, isTransient } = await load('rpc.mjs');
-const { Labels, batches, pack, readRows, svmlightParser, textParser } = await load('examples.mjs');
+const { pack } = await load('columns.mjs');
+const { Labels, batches, readRows, svmlightParser, textParser } = await load('examples.mjs');
 const { UsageError, seconds, whole } = await load('program.mjs');
 
 const result = (messageNumber, more = {}) =>
   ({ messageNumber, examples: 0, mistakes: 0, updates: 0, duplicates: 0, acknowledgedOffset: -1, rowErrors: [], ...more });
-const rows = (count) => pack(Array(count).fill({ features: new Map([['a', 1]]), label: 1 }));
+const rows = (count) => Array(count).fill({ features: new Map([['a', 1]]), label: 1 });
 
 /** Three messages of 10 rows each, offsets 0, 10 and 20, and then the mark of a pass. */
 function filledWindow() {
@@ -23,7 +26,7 @@ function filledWindow() {
   window.opening();
   window.opened({ modelUid: 'u', nextOffset: 0, passes: 0 });
   for (let i = 0; i < 3; ++i) window.add(rows(10));
-  window.add(undefined, 1);
+  window.add([], 1);
   return window;
 }
 
@@ -148,26 +151,18 @@ describe('backoff', () => {
     clock.mock.restore();
   });
 
-  it('retries only UNAVAILABLE', () => {
-    for (let code = 0; code <= 16; ++code) assert.equal(isTransient({ code }), code === 14);
+  it('retries UNAVAILABLE, and calls that grpc-js ended without an answer of the server', () => {
+    const [none, details] = [new grpc.Metadata(), new grpc.Metadata()];
+    details.set('grpc-status-details-bin', Buffer.from('x'));
+    for (let code = 0; code <= 16; ++code) {
+      assert.equal(isTransient({ code }), code === 14);
+      assert.equal(isTransient({ code, metadata: details }), code === 14);
+      assert.equal(isTransient({ code, metadata: none }), [1, 13, 14].includes(code));
+    }
   });
 });
 
-describe('columns', () => {
-  it('sort names by their bytes and rows by the positions of their names', () => {
-    const row = (features, label) => ({ features: new Map(features), label });
-    const packed = pack([row([['b', 1], ['a', 2], ['\u{1f600}', 3], ['\uffee', 4]], 'x'), row([], 'y'), row([['a', 5]], 'x')]);
-    assert.deepEqual(packed.featureNames, ['a', 'b', '\uffee', '\u{1f600}']);
-    assert.deepEqual([packed.rowEnds, packed.indices, packed.values], [[4, 4, 5], [0, 1, 2, 3, 0], [2, 1, 4, 3, 5]]);
-    assert.deepEqual(packed.labels.map((label) => packed.labelNames[label]), ['x', 'y', 'x']);
-  });
-
-  it('have no index beyond uint32', () => {
-    const row = (index) => ({ features: new Map([[index, 1]]), label: 1 });
-    assert.deepEqual(pack([row(2 ** 32 - 1)]).indices, [2 ** 32 - 1]);
-    for (const index of [2 ** 32, 2 ** 32 + 1, -1, 0.5, NaN]) assert.throws(() => pack([row(index)]), RangeError);
-  });
-
+describe('batches', () => {
   it('hold every row once', async () => {
     const all = [];
     for await (const batch of batches('abcdefg', 3)) all.push(batch.join(''));

@@ -1,4 +1,4 @@
-"""The parts of the Python client that need no server: retries, columns, file formats, labels, flags and errors.
+"""The parts of the Python client that need no server: retries, file formats, labels, flags and errors.
 
     PYTHONPATH=client/python:STUBS python3 python_parts_test.py
 """
@@ -17,6 +17,7 @@ from unittest import mock
 
 import grpc
 
+import columns
 import connection
 import errors
 import examples
@@ -61,17 +62,7 @@ class BackoffTest(unittest.TestCase):
             self.assertEqual(errors.is_transient(error), code is grpc.StatusCode.UNAVAILABLE)
 
 
-class ColumnsTest(unittest.TestCase):
-    def test_names_are_sorted_by_their_bytes_and_rows_by_their_names_positions(self):
-        packed = examples.pack([Row({"b": 1.0, "a": 2.0, "\U0001f600": 3.0, "\uffee": 4.0}, "x"), Row({}, "y"), Row({"a": 5.0}, "x")])
-        self.assertEqual(list(packed.feature_names), ["a", "b", "\uffee", "\U0001f600"])
-        self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values)), ([4, 4, 5], [0, 1, 2, 3, 0], [2, 1, 4, 3, 5]))
-        self.assertEqual([packed.label_names[label] for label in packed.labels], ["x", "y", "x"])
-
-    def test_vectors_keep_their_indices_and_numbers_as_labels(self):
-        packed = examples.pack([Row({7: 1.0, 2: 0.5}, -1)])
-        self.assertEqual((list(packed.indices), list(packed.labels), list(packed.label_names)), ([2, 7], [-1], []))
-
+class BatchesTest(unittest.TestCase):
     def test_batches_hold_every_row_once(self):
         self.assertEqual(list(examples.batches(iter("abcdefg"), 3)), [["a", "b", "c"], ["d", "e", "f"], ["g"]])
 
@@ -105,7 +96,7 @@ class FormatsTest(unittest.TestCase):
     def test_the_largest_index_is_that_of_uint32(self):
         for index_base in (0, 1):
             (row,) = self.svmlight(b"+1 000000000001:2 4294967295:1\n", index_base=index_base)
-            self.assertEqual(list(examples.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
+            self.assertEqual(list(columns.pack([row]).indices), [1 - index_base, 4294967295 - index_base])
         for beyond in ("4294967296", "4294967298", "18446744073709551617", "9" * 5000):
             with self.subTest(beyond=beyond[:20]), self.assertRaisesRegex(examples.BadLine, f'^f:2: "{beyond[:20]}.*" is not a feature: expected index:value'):
                 self.svmlight(f"+1 1:1\n+1 {beyond}:1\n".encode())
@@ -127,7 +118,7 @@ class FormatsTest(unittest.TestCase):
         self.assertEqual(self.svmlight(b"2:1\n3 2:1\n-1.0 2:1\n-1\n", required=False), [Row({1: 1}, None), Row({1: 1}, None), Row({1: 1}, -1), Row({}, -1)])
         with self.assertRaisesRegex(examples.BadLine, "f:2: no label before the first feature"):
             self.svmlight(b"1 2:1\n2:1\n")
-        mixed = examples.pack(self.text(b"good\nham\tgood\n", required=False))
+        mixed = columns.pack(self.text(b"good\nham\tgood\n", required=False))
         self.assertEqual((len(mixed.row_ends), len(mixed.labels)), (2, 0))
 
 

@@ -6,10 +6,10 @@
 import unittest
 
 import errors
-import examples
 from examples import Row
 from google.rpc import error_details_pb2
 from perceptron.v1 import learning_service_pb2
+from server_table import ServerTable
 from window import ProtocolError, Window
 
 Opened = learning_service_pb2.StreamOpened
@@ -17,12 +17,17 @@ Result = learning_service_pb2.LearnResult
 
 
 def rows(count):
-    return examples.pack([Row({"a": 1.0}, 1)] * count)
+    return [Row({"a": 1.0}, 1)] * count
 
 
 def sent(window):
     """All messages to send now: (first offset, rows, completed pass)."""
     return [(request.first_offset, len(request.columns.row_ends), request.completed_pass) for request in iter(window.next_to_send, None)]
+
+
+def read(table, window):
+    """The rows of all messages to send now, as a server with this table reads them."""
+    return [row for request in iter(window.next_to_send, None) for row in table.rows(request.columns)]
 
 
 class WindowTest(unittest.TestCase):
@@ -34,7 +39,7 @@ class WindowTest(unittest.TestCase):
         self.window.opened(Opened(model_uid="u", next_offset=0))
         for _ in range(3):
             self.window.add(rows(10))
-        self.window.add(None, completed_pass=1)
+        self.window.add((), completed_pass=1)
 
     def reopen(self, next_offset, uid="u"):
         opening = self.window.opening()
@@ -99,6 +104,40 @@ class WindowTest(unittest.TestCase):
         window.opened(Opened(model_uid="u", next_offset=41, passes=3))
         window.add(rows(2))
         self.assertEqual((sent(window), window.passes), ([(41, 2, 0)], 3))
+
+    # ---- Tables of names ----
+
+    def test_a_message_with_more_new_names_than_a_quarter_of_the_table_is_split_and_its_mark_comes_after_its_last_part(self):
+        window = Window("models/m", "p", 10)
+        self.assertEqual(window.opening().name_table_size, 65536)
+        window.opened(Opened(model_uid="u", name_table_size=8))
+        window.add([Row({name: 1.0}, 1) for name in "abcde"], completed_pass=1)
+        self.assertEqual(sent(window), [(0, 2, 0), (2, 2, 0), (4, 1, 1)])
+        for number, offset in enumerate((1, 3, 4)):
+            self.assertFalse(window.empty())
+            window.answered(Result(message_number=number + 1, acknowledged_offset=offset))
+        self.assertTrue(window.empty())
+
+    def test_a_new_connection_has_an_empty_table_of_its_own_size(self):
+        window = Window("models/m", "p", 10)
+        examples = [[Row({name: 2.0, "both": 1.0}, 1)] for name in "abc"]
+        for size in (16, 8, 0, 16):
+            window.opening()
+            window.opened(Opened(model_uid="u", name_table_size=size))
+            if window.empty():
+                for rows in examples:
+                    window.add(rows)
+            self.assertEqual(read(ServerTable(size), window), [dict(row.features) for rows in examples for row in rows])
+
+    def test_a_server_without_tables_is_asked_for_none_the_next_time(self):
+        window = Window("models/m", "p", 10, name_table_size=16)
+        self.assertEqual(window.opening().name_table_size, 16)
+        self.assertFalse(window.do_without_table("MODEL_NOT_FOUND"))
+        self.assertTrue(window.do_without_table("UNSUPPORTED_FIELD"))
+        self.assertFalse(window.do_without_table("UNSUPPORTED_FIELD"))
+        self.assertEqual(window.opening().name_table_size, 0)
+
+    # ---- Errors ----
 
     def test_another_model_of_the_same_name_is_an_error(self):
         with self.assertRaisesRegex(ProtocolError, "deleted and created again"):

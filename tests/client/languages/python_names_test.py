@@ -1,0 +1,128 @@
+"""Packed columns of the Python client: of rows, of matrices, and of streams with a table of names, read by a model of the
+server's table.
+
+    PYTHONPATH=client/python:STUBS python3 python_names_test.py
+"""
+
+import random
+import unittest
+
+import columns
+from examples import Row
+from name_table import NameTable
+from server_table import ServerTable, names_of
+
+try:
+    import numpy
+    import scipy.sparse
+except ImportError:
+    scipy = None
+
+
+class ColumnsTest(unittest.TestCase):
+    def test_names_have_the_order_in_which_they_occur_and_rows_that_of_their_names_positions(self):
+        packed = columns.pack([Row({"b": 1.0, "\U0001f600": 3.0, "a": 2.0}, "x"), Row({}, "y"), Row({"c": 6.0, "a": 5.0}, "x")])
+        self.assertEqual(names_of(packed.feature_names), ["b", "\U0001f600", "a", "c"])
+        self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values)), ([3, 3, 5], [0, 1, 2, 2, 3], [1, 3, 2, 5, 6]))
+        self.assertEqual([packed.label_names[label] for label in packed.labels], ["x", "y", "x"])
+
+    def test_vectors_keep_their_indices_and_numbers_as_labels(self):
+        packed = columns.pack([Row({7: 1.0, 2: 0.5}, -1)])
+        self.assertEqual((list(packed.indices), list(packed.values), list(packed.labels), list(packed.label_names)), ([2, 7], [0.5, 1], [-1], []))
+        self.assertFalse(packed.HasField("feature_names"))
+
+    def test_values_are_sent_if_one_is_not_1(self):
+        self.assertEqual(list(columns.pack([Row({"a": 1, "b": 1.0}, 1)]).values), [])
+        self.assertEqual(list(columns.pack([Row({"a": 1, "b": 2}, 1)]).values), [1, 2])
+
+    def test_long_columns_are_packed_as_the_library_packs_them(self):
+        row = Row({i: i / 8 for i in range(1, 100_000)}, 1)
+        packed = columns.pack([row])
+        self.assertEqual((list(packed.indices), list(packed.values)), (list(row.features), list(row.features.values())))
+
+    def test_rows_without_features_are_rows(self):
+        self.assertEqual(list(columns.pack([Row({}, 1), Row({}, -1)]).row_ends), [0, 0])
+
+    def test_an_index_beyond_uint32_is_an_error(self):
+        for index in (-1, 2**32, 0.5):
+            with self.subTest(index=index), self.assertRaises((OverflowError, TypeError)):
+                columns.pack([Row({index: 1.0}, 1)])
+
+
+@unittest.skipUnless(scipy, "needs numpy and scipy")
+class MatrixTest(unittest.TestCase):
+    def rows(self, messages):
+        return [(dict(zip(m.indices[b:e], m.values[b:e] if m.values else [1.0] * (e - b))), label)
+                for m in messages for b, e, label in zip([0, *m.row_ends], m.row_ends, m.labels)]
+
+    def test_a_matrix_is_packed_as_its_rows_are(self):
+        matrix = scipy.sparse.random(50, 30, 0.1, "csr", random_state=1, dtype=numpy.float32)
+        labels = numpy.where(numpy.arange(50) % 3, 1, -1)
+        expected = [Row({int(j): float(matrix[i, j]) for j in matrix[i].nonzero()[1]}, int(labels[i])) for i in range(50)]
+        for batch in (1, 7, 50, 1000):
+            messages = list(columns.pack_matrix(matrix, labels, batch))
+            self.assertEqual(messages, [columns.pack(expected[begin:begin + batch]) for begin in range(0, 50, batch)])
+
+    def test_unsorted_and_repeated_entries_are_sorted_and_summed_in_a_copy(self):
+        matrix = scipy.sparse.csr_matrix(([1.0, 2.0, 4.0], [5, 3, 5], [0, 3]), shape=(1, 8))
+        self.assertEqual(self.rows(columns.pack_matrix(matrix, [1])), [({3: 2, 5: 5}, 1)])
+        self.assertEqual(list(matrix.indices), [5, 3, 5])
+
+    def test_other_formats_and_plain_arrays_are_converted_and_ones_left_out(self):
+        dense = numpy.array([[0, 1], [1, 0], [0, 0]])
+        for matrix in (dense, scipy.sparse.coo_matrix(dense), scipy.sparse.csc_matrix(dense)):
+            (packed,) = columns.pack_matrix(matrix)
+            self.assertEqual((list(packed.row_ends), list(packed.indices), list(packed.values), list(packed.labels)), ([1, 2, 2], [1, 0], [], []))
+
+
+class NameTableTest(unittest.TestCase):
+    def send(self, table, server, rows):
+        """Sends rows in as many messages as it takes; returns what the server reads, and the names appended by each."""
+        read, appended = [], []
+        while rows:
+            packed, count = table.pack(rows)
+            read += server.rows(packed)
+            appended.append(server.appended)
+            rows = rows[count:]
+        return read, appended
+
+    def test_any_rows_are_read_by_the_server_as_they_were(self):
+        rng = random.Random(17)
+        for size in (0, 1, 2, 4, 8, 16, 64):
+            for _ in range(60):
+                names = [f"n\u00e4me{i}" for i in range(rng.choice((1, 3, 10, 40)))]
+                table, server, total = NameTable(size), ServerTable(size), 0
+                for _ in range(30):
+                    rows = [Row({name: float(rng.randrange(1, 4)) for name in rng.sample(names, rng.randrange(min(len(names), 6) + 1))}, 1)
+                            for _ in range(rng.randrange(1, 9))]
+                    read, appended = self.send(table, server, rows)
+                    self.assertEqual(read, [row.features for row in rows])
+                    self.assertLessEqual(max(map(len, appended)), size // 4)
+                    total += sum(map(len, appended))
+                if len(names) <= size // 4:
+                    self.assertLessEqual(total, len(names))
+
+    def test_a_name_is_appended_once_while_it_is_among_the_latest_three_quarters(self):
+        table, server = NameTable(8), ServerTable(8)
+        say = lambda *names: self.send(table, server, [Row(dict.fromkeys(names, 1.0), 1)])[1]
+        self.assertEqual(say("a", "b"), [["a", "b"]])
+        self.assertEqual(say("b", "a"), [[]])
+        self.assertEqual([say("c", "d"), say("e", "f")], [[["c", "d"]], [["e", "f"]]])
+        # a is the sixth from the end: the two names that a message may append would not push it out.
+        self.assertEqual(say("a", "b"), [[]])
+        self.assertEqual(say("g"), [["g"]])
+        self.assertEqual(say("b", "a"), [["a"]])
+
+    def test_a_row_with_too_many_new_names_is_sent_with_its_own_names(self):
+        table, server = NameTable(8), ServerTable(8)
+        rows = [Row({"a": 1.0}, 1), Row(dict.fromkeys("bcd", 2.0), -1), Row({"b": 1.0, "a": 1.0}, 1)]
+        read, appended = self.send(table, server, rows)
+        self.assertEqual((read, appended), ([row.features for row in rows], [["a"], [], ["b"]]))
+
+    def test_rows_by_index_leave_the_table_alone(self):
+        packed, count = NameTable(8).pack([Row({3: 1.0}, 1)] * 2)
+        self.assertEqual((packed, count), (columns.pack([Row({3: 1.0}, 1)] * 2), 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
