@@ -10,7 +10,7 @@
 namespace perceptrond {
 namespace {
 
-// Names are looked up so many ahead of the one that is read.
+// How many names ahead of the one that is read are fetched.
 constexpr uint32_t kAhead = 8;
 constexpr size_t kMinNames = 64;
 

@@ -150,9 +150,8 @@ void ScoreVectors::ScanRows(const Batch& batch, size_t first, size_t count, size
     if (scans)
       perceptrond::ScanRows(linear.weights, batch, first + done, std::span(scan).first(together));
     for (size_t i = 0; i < together; ++i) {
-      const ValidationCode code =
-          CheckScanned(batch.row(first + done + i), dimension, max_features, scan[i],
-                       batch.indices_are_checked);
+      const ValidationCode code = CheckScanned(batch.row(first + done + i), dimension, max_features,
+                                               scan[i], batch.indices_are_checked);
       take(done + i, code, scan[i].squared_norm, scale_ * (scan[i].dot + bias));
     }
   }

@@ -35,6 +35,8 @@ constexpr WordForm kForms[] = {
     {"name_named", Form::kPackedNames, true, 0.75, "index", 0.85},
     {"table_hashed", Form::kTableNames, false, 0.75, "slot", 0.85},
     {"table_named", Form::kTableNames, true, 0.75, "index", 0.85},
+    {"compact", Form::kCompact, false, 0, "index"},
+    {"table_compact", Form::kTableCompact, true, 0, "table_named"},
     {"nested_index", Form::kNested, false, 0.80},
     {"nested_name", Form::kNestedNames, true, 0, "nested_index", 0.60},
     {"text", Form::kText, true, 0, "index", 0},
@@ -172,7 +174,7 @@ std::vector<Benchmark> FormBenchmarks(const Options& options) {
   benchmarks.push_back(AllForms("erring", Work::kErring, options));
   for (const WordForm& form : kForms) {
     // A table whose names were all sent has no first pass.
-    if (form.named_space && form.form != Form::kTableNames)
+    if (form.named_space && form.form != Form::kTableNames && form.form != Form::kTableCompact)
       benchmarks.push_back(FirstPass(form, options));
   }
   benchmarks.push_back(AllForms("predict", Work::kPredict, options));

@@ -59,6 +59,17 @@ void NumberFeatures(v1::ExampleColumns& columns, Numbers& numbers, v1::NameColum
   }
 }
 
+void TakeDifferences(v1::ExampleColumns& columns) {
+  int i = 0;
+  for (const uint32_t end : columns.row_ends()) {
+    for (uint32_t next = 0; i < static_cast<int>(end); ++i) {
+      columns.add_index_deltas(columns.indices(i) - next);
+      next = columns.indices(i) + 1;
+    }
+  }
+  columns.clear_indices();
+}
+
 // Names of this message.
 void NameFeatures(v1::ExampleColumns& columns, std::vector<std::string>& sent) {
   Numbers numbers;
@@ -154,15 +165,17 @@ Messages MakeMessages(const Rows& rows, const std::string& model, Form form, siz
     const Rows slice = rows.Slice(begin, begin + size);
     Request request;
     Fill(slice, form, messages.names, request);
-    if (form == Form::kTableNames) {
+    if (form == Form::kTableNames || form == Form::kTableCompact) {
       NumberFeatures(*request.mutable_columns(), numbers, table);
       request.mutable_columns()->mutable_stream_names();
     }
+    if (form == Form::kCompact || form == Form::kTableCompact)
+      TakeDifferences(*request.mutable_columns());
     complete(request);
     if (form != Form::kText) messages.rest.push_back(ToBytes(request));
     messages.examples.push_back(static_cast<int>(slice.size()));
   }
-  if (form == Form::kTableNames) {
+  if (form == Form::kTableNames || form == Form::kTableCompact) {
     first.set_name_table_size(std::bit_ceil(static_cast<uint32_t>(numbers.size())));
     *first.mutable_columns()->mutable_stream_names() = table;
   }

@@ -14,6 +14,9 @@ enum class Form {
   kPackedNames,
   // Names that the stream's first message has put into its table.
   kTableNames,
+  // As kPacked and kTableNames, with the differences of indices.
+  kCompact,
+  kTableCompact,
   kNested,
   kNestedNames,
   // As kPackedNames, from lines of text that the client reads while it sends. Values are lost.

@@ -80,7 +80,8 @@ void StreamRun::Prepare() {
   const std::string model = "models/" + id;
   Messages learn = LearnMessages(state_->rows, model, case_.form, case_.size);
   // Names of a hashed space are weighed where their slots are.
-  const bool hashes = case_.words && !case_.named_space && case_.form != Form::kPacked;
+  const bool hashes = case_.words && !case_.named_space && case_.form != Form::kPacked &&
+                      case_.form != Form::kCompact;
   state_->plain =
       std::make_unique<PlainWork>(hashes ? InSlots(state_->rows, 1U << case_.bits) : state_->rows,
                                   1U << case_.bits, learn.names);

@@ -32,7 +32,8 @@ class ClassesTest : public ServerTest {
     std::vector<std::string> names = labels;
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    for (const std::string& name : names) name_columns::AppendName(name, *columns.mutable_feature_names());
+    for (const std::string& name : names)
+      name_columns::AppendName(name, *columns.mutable_feature_names());
     // In another order than the features'.
     for (size_t i = names.size(); i-- > 0;) columns.add_label_names(names[i]);
     for (const std::string& label : labels) {

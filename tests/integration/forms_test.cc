@@ -216,7 +216,7 @@ TEST_F(FormsTest, TheNamesOfARefusedMessageAreInTheTable) {
   EXPECT_THAT(Get("m").weights().vectors(0).names(), ::testing::UnorderedElementsAre("a", "b"));
 }
 
-TEST_F(FormsTest, NamesThatCannotBeToldApartEndTheStreamWhoseTableTheyAreFor) {
+TEST_F(FormsTest, MalformedNamesForItsTableEndAStream) {
   CreateNamed("m");
   RawLearnStream stream(*learning_, "m");
   stream.first().set_name_table_size(16);
