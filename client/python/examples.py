@@ -74,7 +74,7 @@ class Labels:
 
 
 # ASCII letters, digits, apostrophes and non-ASCII characters.
-WORD = re.compile(rb"[a-z0-9'\x80-\xff]+")
+WORD = re.compile("[a-z0-9'\x80-\U0010ffff]+")
 # A uint32 has at most ten digits.
 FEATURE = re.compile(rb"0*(\d{1,10}):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
@@ -109,8 +109,8 @@ def text_parser(labels: Labels, required: bool) -> Parse:
             raise ValueError("there is no tab: expected a label, a tab and a text")
         label = _read_label(word, labels, required) if tab else None
         # bytes.lower() changes ASCII letters only, as intended.
-        words = collections.Counter(WORD.findall((line if label is None else text).lower()))
-        return Row({word.decode(): float(times) for word, times in words.items()}, label)
+        words = WORD.findall((line if label is None else text).lower().decode())
+        return Row(collections.Counter(words), label)
 
     return parse
 

@@ -11,8 +11,8 @@ measured, none is a mistake. Rows of a scipy matrix have the same features by in
 others are of a named space. Rows, names and values exist before the measured time; text is split into words in it.
 Without scipy its rows are left out.
 
-perceptronctl bench sends rows of 75 features by index, which it has encoded before, in messages as large. It runs before
-each repetition; the ratio is the median of the repetitions' ratios.
+perceptronctl bench sends rows of 75 features in messages as large, by index beside the matrix and by name beside the
+others. It runs before each repetition; the ratio is the median of the repetitions' ratios.
 """
 
 import argparse
@@ -71,8 +71,9 @@ class Cpp:
     def __init__(self, flags: argparse.Namespace):
         self._command = flags.perceptronctl and [flags.perceptronctl, "--server", flags.address, "bench", "--seconds", "2", "-o", "json"]
 
-    def rate(self, batch: int) -> Optional[float]:
-        return self._run("--batch", str(batch))["examplesPerSecond"] if self._command else None
+    def rate(self, batch: int, named: bool) -> Optional[float]:
+        kind = ["--named"] if named else []
+        return self._run("--batch", str(batch), "--size", str(NAMES), *kind)["examplesPerSecond"] if self._command else None
 
     def microseconds(self, work: str) -> Optional[float]:
         """Returns the median latency of one prediction at a time."""
@@ -104,7 +105,7 @@ class Rates:
                     return rows / (time.perf_counter() - start)
 
                 one_pass()
-                pairs = [(self._cpp.rate(batch), one_pass()) for _ in range(self._flags.reps)]
+                pairs = [(self._cpp.rate(batch, dimension == 0), one_pass()) for _ in range(self._flags.reps)]
                 self._add(what, batch, "rows/s", pairs)
 
     def predict(self, row: Row) -> None:
