@@ -156,7 +156,7 @@ describe('window with a table of names', () => {
 
   it('splits a message with more new names than a quarter of the table, and marks the end of the pass after its last part', () => {
     const window = new Window('models/m', 'p', 10);
-    assert.equal(open(window, 8).nameTableSize, 65536);
+    assert.equal(open(window, 8).nameTableSize, 262144);
     window.add([...'abcde'].map((name) => ones(name)), 1);
     assert.deepEqual(requests(window).map(({ firstOffset, columns, completedPass }) => [firstOffset, columns.rowEnds.length, completedPass]),
       [[0, 2, 0], [2, 2, 0], [4, 1, 1]]);

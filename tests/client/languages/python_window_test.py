@@ -109,7 +109,7 @@ class WindowTest(unittest.TestCase):
 
     def test_a_message_with_more_new_names_than_a_quarter_of_the_table_is_split_and_its_mark_comes_after_its_last_part(self):
         window = Window("models/m", "p", 10)
-        self.assertEqual(window.opening().name_table_size, 65536)
+        self.assertEqual(window.opening().name_table_size, 262144)
         window.opened(Opened(model_uid="u", name_table_size=8))
         window.add([Row({name: 1.0}, 1) for name in "abcde"], completed_pass=1)
         self.assertEqual(sent(window), [(0, 2, 0), (2, 2, 0), (4, 1, 1)])
