@@ -1,5 +1,7 @@
 #include "core/features/names.h"
 
+// Without calls: names are short.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>

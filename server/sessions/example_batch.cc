@@ -363,19 +363,22 @@ ValidationError ExampleBatch::AppendNamed(const NestedExample& example) {
     return LengthMismatch("named", names.size(), example.values.size());
   const auto row = static_cast<uint32_t>(row_ends_.size() + 1);
   for (size_t i = 0; i < names.size(); ++i) {
-    const absl::string_view name = names[i];
-    if (name.empty() || name.size() > kMaxNameBytes) {
+    if (names[i].empty() || names[i].size() > kMaxNameBytes) {
       return {ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
-              absl::StrCat("has ", name.size(), " bytes; a name has 1 to ", kMaxNameBytes)};
+              absl::StrCat("has ", names[i].size(), " bytes; a name has 1 to ", kMaxNameBytes)};
     }
-    const uint32_t number = names_.Intern(name);
-    if (number >= last_row_.size()) last_row_.resize(2 * size_t{number} + 64);
-    if (last_row_[number] == row) {
+  }
+  const size_t begin = indices_.size();
+  indices_.resize(begin + names.size());
+  names_.Intern(names, indices_.data() + begin);
+  if (last_row_.size() < names_.end()) last_row_.resize(2 * size_t{names_.end()});
+  for (size_t i = 0; i < names.size(); ++i) {
+    uint32_t& last = last_row_[indices_[begin + i]];
+    if (last == row) {
       return {ValidationCode::kRepeatedName, "named.names",
-              absl::StrCat("\"", name, "\" occurs twice; a name may occur once in an example")};
+              absl::StrCat("\"", names[i], "\" occurs twice; a name may occur once in an example")};
     }
-    last_row_[number] = row;
-    indices_.push_back(number);
+    last = row;
   }
   example.values.AppendTo(values_);
   values_.resize(indices_.size(), 1.0F);
