@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,23 @@ ValidationError Malformed(std::string field, std::string description) {
 
 // The bits of a hash that keys_ and interned_ use; slots are its low bits.
 uint32_t Key(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+
+// Names are so short that a call of memcmp takes longer than to compare them.
+bool SameBytes(absl::string_view a, absl::string_view b) {
+  const size_t size = a.size();
+  if (size != b.size()) return false;
+  if (size < 4 || size > 16) return a == b;
+  const auto differ = [&](auto first, auto last) {
+    decltype(first) other_first = 0;
+    decltype(last) other_last = 0;
+    std::memcpy(&first, a.data(), sizeof(first));
+    std::memcpy(&last, a.data() + size - sizeof(last), sizeof(last));
+    std::memcpy(&other_first, b.data(), sizeof(first));
+    std::memcpy(&other_last, b.data() + size - sizeof(last), sizeof(last));
+    return ((first ^ other_first) | (last ^ other_last)) != 0;
+  };
+  return size < 8 ? !differ(uint32_t{0}, uint32_t{0}) : !differ(uint64_t{0}, uint64_t{0});
+}
 
 bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -137,25 +155,31 @@ void NameTable::RemoveOldest(uint32_t count) {
   while (blocks_.front().end <= begin_) blocks_.pop_front();
 }
 
-uint32_t NameTable::Intern(absl::string_view name) {
-  const uint64_t hash = HashName(name);
+void NameTable::Intern(std::span<const absl::string_view> names, uint32_t* numbers) {
   interns_ = true;
-  Reserve(end_ + 1);
-  const auto same = [&](uint32_t serial) {
-    const Entry& other = entry(serial - first_serial_);
-    return other.hash == hash && other.name == name;
-  };
+  Reserve(end_ + names.size());
   const auto never = [](uint32_t /*serial*/) { return false; };
-  if (end_ >= interned_.room()) {
-    interned_.Reset(2 * size_t{end_});
+  if (end_ + names.size() > interned_.room()) {
+    interned_.Reset(2 * (end_ + names.size()));
     for (uint32_t i = 0; i < end_; ++i)
       interned_.FindOrAdd<false>(Key(entry(i).hash), first_serial_ + i, 1, never);
   }
-  const uint32_t found =
-      interned_.FindOrAdd<false>(Key(hash), first_serial_ + end_, first_serial_, same);
-  if (found != 0) return found - first_serial_;
-  AppendOne(name, hash);
-  return end_ - 1;
+  if (interned_hashes_.size() < names.size()) interned_hashes_.resize(2 * names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    interned_hashes_[i] = HashName(names[i]);
+    interned_.Prefetch(Key(interned_hashes_[i]));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const uint64_t hash = interned_hashes_[i];
+    const auto same = [&](uint32_t serial) {
+      const Entry& other = entry(serial - first_serial_);
+      return other.hash == hash && SameBytes(other.name, names[i]);
+    };
+    const uint32_t found =
+        interned_.FindOrAdd<false>(Key(hash), first_serial_ + end_, first_serial_, same);
+    numbers[i] = found != 0 ? found - first_serial_ : end_;
+    if (found == 0) AppendOne(names[i], hash);
+  }
 }
 
 bool NameTable::Rebind(Space space, uint64_t id) {

@@ -75,9 +75,9 @@ class NameTable {
   // kMaxNameBytes bytes, names that begin within a character, more names than a stream's table
   // holds. O(names).
   ValidationError Append(absl::string_view text, std::span<const uint32_t> lengths);
-  // The number of a name of a message's table, which appends it if it is new. A table of a message
-  // has names of this or of Append, not both. O(name).
-  uint32_t Intern(absl::string_view name);
+  // Writes the numbers of names of a message's table, which appends those that are new. It keeps
+  // views of them. A table of a message has names of this or of Append, not both. O(the names).
+  void Intern(std::span<const absl::string_view> names, uint32_t* numbers);
 
   // The names that the table has: numbers from begin() to end() - 1.
   uint32_t begin() const { return begin_; }
@@ -167,6 +167,7 @@ class NameTable {
   uint32_t first_serial_ = 1;
   // By hash: the names of Intern.
   SerialSet interned_;
+  std::vector<uint64_t> interned_hashes_;
   bool interns_ = false;
 
   Space space_ = Space::kNone;

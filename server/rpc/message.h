@@ -38,6 +38,11 @@ absl::Status CancelledError();
 
 // ---- Messages ----
 
+// INVALID_ARGUMENT (MALFORMED_MESSAGE): bytes are not a message of this type.
+inline absl::Status MalformedMessage(absl::string_view type) {
+  return InvalidField("MALFORMED_MESSAGE", type, "the bytes are not a message of this type");
+}
+
 // Parses and consumes `bytes`. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE); INVALID_ARGUMENT
 // (MALFORMED_MESSAGE).
 template <typename Message>
@@ -51,8 +56,7 @@ absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, Message& me
   }
   if (grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok())
     return absl::OkStatus();
-  return InvalidField("MALFORMED_MESSAGE", message.GetTypeName(),
-                      "the bytes are not a message of this type");
+  return MalformedMessage(message.GetTypeName());
 }
 
 // INVALID_ARGUMENT (MALFORMED_MESSAGE): a call ended before its request arrived.

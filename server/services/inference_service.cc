@@ -99,13 +99,14 @@ absl::Status PredictTensors(Store& store, const Model& model, const oip::ModelIn
                             bool include_class_scores, v1::PredictResponse& prediction) {
   const absl::StatusOr<int64_t> min_revision = ReadMinRevision(request.parameters());
   if (!min_revision.ok()) return min_revision.status();
-  v1::PredictRequest examples;
+  MessagePredictor::Request predict;
+  v1::PredictRequest& examples = predict.message;
   examples.set_min_revision(*min_revision);
   examples.set_include_class_scores(include_class_scores);
   InferenceBatch batch;
   absl::Status status = batch.Read(request, *examples.mutable_columns());
   if (!status.ok()) return status;
-  status = MessagePredictor(store).Predict(model, examples, prediction);
+  status = MessagePredictor(store).Predict(model, predict, prediction);
   if (status.ok() && prediction.row_errors_size() > 0)
     status = FromProto(prediction.row_errors(0).status());
   if (status.ok()) return batch.CheckWidth(model.settings().example_space, examples.columns());

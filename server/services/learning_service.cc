@@ -10,6 +10,7 @@
 #include "server/sessions/convert.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/learn_session.h"
+#include "server/sessions/nested_examples.h"
 #include "server/sessions/stream_reactor.h"
 
 namespace perceptrond {
@@ -17,10 +18,13 @@ namespace {
 
 namespace v1 = ::perceptron::v1;
 
+using LearnExamplesRequest = RequestWithExamples<v1::LearnRequest>;
+
 // Learns the examples of a unary request. They are durable only after the commit that the caller
 // submits for `model`.
-absl::Status LearnExamples(Store& store, const v1::LearnRequest& request, v1::LearnResult& result,
-                           std::shared_ptr<Model>& model) {
+absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
+                           v1::LearnResult& result, std::shared_ptr<Model>& model) {
+  const v1::LearnRequest& request = examples.message;
   if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
   if (absl::Status status = CheckResultDetail(request.result_detail()); !status.ok()) return status;
   if (absl::Status status = CheckId(request.producer_id(), "producer_id"); !status.ok())
@@ -44,8 +48,7 @@ absl::Status LearnExamples(Store& store, const v1::LearnRequest& request, v1::Le
     producer = *found;
   }
   ExampleBatch batch;
-  absl::Status status = batch.Read(request.examples(), request.has_columns(), request.columns(),
-                                   model->settings(), ExampleBatch::Use::kLearn);
+  absl::Status status = batch.Read(examples, model->settings(), ExampleBatch::Use::kLearn);
   if (!status.ok()) return status;
   LearnCall call;
   call.batch = batch.batch();
@@ -64,7 +67,7 @@ absl::Status LearnExamples(Store& store, const v1::LearnRequest& request, v1::Le
 }
 
 // Finishes the call once the examples are learned and durable.
-void Learn(Store& store, const Drain& drain, Call& call, const v1::LearnRequest& request) {
+void Learn(Store& store, const Drain& drain, Call& call, const LearnExamplesRequest& request) {
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
   absl::Status status = drain.draining()
@@ -80,18 +83,18 @@ void Learn(Store& store, const Drain& drain, Call& call, const v1::LearnRequest&
 }
 
 // A named producer may have to wait for its turn.
-bool CanLearnInline(Store& store, const v1::LearnRequest& request) {
-  return request.producer_id().empty() && RequestCanRunInline(store, request);
+bool CanLearnInline(Store& store, const LearnExamplesRequest& request) {
+  return request.message.producer_id().empty() && RequestCanRunInline(store, request);
 }
 
 }  // namespace
 
 void AddLearningService(Router& router, const Backend& backend) {
-  const auto learn = [backend](Call& call, const v1::LearnRequest& request) {
+  const auto learn = [backend](Call& call, const LearnExamplesRequest& request) {
     Learn(backend.store, backend.drain, call, request);
   };
   router.AddService("perceptron.v1.LearningService",
-                    {{"Learn", OnRequest<v1::LearnRequest>(backend, learn, CanLearnInline)},
+                    {{"Learn", OnRequest<LearnExamplesRequest>(backend, learn, CanLearnInline)},
                      {"LearnStream", OnStream<LearnSession>(backend)}});
 }
 

@@ -9,6 +9,7 @@
 #include "server/services/services.h"
 #include "server/sessions/convert.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/nested_examples.h"
 #include "server/sessions/predict_session.h"
 #include "server/sessions/stream_reactor.h"
 
@@ -18,9 +19,9 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 // Predicts all rows, or returns the error of the first invalid one.
-absl::Status PredictBatch(Store& store, const v1::PredictRequest& request,
+absl::Status PredictBatch(Store& store, const MessagePredictor::Request& request,
                           v1::PredictResponse& response) {
-  if (request.name_table_size() > 0)
+  if (request.message.name_table_size() > 0)
     return InvalidField("INVALID_FIELD", "name_table_size", "is for streams; leave it out");
   absl::Status status = MessagePredictor(store).Predict(request.model(), request, response);
   if (!status.ok() || response.row_errors_size() == 0) return status;
@@ -45,14 +46,14 @@ absl::Status CheckExplain(const v1::ExplainRequest& request) {
 }
 
 // Explains all rows, or returns the error of the first invalid one.
-absl::Status ExplainBatch(Store& store, const v1::ExplainRequest& request,
+absl::Status ExplainBatch(Store& store, const RequestWithExamples<v1::ExplainRequest>& examples,
                           v1::ExplainResponse& response) {
+  const v1::ExplainRequest& request = examples.message;
   if (absl::Status status = CheckExplain(request); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.model());
   if (!model.ok()) return model.status();
   ExampleBatch batch;
-  absl::Status status = batch.Read(request.examples(), request.has_columns(), request.columns(),
-                                   (*model)->settings(), ExampleBatch::Use::kPredict);
+  absl::Status status = batch.Read(examples, (*model)->settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
   if (batch.batch().rows() > kMaxExplained) {
     return InvalidField("TOO_MANY_EXAMPLES", request.has_columns() ? "columns" : "examples",
@@ -76,10 +77,11 @@ absl::Status ExplainBatch(Store& store, const v1::ExplainRequest& request,
 
 void AddPredictionService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
-  router.AddService("perceptron.v1.PredictionService",
-                    {{"Predict", unary(PredictBatch, RequestCanRunInline)},
-                     {"PredictStream", OnStream<PredictSession>(backend)},
-                     {"Explain", unary(ExplainBatch)}});
+  router.AddService(
+      "perceptron.v1.PredictionService",
+      {{"Predict", unary(PredictBatch, RequestCanRunInline<MessagePredictor::Request>)},
+       {"PredictStream", OnStream<PredictSession>(backend)},
+       {"Explain", unary(ExplainBatch)}});
 }
 
 }  // namespace perceptrond

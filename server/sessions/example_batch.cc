@@ -13,13 +13,15 @@ namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+using FeaturesCase = NestedExample::FeaturesCase;
+using TargetCase = NestedExample::TargetCase;
 
 template <typename T>
 std::span<const T> View(const google::protobuf::RepeatedField<T>& field) {
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
-ValidationError LengthMismatch(absl::string_view what, int features, int values) {
+ValidationError LengthMismatch(absl::string_view what, size_t features, size_t values) {
   return {ValidationCode::kLengthMismatch, absl::StrCat(what, ".values"),
           absl::StrCat(values, " values for ", features,
                        " features; send one value for each, or none for all ones")};
@@ -50,10 +52,11 @@ absl::Status CheckSupported(const v1::ExampleColumns& columns) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSupported(const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
-  for (int i = 0; i < examples.size(); ++i) {
-    if (examples[i].has_text()) return UnsupportedField(absl::StrCat("examples[", i, "].text"));
-    if (examples[i].has_prediction_id())
+absl::Status CheckSupported(const NestedExamples& examples) {
+  for (size_t i = 0; i < examples.size(); ++i) {
+    if (examples[i].features == FeaturesCase::kText)
+      return UnsupportedField(absl::StrCat("examples[", i, "].text"));
+    if (examples[i].features == FeaturesCase::kPredictionId)
       return UnsupportedField(absl::StrCat("examples[", i, "].prediction_id"));
   }
   return absl::OkStatus();
@@ -71,9 +74,9 @@ absl::Status ExampleBatch::AppendStreamNames(const v1::ExampleColumns& columns) 
   return AppendNames(columns.stream_names(), "columns.stream_names", *stream_names_);
 }
 
-absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
-                                bool has_columns, const v1::ExampleColumns& columns,
-                                const ModelSettings& settings, Use use) {
+absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns,
+                                const v1::ExampleColumns& columns, const ModelSettings& settings,
+                                Use use) {
   batch_ = Batch();
   row_errors_.clear();
   if (has_columns && !examples.empty()) {
@@ -83,8 +86,7 @@ absl::Status ExampleBatch::Read(const google::protobuf::RepeatedPtrField<v1::Exa
   absl::Status supported = has_columns ? CheckSupported(columns) : CheckSupported(examples);
   if (!supported.ok()) return supported;
   examples_ = has_columns ? nullptr : &examples;
-  if (static_cast<size_t>(examples.size()) > kMaxExamples)
-    return TooMany("examples", static_cast<size_t>(examples.size()));
+  if (examples.size() > kMaxExamples) return TooMany("examples", examples.size());
   if (has_columns) {
     if (absl::Status status = ReadColumns(columns, use); !status.ok()) return status;
   } else {
@@ -133,14 +135,14 @@ std::string ExampleBatch::PathInExample(const RowError& row_error) const {
       error.field == "indices" || error.field == "values" || error.field == "feature_names";
   // ReadLabel and AppendRow name fields of the example itself.
   if (!in_batch) return absl::StrCat(path, ".", error.field);
-  const v1::Example& example = (*examples_)[static_cast<int>(row_error.row)];
-  if (example.has_named()) {
+  const FeaturesCase features = (*examples_)[row_error.row].features;
+  if (features == FeaturesCase::kNamed) {
     if (!error.position.has_value()) return absl::StrCat(path, ".named");
     return absl::StrCat(path, ".named.", error.field, "[", *error.position, "]");
   }
-  const char* const form = example.has_dense() ? ".dense" : ".sparse";
-  if (!error.position.has_value()) return absl::StrCat(path, form);
-  return absl::StrCat(path, form, ".", error.field, "[", *error.position, "]");
+  const char* const field = features == FeaturesCase::kDense ? ".dense" : ".sparse";
+  if (!error.position.has_value()) return absl::StrCat(path, field);
+  return absl::StrCat(path, field, ".", error.field, "[", *error.position, "]");
 }
 
 absl::Status ExampleBatch::ReadColumns(const v1::ExampleColumns& columns, Use use) {
@@ -213,8 +215,8 @@ absl::Status ExampleBatch::ReadNames(const v1::ExampleColumns& columns) {
   return AppendNames(columns.feature_names(), "columns.feature_names", names_);
 }
 
-void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Example>& examples,
-                                const ModelSettings& settings, Use use) {
+void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSettings& settings,
+                                Use use) {
   row_ends_.clear();
   indices_.clear();
   values_.clear();
@@ -226,12 +228,11 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   label_positions_.clear();
   // For a dense model examples with names are invalid, and the others have indices.
   has_names_ = settings.example_space.kind != FeatureSpace::Kind::kDense &&
-               std::any_of(examples.begin(), examples.end(), [](const v1::Example& example) {
-                 return !example.named().names().empty();
+               std::any_of(examples.begin(), examples.end(), [&](const NestedExample& example) {
+                 return !examples.names(example).empty();
                });
   if (settings.is_multiclass() && use == Use::kLearn) GatherLabelNames(examples);
-  for (int i = 0; i < examples.size(); ++i) {
-    const v1::Example& example = examples[i];
+  for (const NestedExample& example : examples) {
     const size_t begin = indices_.size();
     int32_t label = 1;
     ValidationError error =
@@ -240,13 +241,13 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
     if (error) {
       indices_.resize(begin);
       values_.resize(begin);
-      row_errors_.push_back({static_cast<uint32_t>(i), std::move(error)});
+      row_errors_.push_back({static_cast<uint32_t>(row_ends_.size()), std::move(error)});
     }
     row_ends_.push_back(static_cast<uint32_t>(indices_.size()));
     labels_.push_back(label);
-    if (example.has_weight() && use == Use::kLearn) {
+    if (example.has_weight && use == Use::kLearn) {
       weights_.resize(row_ends_.size() - 1, 1.0F);
-      weights_.push_back(example.weight());
+      weights_.push_back(example.weight);
     }
   }
   if (!weights_.empty()) weights_.resize(row_ends_.size(), 1.0F);
@@ -260,20 +261,19 @@ void ExampleBatch::ReadExamples(const google::protobuf::RepeatedPtrField<v1::Exa
   batch_.indices_are_checked = has_names_;
 }
 
-void ExampleBatch::GatherLabelNames(
-    const google::protobuf::RepeatedPtrField<v1::Example>& examples) {
-  for (const v1::Example& example : examples) {
-    if (!example.has_label_name()) continue;
+void ExampleBatch::GatherLabelNames(const NestedExamples& examples) {
+  for (const NestedExample& example : examples) {
+    if (example.target != TargetCase::kLabelName) continue;
     const auto next = static_cast<int32_t>(label_names_.size());
-    if (label_positions_.emplace(example.label_name(), next).second)
-      label_names_.push_back(example.label_name());
+    if (label_positions_.emplace(example.label_name, next).second)
+      label_names_.push_back(example.label_name);
   }
 }
 
 // Whether the class exists is checked by the model when it learns the row.
-ValidationError ExampleBatch::ReadClass(const v1::Example& example, int32_t& label) const {
-  if (example.has_label_name()) {
-    label = label_positions_.at(example.label_name());
+ValidationError ExampleBatch::ReadClass(const NestedExample& example, int32_t& label) const {
+  if (example.target == TargetCase::kLabelName) {
+    label = label_positions_.at(example.label_name);
     return {};
   }
   if (!label_names_.empty()) {
@@ -281,25 +281,25 @@ ValidationError ExampleBatch::ReadClass(const v1::Example& example, int32_t& lab
             "other examples of this message have label_name; send examples with numeric labels in "
             "another message"};
   }
-  label = example.label();
+  label = example.label;
   return {};
 }
 
-ValidationError ExampleBatch::ReadLabel(const v1::Example& example, const ModelSettings& settings,
+ValidationError ExampleBatch::ReadLabel(const NestedExample& example, const ModelSettings& settings,
                                         int32_t& label) const {
-  if (settings.is_multiclass() && example.target_case() != v1::Example::TARGET_NOT_SET)
+  if (settings.is_multiclass() && example.target != TargetCase::kNone)
     return ReadClass(example, label);
-  switch (example.target_case()) {
-    case v1::Example::kLabel:
-      if (example.label() != 1 && example.label() != -1) {
+  switch (example.target) {
+    case TargetCase::kLabel:
+      if (example.label != 1 && example.label != -1) {
         return {ValidationCode::kUnknownLabel, "label",
-                absl::StrCat(example.label(), " is not a label; use -1 or +1")};
+                absl::StrCat(example.label, " is not a label; use -1 or +1")};
       }
-      label = example.label();
+      label = example.label;
       return {};
-    case v1::Example::kLabelName: {
+    case TargetCase::kLabelName: {
       const auto& names = settings.label_names;
-      const auto found = std::find(names.begin(), names.end(), example.label_name());
+      const auto found = std::find(names.begin(), names.end(), example.label_name);
       if (found == names.end()) {
         return {ValidationCode::kUnknownLabel, "label_name",
                 names.empty() ? "the model's labels have no names; use label -1 or +1"
@@ -309,76 +309,79 @@ ValidationError ExampleBatch::ReadLabel(const v1::Example& example, const ModelS
       label = found == names.begin() ? -1 : 1;
       return {};
     }
-    case v1::Example::TARGET_NOT_SET:
+    case TargetCase::kNone:
       break;
   }
   return {ValidationCode::kMissingLabel, "label", "is missing; an example to learn needs a label"};
 }
 
-ValidationError ExampleBatch::AppendRow(const v1::Example& example, const ModelSettings& settings) {
-  const bool by_index = example.has_dense() || example.has_sparse();
+ValidationError ExampleBatch::AppendRow(const NestedExample& example,
+                                        const ModelSettings& settings) {
+  const bool by_index =
+      example.features == FeaturesCase::kDense || example.features == FeaturesCase::kSparse;
   if (settings.example_space.kind == FeatureSpace::Kind::kNamed && by_index) {
-    return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
+    return {ValidationCode::kWrongForm,
+            example.features == FeaturesCase::kDense ? "dense" : "sparse",
             "the model has named features; send named"};
   }
-  if (settings.example_space.kind == FeatureSpace::Kind::kDense && example.has_named()) {
+  if (settings.example_space.kind == FeatureSpace::Kind::kDense &&
+      example.features == FeaturesCase::kNamed) {
     return {ValidationCode::kWrongForm, "named",
             "the model is dense; send dense or sparse features"};
   }
   if (has_names_ && by_index) {
-    return {ValidationCode::kWrongForm, example.has_dense() ? "dense" : "sparse",
+    return {ValidationCode::kWrongForm,
+            example.features == FeaturesCase::kDense ? "dense" : "sparse",
             "other examples of this message have named features; send examples with indices in "
             "another message"};
   }
-  if (example.has_dense()) {
-    const auto& values = example.dense().values();
-    if (static_cast<uint32_t>(values.size()) != settings.example_space.size) {
-      return {ValidationCode::kWrongDimension, "dense.values",
-              absl::StrCat(values.size(), " values for a model of dimension ",
-                           settings.example_space.size)};
+  if (example.features == FeaturesCase::kDense) {
+    const size_t values = example.values.size();
+    if (values != settings.example_space.size) {
+      return {
+          ValidationCode::kWrongDimension, "dense.values",
+          absl::StrCat(values, " values for a model of dimension ", settings.example_space.size)};
     }
-    for (int i = 0; i < values.size(); ++i) indices_.push_back(static_cast<uint32_t>(i));
-    values_.insert(values_.end(), values.begin(), values.end());
+    for (size_t i = 0; i < values; ++i) indices_.push_back(static_cast<uint32_t>(i));
+    example.values.AppendTo(values_);
     return {};
   }
-  if (example.has_sparse()) {
-    const v1::SparseFeatures& sparse = example.sparse();
-    if (sparse.values_size() != 0 && sparse.values_size() != sparse.indices_size()) {
-      return LengthMismatch("sparse", sparse.indices_size(), sparse.values_size());
-    }
-    indices_.insert(indices_.end(), sparse.indices().begin(), sparse.indices().end());
-    values_.insert(values_.end(), sparse.values().begin(), sparse.values().end());
+  if (example.features == FeaturesCase::kSparse) {
+    if (!example.values.empty() && example.values.size() != example.indices.size())
+      return LengthMismatch("sparse", example.indices.size(), example.values.size());
+    example.indices.AppendTo(indices_);
+    example.values.AppendTo(values_);
     values_.resize(indices_.size(), 1.0F);
     return {};
   }
-  return AppendNamed(example.named());
+  return AppendNamed(example);
 }
 
-ValidationError ExampleBatch::AppendNamed(const v1::NamedFeatures& named) {
-  if (named.values_size() != 0 && named.values_size() != named.names_size()) {
-    return LengthMismatch("named", named.names_size(), named.values_size());
-  }
+ValidationError ExampleBatch::AppendNamed(const NestedExample& example) {
+  const std::span<const absl::string_view> names = examples_->names(example);
+  if (!example.values.empty() && example.values.size() != names.size())
+    return LengthMismatch("named", names.size(), example.values.size());
   const auto row = static_cast<uint32_t>(row_ends_.size() + 1);
-  for (int i = 0; i < named.names_size(); ++i) {
-    const std::string& name = named.names(i);
-    if (name.empty() || name.size() > kMaxNameBytes) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || names[i].size() > kMaxNameBytes) {
       return {ValidationCode::kBadName, absl::StrCat("named.names[", i, "]"),
-              absl::StrCat("has ", name.size(), " bytes; a name has 1 to ", kMaxNameBytes)};
+              absl::StrCat("has ", names[i].size(), " bytes; a name has 1 to ", kMaxNameBytes)};
     }
-    const uint32_t number = names_.Intern(name);
-    if (number >= last_row_.size()) last_row_.resize(2 * size_t{number} + 64);
-    if (last_row_[number] == row) {
+  }
+  const size_t begin = indices_.size();
+  indices_.resize(begin + names.size());
+  names_.Intern(names, indices_.data() + begin);
+  if (last_row_.size() < names_.end()) last_row_.resize(2 * size_t{names_.end()});
+  for (size_t i = 0; i < names.size(); ++i) {
+    uint32_t& last = last_row_[indices_[begin + i]];
+    if (last == row) {
       return {ValidationCode::kRepeatedName, "named.names",
-              absl::StrCat("\"", name, "\" occurs twice; a name may occur once in an example")};
+              absl::StrCat("\"", names[i], "\" occurs twice; a name may occur once in an example")};
     }
-    last_row_[number] = row;
-    indices_.push_back(number);
+    last = row;
   }
-  if (named.values().empty()) {
-    values_.resize(indices_.size(), 1.0F);
-  } else {
-    values_.insert(values_.end(), named.values().begin(), named.values().end());
-  }
+  example.values.AppendTo(values_);
+  values_.resize(indices_.size(), 1.0F);
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "core/model/model.h"
 #include "core/settings/settings.h"
 #include "perceptron/v1/example.pb.h"
+#include "server/sessions/nested_examples.h"
 
 namespace perceptrond {
 
@@ -38,9 +39,12 @@ class ExampleBatch {
 
   // Reads the message's examples, which are either nested or in columns. INVALID_ARGUMENT
   // (BOTH_FORMS, TOO_MANY_EXAMPLES, MALFORMED_COLUMNS, BAD_NAME, WEIGHTS_NOT_TAKEN). O(the message).
-  absl::Status Read(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
-                    bool has_columns, const ::perceptron::v1::ExampleColumns& columns,
-                    const ModelSettings& settings, Use use);
+  template <typename Message>
+  absl::Status Read(const RequestWithExamples<Message>& request, const ModelSettings& settings,
+                    Use use) {
+    return Read(request.examples, request.message.has_columns(), request.message.columns(),
+                settings, use);
+  }
 
   const Batch& batch() const { return batch_; }
   // Validation errors of nested examples, which are empty rows in the batch.
@@ -50,28 +54,28 @@ class ExampleBatch {
   std::string PathTo(const RowError& row_error) const;
 
  private:
+  absl::Status Read(const NestedExamples& examples, bool has_columns,
+                    const ::perceptron::v1::ExampleColumns& columns, const ModelSettings& settings,
+                    Use use);
   std::string PathInColumns(const RowError& row_error) const;
   std::string PathInExample(const RowError& row_error) const;
   absl::Status ReadColumns(const ::perceptron::v1::ExampleColumns& columns, Use use);
   absl::Status ReadIndices(const ::perceptron::v1::ExampleColumns& columns);
   absl::Status ReadValues(const ::perceptron::v1::ExampleColumns& columns);
   absl::Status ReadNames(const ::perceptron::v1::ExampleColumns& columns);
-  void ReadExamples(const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples,
-                    const ModelSettings& settings, Use use);
+  void ReadExamples(const NestedExamples& examples, const ModelSettings& settings, Use use);
   // Appends the example's features as a row, or returns why it is invalid.
-  ValidationError AppendRow(const ::perceptron::v1::Example& example,
-                            const ModelSettings& settings);
-  ValidationError AppendNamed(const ::perceptron::v1::NamedFeatures& named);
+  ValidationError AppendRow(const NestedExample& example, const ModelSettings& settings);
+  ValidationError AppendNamed(const NestedExample& example);
   // Collects the names of the labels of a model with several classes.
-  void GatherLabelNames(
-      const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>& examples);
-  ValidationError ReadLabel(const ::perceptron::v1::Example& example, const ModelSettings& settings,
+  void GatherLabelNames(const NestedExamples& examples);
+  ValidationError ReadLabel(const NestedExample& example, const ModelSettings& settings,
                             int32_t& label) const;
-  ValidationError ReadClass(const ::perceptron::v1::Example& example, int32_t& label) const;
+  ValidationError ReadClass(const NestedExample& example, int32_t& label) const;
 
   Batch batch_;
   // Null if the examples are in columns.
-  const google::protobuf::RepeatedPtrField<::perceptron::v1::Example>* examples_ = nullptr;
+  const NestedExamples* examples_ = nullptr;
   std::vector<RowError> row_errors_;
   std::vector<uint32_t> row_ends_;
   std::vector<uint32_t> indices_;

@@ -65,7 +65,7 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
 
 absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
   if (messages_ == 0) {
-    if (absl::Status status = ReadTarget(request); !status.ok()) return status;
+    if (absl::Status status = ReadTarget(request.message); !status.ok()) return status;
   }
   absl::StatusOr<std::shared_ptr<Model>> model = FindModel();
   if (!model.ok()) return model.status();
@@ -75,7 +75,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
     // No other stream of the producer may learn between Open, which reads the position, and Learn.
     MutexLock turn(&producer_->turn);
     if (messages_ == 0) {
-      absl::StatusOr<v1::StreamOpened> start = Open(**model, request);
+      absl::StatusOr<v1::StreamOpened> start = Open(**model, request.message);
       if (!start.ok()) return start.status();
       opened = std::make_unique<v1::StreamOpened>(*std::move(start));
     }
@@ -118,7 +118,7 @@ Committer::FlushPolicy LearnSession::FlushPolicy() const {
                                                       : Committer::FlushPolicy::kImmediate;
 }
 
-absl::Status LearnSession::ReadTarget(const Request& request) {
+absl::Status LearnSession::ReadTarget(const Message& request) {
   if (request.model().empty()) {
     return InvalidField("MISSING_MODEL", "model",
                         "is missing; the first message of a stream must name its model");
@@ -141,7 +141,7 @@ absl::Status LearnSession::ReadTarget(const Request& request) {
   return absl::OkStatus();
 }
 
-absl::Status LearnSession::CheckSameTarget(const Request& request) const {
+absl::Status LearnSession::CheckSameTarget(const Message& request) const {
   const auto differs = [](const char* field) {
     return InvalidField(
         "INVALID_FIELD", field,
@@ -178,7 +178,7 @@ absl::StatusOr<std::shared_ptr<Model>> LearnSession::FindModel() {
   return model;
 }
 
-absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request& request) {
+absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message& request) {
   if (request.producer().has_resume()) {
     if (absl::Status status = CheckResume(request.producer().resume(), model); !status.ok())
       return status;
@@ -206,13 +206,12 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Request&
 }
 
 absl::Status LearnSession::Learn(Model& model, const Request& request, v1::LearnResult& result) {
-  if (absl::Status status = batch_.AppendStreamNames(request.columns()); !status.ok())
+  const Message& message = request.message;
+  if (absl::Status status = batch_.AppendStreamNames(message.columns()); !status.ok())
     return status;
-  absl::Status status = messages_ == 0 ? absl::OkStatus() : CheckSameTarget(request);
-  const int64_t first_offset = request.has_first_offset() ? request.first_offset() : next_offset_;
-  if (status.ok())
-    status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
-                         model.settings(), ExampleBatch::Use::kLearn);
+  absl::Status status = messages_ == 0 ? absl::OkStatus() : CheckSameTarget(message);
+  const int64_t first_offset = message.has_first_offset() ? message.first_offset() : next_offset_;
+  if (status.ok()) status = batch_.Read(request, model.settings(), ExampleBatch::Use::kLearn);
   if (status.ok()) {
     LearnCall call;
     call.batch = batch_.batch();
@@ -221,7 +220,7 @@ absl::Status LearnSession::Learn(Model& model, const Request& request, v1::Learn
     // Stated explicitly: if the model was rolled back to an earlier state, this message must be an
     // offset gap, and not continue from there.
     call.first_offset = first_offset;
-    call.completed_pass = request.completed_pass();
+    call.completed_pass = message.completed_pass();
     call.detail = detail_;
     status = model.Learn(call, outcome_);
   }

@@ -15,6 +15,7 @@
 #include "perceptron/v1/learning_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/nested_examples.h"
 #include "server/sessions/session_state.h"
 
 namespace perceptrond {
@@ -23,7 +24,8 @@ namespace perceptrond {
 // while Accept runs. Owned by a shared_ptr: pending commits keep it alive.
 class LearnSession final : public CommitWaiter, public std::enable_shared_from_this<LearnSession> {
  public:
-  using Request = ::perceptron::v1::LearnStreamRequest;
+  using Message = ::perceptron::v1::LearnStreamRequest;
+  using Request = RequestWithExamples<Message>;
   using Response = ::perceptron::v1::LearnStreamResponse;
 
   // Whether a message's answer is ready when Accept returns. Here it waits for the commit.
@@ -58,12 +60,12 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   };
 
   // Reads the fields of the first message that apply to the stream.
-  absl::Status ReadTarget(const Request& request);
+  absl::Status ReadTarget(const Message& request);
   // INVALID_ARGUMENT for a later message whose fields of the stream are not those of the first.
-  absl::Status CheckSameTarget(const Request& request) const;
+  absl::Status CheckSameTarget(const Message& request) const;
   // Sets the stream's position to that of its producer. The caller holds the producer's turn, as of
   // Learn.
-  absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Request& request);
+  absl::StatusOr<::perceptron::v1::StreamOpened> Open(Model& model, const Message& request);
   // The model that the stream began with; sets producer_ to its producer in it. NOT_FOUND if
   // another model has the name now.
   absl::StatusOr<std::shared_ptr<Model>> FindModel();

@@ -11,8 +11,7 @@
 
 namespace perceptrond {
 
-absl::Status MessagePredictor::Predict(const std::string& model_name,
-                                       const ::perceptron::v1::PredictRequest& request,
+absl::Status MessagePredictor::Predict(const std::string& model_name, const Request& request,
                                        ::perceptron::v1::PredictResponse& response) {
   if (absl::Status status = CheckModelName(model_name, "model"); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Model>> model = handle_.Acquire(model_name);
@@ -20,23 +19,22 @@ absl::Status MessagePredictor::Predict(const std::string& model_name,
   return Predict(**model, request, response);
 }
 
-absl::Status MessagePredictor::Predict(const Model& model,
-                                       const ::perceptron::v1::PredictRequest& request,
+absl::Status MessagePredictor::Predict(const Model& model, const Request& request,
                                        ::perceptron::v1::PredictResponse& response) {
-  if (request.min_revision() < 0)
+  const ::perceptron::v1::PredictRequest& message = request.message;
+  if (message.min_revision() < 0)
     return InvalidField("INVALID_FIELD", "min_revision",
-                        absl::StrCat(request.min_revision(), " is below 0; revisions start at 0"));
-  if (request.include_prediction_ids()) return UnsupportedField("include_prediction_ids");
-  if (absl::Status status = CheckUnknownFeatures(request.unknown_features()); !status.ok())
+                        absl::StrCat(message.min_revision(), " is below 0; revisions start at 0"));
+  if (message.include_prediction_ids()) return UnsupportedField("include_prediction_ids");
+  if (absl::Status status = CheckUnknownFeatures(message.unknown_features()); !status.ok())
     return status;
-  if (request.unknown_features() == ::perceptron::v1::UNKNOWN_FEATURES_REFUSE)
+  if (message.unknown_features() == ::perceptron::v1::UNKNOWN_FEATURES_REFUSE)
     return UnsupportedField("unknown_features");
-  absl::Status status = batch_.Read(request.examples(), request.has_columns(), request.columns(),
-                                    model.settings(), ExampleBatch::Use::kPredict);
+  absl::Status status = batch_.Read(request, model.settings(), ExampleBatch::Use::kPredict);
   if (!status.ok()) return status;
   status = model.Predict(batch_.batch(), batch_.row_errors(),
-                         static_cast<uint64_t>(request.min_revision()), outcome_,
-                         request.include_class_scores());
+                         static_cast<uint64_t>(message.min_revision()), outcome_,
+                         message.include_class_scores());
   if (!status.ok()) return status;
   ToProto(outcome_, batch_, response);
   return absl::OkStatus();
@@ -54,20 +52,21 @@ absl::Status TableSizeDiffers() {
 
 absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
   const bool is_first = model_name_.empty();
-  if (!request.model().empty()) model_name_ = request.model();
+  const ::perceptron::v1::PredictRequest& message = request.message;
+  if (!message.model().empty()) model_name_ = message.model();
   if (model_name_.empty()) {
     return InvalidField("MISSING_MODEL", "model",
                         "is missing; the first message of a stream must name its model");
   }
   Answer answer;
   if (is_first) {
-    asked_table_size_ = request.name_table_size();
+    asked_table_size_ = message.name_table_size();
     predictor_.batch().MakeStreamNames(asked_table_size_);
     answer.response.set_name_table_size(predictor_.batch().name_table_size());
   }
-  absl::Status status = predictor_.batch().AppendStreamNames(request.columns());
+  absl::Status status = predictor_.batch().AppendStreamNames(message.columns());
   if (!status.ok()) return status;
-  status = request.name_table_size() > 0 && request.name_table_size() != asked_table_size_
+  status = message.name_table_size() > 0 && message.name_table_size() != asked_table_size_
                ? TableSizeDiffers()
                : predictor_.Predict(model_name_, request, answer.response);
   if (absl::IsInvalidArgument(status) || absl::IsAborted(status)) {

@@ -12,6 +12,7 @@
 #include "perceptron/v1/prediction_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/sessions/example_batch.h"
+#include "server/sessions/nested_examples.h"
 #include "server/sessions/session_state.h"
 
 namespace perceptrond {
@@ -20,14 +21,15 @@ namespace perceptrond {
 // one message to the next. Not thread-safe.
 class MessagePredictor {
  public:
+  using Request = RequestWithExamples<::perceptron::v1::PredictRequest>;
+
   explicit MessagePredictor(Store& store) : handle_(store) {}
   // Rows with validation errors are reported in the response; an error is about the message as a
   // whole.
-  absl::Status Predict(const std::string& model_name,
-                       const ::perceptron::v1::PredictRequest& request,
+  absl::Status Predict(const std::string& model_name, const Request& request,
                        ::perceptron::v1::PredictResponse& response);
   // Predicts with a model that the caller has looked up.
-  absl::Status Predict(const Model& model, const ::perceptron::v1::PredictRequest& request,
+  absl::Status Predict(const Model& model, const Request& request,
                        ::perceptron::v1::PredictResponse& response);
 
   // Where the messages' examples are read.
@@ -45,7 +47,7 @@ class MessagePredictor {
 // the other methods by any thread, also while Accept runs.
 class PredictSession {
  public:
-  using Request = ::perceptron::v1::PredictRequest;
+  using Request = MessagePredictor::Request;
   using Response = ::perceptron::v1::PredictResponse;
 
   static constexpr bool kAnswersSynchronously = true;

@@ -66,15 +66,17 @@ std::vector<std::string_view> Messages(uint8_t choice, std::string_view bytes) {
 
 template <typename Request>
 bool Parse(std::string_view bytes, Request& request) {
-  return request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  const grpc::Slice slice(bytes.data(), bytes.size());
+  grpc::ByteBuffer buffer(&slice, 1);
+  return perceptrond::ParseMessage(buffer, bytes.size(), request).ok();
 }
 
 void Predict(Store& store, const std::vector<std::string_view>& messages) {
   perceptrond::PredictSession session(store, {});
   for (const std::string_view bytes : messages) {
-    v1::PredictRequest request;
+    perceptrond::PredictSession::Request request;
     if (!Parse(bytes, request)) return;
-    request.set_model("models/m");
+    request.message.set_model("models/m");
     if (!session.Accept(request, bytes.size()).ok()) return;
     v1::PredictResponse response;
     Check(session.Poll(&response).has_response);
@@ -122,12 +124,12 @@ Answers Learn(Store& store, const std::vector<std::string_view>& messages) {
   Check(model.ok());
   int64_t accepted = 0;
   for (const std::string_view bytes : messages) {
-    v1::LearnStreamRequest request;
+    LearnSession::Request request;
     if (!Parse(bytes, request)) break;
-    request.set_model("models/m");
+    request.message.set_model("models/m");
     // Nobody guesses it.
-    if (request.producer().has_resume())
-      request.mutable_producer()->mutable_resume()->set_model_uid((*model)->uid());
+    if (request.message.producer().has_resume())
+      request.message.mutable_producer()->mutable_resume()->set_model_uid((*model)->uid());
     if (!session->Accept(request, bytes.size()).ok()) break;
     // Again: a replay where the message is numbered.
     Check(session->Accept(request, bytes.size()).ok());

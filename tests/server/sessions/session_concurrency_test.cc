@@ -69,7 +69,8 @@ Heard LearnAll(Store& store, int seed) {
   const auto has_room = [&] { return !session->Poll(nullptr).Full(); };
   const auto is_idle = [&] { return session->Poll(nullptr).idle; };
   for (int i = 0; i < kMessages; ++i) {
-    v1::LearnStreamRequest request;
+    LearnSession::Request learn;
+    v1::LearnStreamRequest& request = learn.message;
     if (i == 0) request.set_model("models/m");
     if (i == 0) request.mutable_producer()->set_id("p" + std::to_string(seed));
     *request.mutable_columns() = Separable(random);
@@ -77,7 +78,7 @@ Heard LearnAll(Store& store, int seed) {
       MutexLock lock(&mutex);
       mutex.Await(absl::Condition(&has_room));
     }
-    EXPECT_TRUE(session->Accept(request, request.ByteSizeLong()).ok());
+    EXPECT_TRUE(session->Accept(learn, request.ByteSizeLong()).ok());
   }
   MutexLock lock(&mutex);
   mutex.Await(absl::Condition(&is_idle));
@@ -113,10 +114,11 @@ TEST(SessionConcurrency, EightSessionsLoseNothingAndKeepToTheBoundWhileOthersPre
       std::mt19937 random(100 + i);
       int64_t last = 0;
       while (!done) {
-        v1::PredictRequest request;
+        PredictSession::Request predict;
+        v1::PredictRequest& request = predict.message;
         request.set_model("models/m");
         *request.mutable_columns() = Separable(random);
-        EXPECT_TRUE(session.Accept(request, 1).ok());
+        EXPECT_TRUE(session.Accept(predict, 1).ok());
         v1::PredictResponse response;
         EXPECT_TRUE(session.Poll(&response).has_response);
         EXPECT_EQ(response.scores_size(), kRows);

@@ -16,11 +16,11 @@ namespace v1 = ::perceptron::v1;
 
 constexpr int kRows = 100;
 
-template <typename Request>
-Request MakeRequest() {
-  Request request;
-  request.set_model("models/m");
-  v1::ExampleColumns& columns = *request.mutable_columns();
+template <typename Session>
+typename Session::Request MakeRequest() {
+  typename Session::Request request;
+  request.message.set_model("models/m");
+  v1::ExampleColumns& columns = *request.message.mutable_columns();
   columns.set_dense_width(2);
   for (int i = 0; i < kRows; ++i) {
     columns.add_values(i % 2 == 0 ? 1 : -1);
@@ -46,13 +46,14 @@ class SessionLocksTest : public ::testing::Test {
 TEST_F(SessionLocksTest, AConvergedMessageAcquiresSevenInTheSession) {
   const auto session = std::make_shared<LearnSession>(store_, StreamLimits{1000, 1 << 24});
   session->OnReady([] {});
-  auto request = MakeRequest<v1::LearnStreamRequest>();
-  request.mutable_producer()->set_id("p");
-  for (int i = 0; i < kRows; ++i) request.mutable_columns()->add_labels(i % 2 == 0 ? 1 : -1);
+  auto request = MakeRequest<LearnSession>();
+  request.message.mutable_producer()->set_id("p");
+  for (int i = 0; i < kRows; ++i)
+    request.message.mutable_columns()->add_labels(i % 2 == 0 ? 1 : -1);
   uint64_t locks = 0;
   for (int i = 0; i < 20; ++i) {
     const uint64_t before = locks_acquired;
-    ASSERT_TRUE(session->Accept(request, request.ByteSizeLong()).ok());
+    ASSERT_TRUE(session->Accept(request, request.message.ByteSizeLong()).ok());
     locks = locks_acquired - before;
   }
   EXPECT_LE(locks, 7U);
@@ -65,11 +66,11 @@ TEST_F(SessionLocksTest, AConvergedMessageAcquiresSevenInTheSession) {
 // The model's state, and the session's own lock.
 TEST_F(SessionLocksTest, APredictedMessageAcquiresTwo) {
   PredictSession session(store_, StreamLimits{1000, 1 << 24});
-  const auto request = MakeRequest<v1::PredictRequest>();
+  const auto request = MakeRequest<PredictSession>();
   uint64_t locks = 0;
   for (int i = 0; i < 3; ++i) {
     const uint64_t before = locks_acquired;
-    ASSERT_TRUE(session.Accept(request, request.ByteSizeLong()).ok());
+    ASSERT_TRUE(session.Accept(request, request.message.ByteSizeLong()).ok());
     locks = locks_acquired - before;
   }
   EXPECT_LE(locks, 2U);
@@ -78,10 +79,10 @@ TEST_F(SessionLocksTest, APredictedMessageAcquiresTwo) {
 // A stream that holds its model from message to message notices that it was deleted.
 TEST_F(SessionLocksTest, AStreamEndsWhenItsModelIsDeleted) {
   PredictSession session(store_, StreamLimits{1000, 1 << 24});
-  const auto request = MakeRequest<v1::PredictRequest>();
-  ASSERT_TRUE(session.Accept(request, request.ByteSizeLong()).ok());
+  const auto request = MakeRequest<PredictSession>();
+  ASSERT_TRUE(session.Accept(request, request.message.ByteSizeLong()).ok());
   ASSERT_TRUE(store_.Delete("models/m", "", false).ok());
-  EXPECT_TRUE(absl::IsNotFound(session.Accept(request, request.ByteSizeLong())));
+  EXPECT_TRUE(absl::IsNotFound(session.Accept(request, request.message.ByteSizeLong())));
 }
 
 }  // namespace

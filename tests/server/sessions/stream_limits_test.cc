@@ -42,12 +42,13 @@ TEST_F(StreamLimitsTest, PredictionsThatNobodyReadsFillTheStreamByTheirSize) {
   limits.messages = 1000;
   limits.bytes = 10 * 8 * kBigRows;
   PredictSession session(store_, limits);
-  v1::PredictRequest request;
+  PredictSession::Request predict;
+  v1::PredictRequest& request = predict.message;
   request.set_model("models/m");
   *request.mutable_columns() = EmptyRows();
   int taken = 0;
   for (; !session.Poll(nullptr).Full() && taken < 1000; ++taken)
-    ASSERT_TRUE(session.Accept(request, request.ByteSizeLong()).ok());
+    ASSERT_TRUE(session.Accept(predict, request.ByteSizeLong()).ok());
   EXPECT_LE(taken, 20);
   v1::PredictResponse response;
   while (session.Poll(&response).has_response) --taken;
@@ -62,12 +63,13 @@ TEST_F(StreamLimitsTest, LearningAnswersThatNobodyReadsFillTheStreamByTheirSize)
   limits.bytes = 10 * 8 * kBigRows;
   const auto session = std::make_shared<LearnSession>(store_, limits);
   session->OnReady([] {});
-  v1::LearnStreamRequest request;
+  LearnSession::Request learn;
+  v1::LearnStreamRequest& request = learn.message;
   request.set_model("models/m");
   *request.mutable_columns() = EmptyRows();
   int taken = 0;
   for (; !session->Poll(nullptr).Full() && taken < 1000; ++taken)
-    ASSERT_TRUE(session->Accept(request, request.ByteSizeLong()).ok());
+    ASSERT_TRUE(session->Accept(learn, request.ByteSizeLong()).ok());
   EXPECT_LE(taken, 20);
 }
 
