@@ -20,7 +20,8 @@ namespace v1 = ::perceptron::v1;
 constexpr size_t kRowsAMessage = 100;
 // Some models take a millisecond for an example.
 constexpr uint64_t kMaxUnanswered = 32;
-// Rules that learn from right examples too go on learning after these.
+// Rules that learn from right examples too may go on learning after these: the share of updates
+// tells.
 constexpr int kMaxRounds = 20;
 constexpr int kMaxRoundsTiny = 2;
 
@@ -28,6 +29,14 @@ constexpr int kMaxRoundsTiny = 2;
 struct Rates {
   double ours = 0;
   double null = 0;
+  // The part of our examples that were updates.
+  double update_share = 0;
+
+  // What does not depend on the reference.
+  void AddTo(Figure& figure) const {
+    figure.nulls.push_back(null);
+    figure.update_shares.push_back(update_share);
+  }
 };
 
 // A model and a stream of rows that it has learned.
@@ -50,11 +59,17 @@ class ModelRun {
     Servers& servers = Servers::Get();
     Rates rates;
     InTurn(
-        rep, [&] { rates.ours = RunStream(servers.channel(Server::kReal), real_, run).rate(); },
+        rep,
+        [&] {
+          const StreamOutcome outcome = RunStream(servers.channel(Server::kReal), real_, run);
+          rates.ours = outcome.rate();
+          rates.update_share =
+              static_cast<double>(outcome.updates) / static_cast<double>(outcome.examples);
+        },
         [&] { rates.null = RunStream(servers.channel(Server::kNull), null_, run).rate(); });
     return rates;
   }
-  // Creates the model and has it learn.
+  // Creates the model and has it learn until nothing of a round changes it.
   void Prepare(const Options& options) {
     Servers& servers = Servers::Get();
     servers.CreateModel(id_, make_model_());
@@ -63,7 +78,7 @@ class ModelRun {
     StreamOptions round;
     round.messages = real_.size();
     for (int i = 0; i < (options.tiny ? kMaxRoundsTiny : kMaxRounds); ++i) {
-      if (RunStream(servers.channel(Server::kReal), real_, round).mistakes == 0) break;
+      if (RunStream(servers.channel(Server::kReal), real_, round).updates == 0) break;
     }
     null_ = real_;
   }
@@ -97,17 +112,21 @@ uint32_t Bits(int classes) { return classes == 2 ? 20 : (classes == 10 ? 16 : 12
 
 std::shared_ptr<ModelRun> LearnerRun(const CatalogueEntry& entry, int classes,
                                      const Options& options) {
-  const auto make_model = [&entry, classes] {
+  // Kernels take time in proportion to the examples that they keep.
+  const bool few = options.tiny || entry.form == ::perceptrond::Form::kKernel;
+  const size_t count = few ? (options.tiny ? 100 : 300) : (classes > 10 ? 1000 : 8000);
+  const auto make_model = [&entry, classes, count] {
     v1::Model model;
     model.mutable_feature_space()->mutable_hashed()->set_bits(Bits(classes));
     *model.mutable_learner() = LearnerOf(entry);
+    // The stream has no passes that could end: a step after all rows.
+    if (entry.rule == RuleKind::kBatchPerceptron)
+      model.mutable_learner()->mutable_batch_perceptron()->set_mini_batch(
+          static_cast<uint32_t>(count));
     if (classes > 2)
       model.mutable_learner()->mutable_classes()->set_max_classes(static_cast<uint32_t>(classes));
     return model;
   };
-  // Kernels take time in proportion to the examples that they keep.
-  const bool few = options.tiny || entry.form == ::perceptrond::Form::kKernel;
-  const size_t count = few ? (options.tiny ? 100 : 300) : (classes > 10 ? 1000 : 8000);
   const auto make_rows = [classes, count] {
     Rows rows = SparseRows(count, 1U << Bits(classes), 1);
     return classes == 2 ? rows : WithClasses(std::move(rows), classes, 1);
@@ -131,7 +150,7 @@ Benchmark BesidePerceptron(const CatalogueEntry& entry, int classes,
                 rep, [&] { ours = run->Measure(rep, options); },
                 [&] { reference = perceptron->Measure(rep, options).ours; });
             Add(figures[0], ours.ours, reference);
-            figures[0].nulls.push_back(ours.null);
+            ours.AddTo(figures[0]);
           }};
 }
 
@@ -142,7 +161,7 @@ Benchmark BesideNull(const std::string& name, const std::shared_ptr<ModelRun>& r
           [run, &options](int rep, std::vector<Figure>& figures) {
             const Rates rates = run->Measure(rep, options);
             Add(figures[0], rates.ours, rates.null);
-            figures[0].nulls.push_back(rates.null);
+            rates.AddTo(figures[0]);
           }};
 }
 
