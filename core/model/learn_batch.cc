@@ -112,8 +112,9 @@ class Learning {
     evaluator_->Discard();
     const BatchLearning* const batch = state->learner->batch_learning();
     // 0 if a crash came between the row that filled a batch and the batch's end.
-    const uint64_t until_full = batch == nullptr ? std::numeric_limits<uint64_t>::max()
-                                                 : batch->ExamplesUntilFull(core_.ledger.examples());
+    const uint64_t until_full = batch == nullptr
+                                    ? std::numeric_limits<uint64_t>::max()
+                                    : batch->ExamplesUntilFull(core_.ledger.examples());
     while (row_ < rows_.size() && tally_.examples < until_full) {
       const uint64_t most = until_full - tally_.examples;
       if (const size_t next = evaluator_->CountRightRows(row_, most, predictions_, tally_);
