@@ -70,9 +70,10 @@ class BatchPerceptron : public LinearRule {
     return memory.pending > 0 && age >= memory.first_age ? 0 : step_size_ * length;
   }
 
-  bool IsFull(uint64_t age) const {
-    return memory.pending > 0 && mini_batch_ > 0 &&
-           age / mini_batch_ > memory.first_age / mini_batch_;
+  uint64_t ExamplesUntilFull(uint64_t age) const {
+    if (memory.pending == 0 || mini_batch_ == 0) return std::numeric_limits<uint64_t>::max();
+    const uint64_t end = (memory.first_age / mini_batch_ + 1) * mini_batch_;
+    return age < end ? end - age : 0;
   }
   void EndBatch(ScoreVectors& vectors);
 
@@ -166,7 +167,7 @@ class BatchPerceptronLearner final : public RuleLearner<BatchPerceptron>, public
   // A batch may be under way.
   ReplaceableWeights* replaceable_weights() override { return nullptr; }
   bool IsPending() const override { return rule().memory.pending > 0; }
-  bool IsFull(uint64_t age) const override { return rule().IsFull(age); }
+  uint64_t ExamplesUntilFull(uint64_t age) const override { return rule().ExamplesUntilFull(age); }
   void EndBatch() override { rule().EndBatch(vectors()); }
 };
 

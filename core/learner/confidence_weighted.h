@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "core/learner/linear_rule.h"
@@ -42,6 +43,13 @@ class ConfidenceRule : public LinearRule {
   Memory memory;
 
   double Variance(const ScoreVectors& vectors, size_t k, const Row& row) const;
+  // Two labels: the same of a row whose features have this part in it.
+  double Variance(const ScoreVectors& vectors, double of_features) const {
+    const double b = vectors.bias_input();
+    return of_features + memory.variances[0].bias * b * b;
+  }
+  // Two labels: S of the features.
+  std::span<const float> FeatureVariances() const { return memory.variances[0].features; }
   bool CanMove(const ScoreVectors& vectors, const Move& move, const Row& row) const;
   void MakeMove(ScoreVectors& vectors, const Move& move, const Row& row);
 };

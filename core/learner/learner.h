@@ -99,9 +99,9 @@ class BatchLearning {
   virtual ~BatchLearning() = default;
   // Whether the current batch has mistakes that the weights do not have yet. O(1).
   virtual bool IsPending() const = 0;
-  // Whether it is pending and has reached its size once the model has evaluated `age` examples.
-  // O(1).
-  virtual bool IsFull(uint64_t age) const = 0;
+  // Examples until the batch is full, once the model has evaluated `age`: 0 if it is full, no limit
+  // if it is not pending or has no size. O(1).
+  virtual uint64_t ExamplesUntilFull(uint64_t age) const = 0;
   // Applies the batch to the weights: an update without an example. Must be pending.
   virtual void EndBatch() = 0;
 };

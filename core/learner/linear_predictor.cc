@@ -30,8 +30,8 @@ class NewestWeights final : public LinearPredictor, public PredictionWeights {
                  std::span<ValidationCode> codes, std::span<double> scores) const override {
     if (learned().is_multiclass())
       return Predictor::ScoreRows(batch, first, max_features, age, codes, scores);
-    learned().ScanRows(batch, first, codes.size(), max_features,
-                       [&](size_t i, ValidationCode code, double /*squared_norm*/, double score) {
+    learned().ScanRows(batch, first, codes.size(), max_features, {},
+                       [&](size_t i, ValidationCode code, const RowScan& /*scan*/, double score) {
                          codes[i] = code;
                          scores[i] = score;
                        });

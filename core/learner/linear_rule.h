@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "absl/container/inlined_vector.h"
 #include "core/learner/decision.h"
@@ -97,6 +98,8 @@ class LinearRule {
   double Variance(const ScoreVectors& /*vectors*/, size_t /*k*/, const Row& /*row*/) const {
     return 0;
   }
+  double Variance(const ScoreVectors& /*vectors*/, double /*of_features*/) const { return 0; }
+  std::span<const float> FeatureVariances() const { return {}; }
   // Whether a move leaves every weight within float32.
   bool CanMove(const ScoreVectors& vectors, const Move& move, const Row& row) const {
     return vectors.StaysFinite(move.vector, move.length, row);

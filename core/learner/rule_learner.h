@@ -176,19 +176,19 @@ void RuleLearner<Rule>::EvaluateRows(const Batch& batch, size_t first, size_t ma
                                      std::span<EvaluatedRow> evaluated) const {
   const TieRule tie_rule = vectors().decision().tie_rule;
   const double squared_bias = vectors().bias_input() * vectors().bias_input();
+  constexpr bool kNeedsVariance = Rule::kEvaluationNeeds == Needs::kVariance;
   vectors().ScanRows(batch, first, evaluated.size(), max_features,
-                     [&](size_t i, ValidationCode code, double squared_norm, double score) {
+                     kNeedsVariance ? rule_.FeatureVariances() : std::span<const float>(),
+                     [&](size_t i, ValidationCode code, const RowScan& scan, double score) {
                        const int32_t label = batch.labels[first + i];
                        evaluated[i].code = code;
-                       evaluated[i].squared_norm = squared_norm;
+                       evaluated[i].squared_norm = scan.squared_norm;
                        evaluated[i].evaluation.score = score;
                        SignedExample z{label * score, IsMistake(score, label, tie_rule)};
                        if constexpr (Rule::kEvaluationNeeds == Needs::kSquaredNorm)
-                         z.squared_norm = squared_norm + squared_bias;
-                       if constexpr (Rule::kEvaluationNeeds == Needs::kVariance) {
-                         if (code == ValidationCode::kNone)
-                           z.variance = rule_.Variance(vectors(), 0, batch.row(first + i));
-                       }
+                         z.squared_norm = scan.squared_norm + squared_bias;
+                       if constexpr (kNeedsVariance)
+                         z.variance = rule_.Variance(vectors(), scan.weighted_squared_norm);
                        EvaluateScore(z, evaluated[i].evaluation);
                      });
 }

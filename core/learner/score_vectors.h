@@ -104,12 +104,12 @@ class ScoreVectors {
   void Replace(size_t k, const Row& weights, float bias_weight);
 
   // Two labels: checks and scores `count` rows of a batch from `first` on, for rows of size()
-  // features, and calls take(i, code, squared norm, score) for each. A score of a row with an error
-  // means nothing. Rows are scanned some at a time: with nothing in between, their weights arrive
-  // together.
+  // features, and calls take(i, code, scan, score) for each; with a diagonal of size() entries if
+  // that is not empty. Score and scan of a row with an error mean nothing. Rows are scanned some at
+  // a time: with nothing in between, their weights arrive together.
   template <typename Take>
   void ScanRows(const Batch& batch, size_t first, size_t count, size_t max_features,
-                const Take& take) const;
+                std::span<const float> diagonal, const Take& take) const;
 
  private:
   DecisionRule decision_;
@@ -138,7 +138,7 @@ ScoreVectors ReadWeights(StateReader& state, const ScoreVectors& like);
 
 template <typename Take>
 void ScoreVectors::ScanRows(const Batch& batch, size_t first, size_t count, size_t max_features,
-                            const Take& take) const {
+                            std::span<const float> diagonal, const Take& take) const {
   constexpr size_t kTogether = 64;
   const LinearWeights& linear = vectors_[0];
   const auto dimension = static_cast<uint32_t>(size_);
@@ -148,11 +148,12 @@ void ScoreVectors::ScanRows(const Batch& batch, size_t first, size_t count, size
   for (size_t done = 0; done < count; done += kTogether) {
     const size_t together = std::min(kTogether, count - done);
     if (scans)
-      perceptrond::ScanRows(linear.weights, batch, first + done, std::span(scan).first(together));
+      perceptrond::ScanRows(linear.weights, diagonal, batch, first + done,
+                            std::span(scan).first(together));
     for (size_t i = 0; i < together; ++i) {
       const ValidationCode code = CheckScanned(batch.row(first + done + i), dimension, max_features,
                                                scan[i], batch.indices_are_checked);
-      take(done + i, code, scan[i].squared_norm, scale_ * (scan[i].dot + bias));
+      take(done + i, code, scan[i], scale_ * (scan[i].dot + bias));
     }
   }
 }

@@ -1,4 +1,5 @@
 // How a batch is learned.
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -17,7 +18,7 @@ using StateWriter = Guarded<ModelState>::Writer;
 // Whether a rule that learns from batches (null: it does not) has one that is full after `age`
 // examples, and one with mistakes that the weights do not have yet.
 bool IsFull(const BatchLearning* batch, uint64_t age) {
-  return batch != nullptr && batch->IsFull(age);
+  return batch != nullptr && batch->ExamplesUntilFull(age) == 0;
 }
 bool IsPending(const BatchLearning* batch) { return batch != nullptr && batch->IsPending(); }
 
@@ -110,11 +111,13 @@ class Learning {
     rows_.Resolve(*state);
     evaluator_->Discard();
     const BatchLearning* const batch = state->learner->batch_learning();
-    const uint64_t age = batch == nullptr ? 0 : core_.ledger.examples();
-    // A crash may have come between the row that filled a batch and the batch's end.
-    bool batch_is_full = IsFull(batch, age);
-    while (row_ < rows_.size() && !batch_is_full) {
-      if (const size_t next = evaluator_->CountRightRows(row_, predictions_, tally_);
+    // 0 if a crash came between the row that filled a batch and the batch's end.
+    const uint64_t until_full = batch == nullptr
+                                    ? std::numeric_limits<uint64_t>::max()
+                                    : batch->ExamplesUntilFull(core_.ledger.examples());
+    while (row_ < rows_.size() && tally_.examples < until_full) {
+      const uint64_t most = until_full - tally_.examples;
+      if (const size_t next = evaluator_->CountRightRows(row_, most, predictions_, tally_);
           next != row_) {
         segment_.rows += static_cast<int64_t>(next - row_);
         row_ = next;
@@ -137,8 +140,8 @@ class Learning {
       const int32_t label = rows_.label(row_);
       OfferToSample(*state, label);
       Count(row, label, tally_);
-      batch_is_full = IsFull(batch, age + tally_.examples);
     }
+    const bool batch_is_full = tally_.examples >= until_full;
     CloseTally(state->revision);
     Finish(*state, batch_is_full);
     return absl::OkStatus();

@@ -11,8 +11,7 @@ LearningPlan::LearningPlan(const ModelSettings& settings, Learner& learner)
     : decision{settings.is_multiclass(), settings.learner.tie_rule},
       counts_examples(FindLearner(settings.learner).counts_examples),
       evaluates_runs(learner.batch_evaluation() != nullptr),
-      counts_right_rows(learner.batch_learning() == nullptr &&
-                        settings.stored_examples.sample == 0),
+      counts_right_rows(settings.stored_examples.sample == 0),
       bias_squared(settings.learner.bias_input * settings.learner.bias_input) {
   if (learner.support_expansion() != nullptr) kernel.emplace(settings.learner);
 }

@@ -108,9 +108,11 @@ class InCountedRuns final : public InRuns {
   InCountedRuns(const LearningPlan& plan, BatchRows& rows, size_t max_features)
       : InRuns(rows, max_features), bias_squared_(plan.bias_squared) {}
 
-  size_t CountRightRows(size_t i, const RowPredictions& predictions, Tally& tally) override {
+  size_t CountRightRows(size_t i, uint64_t most, const RowPredictions& predictions,
+                        Tally& tally) override {
     if (!evaluated().Has(i)) return i;
-    const size_t end = std::min(evaluated().end(), rows().NextRowError(i));
+    size_t end = std::min(evaluated().end(), rows().NextRowError(i));
+    if (end > i) end = i + static_cast<size_t>(std::min<uint64_t>(end - i, most));
     Tally counted = tally;
     for (; i < end; ++i) {
       const EvaluatedRow& row = evaluated()[i];

@@ -40,9 +40,10 @@ class RowEvaluator {
 
   // Checks row i, and evaluates it on the learner's state if it is valid. O(features).
   virtual ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) = 0;
-  // Counts rows from i on that are right and need nothing else, and returns the first that is left.
-  // Costs little if it counts none.
-  virtual size_t CountRightRows(size_t i, const RowPredictions& /*predictions*/, Tally& /*tally*/) {
+  // Counts rows from i on, at most `most`, that are right and need nothing else, and returns the
+  // first that is left. Costs little if it counts none.
+  virtual size_t CountRightRows(size_t i, uint64_t /*most*/, const RowPredictions& /*predictions*/,
+                                Tally& /*tally*/) {
     return i;
   }
   // The state may have changed: what was evaluated ahead is void.

@@ -39,15 +39,16 @@ double SquaredNorm(const Row& row) {
   return simd::Best().dense_dot(row.values, row.values, row.size);
 }
 
-void ScanRows(std::span<const float> weights, const Batch& batch, size_t first,
-              std::span<RowScan> scans) {
+void ScanRows(std::span<const float> weights, std::span<const float> diagonal, const Batch& batch,
+              size_t first, std::span<RowScan> scans) {
+  const float* const second = diagonal.empty() ? nullptr : diagonal.data();
   if (batch.dense_width == 0) {
-    simd::Best().scan_sparse_rows(weights.data(), weights.size(), batch, first, scans);
+    simd::Best().scan_sparse_rows(weights.data(), second, weights.size(), batch, first, scans);
     return;
   }
   for (size_t i = 0; i < scans.size(); ++i) {
     const Row row = batch.row(first + i);
-    simd::Best().scan_dense(weights.data(), row.values, row.size, scans[i]);
+    simd::Best().scan_dense(weights.data(), second, row.values, row.size, scans[i]);
   }
 }
 
@@ -56,9 +57,7 @@ double DotAt(std::span<const float> a, std::span<const float> b, const Row& row)
 }
 
 double WeightedSquaredNorm(std::span<const float> diagonal, const Row& row) {
-  return LaneSum(row.size, [&](size_t i) {
-    return static_cast<double>(diagonal[row.index(i)]) * Product(row.value(i), row.value(i));
-  });
+  return simd::Best().weighted_squared_norm(diagonal.data(), row.indices, row.values, row.size);
 }
 
 double LargestWholeStep(double step, const Row& row) {

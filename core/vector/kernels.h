@@ -29,13 +29,16 @@ struct RowScan {
   double squared_norm = 0;
   // With the weights; meaningless if an index is not below their number.
   double dot = 0;
+  // WeightedSquaredNorm with the diagonal, if there is one; meaningless as dot.
+  double weighted_squared_norm = 0;
 };
 
 // Dot, SquaredNorm and a check of the indices in one pass, for unchecked rows of a batch from
 // `first` on, one for each scan. The columns must fit together; indices may be anything. Dense rows
-// must not be wider than the weights, of which there must be at least one. O(features).
-void ScanRows(std::span<const float> weights, const Batch& batch, size_t first,
-              std::span<RowScan> scans);
+// must not be wider than the weights, of which there must be at least one. The diagonal has as many
+// entries as the weights, or none: then it is not scanned. O(features).
+void ScanRows(std::span<const float> weights, std::span<const float> diagonal, const Batch& batch,
+              size_t first, std::span<RowScan> scans);
 
 // Whether every weight stays within float32 when step * row is added. O(row.size).
 bool StaysFinite(std::span<const float> weights, double step, const Row& row);

@@ -72,6 +72,9 @@ class Sum {
   Vector parts_[kVectors];
 };
 
+// weight x^2, rounded once: x^2 is exact.
+HWY_INLINE Vector Weigh(Vector weights, Vector x) { return hn::Mul(weights, hn::Mul(x, x)); }
+
 HWY_INLINE double Product(float a, float b) {
   return static_cast<double>(a) * static_cast<double>(b);
 }
@@ -105,7 +108,26 @@ double SparseDot(const float* weights, const uint32_t* at, const float* x, size_
   });
 }
 
-void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan) {
+// Term i is diagonal_j x_i^2, j = at_i or i.
+double WeightedSquaredNorm(const float* diagonal, const uint32_t* at, const float* x, size_t size) {
+  Sum sum;
+  size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      const size_t j = i + v * kWidth;
+      const Vector read =
+          at == nullptr ? Load(diagonal + j) : Gather(diagonal, hn::LoadU(kIndices, at + j));
+      sum.Add(v, x == nullptr ? read : Weigh(read, Load(x + j)));
+    }
+  }
+  return sum.Total(size - i, [&](size_t j) {
+    const double weight = diagonal[at == nullptr ? i + j : at[i + j]];
+    return x == nullptr ? weight : weight * Product(x[i + j], x[i + j]);
+  });
+}
+
+void ScanDense(const float* weights, const float* diagonal, const float* x, size_t size,
+               RowScan& scan) {
   Sum dot;
   Sum norm;
   size_t i = 0;
@@ -117,6 +139,8 @@ void ScanDense(const float* weights, const float* x, size_t size, RowScan& scan)
     }
   }
   scan.ascends = true;
+  if (diagonal != nullptr)
+    scan.weighted_squared_norm = WeightedSquaredNorm(diagonal, nullptr, x, size);
   scan.dot = dot.Total(size - i, [&](size_t j) { return Product(weights[i + j], x[i + j]); });
   scan.squared_norm = norm.Total(size - i, [&](size_t j) { return Product(x[i + j], x[i + j]); });
 }
@@ -126,11 +150,12 @@ constexpr bool kMasks = !HWY_MEM_OPS_MIGHT_FAULT && kVectors == 1;
 
 // Scans sparse rows in the order in which they are stored: with little between two rows, the
 // processor fetches the weights of the next while it sums the last.
-template <bool kHasValues, bool kFar>
+template <bool kHasValues, bool kHasDiagonal, bool kFar>
 class SparseScanner {
  public:
-  SparseScanner(const float* weights, size_t limit, const Batch& batch)
+  SparseScanner(const float* weights, const float* diagonal, size_t limit, const Batch& batch)
       : weights_(weights),
+        diagonal_(diagonal),
         last_(static_cast<uint32_t>(limit - 1)),
         at_(batch.indices.data()),
         x_(batch.values.data()),
@@ -141,6 +166,7 @@ class SparseScanner {
     auto ascends = hn::MaskFromVec(hn::Set(kIndices, ~uint32_t{0}));
     Sum dot;
     Sum norm;
+    Sum weighted;
     size_t i = begin;
     // One more index than a group has: each is compared with the next.
     for (; i + kLanes < end; i += kLanes) {
@@ -150,12 +176,16 @@ class SparseScanner {
         const Indices indices = hn::LoadU(kIndices, at_ + j);
         ascends = hn::And(ascends, hn::Lt(indices, hn::LoadU(kIndices, at_ + j + 1)));
         const Vector read = Gather(weights_, hn::Min(indices, most));
+        Vector variances;
+        if constexpr (kHasDiagonal) variances = Gather(diagonal_, hn::Min(indices, most));
         if constexpr (kHasValues) {
           const Vector values = Load(x_ + j);
           dot.AddProducts(v, read, values);
           norm.AddProducts(v, values, values);
+          if constexpr (kHasDiagonal) weighted.Add(v, Weigh(variances, values));
         } else {
           dot.Add(v, read);
+          if constexpr (kHasDiagonal) weighted.Add(v, variances);
         }
       }
     }
@@ -169,16 +199,23 @@ class SparseScanner {
       // A lane without a term adds 0.
       const Vector read =
           hn::IfThenElseZero(hn::FirstN(kDoubles, rest), Gather(weights_, hn::Min(indices, most)));
+      Vector variances;
+      if constexpr (kHasDiagonal)
+        variances = hn::IfThenElseZero(hn::FirstN(kDoubles, rest),
+                                       Gather(diagonal_, hn::Min(indices, most)));
       if constexpr (kHasValues) {
         const Vector values =
             hn::PromoteTo(kDoubles, hn::MaskedLoad(hn::FirstN(kFloats, rest), kFloats, x_ + i));
         dot.AddProducts(0, read, values);
         norm.AddProducts(0, values, values);
+        if constexpr (kHasDiagonal) weighted.Add(0, Weigh(variances, values));
       } else {
         dot.Add(0, read);
+        if constexpr (kHasDiagonal) weighted.Add(0, variances);
       }
       scan.ascends = hn::AllTrue(kIndices, ascends);
       scan.dot = dot.Total();
+      if constexpr (kHasDiagonal) scan.weighted_squared_norm = weighted.Total();
       scan.squared_norm = norm.Total();
     } else {
       bool all_ascend = hn::AllTrue(kIndices, ascends);
@@ -189,6 +226,12 @@ class SparseScanner {
       scan.dot = dot.Total(rest, [&](size_t j) { return Product(weight(i + j), value(i + j)); });
       scan.squared_norm =
           norm.Total(rest, [&](size_t j) { return Product(value(i + j), value(i + j)); });
+      if constexpr (kHasDiagonal) {
+        scan.weighted_squared_norm = weighted.Total(rest, [&](size_t j) {
+          return static_cast<double>(diagonal_[HWY_MIN(at_[i + j], last_)]) *
+                 Product(value(i + j), value(i + j));
+        });
+      }
     }
     if constexpr (!kHasValues) scan.squared_norm = static_cast<double>(end - begin);
   }
@@ -203,21 +246,24 @@ class SparseScanner {
   // For reading, into the second cache.
   HWY_INLINE void AskFor(size_t from, size_t count) const {
     if (!kFar || from + count > total_) return;
-    for (size_t i = from; i < from + count; ++i)
+    for (size_t i = from; i < from + count; ++i) {
       __builtin_prefetch(weights_ + HWY_MIN(at_[i], last_), 0, 2);
+      if (kHasDiagonal) __builtin_prefetch(diagonal_ + HWY_MIN(at_[i], last_), 0, 2);
+    }
   }
 
   const float* const weights_;
+  const float* const diagonal_;
   const uint32_t last_;
   const uint32_t* const at_;
   const float* const x_;
   const size_t total_;
 };
 
-template <bool kHasValues, bool kFar>
-void ScanRowsBy(const float* weights, size_t limit, const Batch& batch, size_t first,
-                std::span<RowScan> scans) {
-  const SparseScanner<kHasValues, kFar> scanner(weights, limit, batch);
+template <bool kHasValues, bool kHasDiagonal, bool kFar>
+void ScanRowsBy(const float* weights, const float* diagonal, size_t limit, const Batch& batch,
+                size_t first, std::span<RowScan> scans) {
+  const SparseScanner<kHasValues, kHasDiagonal, kFar> scanner(weights, diagonal, limit, batch);
   size_t begin = batch.row_begin(first);
   if (first == 0) scanner.AskForFirst();
   for (size_t i = 0; i < scans.size(); ++i) {
@@ -227,15 +273,22 @@ void ScanRowsBy(const float* weights, size_t limit, const Batch& batch, size_t f
   }
 }
 
-void ScanSparseRows(const float* weights, size_t limit, const Batch& batch, size_t first,
-                    std::span<RowScan> scans) {
-  const bool far = limit >= FirstFar();
+template <bool kHasValues, bool kHasDiagonal>
+void ScanNearOrFar(const float* weights, const float* diagonal, size_t limit, const Batch& batch,
+                   size_t first, std::span<RowScan> scans) {
+  limit >= FirstFar()
+      ? ScanRowsBy<kHasValues, kHasDiagonal, true>(weights, diagonal, limit, batch, first, scans)
+      : ScanRowsBy<kHasValues, kHasDiagonal, false>(weights, diagonal, limit, batch, first, scans);
+}
+
+void ScanSparseRows(const float* weights, const float* diagonal, size_t limit, const Batch& batch,
+                    size_t first, std::span<RowScan> scans) {
   if (batch.values.empty()) {
-    far ? ScanRowsBy<false, true>(weights, limit, batch, first, scans)
-        : ScanRowsBy<false, false>(weights, limit, batch, first, scans);
+    diagonal == nullptr ? ScanNearOrFar<false, false>(weights, diagonal, limit, batch, first, scans)
+                        : ScanNearOrFar<false, true>(weights, diagonal, limit, batch, first, scans);
   } else {
-    far ? ScanRowsBy<true, true>(weights, limit, batch, first, scans)
-        : ScanRowsBy<true, false>(weights, limit, batch, first, scans);
+    diagonal == nullptr ? ScanNearOrFar<true, false>(weights, diagonal, limit, batch, first, scans)
+                        : ScanNearOrFar<true, true>(weights, diagonal, limit, batch, first, scans);
   }
 }
 
@@ -276,6 +329,7 @@ const Loops& OfUnit() {
   static const Loops loops = {hwy::TargetName(HWY_TARGET),
                               DenseDot,
                               SparseDot,
+                              WeightedSquaredNorm,
                               ScanDense,
                               ScanSparseRows,
                               HalvesToFloats,

@@ -1,7 +1,8 @@
 // The loops that every example goes through, compiled with Highway for each vector unit there is;
 // which one the machine has is found out when the program runs. All give the same bits:
 // core/vector/kernels.h has the order of the additions. Products of two float32 are exact in
-// float64, so that fused and separate additions are the same. tests/core/vector/simd_test.cc holds
+// float64, so that fused and separate additions are the same; those of three are rounded before
+// they are added. tests/core/vector/simd_test.cc holds
 // them, for every unit that the machine has, against plain loops.
 #pragma once
 
@@ -26,12 +27,18 @@ struct Loops {
   // sum of weights[at_i] x_i. Indices are below 2^31.
   double (*sparse_dot)(const float* weights, const uint32_t* at, const float* x, size_t size);
 
-  // Fills in the dot product of a dense row and the other figures of RowScan.
-  void (*scan_dense)(const float* weights, const float* x, size_t size, RowScan& scan);
+  // sum of diagonal_i x_i^2, sparse or, with `at` null, dense: diagonal_i (x_i x_i), rounded once.
+  double (*weighted_squared_norm)(const float* diagonal, const uint32_t* at, const float* x,
+                                  size_t size);
+
+  // Fills in the dot product of a dense row and the other figures of RowScan. diagonal null: it is
+  // not scanned.
+  void (*scan_dense)(const float* weights, const float* diagonal, const float* x, size_t size,
+                     RowScan& scan);
   // Does the same for a batch's sparse rows from `first` on, one for each scan. Their indices may
   // be anything: those that are not below `limit`, from 1 to 2^31, read the last weight.
-  void (*scan_sparse_rows)(const float* weights, size_t limit, const Batch& batch, size_t first,
-                           std::span<RowScan> scans);
+  void (*scan_sparse_rows)(const float* weights, const float* diagonal, size_t limit,
+                           const Batch& batch, size_t first, std::span<RowScan> scans);
 
   // Converts `size` numbers of IEEE binary16, two bytes each with the lower first.
   void (*halves_to_floats)(const char* halves, float* floats, size_t size);

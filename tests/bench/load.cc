@@ -106,6 +106,7 @@ void ReadAll(Stream& stream, Call call, StreamOutcome& outcome, std::atomic<uint
     for (const v1::LearnResult& result : learned.results()) {
       outcome.examples += result.examples();
       outcome.mistakes += result.mistakes();
+      outcome.updates += result.updates();
     }
     Count(learned.results_size(), answered);
   }

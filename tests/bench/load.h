@@ -47,6 +47,7 @@ struct StreamOutcome {
   uint64_t examples = 0;
   // Learning only.
   uint64_t mistakes = 0;
+  uint64_t updates = 0;
   double seconds = 0;
 
   double rate() const { return static_cast<double>(examples) / seconds; }

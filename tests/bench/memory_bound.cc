@@ -36,7 +36,7 @@ double Fetch(const FloatArray& weights, const Rows& rows) {
 double ScanAll(const FloatArray& weights, const Rows& rows) {
   static std::vector<RowScan> scans;
   scans.resize(rows.size());
-  ScanRows(weights, rows.batch(), 0, scans);
+  ScanRows(weights, {}, rows.batch(), 0, scans);
   return scans.front().dot;
 }
 

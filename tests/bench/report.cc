@@ -30,6 +30,7 @@ double Figure::null() const { return Median(nulls); }
 double Figure::callback() const { return Median(callbacks); }
 double Figure::cost() const { return Median(costs); }
 double Figure::server_cost() const { return Median(server_costs); }
+double Figure::update_share() const { return Median(update_shares); }
 double Figure::ratio() const { return Median(Ratios(*this)); }
 
 double Figure::worst() const {
@@ -60,15 +61,17 @@ std::string Table(const std::vector<Figure>& rows) {
   const auto number = [](double value) {
     return value == 0 ? std::string("-") : absl::StrFormat("%.4g", value);
   };
-  std::string text = absl::StrFormat(
-      "%-40s %10s %10s %10s %10s %-10s %6s %6s %6s %6s %6s %8s  %s\n", "name", "ours", "reference",
-      "null", "callback", "unit", "cpu ns", "server", "bytes", "ratio", "worst", "goal", "met");
+  std::string text =
+      absl::StrFormat("%-40s %10s %10s %10s %10s %-10s %6s %6s %8s %6s %6s %8s  %s\n", "name",
+                      "ours", "reference", "null", "callback", "unit", "cpu ns", "server", "bytes",
+                      "updates", "ratio", "worst", "goal", "met");
   for (const Figure& row : rows) {
     absl::StrAppendFormat(
-        &text, "%-40s %10s %10s %10s %10s %-10s %6s %6s %6s %6.2f %6.2f %8s  %s\n", row.name,
+        &text, "%-40s %10s %10s %10s %10s %-10s %6s %6s %6s %8s %6.2f %6.2f %8s  %s\n", row.name,
         number(row.value()), number(row.reference()), number(row.null()), number(row.callback()),
-        row.unit, number(row.cost()), number(row.server_cost()), number(row.bytes), row.ratio(),
-        row.worst(), row.goal_text(),
+        row.unit, number(row.cost()), number(row.server_cost()), number(row.bytes),
+        row.update_shares.empty() ? "-" : absl::StrFormat("%.2f %%", 100 * row.update_share()),
+        row.ratio(), row.worst(), row.goal_text(),
         row.direction == Goal::kNone ? "-" : (row.met() ? "yes" : "no"));
   }
   return text;
@@ -81,11 +84,11 @@ std::string Json(const std::vector<Figure>& rows) {
         &text,
         "{\"name\": \"%s\", \"value\": %.9g, \"reference\": %.9g, \"null\": %.9g, "
         "\"callback\": %.9g, \"cpu_ns\": %.6g, \"server_cpu_ns\": %.6g, \"bytes\": %.6g, "
-        "\"ratio\": %.6g, \"worst\": %.6g, \"spread\": %.6g, "
+        "\"updates\": %.6g, \"ratio\": %.6g, \"worst\": %.6g, \"spread\": %.6g, "
         "\"goal\": \"%s\", \"met\": %s, \"unit\": \"%s\"}\n",
         row.name, row.value(), row.reference(), row.null(), row.callback(), row.cost(),
-        row.server_cost(), row.bytes, row.ratio(), row.worst(), row.spread(), row.goal_text(),
-        row.met() ? "true" : "false", row.unit);
+        row.server_cost(), row.bytes, row.update_share(), row.ratio(), row.worst(), row.spread(),
+        row.goal_text(), row.met() ? "true" : "false", row.unit);
   }
   return text;
 }

@@ -27,6 +27,8 @@ struct Figure {
   std::vector<double> server_costs = {};
   // Bytes an example on the wire; 0: not known.
   double bytes = 0;
+  // Of learning: the part of ours that were updates.
+  std::vector<double> update_shares = {};
 
   // Medians; 0 of nothing.
   double value() const;
@@ -35,6 +37,7 @@ struct Figure {
   double callback() const;
   double cost() const;
   double server_cost() const;
+  double update_share() const;
   // The median of the repetitions' ratios.
   double ratio() const;
   // The ratio of the worst repetition: the lowest, or the highest if the ratio is to be low.

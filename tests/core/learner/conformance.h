@@ -87,7 +87,7 @@ inline double PredictedScore(const Learner& learner, const Row& row, uint64_t ag
 // As core/model does between examples.
 inline void EndFullBatch(Learner& learner, uint64_t age) {
   BatchLearning* const batch = learner.batch_learning();
-  if (batch != nullptr && batch->IsFull(age)) batch->EndBatch();
+  if (batch != nullptr && batch->ExamplesUntilFull(age) == 0) batch->EndBatch();
 }
 
 // As core/model uses a learner. Says whether it was updated.

@@ -25,22 +25,23 @@ class EachUnit : public ::testing::TestWithParam<const simd::Loops*> {
  protected:
   static const simd::Loops& unit() { return *GetParam(); }
 
-  RowScan ScanDense(const std::vector<float>& weights, const std::vector<float>& values) const {
+  RowScan ScanDense(const std::vector<float>& weights, const std::vector<float>& values,
+                    const float* diagonal = nullptr) const {
     RowScan scan;
-    unit().scan_dense(weights.data(), values.data(), values.size(), scan);
+    unit().scan_dense(weights.data(), diagonal, values.data(), values.size(), scan);
     return scan;
   }
 
   // A batch of one row; x null: every value is 1.
   RowScan ScanSparse(const std::vector<float>& weights, const std::vector<uint32_t>& at,
-                     const float* x) const {
+                     const float* x, const float* diagonal = nullptr) const {
     const auto end = static_cast<uint32_t>(at.size());
     Batch batch;
     batch.row_ends = {&end, 1};
     batch.indices = at;
     if (x != nullptr) batch.values = {x, at.size()};
     RowScan scan;
-    unit().scan_sparse_rows(weights.data(), weights.size(), batch, 0, {&scan, 1});
+    unit().scan_sparse_rows(weights.data(), diagonal, weights.size(), batch, 0, {&scan, 1});
     return scan;
   }
 
@@ -103,11 +104,40 @@ TEST_P(EachUnit, MultipliesSparseRowsInTheFixedOrderWithValuesAndWithout) {
   }
 }
 
+TEST_P(EachUnit, WeighsSquaresInTheFixedOrderAndRoundsEachBeforeItIsAdded) {
+  for (size_t size = 0; size <= kLargest; ++size) {
+    const std::vector<uint32_t> at = AscendingIndices(size);
+    const std::vector<float> weights = Floats(2 * size + 2);
+    const std::vector<float> diagonal = Floats(2 * size + 2);
+    const std::vector<float> values = Floats(size);
+    for (const float* x : {values.data(), static_cast<const float*>(nullptr)}) {
+      std::vector<double> sparse(size);
+      std::vector<double> dense(size);
+      for (size_t i = 0; i < size; ++i) {
+        const double square = x == nullptr ? 1 : Times(x[i], x[i]);
+        sparse[i] = static_cast<double>(diagonal[at[i]]) * square;
+        dense[i] = static_cast<double>(diagonal[i]) * square;
+      }
+      EXPECT_EQ(unit().weighted_squared_norm(diagonal.data(), at.data(), x, size), InLanes(sparse))
+          << size;
+      EXPECT_EQ(ScanSparse(weights, at, x, diagonal.data()).weighted_squared_norm, InLanes(sparse))
+          << size;
+      EXPECT_EQ(ScanSparse(weights, at, x, diagonal.data()).dot, ScanSparse(weights, at, x).dot);
+      if (x == nullptr) continue;
+      EXPECT_EQ(unit().weighted_squared_norm(diagonal.data(), nullptr, x, size), InLanes(dense))
+          << size;
+      EXPECT_EQ(ScanDense(weights, values, diagonal.data()).weighted_squared_norm, InLanes(dense))
+          << size;
+    }
+  }
+}
+
 // A model that fits the caches, and one whose weights are asked for ahead.
 TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
   for (const size_t size : {size_t{1000}, size_t{4} << 20}) {
     std::vector<float> weights(size);
     for (size_t i = 0; i < 1000; ++i) weights[i * (size / 1000)] = normal_(random_);
+    const std::vector<float> diagonal(weights.rbegin(), weights.rend());
     std::vector<uint32_t> ends;
     std::vector<uint32_t> indices;
     for (int row = 0; row < 50; ++row) {
@@ -126,12 +156,13 @@ TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
       batch.values = has_values ? std::span<const float>(values) : std::span<const float>();
       for (const size_t first : {0, 1, 17, 49}) {
         std::vector<RowScan> scans(ends.size() - first);
-        unit().scan_sparse_rows(weights.data(), size, batch, first, scans);
+        unit().scan_sparse_rows(weights.data(), diagonal.data(), size, batch, first, scans);
         for (size_t i = 0; i < scans.size(); ++i) {
           const Row row = batch.row(first + i);
           const std::vector<uint32_t> at(row.indices, row.indices + row.size);
-          const RowScan alone = ScanSparse(weights, at, row.values);
+          const RowScan alone = ScanSparse(weights, at, row.values, diagonal.data());
           EXPECT_EQ(scans[i].dot, alone.dot);
+          EXPECT_EQ(scans[i].weighted_squared_norm, alone.weighted_squared_norm);
           EXPECT_EQ(scans[i].squared_norm, alone.squared_norm);
           EXPECT_TRUE(scans[i].ascends);
         }
