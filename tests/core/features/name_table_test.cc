@@ -106,10 +106,16 @@ TEST(NameTable, InternsEachNameOfAMessageOnce) {
     absl::flat_hash_map<std::string, uint32_t> numbers;
     std::mt19937 random(7);
     std::deque<std::string> names;
-    for (int i = 0; i < 5000; ++i) {
-      const std::string& name = names.emplace_back(absl::StrCat("name", random() % 900));
-      const auto [number, is_new] = numbers.emplace(name, numbers.size());
-      ASSERT_EQ(table.Intern(name), number->second);
+    for (int row = 0; row < 100; ++row) {
+      std::vector<absl::string_view> sent;
+      std::vector<uint32_t> expected;
+      for (uint32_t i = random() % 100; i > 0; --i) {
+        sent.push_back(names.emplace_back(absl::StrCat("name", random() % 900)));
+        expected.push_back(numbers.emplace(names.back(), numbers.size()).first->second);
+      }
+      std::vector<uint32_t> interned(sent.size());
+      table.Intern(sent, interned.data());
+      ASSERT_EQ(interned, expected);
       ASSERT_EQ(table.end(), numbers.size());
     }
   }
