@@ -106,10 +106,19 @@ TEST(NameTable, InternsEachNameOfAMessageOnce) {
     absl::flat_hash_map<std::string, uint32_t> numbers;
     std::mt19937 random(7);
     std::deque<std::string> names;
-    for (int i = 0; i < 5000; ++i) {
-      const std::string& name = names.emplace_back(absl::StrCat("name", random() % 900));
-      const auto [number, is_new] = numbers.emplace(name, numbers.size());
-      ASSERT_EQ(table.Intern(name), number->second);
+    for (int i = 0; i < 1000; ++i) {
+      std::vector<absl::string_view> row;
+      std::vector<uint32_t> expected;
+      for (int j = 0; j < i % 10; ++j) {
+        // Of 1 to 20 bytes, of which one differs.
+        std::string& name = names.emplace_back(1 + random() % 20, 'n');
+        name[random() % name.size()] = static_cast<char>('a' + random() % 5);
+        row.push_back(name);
+        expected.push_back(numbers.emplace(name, numbers.size()).first->second);
+      }
+      std::vector<uint32_t> found(row.size());
+      table.Intern(row, found.data());
+      ASSERT_EQ(found, expected);
       ASSERT_EQ(table.end(), numbers.size());
     }
   }
