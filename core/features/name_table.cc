@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,23 +20,6 @@ ValidationError Malformed(std::string field, std::string description) {
 
 // The bits of a hash that keys_ and interned_ use; slots are its low bits.
 uint32_t Key(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
-
-// Names are so short that a call of memcmp takes longer than to compare them.
-bool SameBytes(absl::string_view a, absl::string_view b) {
-  const size_t size = a.size();
-  if (size != b.size()) return false;
-  if (size < 4 || size > 16) return a == b;
-  const auto differ = [&](auto first, auto last) {
-    decltype(first) other_first = 0;
-    decltype(last) other_last = 0;
-    std::memcpy(&first, a.data(), sizeof(first));
-    std::memcpy(&last, a.data() + size - sizeof(last), sizeof(last));
-    std::memcpy(&other_first, b.data(), sizeof(first));
-    std::memcpy(&other_last, b.data() + size - sizeof(last), sizeof(last));
-    return ((first ^ other_first) | (last ^ other_last)) != 0;
-  };
-  return size < 8 ? !differ(uint32_t{0}, uint32_t{0}) : !differ(uint64_t{0}, uint64_t{0});
-}
 
 bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -173,7 +155,7 @@ void NameTable::Intern(std::span<const absl::string_view> names, uint32_t* numbe
     const uint64_t hash = interned_hashes_[i];
     const auto same = [&](uint32_t serial) {
       const Entry& other = entry(serial - first_serial_);
-      return other.hash == hash && SameBytes(other.name, names[i]);
+      return other.hash == hash && IsSameName(other.name, names[i]);
     };
     const uint32_t found =
         interned_.FindOrAdd<false>(Key(hash), first_serial_ + end_, first_serial_, same);
@@ -266,10 +248,13 @@ bool NameTable::BindTo(const Dictionary& dictionary) {
   if (resolved_ == end_) return grown;
   const auto hashed = [&](uint32_t i) { return HashedName{entry(i).name, entry(i).hash}; };
   if (!interns_) PrepareKeys();
-  for (uint32_t i = resolved_; i < end_ && i - resolved_ < kAhead; ++i)
+  for (uint32_t i = resolved_; i < end_ && i - resolved_ < 2 * kAhead; ++i)
     dictionary.Prefetch(hashed(i));
+  for (uint32_t i = resolved_; i < end_ && i - resolved_ < kAhead; ++i)
+    dictionary.PrefetchRecord(hashed(i));
   for (uint32_t i = resolved_; i != end_; ++i) {
-    if (end_ - i > kAhead) dictionary.Prefetch(hashed(i + kAhead));
+    if (end_ - i > 2 * kAhead) dictionary.Prefetch(hashed(i + 2 * kAhead));
+    if (end_ - i > kAhead) dictionary.PrefetchRecord(hashed(i + kAhead));
     if (IsOutdated(i)) continue;
     indices_[at(i)] = dictionary.Find(hashed(i));
     if (!interns_) AddKey(i);

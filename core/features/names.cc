@@ -29,12 +29,6 @@ uint64_t HashBytes(const void* bytes, size_t size, uint64_t seed) {
 
 Dictionary::Dictionary() : id_(NextId()) {}
 
-absl::string_view Dictionary::NameOf(Record record) {
-  uint16_t size = 0;
-  std::memcpy(&size, record + kNumberBytes, sizeof(size));
-  return {record + kHeaderBytes, size};
-}
-
 uint32_t Dictionary::Find(const HashedName& name) const {
   const auto found = records_.find(name);
   if (found == records_.end()) return kUnknown;

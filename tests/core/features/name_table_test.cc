@@ -106,16 +106,19 @@ TEST(NameTable, InternsEachNameOfAMessageOnce) {
     absl::flat_hash_map<std::string, uint32_t> numbers;
     std::mt19937 random(7);
     std::deque<std::string> names;
-    for (int row = 0; row < 100; ++row) {
-      std::vector<absl::string_view> sent;
+    for (int i = 0; i < 1000; ++i) {
+      std::vector<absl::string_view> row;
       std::vector<uint32_t> expected;
-      for (uint32_t i = random() % 100; i > 0; --i) {
-        sent.push_back(names.emplace_back(absl::StrCat("name", random() % 900)));
-        expected.push_back(numbers.emplace(names.back(), numbers.size()).first->second);
+      for (int j = 0; j < i % 10; ++j) {
+        // Of 1 to 20 bytes, of which one differs.
+        std::string& name = names.emplace_back(1 + random() % 20, 'n');
+        name[random() % name.size()] = static_cast<char>('a' + random() % 5);
+        row.push_back(name);
+        expected.push_back(numbers.emplace(name, numbers.size()).first->second);
       }
-      std::vector<uint32_t> interned(sent.size());
-      table.Intern(sent, interned.data());
-      ASSERT_EQ(interned, expected);
+      std::vector<uint32_t> found(row.size());
+      table.Intern(row, found.data());
+      ASSERT_EQ(found, expected);
       ASSERT_EQ(table.end(), numbers.size());
     }
   }
