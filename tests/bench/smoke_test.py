@@ -5,7 +5,8 @@ import math
 import subprocess
 import sys
 
-FIELDS = {"name", "value", "reference", "null", "callback", "cpu_ns", "server_cpu_ns", "bytes", "updates", "ratio", "worst", "spread", "goal", "met", "unit"}
+FIELDS = {"name", "value", "reference", "null", "callback", "cpu_ns", "server_cpu_ns", "bytes", "updates", "ratio", "worst",
+          "spread", "goal", "met", "unit"}
 # The rows of each run's options.
 USUAL = {"": 29}
 MATRIX = {"--matrix --filter packed": 8, "--matrix --filter name": 39, "--matrix --filter _2$": 25,
