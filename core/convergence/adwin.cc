@@ -11,6 +11,9 @@ double D(uint64_t width) {
   return std::log(2 * std::log(static_cast<double>(width)) / Adwin::kDelta);
 }
 
+// More than D of any width.
+constexpr double kMostD = 11;
+
 // Parts smaller than this prove nothing.
 constexpr uint64_t kSmallestPart = 5;
 
@@ -45,7 +48,10 @@ bool Adwin::Add(uint64_t right, bool mistake, Change* change) {
 
 // Of each split |sum0 n1 - sum1 n0| is at most the sum times W, and must be 2 d W / 3 at least; d
 // grows with W.
-bool Adwin::Quiet() const { return sum_ == 0 || (size_ > 2 && 3 * sum_ < 2 * D(size_)); }
+bool Adwin::Quiet() const {
+  if (sum_ == 0) return true;
+  return size_ > 2 && 3 * sum_ < 2 * kMostD && 3 * sum_ < 2 * D(size_);
+}
 
 void Adwin::AddRun(uint32_t mistakes, uint64_t answers) {
   size_ += answers;

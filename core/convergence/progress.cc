@@ -34,6 +34,12 @@ void Progress::Add(const Tally& tally) {
   while (window_.front().example + kWindow <= examples) window_.pop_front();
 }
 
+void Progress::AddLate(const Tally& tally) {
+  const uint64_t streak = counters_.report().streak();
+  Add(tally);
+  counters_.mutable_report()->set_streak(std::min(streak, counters_.report().streak()));
+}
+
 void Progress::AddCounts(const Tally& tally) {
   ConvergenceReport& report = *counters_.mutable_report();
   report.set_examples(report.examples() + tally.examples);

@@ -63,7 +63,10 @@ class Progress {
   explicit Progress(const Counters& counters)
       : counters_(counters), window_start_(counters.report().examples()) {}
 
+  // Adds a stretch of examples that was evaluated on the weights after the latest update added.
   void Add(const Tally& tally);
+  // Adds one, without updates, that was evaluated on earlier weights: it is not of their streak.
+  void AddLate(const Tally& tally);
   // Adds a finished pass; squared_radius: R^2 over it.
   void AddPass(const PassSummary& pass, double squared_radius);
   // Adds examples that a producer knows to have been evaluated as right before a power failure took

@@ -59,7 +59,11 @@ Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const 
 
 void Ledger::AddTally(const Tally& tally, uint64_t revision, PassProgress& pass) {
   const uint64_t changes = progress_.counters().component_changes();
-  progress_.Add(tally);
+  if (tally.updates == 0 && revision < progress_.counters().report().updates()) {
+    progress_.AddLate(tally);
+  } else {
+    progress_.Add(tally);
+  }
   // Earlier examples are stored as the components' outputs were then, which they no longer are.
   if (progress_.counters().component_changes() > changes) stored_examples_.MarkIncomplete();
   pass.Add(tally, revision);

@@ -58,9 +58,10 @@ class Ledger {
   void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds a segment of the producer: counters, position, sample and pending updates move together.
-  // The caller holds the producer's turn, and the lock of the state that the segment was evaluated
-  // on (exclusively, if it has updates). `names` is the dictionary of that state. Returns the
-  // position after it, and the pass that it ended: a pass that had ended before is returned again
+  // The caller holds the producer's turn, and the lock of the state that the latest row was
+  // evaluated on (exclusively, if there are updates). `names` is the dictionary of that state. Rows
+  // evaluated before an update that was added earlier extend no streak. Returns the position after
+  // the segment, and the pass that it ended: a pass that had ended before is returned again
   // if it was the producer's last, else with nothing but its number.
   struct Applied {
     int64_t next_offset = 0;

@@ -23,8 +23,9 @@ bool IsFull(const BatchLearning* batch, uint64_t age) {
 bool IsPending(const BatchLearning* batch) { return batch != nullptr && batch->IsPending(); }
 
 // One message being learned: check its rows, resolve names, evaluate under the shared lock, update
-// under the exclusive one, account. Each segment is handed to the ledger before the lock is
-// released that it was evaluated under, so that the ledger never counts for another revision.
+// under the exclusive one, account. A segment is handed to the ledger under the lock of the state
+// that its latest row was evaluated on, or updated. Only right rows before one that calls for an
+// update may be counted later, together with it.
 class Learning {
  public:
   Learning(ModelCore& core, const LearnCall& call, LearnOutcome& outcome)
@@ -133,8 +134,13 @@ class Learning {
         evaluator_->OnUpdate(row_);
         squared_norm_ = row.squared_norm;
         next_ = Next::kUpdate;
-        CloseTally(state->revision);
-        Account(*state);
+        // Rules that count examples read in the ledger how many came before the row.
+        if (plan_.counts_examples) {
+          CloseTally(state->revision);
+          Account(*state);
+        }
+        tally_revision_ = state->revision;
+        sampler_.Release();
         return absl::OkStatus();
       }
       const int32_t label = rows_.label(row_);
@@ -152,8 +158,12 @@ class Learning {
   absl::Status Update() {
     const StateWriter state(core_.state);
     if (!state->closed.ok()) return state->closed;
+    // Another stream has updated the state since.
+    if (state->revision != tally_revision_) CloseTally(tally_revision_);
     rows_.Resolve(*state);
-    RowUpdate result = updater_.Learn(*state, row_);
+    UpdateRow& update = segment_.updates.emplace_back();
+    RowUpdate result = updater_.Learn(*state, row_, tally_, update);
+    const bool updated = !result.error && result.evaluation.update;
     uint64_t evaluated = result.age;
     if (result.error) {
       tally_.unlearned = true;
@@ -162,25 +172,22 @@ class Learning {
       ++evaluated;
       const int32_t label = rows_.label(row_);
       OfferToSample(*state, label);
-      const RowEvaluation row{result.evaluation, squared_norm_};
-      if (row.evaluation.update) {
-        AddUpdate(row, label, std::move(result.update));
-      } else {
-        Count(row, label, tally_);
-      }
+      if (updated) NoteUpdated(update.revision);
+      Count({result.evaluation, squared_norm_}, label, tally_);
     }
-    CloseTally(state->revision);
+    if (updated) {
+      update.tally = TakeTally();
+    } else {
+      segment_.updates.pop_back();
+      CloseTally(state->revision);
+    }
     Finish(*state, IsFull(state->learner->batch_learning(), evaluated));
     return absl::OkStatus();
   }
 
-  void AddUpdate(const RowEvaluation& row, int32_t label, UpdateRow update) {
+  void NoteUpdated(uint64_t revision) {
     outcome_.updated_rows.push_back(static_cast<uint32_t>(row_));
-    outcome_.update_revisions.push_back(update.revision);
-    Count(row, label, update.tally);
-    update.tally.components = call_.components;
-    AddToOutcome(update.tally);
-    segment_.updates.push_back(std::move(update));
+    outcome_.update_revisions.push_back(revision);
   }
 
   // Ends the batch of a rule that learns from batches, if it is full or ends with the pass.
@@ -234,18 +241,17 @@ class Learning {
     sampler_.Offer({mapped, label, unknown_}, state.names, segment_.sample);
   }
 
-  void AddToOutcome(const Tally& tally) {
-    outcome_.examples += tally.examples;
-    outcome_.mistakes += tally.mistakes;
-  }
-
-  // Moves the tally, of rows that changed nothing, to the segment.
+  // Moves the tally, of rows that changed nothing and were evaluated on `revision`, to the segment.
   void CloseTally(uint64_t revision) {
     if (tally_.examples == 0 && tally_.row_error_count == 0 && tally_.duplicates == 0) return;
+    segment_.unchanged.push_back({revision, TakeTally()});
+  }
+
+  Tally TakeTally() {
     tally_.components = call_.components;
-    AddToOutcome(tally_);
-    segment_.unchanged.push_back({revision, tally_});
-    tally_ = Tally();
+    outcome_.examples += tally_.examples;
+    outcome_.mistakes += tally_.mistakes;
+    return std::exchange(tally_, Tally());
   }
 
   // Decides what comes next, and hands the segment to the ledger: at the end of the message with
@@ -297,8 +303,10 @@ class Learning {
   bool ends_new_pass_ = false;
   // The squared norm of the mapped features of the row that calls for an update.
   double squared_norm_ = 0;
-  // Counts the rows that changed nothing and are not in the segment yet.
+  // Counts the rows that are not in the segment yet.
   Tally tally_;
+  // What they were evaluated on, when a row after them calls for an update.
+  uint64_t tally_revision_ = 0;
   Segment segment_;
   // Names of one row without a weight.
   std::vector<absl::string_view> unknown_;

@@ -146,7 +146,7 @@ std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRo
   return std::make_unique<InCountedRuns>(plan, rows, max_features);
 }
 
-RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
+RowUpdate RowUpdater::Learn(ModelState& state, size_t i, Tally& tally, UpdateRow& update) {
   Learner& learner = *state.learner;
   Row mapped = rows_.MapInOrder(i);
   const std::optional<uint64_t> age = core_.CountedExamples();
@@ -156,7 +156,6 @@ RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
   RowUpdate result;
   result.age = target.age;
   result.evaluation = learner.Evaluate(mapped, label);
-  UpdateRow& update = result.update;
   result.error = Prepare(state, i, target, result.evaluation, mapped, update);
   if (result.error || !result.evaluation.update) return result;
   learner.Update(mapped, target, result.evaluation);
@@ -168,8 +167,8 @@ RowUpdate RowUpdater::Learn(ModelState& state, size_t i) {
   update.age = age;
   update.rival = result.evaluation.rival;
   update.squared_norm = learner.augmented_squared_norm();
-  update.tally.updates = 1;
-  NoteUpdate(core_.settings.learner, learner, mapped, target, update.tally);
+  tally.updates = 1;
+  NoteUpdate(core_.settings.learner, learner, mapped, target, tally);
   return result;
 }
 

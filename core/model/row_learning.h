@@ -65,8 +65,6 @@ struct RowUpdate {
   Evaluation evaluation;
   // Examples evaluated before the row, for rules that count them; else 0.
   uint64_t age = 0;
-  // With evaluation.update and no error: the update, but for the counts of its tally.
-  UpdateRow update;
 };
 
 // Learns the rows of one message. Not thread-safe.
@@ -76,11 +74,12 @@ class RowUpdater {
   RowUpdater(ModelCore& core, BatchRows& rows) : core_(core), rows_(rows) {}
 
   // Evaluates row i, which BatchRows found valid, on this state, and updates the state if the rule
-  // still calls for it. A row may introduce a class, and names, which get weights. The caller holds
+  // still calls for it; then it fills `update`, which is new, but for its tally, and notes the
+  // update in `tally`. A row may introduce a class, and names, which get weights. The caller holds
   // the state exclusively and has resolved the rows on it. Errors: rows beyond the model's caps
   // (kClassCap, kFeatureCap), and rows that would take a weight out of float32's range
   // (kWeightOverflow).
-  RowUpdate Learn(ModelState& state, size_t i);
+  RowUpdate Learn(ModelState& state, size_t i, Tally& tally, UpdateRow& update);
 
  private:
   ValidationError Prepare(ModelState& state, size_t i, const Target& target,
