@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/vector/name.h"
+#include "core/vector/simd.h"
 
 namespace perceptrond {
 namespace {
@@ -20,6 +21,22 @@ ValidationError Malformed(std::string field, std::string description) {
 
 // The bits of a hash that keys_ and interned_ use; slots are its low bits.
 uint32_t Key(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+
+// Whether two are the same. May sort them.
+bool HasTwins(std::span<uint32_t> slots) {
+  // So few that to compare each with each is fastest.
+  constexpr size_t kFew = 12;
+  if (slots.size() <= kFew) {
+    for (size_t i = 1; i < slots.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (slots[i] == slots[j]) return true;
+      }
+    }
+    return false;
+  }
+  std::sort(slots.begin(), slots.end());
+  return std::adjacent_find(slots.begin(), slots.end()) != slots.end();
+}
 
 bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -284,43 +301,16 @@ void NameTable::SetNumber(uint32_t number, uint32_t dictionary_number) {
 }
 
 NameTable::Mapping NameTable::Map(std::span<const uint32_t> numbers, uint32_t* indices) {
-  uint32_t flags = 0;
-  if (space_ != Space::kSlots) {
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const uint32_t index = indices_[at(numbers[i])];
-      flags |= index;
-      indices[i] = index & kIndexMask;
-    }
-    return (flags & kOutdatedFlag) == 0 ? Mapping::kDistinct : Mapping::kOutdated;
-  }
-  if (shared_.size() < numbers.size() + 1) shared_.resize(2 * numbers.size() + 1);
-  size_t flagged = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const uint32_t index = indices_[at(numbers[i])];
-    flags |= index;
-    indices[i] = index & kIndexMask;
-    shared_[flagged] = static_cast<uint32_t>(i);
-    flagged += (index & kSharedFlag) == 0 ? 0 : 1;
-  }
-  if ((flags & kOutdatedFlag) != 0) return Mapping::kOutdated;
-  return HaveSharedSlot(indices, flagged) ? Mapping::kShared : Mapping::kDistinct;
-}
-
-bool NameTable::HaveSharedSlot(const uint32_t* indices, size_t flagged) {
-  // So few that to compare each with each is fastest.
-  constexpr size_t kFew = 12;
-  if (flagged <= kFew) {
-    for (size_t i = 1; i < flagged; ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        if (indices[shared_[i]] == indices[shared_[j]]) return true;
-      }
-    }
-    return false;
-  }
-  shared_slots_.clear();
-  for (size_t i = 0; i < flagged; ++i) shared_slots_.push_back(indices[shared_[i]]);
-  std::sort(shared_slots_.begin(), shared_slots_.end());
-  return std::adjacent_find(shared_slots_.begin(), shared_slots_.end()) != shared_slots_.end();
+  // Without names there are no numbers to look up.
+  if (numbers.empty()) return Mapping::kDistinct;
+  const size_t room = numbers.size() + simd::kMostLanes;
+  if (shared_slots_.size() < room) shared_slots_.resize(2 * room);
+  const simd::LookedUp found =
+      simd::Best().look_up({indices_.data(), mask_, kIndexMask, kSharedFlag}, numbers.data(),
+                           numbers.size(), indices, shared_slots_.data());
+  if ((found.bits & kOutdatedFlag) != 0) return Mapping::kOutdated;
+  return HasTwins(std::span(shared_slots_).first(found.flagged)) ? Mapping::kShared
+                                                                 : Mapping::kDistinct;
 }
 
 }  // namespace perceptrond

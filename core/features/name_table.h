@@ -153,7 +153,6 @@ class NameTable {
   void MarkShared(uint32_t number);
   // Resolves names that the dictionary has since it had `size`.
   void ResolveNew(const Dictionary& dictionary, uint32_t size);
-  bool HaveSharedSlot(const uint32_t* indices, size_t flagged);
 
   const uint32_t capacity_;
   uint32_t begin_ = 0;
@@ -183,8 +182,7 @@ class NameTable {
   uint32_t keys_begin_ = 0;
   // The newest number of each name that shares its slot, by its hash.
   absl::flat_hash_map<uint64_t, uint32_t> shared_names_;
-  // Positions of a row's names that share slots, and room for their slots.
-  std::vector<uint32_t> shared_;
+  // The slots of a row's names that share theirs with others.
   std::vector<uint32_t> shared_slots_;
 };
 

@@ -322,6 +322,45 @@ bool Ascends(const uint32_t* at, size_t size) {
   return all;
 }
 
+LookedUp LookUp(const Lookup& table, const uint32_t* at, size_t size, uint32_t* values,
+                uint32_t* flagged) {
+  const hn::ScalableTag<uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> offsets;
+  const size_t lanes = hn::Lanes(d);
+  const auto mask = hn::Set(d, table.mask);
+  const auto keep = hn::Set(d, table.keep);
+  const auto flag = hn::Set(d, table.flag);
+  LookedUp found;
+  auto bits = hn::Zero(d);
+  // Of the vector at i, the first `again` lanes were looked up before.
+  const auto look_up = [&](size_t i, size_t again) {
+    const auto places = hn::And(hn::LoadU(d, at + i), mask);
+    const auto entries = hn::GatherIndex(d, table.entries, hn::BitCast(offsets, places));
+    bits = hn::Or(bits, entries);
+    const auto kept = hn::And(entries, keep);
+    hn::StoreU(kept, d, values + i);
+    const auto has_flag = hn::And(hn::TestBit(entries, flag), hn::Not(hn::FirstN(d, again)));
+    if (!hn::AllFalse(d, has_flag))
+      found.flagged += hn::CompressStore(kept, has_flag, d, flagged + found.flagged);
+  };
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) look_up(i, 0);
+  if (i < size && size >= lanes) {
+    look_up(size - lanes, lanes - (size - i));
+    i = size;
+  }
+  HWY_ALIGN uint32_t lane[hn::MaxLanes(d)];
+  hn::Store(bits, d, lane);
+  for (size_t j = 0; j < lanes; ++j) found.bits |= lane[j];
+  for (; i < size; ++i) {
+    const uint32_t entry = table.entries[at[i] & table.mask];
+    found.bits |= entry;
+    values[i] = entry & table.keep;
+    if ((entry & table.flag) != 0) flagged[found.flagged++] = values[i];
+  }
+  return found;
+}
+
 }  // namespace
 
 // Not in the namespace without a name: chosen below, after all units.
@@ -333,7 +372,8 @@ const Loops& OfUnit() {
                               ScanDense,
                               ScanSparseRows,
                               HalvesToFloats,
-                              Ascends};
+                              Ascends,
+                              LookUp};
   return loops;
 }
 

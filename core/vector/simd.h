@@ -16,6 +16,25 @@
 
 namespace perceptrond::simd {
 
+// More than any vector has of uint32_t.
+inline constexpr size_t kMostLanes = 64;
+
+// A table of flagged numbers.
+struct Lookup {
+  const uint32_t* entries = nullptr;
+  uint32_t mask = 0;
+  uint32_t keep = 0;
+  // One bit.
+  uint32_t flag = 0;
+};
+
+struct LookedUp {
+  // The bits that some entry has.
+  uint32_t bits = 0;
+  // How many have the flag.
+  size_t flagged = 0;
+};
+
 // The loops of one unit. Dense arrays of `size`, and sparse rows of `size` indices `at` with values
 // x, or x null: every value is 1.
 struct Loops {
@@ -45,6 +64,11 @@ struct Loops {
 
   // Whether the indices strictly ascend.
   bool (*ascends)(const uint32_t* at, size_t size);
+
+  // Looks up table[at_i & mask], below 2^31: writes the bits `keep` of each entry to `values`, and
+  // those of entries with the `flag` also to `flagged`, which has room for kMostLanes more.
+  LookedUp (*look_up)(const Lookup& table, const uint32_t* at, size_t size, uint32_t* values,
+                      uint32_t* flagged);
 };
 
 // The loops of the units that this machine has, the best first; at least one. Any thread.

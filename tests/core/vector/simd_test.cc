@@ -220,6 +220,34 @@ TEST_P(EachUnit, ReadsNothingBehindARowsEnd) {
   }
 }
 
+TEST_P(EachUnit, LooksUpEntriesAndKeepsTheFlaggedApart) {
+  constexpr uint32_t kKeep = (1U << 30) - 1;
+  constexpr uint32_t kFlag = 1U << 30;
+  std::vector<uint32_t> entries(128);
+  for (size_t size = 0; size <= kLargest; ++size) {
+    for (uint32_t& entry : entries) entry = static_cast<uint32_t>(random_());
+    std::vector<uint32_t> at(size);
+    for (uint32_t& number : at) number = static_cast<uint32_t>(random_());
+    simd::LookedUp expected;
+    std::vector<uint32_t> kept;
+    std::vector<uint32_t> with_flag;
+    for (const uint32_t number : at) {
+      const uint32_t entry = entries[number % entries.size()];
+      expected.bits |= entry;
+      kept.push_back(entry & kKeep);
+      if ((entry & kFlag) != 0) with_flag.push_back(entry & kKeep);
+    }
+    std::vector<uint32_t> values(size);
+    std::vector<uint32_t> flagged(size + simd::kMostLanes);
+    const simd::LookedUp found = unit().look_up({entries.data(), 127, kKeep, kFlag}, at.data(),
+                                                size, values.data(), flagged.data());
+    EXPECT_EQ(found.bits, expected.bits) << size;
+    EXPECT_EQ(values, kept) << size;
+    flagged.resize(found.flagged);
+    EXPECT_EQ(flagged, with_flag) << size;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Units, EachUnit, ::testing::ValuesIn(simd::Units()),
                          [](const auto& info) { return std::string(info.param->unit); });
 
