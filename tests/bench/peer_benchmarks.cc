@@ -97,14 +97,19 @@ std::vector<Benchmark> PeerBenchmarks(const Options& options) {
   std::vector<Benchmark> benchmarks = {PredictOneBeside("echo", false, options)};
   if (options.vw.empty()) return benchmarks;
   benchmarks.push_back(PredictOneBeside("vw", true, options));
-  for (const bool named_space : {false, true}) {
-    benchmarks.push_back(LearnBesideVw(
-        {.name = absl::StrCat("learn_name_", named_space ? "named" : "hashed", "_beside_vw"),
-         .goal = 8,
-         .form = Form::kPackedNames,
-         .words = true,
-         .named_space = named_space},
-        options));
+  // Clients use a table by themselves.
+  for (const bool table : {true, false}) {
+    for (const bool named_space : {false, true}) {
+      benchmarks.push_back(
+          LearnBesideVw({.name = absl::StrCat("learn_", table ? "table_" : "name_",
+                                              named_space ? "named" : "hashed", "_beside_vw"),
+                         .direction = table ? Goal::kAtLeast : Goal::kNone,
+                         .goal = 8,
+                         .form = table ? Form::kTableNames : Form::kPackedNames,
+                         .words = true,
+                         .named_space = named_space},
+                        options));
+    }
   }
   return benchmarks;
 }
