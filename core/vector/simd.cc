@@ -334,8 +334,8 @@ LookedUp LookUp(const Lookup& table, const uint32_t* at, size_t size, uint32_t* 
   auto bits = hn::Zero(d);
   // Of the vector at i, the first `again` lanes were looked up before.
   const auto look_up = [&](size_t i, size_t again) {
-    const auto places = hn::And(hn::LoadU(d, at + i), mask);
-    const auto entries = hn::GatherIndex(d, table.entries, hn::BitCast(offsets, places));
+    const auto numbers = hn::And(hn::LoadU(d, at + i), mask);
+    const auto entries = hn::GatherIndex(d, table.entries, hn::BitCast(offsets, numbers));
     bits = hn::Or(bits, entries);
     const auto kept = hn::And(entries, keep);
     hn::StoreU(kept, d, values + i);
