@@ -1,6 +1,6 @@
 // What serialises when many streams learn: processor time by thread, and locks, at 1 to 8 streams on
 // one model and on as many; and what follows for more processors than this machine has.
-//   scaling [--reps N] [--seconds S] [--processors N] [--tiny]
+//   scaling [--reps N] [--seconds S] [--processors N] [--filter TITLE] [--tiny]
 //
 // Three real servers are measured in turn: on one processor with the client on another, on all
 // processors with the client, and the same with its locks counted (lock_counts.h).
@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 #include "tests/bench/lock_counts.h"
@@ -36,6 +37,7 @@ struct Settings {
   int reps = 3;
   double seconds = 0.5;
   int processors = 8;
+  std::string filter;
   bool tiny = false;
 };
 
@@ -122,6 +124,7 @@ class Subject {
     StreamOptions run;
     run.seconds = seconds;
     const double client_before = OwnNanos();
+    const double commits_before = CommitNanos();
     const auto threads_before = ThreadNanos(process_->pid());
     const LockUses locks_before = locks_.has_value() ? locks_->Read() : LockUses();
     std::vector<StreamOutcome> outcomes(messages.size());
@@ -140,6 +143,7 @@ class Subject {
     }
     point.mistakes /= examples;
     point.client = (OwnNanos() - client_before) / examples;
+    point.commits = (CommitNanos() - commits_before) / examples;
     auto before = threads_before;
     for (const auto& [name, nanos] : ThreadNanos(process_->pid()))
       point.AddThread(name, (nanos - before[name]) / examples);
@@ -168,6 +172,11 @@ class Subject {
   size_t processors() const { return processors_.size(); }
 
  private:
+  // The time that commits have taken.
+  double CommitNanos() const {
+    return 1e9 * ReadMetric(*process_, "perceptrond_journal_commit_seconds_total");
+  }
+
   static std::string ModelName(size_t i, bool errs) {
     return absl::StrCat(errs ? "erring-" : "learned-", i);
   }
@@ -235,7 +244,9 @@ int Main(const Settings& settings) {
   Subject shared(all, all, rows, false);
   Subject counted(all, all, rows, true);
   Subject* subjects[3] = {&one, &shared, &counted};
-  for (const Work& work : kWork) MeasureWork(work, settings, subjects);
+  for (const Work& work : kWork) {
+    if (absl::StrContains(work.name, settings.filter)) MeasureWork(work, settings, subjects);
+  }
   return 0;
 }
 
@@ -250,6 +261,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds, "Of each measurement")->check(CLI::PositiveNumber);
   app.add_option("--processors", settings.processors, "Of the machine that is modelled")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--filter", settings.filter, "Only the tables whose title contains this");
   app.add_flag("--tiny", settings.tiny, "Few points: shows that it runs, and nothing else");
   CLI11_PARSE(app, argc, argv);
   std::signal(SIGPIPE, SIG_IGN);

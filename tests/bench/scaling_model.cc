@@ -12,7 +12,7 @@ namespace {
 
 // As server/server.cc has it.
 double PollingThreads(size_t processors) {
-  return static_cast<double>(std::clamp<size_t>(processors / 4, 1, 16));
+  return static_cast<double>(processors < 8 ? 1 : std::min<size_t>((processors + 1) / 3, 16));
 }
 
 double Held(const LockUses& locks, const std::string& kind) {
@@ -56,38 +56,39 @@ void ScalingTable::Add(const ScalingPoint& one, const ScalingPoint& all, const L
 }
 
 void ScalingTable::Print() const {
-  std::printf("## %s\n\n", name_.c_str());
   std::printf(
-      "| streams | on 1, k/s | on %zu shared, k/s | bound, k/s | by | mistakes | server ns | "
-      "pollers "
-      "| workers | committer | RocksDB | others | client | on %zu, k/s | by |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-      rows_.front().processors, processors_);
+      "## %s\n\n"
+      "Thousand examples a second; server and client in processor nanoseconds an example; "
+      "journal: the part of the time in which commits are written.\n\n"
+      "| streams | on 1 | on %zu, with the client | bound of that | by | mistakes | client | "
+      "server "
+      "| pollers | workers | committer | RocksDB | others | journal | bound on %zu | by |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+      name_.c_str(), rows_.front().processors, processors_);
   for (const Row& row : rows_) {
     const ScalingPoint& all = row.all;
     const Bound here = LowestBound(row.one, row.locks, one_model_, row.processors, true);
     const Bound more = LowestBound(all, row.locks, one_model_, processors_, false);
     std::printf(
         "| %zu | %.0f | %.0f | %.0f | %s | %.3f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | "
-        "%.0f | %s |\n",
+        "%.2f | %.0f | %s |\n",
         all.streams, row.one.rate / 1e3, all.rate / 1e3, here.rate / 1e3, here.resource.c_str(),
-        all.mistakes, all.server(), all.pollers, all.workers, all.committer, all.rocksdb,
-        all.others, all.client, more.rate / 1e3, more.resource.c_str());
+        all.mistakes, all.client, all.server(), all.pollers, all.workers, all.committer,
+        all.rocksdb, all.others, all.rate * all.commits / 1e9, more.rate / 1e3,
+        more.resource.c_str());
   }
   std::puts("");
   PrintLocks();
 }
 
 void ScalingTable::PrintLocks() const {
-  std::puts("Locks, a thousand examples: acquired (contended; held exclusively, us)\n");
+  std::puts("Locks acquired by a thousand examples (contended), and held exclusively, in us.\n");
   std::printf("| streams |");
   LockUses kinds;
-  for (const Row& row : rows_) {
-    for (const auto& [kind, use] : row.locks) kinds[kind] += use;
-  }
+  for (const Row& row : rows_) kinds.insert(row.locks.begin(), row.locks.end());
   for (const auto& [kind, use] : kinds) std::printf(" %s |", kind.c_str());
-  std::printf(" all |\n|---|");
-  for (size_t i = 0; i <= kinds.size(); ++i) std::printf("---|");
+  std::printf(" all | state held | ledger held |\n|---|");
+  for (size_t i = 0; i < kinds.size() + 3; ++i) std::printf("---|");
   std::puts("");
   for (const Row& row : rows_) {
     std::printf("| %zu |", row.all.streams);
@@ -95,10 +96,11 @@ void ScalingTable::PrintLocks() const {
     for (const auto& [kind, unused] : kinds) {
       const auto found = row.locks.find(kind);
       const LockUse use = found == row.locks.end() ? LockUse() : found->second;
-      std::printf(" %.1f (%.2f; %.1f) |", 1e3 * use.acquired, 1e3 * use.contended, use.held);
+      std::printf(" %.1f (%.2f) |", 1e3 * use.acquired, 1e3 * use.contended);
       all += use;
     }
-    std::printf(" %.1f (%.2f) |\n", 1e3 * all.acquired, 1e3 * all.contended);
+    std::printf(" %.1f (%.2f) | %.0f | %.0f |\n", 1e3 * all.acquired, 1e3 * all.contended,
+                Held(row.locks, "state"), Held(row.locks, "ledger"));
   }
   std::puts("");
 }

@@ -29,6 +29,8 @@ struct ScalingPoint {
   double committer = 0;
   double rocksdb = 0;
   double others = 0;
+  // The time, on the clock, that the committer takes to write: what it waits for the disk too.
+  double commits = 0;
   // An example. Empty unless locks were counted.
   LockUses locks;
 
