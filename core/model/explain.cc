@@ -277,12 +277,8 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   // Before the copy: it locks the ledger, which then has every update of this revision.
   const uint64_t replacement_revision = core.ledger.replacement_revision();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();
-  const SupportContext context{learner,
-                               core.settings.learner,
-                               age,
-                               state->revision,
-                               replacement_revision,
-                               stored.keeps_updates(),
+  const SupportContext context{learner,         core.settings.learner, age,
+                               state->revision, replacement_revision,  stored.keeps_updates(),
                                updates};
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (!row_errors.empty() && row_errors.front().row == i) {

@@ -1,4 +1,4 @@
-// The library that counts locks (lock_counts.h): it takes the place of absl::Mutex's methods, tries
+// The library that counts locks (lock_counts.h): it replaces methods of absl::Mutex, tries
 // the lock first to see whether it is contended, and leaves the rest to Abseil's own.
 #include "tests/bench/lock_counts.h"
 
@@ -62,17 +62,17 @@ LockCount* OwnCounts() {
   return thread < kLockThreads ? file->counts[thread] : nullptr;
 }
 
-LockCount* CountAt(const void* place, bool exclusive) {
+LockCount* CountAt(const void* call_site, bool exclusive) {
   LockCount* const counts = OwnCounts();
   if (counts == nullptr) return nullptr;
-  const auto address = reinterpret_cast<uintptr_t>(place);
-  for (uintptr_t i = 0; i < kLockPlaces; ++i) {
-    LockCount& count = counts[(address / 2 + i) % kLockPlaces];
-    if (count.place == 0) {
+  const auto address = reinterpret_cast<uintptr_t>(call_site);
+  for (uintptr_t i = 0; i < kLockCallSites; ++i) {
+    LockCount& count = counts[(address / 2 + i) % kLockCallSites];
+    if (count.call_site == 0) {
       count.exclusive = exclusive;
-      count.place = address;
+      count.call_site = address;
     }
-    if (count.place == address) return &count;
+    if (count.call_site == address) return &count;
   }
   return nullptr;
 }
@@ -88,7 +88,8 @@ class HeldLocks {
     for (int i = size_; i-- > 0;) {
       if (held_[i].mutex != mutex) continue;
       LockCount* const count = held_[i].count;
-      if (count != nullptr) count->held += Now() - held_[i].since;
+      const uint64_t nanos = Now() - held_[i].since;
+      if (count != nullptr && nanos < kMostHeld) count->held += nanos;
       for (--size_; i < size_; ++i) held_[i] = held_[i + 1];
       return count;
     }
@@ -97,6 +98,9 @@ class HeldLocks {
 
  private:
   static constexpr int kMost = 64;
+  // Whoever holds a lock for longer has lost its processor to another thread: what that takes says
+  // nothing of a machine that has enough of them.
+  static constexpr uint64_t kMostHeld = 50'000;
   struct Held {
     const absl::Mutex* mutex;
     LockCount* count;

@@ -11,21 +11,21 @@ namespace perceptrond::bench {
 // The environment variable with the path of the file, which the library makes.
 inline constexpr char kLockFileVariable[] = "PERCEPTROND_BENCH_LOCKS";
 
-// The acquisitions by one thread from one place in the code. Times are in nanoseconds.
+// The acquisitions by one thread at one call site. Times are in nanoseconds.
 struct LockCount {
   // The address after the call; 0: not used.
-  uintptr_t place = 0;
+  uintptr_t call_site = 0;
   bool exclusive = false;
   uint64_t acquired = 0;
   // The lock was held when it was asked for.
   uint64_t contended = 0;
   uint64_t waited = 0;
-  // Without the time in Await.
+  // Without the time in Await, and without what took longer than a lock is held while its thread runs.
   uint64_t held = 0;
 };
 
 inline constexpr int kLockThreads = 256;
-inline constexpr int kLockPlaces = 512;
+inline constexpr int kLockCallSites = 512;
 
 // One thread writes each row; another process may read at any time. What does not fit is not
 // counted.
@@ -34,7 +34,7 @@ struct LockFile {
   uintptr_t base = 0;
   // Threads that have taken a lock.
   std::atomic<int> threads{0};
-  LockCount counts[kLockThreads][kLockPlaces];
+  LockCount counts[kLockThreads][kLockCallSites];
 };
 
 }  // namespace perceptrond::bench

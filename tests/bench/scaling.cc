@@ -6,12 +6,15 @@
 // processors with the client, and the same with its locks counted (lock_counts.h).
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +73,19 @@ double OwnNanos() {
   return 1e9 * static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec);
 }
 
+// Of all processors of this machine, so far.
+double IdleSeconds() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0;
+  double nice = 0;
+  double system = 0;
+  double idle = 0;
+  double waiting = 0;
+  file >> name >> user >> nice >> system >> idle >> waiting;
+  return (idle + waiting) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 // What is learned: `rows` by streams that share one model, or that have one each.
 struct Work {
   std::string name;
@@ -99,7 +115,7 @@ class Subject {
  public:
   Subject(const Processors& processors, const Processors& client, const Rows (&rows)[2],
           bool counts_locks)
-      : processors_(processors), client_(client), rows_(rows) {
+      : client_(client), rows_(rows) {
     const std::string locks = dir_.path() + "/locks";
     if (counts_locks) {
       setenv("LD_PRELOAD", LOCK_COUNTS_LIBRARY, 1);
@@ -124,7 +140,8 @@ class Subject {
     StreamOptions run;
     run.seconds = seconds;
     const double client_before = OwnNanos();
-    const double commits_before = CommitNanos();
+    const double idle_before = IdleSeconds();
+    const auto start = std::chrono::steady_clock::now();
     const auto threads_before = ThreadNanos(process_->pid());
     const LockUses locks_before = locks_.has_value() ? locks_->Read() : LockUses();
     std::vector<StreamOutcome> outcomes(messages.size());
@@ -143,7 +160,8 @@ class Subject {
     }
     point.mistakes /= examples;
     point.client = (OwnNanos() - client_before) / examples;
-    point.commits = (CommitNanos() - commits_before) / examples;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    point.idle = (IdleSeconds() - idle_before) / taken.count();
     auto before = threads_before;
     for (const auto& [name, nanos] : ThreadNanos(process_->pid()))
       point.AddThread(name, (nanos - before[name]) / examples);
@@ -169,14 +187,7 @@ class Subject {
     return messages;
   }
 
-  size_t processors() const { return processors_.size(); }
-
  private:
-  // The time that commits have taken.
-  double CommitNanos() const {
-    return 1e9 * ReadMetric(*process_, "perceptrond_journal_commit_seconds_total");
-  }
-
   static std::string ModelName(size_t i, bool errs) {
     return absl::StrCat(errs ? "erring-" : "learned-", i);
   }
@@ -202,7 +213,6 @@ class Subject {
   }
 
   testing::TempDir dir_;
-  const Processors processors_;
   const Processors client_;
   const Rows (&rows_)[2];
   std::optional<testing::Process> process_;
@@ -228,8 +238,7 @@ void MeasureWork(const Work& work, const Settings& settings, Subject* (&subjects
       for (int i = 0; i < 3; ++i)
         points[i].push_back(subjects[i]->Measure(messages[i], settings.seconds));
     }
-    table.Add(MedianOf(points[0]), MedianOf(points[1]), MedianOf(points[2]).locks,
-              subjects[1]->processors());
+    table.Add(MedianOf(points[0]), MedianOf(points[1]), MedianOf(points[2]).locks);
     std::fprintf(stderr, "  %s: %zu streams\n", work.name.c_str(), streams);
   }
   table.Print();

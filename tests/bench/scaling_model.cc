@@ -1,6 +1,7 @@
 #include "tests/bench/scaling_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -11,8 +12,8 @@ namespace perceptrond::bench {
 namespace {
 
 // As server/server.cc has it.
-double PollingThreads(size_t processors) {
-  return static_cast<double>(processors < 8 ? 1 : std::min<size_t>((processors + 1) / 3, 16));
+double PollingThreads(double processors) {
+  return processors < 8 ? 1 : std::min(std::floor((processors + 1) / 3), 16.0);
 }
 
 double Held(const LockUses& locks, const std::string& kind) {
@@ -32,11 +33,10 @@ void ScalingPoint::AddThread(const std::string& name, double nanos) {
 }
 
 Bound LowestBound(const ScalingPoint& point, const LockUses& locks, bool one_model,
-                  size_t processors, bool shared) {
+                  double processors, bool shared) {
   const auto streams = static_cast<double>(point.streams);
   std::vector<std::pair<std::string, double>> nanos = {
-      {"processors",
-       (point.server() + (shared ? point.client : 0)) / static_cast<double>(processors)},
+      {"processors", (point.server() + (shared ? point.client : 0)) / processors},
       {"pollers", point.pollers / PollingThreads(processors)},
       {"streams", point.workers / streams},
       {"committer", point.committer},
@@ -50,32 +50,26 @@ Bound LowestBound(const ScalingPoint& point, const LockUses& locks, bool one_mod
   return {1e9 / most->second, most->first};
 }
 
-void ScalingTable::Add(const ScalingPoint& one, const ScalingPoint& all, const LockUses& locks,
-                       size_t processors) {
-  rows_.push_back({one, all, locks, processors});
-}
-
 void ScalingTable::Print() const {
   std::printf(
-      "## %s\n\n"
-      "Thousand examples a second; server and client in processor nanoseconds an example; "
-      "journal: the part of the time in which commits are written.\n\n"
-      "| streams | on 1 | on %zu, with the client | bound of that | by | mistakes | client | "
+      "## %s\n\nThousand examples a second, with the server on one processor and on all, which it "
+      "shares with the client; what the model takes from the first for the second, on the "
+      "processors that were used or idle then; processor nanoseconds an example; the bound on %d "
+      "processors.\n\n| streams | on one | on all | model | used | idle | mistakes | client | "
       "server "
-      "| pollers | workers | committer | RocksDB | others | journal | bound on %zu | by |\n"
+      "| pollers | workers | committer | RocksDB | others | on %d | by |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-      name_.c_str(), rows_.front().processors, processors_);
+      name_.c_str(), processors_, processors_);
   for (const Row& row : rows_) {
     const ScalingPoint& all = row.all;
-    const Bound here = LowestBound(row.one, row.locks, one_model_, row.processors, true);
+    const Bound here = LowestBound(row.one, row.locks, one_model_, all.used() + all.idle, true);
     const Bound more = LowestBound(all, row.locks, one_model_, processors_, false);
     std::printf(
-        "| %zu | %.0f | %.0f | %.0f | %s | %.3f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | "
-        "%.2f | %.0f | %s |\n",
-        all.streams, row.one.rate / 1e3, all.rate / 1e3, here.rate / 1e3, here.resource.c_str(),
+        "| %zu | %.0f | %.0f | %.0f | %.2f | %.2f | %.3f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f "
+        "| %.0f | %.0f | %s |\n",
+        all.streams, row.one.rate / 1e3, all.rate / 1e3, here.rate / 1e3, all.used(), all.idle,
         all.mistakes, all.client, all.server(), all.pollers, all.workers, all.committer,
-        all.rocksdb, all.others, all.rate * all.commits / 1e9, more.rate / 1e3,
-        more.resource.c_str());
+        all.rocksdb, all.others, more.rate / 1e3, more.resource.c_str());
   }
   std::puts("");
   PrintLocks();

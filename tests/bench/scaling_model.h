@@ -20,6 +20,8 @@ struct ScalingPoint {
   size_t streams = 0;
   // Examples a second of all streams together.
   double rate = 0;
+  // Processors that had nothing to do, on average.
+  double idle = 0;
   // The part of the examples that were mistakes.
   double mistakes = 0;
   // Processor time: of the client, and of the server's threads.
@@ -29,14 +31,14 @@ struct ScalingPoint {
   double committer = 0;
   double rocksdb = 0;
   double others = 0;
-  // The time, on the clock, that the committer takes to write: what it waits for the disk too.
-  double commits = 0;
   // An example. Empty unless locks were counted.
   LockUses locks;
 
   // Of the thread, or threads, with this name.
   void AddThread(const std::string& name, double nanos);
   double server() const { return pollers + workers + committer + rocksdb + others; }
+  // Processors that client and server used, on average.
+  double used() const { return 1e-9 * rate * (server() + client); }
 };
 
 // A bound of the rate, in examples a second, and the resource that sets it.
@@ -48,7 +50,7 @@ struct Bound {
 // The lowest bound on `processors` processors. With `shared`, the client uses them too. `one_model`:
 // all streams learn the same, so that its locks are one resource.
 Bound LowestBound(const ScalingPoint& point, const LockUses& locks, bool one_model,
-                  size_t processors, bool shared);
+                  double processors, bool shared);
 
 // The tables of one kind of work.
 class ScalingTable {
@@ -57,9 +59,10 @@ class ScalingTable {
   ScalingTable(std::string name, bool one_model, int processors)
       : name_(std::move(name)), one_model_(one_model), processors_(processors) {}
 
-  // `one`: with the server on one processor; `all`: on `processors` that the client uses too.
-  void Add(const ScalingPoint& one, const ScalingPoint& all, const LockUses& locks,
-           size_t processors);
+  // `one`: with the server on one processor; `all`: on all, which the client uses too.
+  void Add(const ScalingPoint& one, const ScalingPoint& all, const LockUses& locks) {
+    rows_.push_back({one, all, locks});
+  }
   void Print() const;
 
  private:
@@ -67,14 +70,13 @@ class ScalingTable {
     ScalingPoint one;
     ScalingPoint all;
     LockUses locks;
-    size_t processors;
   };
 
   void PrintLocks() const;
 
   const std::string name_;
   const bool one_model_;
-  const size_t processors_;
+  const int processors_;
   std::vector<Row> rows_;
 };
 

@@ -93,12 +93,12 @@ LockReader::LockReader(const std::string& file) {
 
 LockReader::~LockReader() { munmap(const_cast<LockFile*>(file_), sizeof(LockFile)); }
 
-std::string LockReader::KindOf(uintptr_t place, bool exclusive) const {
-  // The place is after the call, which may be the function's last instruction.
+std::string LockReader::KindOf(uintptr_t call_site, bool exclusive) const {
+  // The address is after the call, which may be the function's last instruction.
   const auto after = std::upper_bound(
-      functions_.begin(), functions_.end(), place - file_->base - 1,
+      functions_.begin(), functions_.end(), call_site - file_->base - 1,
       [](uintptr_t address, const Function& function) { return address < function.begin; });
-  if (place < file_->base || after == functions_.begin() || after == functions_.end())
+  if (call_site < file_->base || after == functions_.begin() || after == functions_.end())
     return "gRPC";
   const std::string& function = std::prev(after)->name;
   for (const Kind& kind : kKinds) {
@@ -115,8 +115,8 @@ LockUses LockReader::Read() const {
   const int threads = std::min(file_->threads.load(), kLockThreads);
   for (int thread = 0; thread < threads; ++thread) {
     for (const LockCount& count : file_->counts[thread]) {
-      if (count.place == 0) continue;
-      uses[KindOf(count.place, count.exclusive)] +=
+      if (count.call_site == 0) continue;
+      uses[KindOf(count.call_site, count.exclusive)] +=
           {static_cast<double>(count.acquired), static_cast<double>(count.contended),
            static_cast<double>(count.waited), static_cast<double>(count.held)};
     }

@@ -52,7 +52,7 @@ class LockReader {
     std::string name;
   };
 
-  std::string KindOf(uintptr_t place, bool exclusive) const;
+  std::string KindOf(uintptr_t call_site, bool exclusive) const;
 
   const LockFile* file_;
   // Of the program, by where they begin.

@@ -45,14 +45,6 @@ std::string GetPage(int port, const std::string& path) {
 
 }  // namespace
 
-double ReadMetric(const testing::Process& server, const std::string& name) {
-  const std::string metrics = GetPage(std::stoi(server.Field("metrics_port")), "/metrics");
-  const std::string line = "\n" + name + " ";
-  const size_t at = metrics.find(line);
-  if (at == std::string::npos) std::abort();
-  return std::strtod(metrics.c_str() + at + line.size(), nullptr);
-}
-
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
@@ -116,8 +108,12 @@ double Servers::ProcessorSeconds(Server server) const {
 }
 
 uint64_t Servers::JournalCommits() const {
-  return static_cast<uint64_t>(
-      ReadMetric(running(Server::kReal).process, "perceptrond_journal_commits_total"));
+  const std::string metrics =
+      GetPage(std::stoi(running(Server::kReal).process.Field("metrics_port")), "/metrics");
+  const std::string name = "\nperceptrond_journal_commits_total ";
+  const size_t at = metrics.find(name);
+  if (at == std::string::npos) std::abort();
+  return static_cast<uint64_t>(std::strtod(metrics.c_str() + at + name.size(), nullptr));
 }
 
 void Servers::CreateModel(const std::string& id, bool offset, uint32_t bits) {

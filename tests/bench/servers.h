@@ -21,8 +21,6 @@ enum class Server { kReal, kNull, kCallback };
 // It listens on a free port of the loopback address and on a Unix socket in `dir`.
 std::vector<std::string> ServerCommand(Server server, const std::string& dir);
 
-// Of a real server: a metric without labels. Aborts if it has none of that name.
-double ReadMetric(const testing::Process& server, const std::string& name);
 // A channel with a connection of its own.
 std::shared_ptr<grpc::Channel> Connect(const std::string& address);
 
