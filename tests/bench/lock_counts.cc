@@ -115,12 +115,8 @@ thread_local HeldLocks held;
 template <typename Try, typename Wait>
 void Acquire(absl::Mutex* mutex, LockCount* count, Try tries, Wait wait) {
   if (!tries()) {
-    const uint64_t start = Now();
     wait();
-    if (count != nullptr) {
-      ++count->contended;
-      count->waited += Now() - start;
-    }
+    if (count != nullptr) ++count->contended;
   }
   if (count != nullptr) ++count->acquired;
   held.Push(mutex, count);

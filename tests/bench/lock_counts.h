@@ -11,7 +11,7 @@ namespace perceptrond::bench {
 // The environment variable with the path of the file, which the library makes.
 inline constexpr char kLockFileVariable[] = "PERCEPTROND_BENCH_LOCKS";
 
-// The acquisitions by one thread at one call site. Times are in nanoseconds.
+// The acquisitions by one thread at one call site.
 struct LockCount {
   // The address after the call; 0: not used.
   uintptr_t call_site = 0;
@@ -19,8 +19,8 @@ struct LockCount {
   uint64_t acquired = 0;
   // The lock was held when it was asked for.
   uint64_t contended = 0;
-  uint64_t waited = 0;
-  // Without the time in Await, and without what took longer than a lock is held while its thread runs.
+  // Nanoseconds, without the time in Await, and without what took longer than a lock is held while
+  // its thread runs.
   uint64_t held = 0;
 };
 

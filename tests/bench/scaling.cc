@@ -1,5 +1,5 @@
-// What serialises when many streams learn: processor time by thread, and locks, at 1 to 8 streams on
-// one model and on as many; and what follows for more processors than this machine has.
+// What serialises when many streams learn: processor time by thread, and locks, at 1 to 8 streams
+// on one model and on as many; and what follows for more processors than this machine has.
 //   scaling [--reps N] [--seconds S] [--processors N] [--filter TITLE] [--tiny]
 //
 // Three real servers are measured in turn: on one processor with the client on another, on all

@@ -1,5 +1,5 @@
-// What a machine with more processors would reach, by the utilisation law: no resource can be in use
-// for longer than the time that passes, so that
+// What a machine with more processors would reach, by the utilisation law: no resource can be in
+// use for longer than the time that passes, so that
 //
 //   examples a second <= (units of the resource) / (its seconds an example)
 //
@@ -47,8 +47,8 @@ struct Bound {
   std::string resource;
 };
 
-// The lowest bound on `processors` processors. With `shared`, the client uses them too. `one_model`:
-// all streams learn the same, so that its locks are one resource.
+// The lowest bound on `processors` processors. With `shared`, the client uses them too.
+// `one_model`: all streams learn the same, so that its locks are one resource.
 Bound LowestBound(const ScalingPoint& point, const LockUses& locks, bool one_model,
                   double processors, bool shared);
 

@@ -17,8 +17,8 @@
 namespace perceptrond::bench {
 namespace {
 
-// Kinds of locks by a part of the name of the function that takes them, the first that matches. What
-// takes a model's gate and state takes no other lock itself.
+// Kinds of locks by a part of the name of the function that takes them, the first that matches.
+// What takes a model's gate and state takes no other lock itself.
 struct Kind {
   const char* function;
   const char* name;
@@ -59,18 +59,16 @@ std::map<std::string, double> ThreadNanos(pid_t process) {
 LockUse& LockUse::operator+=(const LockUse& other) {
   acquired += other.acquired;
   contended += other.contended;
-  waited += other.waited;
   held += other.held;
   return *this;
 }
 
 LockUse LockUse::operator-(const LockUse& other) const {
-  return {acquired - other.acquired, contended - other.contended, waited - other.waited,
-          held - other.held};
+  return {acquired - other.acquired, contended - other.contended, held - other.held};
 }
 
 LockUse LockUse::operator/(double examples) const {
-  return {acquired / examples, contended / examples, waited / examples, held / examples};
+  return {acquired / examples, contended / examples, held / examples};
 }
 
 LockReader::LockReader(const std::string& file) {
@@ -118,7 +116,7 @@ LockUses LockReader::Read() const {
       if (count.call_site == 0) continue;
       uses[KindOf(count.call_site, count.exclusive)] +=
           {static_cast<double>(count.acquired), static_cast<double>(count.contended),
-           static_cast<double>(count.waited), static_cast<double>(count.held)};
+           static_cast<double>(count.held)};
     }
   }
   return uses;

@@ -20,8 +20,7 @@ std::map<std::string, double> ThreadNanos(pid_t process);
 struct LockUse {
   double acquired = 0;
   double contended = 0;
-  // Nanoseconds for which it was waited for, and held.
-  double waited = 0;
+  // Nanoseconds.
   double held = 0;
 
   LockUse& operator+=(const LockUse& other);
@@ -30,7 +29,8 @@ struct LockUse {
   LockUse operator/(double examples) const;
 };
 
-// What each kind of lock is called in the tables: the lock and, where it has readers, how it is held.
+// By what each kind of lock is called in the tables: the lock and, if it has readers, how it is
+// held.
 using LockUses = std::map<std::string, LockUse>;
 
 // Reads what the library lock_counts counts in a process that runs the real server's program.
