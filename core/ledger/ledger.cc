@@ -35,8 +35,10 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
   moved.pass.SetChanged();
 }
 
-Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const Dictionary& names) {
+Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const Dictionary& names,
+                              absl::FunctionRef<void()> on_locked) {
   MutexLock lock(&mutex_);
+  on_locked();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   auto unchanged = segment.unchanged.begin();
   for (const UpdateRow& update : segment.updates) {

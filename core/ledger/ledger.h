@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/convergence/curve_points.h"
@@ -68,7 +69,15 @@ class Ledger {
     std::optional<PassSummary> pass;
   };
   Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    return Apply(producer, segment, names, [] {});
+  }
+  // Calls `on_locked` once this is locked. From then on segments keep their order without the
+  // state's lock, which `on_locked` may release if the segment has no sample: whoever locks the
+  // state and then this finds both at one revision, and what takes no lock of this, as
+  // stored_examples(), may lack the segment still.
+  Applied Apply(Producer& producer, const Segment& segment, const Dictionary& names,
+                absl::FunctionRef<void()> on_locked) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds an update without a row that replaced all weights by `vectors`. The caller holds the
   // state's lock exclusively.
   void AddWeightReplacement(const UpdateRow& update, std::span<const ReplacementVector> vectors)

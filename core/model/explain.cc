@@ -274,13 +274,11 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   if (FindLearner(core.settings.learner).separate_prediction_weights) outcome.age = age;
   mapper.Resolve(state->names);
   const StoredExamples& stored = core.ledger.stored_examples();
+  // Before the copy: it locks the ledger, which then has every update of this revision.
+  const uint64_t replacement_revision = core.ledger.replacement_revision();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();
-  const SupportContext context{learner,
-                               core.settings.learner,
-                               age,
-                               state->revision,
-                               core.ledger.replacement_revision(),
-                               stored.keeps_updates(),
+  const SupportContext context{learner,         core.settings.learner, age,
+                               state->revision, replacement_revision,  stored.keeps_updates(),
                                updates};
   for (size_t i = 0; i < batch.rows(); ++i) {
     if (!row_errors.empty() && row_errors.front().row == i) {

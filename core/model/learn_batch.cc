@@ -35,7 +35,9 @@ class Learning {
         outcome_(outcome),
         rows_(core, call.batch, call.row_errors),
         updater_(core, rows_),
-        sampler_(core.ledger.stored_examples()) {
+        sampler_(core.ledger.stored_examples()),
+        releases_state_early_(!core.plan.counts_examples &&
+                              !core.ledger.stored_examples().samples()) {
     segment_.producer = call.producer->id;
     segment_.components = call.components;
   }
@@ -107,7 +109,7 @@ class Learning {
 
   // Passes correct rows and rows with errors, up to one that calls for an update or fills a batch.
   absl::Status EvaluateRows() {
-    const StateReader state(core_.state);
+    StateReader state(core_.state);
     if (!state->closed.ok()) return state->closed;
     rows_.Resolve(*state);
     evaluator_->Discard();
@@ -134,13 +136,13 @@ class Learning {
         evaluator_->OnUpdate(row_);
         squared_norm_ = row.squared_norm;
         next_ = Next::kUpdate;
+        tally_revision_ = state->revision;
+        sampler_.Release();
         // Rules that count examples read in the ledger how many came before the row.
         if (plan_.counts_examples) {
           CloseTally(state->revision);
-          Account(*state);
+          Account(state);
         }
-        tally_revision_ = state->revision;
-        sampler_.Release();
         return absl::OkStatus();
       }
       const int32_t label = rows_.label(row_);
@@ -149,14 +151,14 @@ class Learning {
     }
     const bool batch_is_full = tally_.examples >= until_full;
     CloseTally(state->revision);
-    Finish(*state, batch_is_full);
+    Finish(state, batch_is_full);
     return absl::OkStatus();
   }
 
   // Evaluates the row again, which called for an update a moment ago, and learns it if it still
   // does.
   absl::Status Update() {
-    const StateWriter state(core_.state);
+    StateWriter state(core_.state);
     if (!state->closed.ok()) return state->closed;
     // Another stream has updated the state since.
     if (state->revision != tally_revision_) CloseTally(tally_revision_);
@@ -181,7 +183,7 @@ class Learning {
       segment_.updates.pop_back();
       CloseTally(state->revision);
     }
-    Finish(*state, IsFull(state->learner->batch_learning(), evaluated));
+    Finish(state, IsFull(state->learner->batch_learning(), evaluated));
     return absl::OkStatus();
   }
 
@@ -192,7 +194,7 @@ class Learning {
 
   // Ends the batch of a rule that learns from batches, if it is full or ends with the pass.
   absl::Status EndBatch() {
-    const StateWriter state(core_.state);
+    StateWriter state(core_.state);
     if (!state->closed.ok()) return state->closed;
     const std::optional<uint64_t> age = core_.CountedExamples();
     BatchLearning* const batch = state->learner->batch_learning();
@@ -210,7 +212,7 @@ class Learning {
       update.tally.components = call_.components;
       segment_.updates.push_back(std::move(update));
     }
-    Finish(*state, /*batch_is_full=*/false);
+    Finish(state, /*batch_is_full=*/false);
     return absl::OkStatus();
   }
 
@@ -256,28 +258,34 @@ class Learning {
 
   // Decides what comes next, and hands the segment to the ledger: at the end of the message with
   // the end of its pass.
-  void Finish(const ModelState& state, bool batch_is_full) {
+  template <typename Guard>
+  void Finish(Guard& state, bool batch_is_full) {
     if (batch_is_full) {
       next_ = Next::kEndBatch;
     } else if (row_ < rows_.size()) {
       next_ = Next::kEvaluate;
-    } else if (ends_new_pass_ && IsPending(state.learner->batch_learning())) {
+    } else if (ends_new_pass_ && IsPending(state->learner->batch_learning())) {
       next_ = Next::kEndBatch;
     } else {
       next_ = Next::kNothing;
-      outcome_.revision = state.revision;
+      outcome_.revision = state->revision;
       segment_.completed_pass = call_.completed_pass;
     }
     Account(state);
   }
 
-  void Account(const ModelState& state) {
+  // Hands the segment to the ledger, and releases the state, if it may be, as soon as nothing can
+  // come between the two: other streams evaluate rows while the ledger counts.
+  template <typename Guard>
+  void Account(Guard& state) {
     sampler_.Release();
     if (segment_.unchanged.empty() && segment_.updates.empty() && segment_.completed_pass == 0)
       return;
-    segment_.revision = state.revision;
-    if (segment_.completed_pass > 0) segment_.weight_norm = plan_.WeightNorm(*state.learner);
-    Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state.names);
+    segment_.revision = state->revision;
+    if (segment_.completed_pass > 0) segment_.weight_norm = plan_.WeightNorm(*state->learner);
+    Ledger::Applied applied = core_.ledger.Apply(*call_.producer, segment_, state->names, [&] {
+      if (releases_state_early_) state.Release();
+    });
     outcome_.next_offset = applied.next_offset;
     if (segment_.completed_pass > 0) outcome_.pass = std::move(applied.pass);
     segment_.first_offset = applied.next_offset;
@@ -296,6 +304,9 @@ class Learning {
   std::unique_ptr<RowEvaluator> evaluator_;
   RowPredictions predictions_;
   StoredExamples::Sampler sampler_;
+  // Nothing reads what the ledger counts under the state's lock alone: no count of examples, and no
+  // sample.
+  const bool releases_state_early_;
   Next next_ = Next::kEvaluate;
   // The next row.
   size_t row_ = 0;

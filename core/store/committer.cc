@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
+#include "core/sync/thread_name.h"
 
 namespace perceptrond {
 namespace {
@@ -75,6 +76,7 @@ absl::Status Committer::Commit(std::shared_ptr<Model> model) {
 }
 
 void Committer::Run() {
+  NameThisThread("committer");
   const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !queue_.empty();
   };

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "core/model/snapshot.h"
+#include "core/sync/thread_name.h"
 
 namespace perceptrond {
 
@@ -41,6 +42,7 @@ void Snapshotter::Await(uint64_t model_id) {
 }
 
 void Snapshotter::Run() {
+  NameThisThread("snapshotter");
   const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !queue_.empty();
   };

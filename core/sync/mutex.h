@@ -136,35 +136,45 @@ class Guarded {
   // Holds the lock shared for as long as it lives.
   class Reader {
    public:
-    explicit Reader(const Guarded& guarded) ABSL_NO_THREAD_SAFETY_ANALYSIS : guarded_(guarded) {
-      guarded_.mutex_.ReaderLock();
+    explicit Reader(const Guarded& guarded) ABSL_NO_THREAD_SAFETY_ANALYSIS : guarded_(&guarded) {
+      guarded_->mutex_.ReaderLock();
     }
-    ~Reader() ABSL_NO_THREAD_SAFETY_ANALYSIS { guarded_.mutex_.ReaderUnlock(); }
+    ~Reader() { Release(); }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
-    const T& operator*() const { return guarded_.value_; }
-    const T* operator->() const { return &guarded_.value_; }
+    // Ends it early: the value must not be used any more.
+    void Release() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (guarded_ != nullptr) std::exchange(guarded_, nullptr)->mutex_.ReaderUnlock();
+    }
+
+    const T& operator*() const { return guarded_->value_; }
+    const T* operator->() const { return &guarded_->value_; }
 
    private:
-    const Guarded& guarded_;
+    const Guarded* guarded_;
   };
 
   // Holds the lock exclusively for as long as it lives.
   class Writer {
    public:
-    explicit Writer(Guarded& guarded) ABSL_NO_THREAD_SAFETY_ANALYSIS : guarded_(guarded) {
-      guarded_.mutex_.Lock();
+    explicit Writer(Guarded& guarded) ABSL_NO_THREAD_SAFETY_ANALYSIS : guarded_(&guarded) {
+      guarded_->mutex_.Lock();
     }
-    ~Writer() ABSL_NO_THREAD_SAFETY_ANALYSIS { guarded_.mutex_.Unlock(); }
+    ~Writer() { Release(); }
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
-    T& operator*() const { return guarded_.value_; }
-    T* operator->() const { return &guarded_.value_; }
+    // Ends it early: the value must not be used any more.
+    void Release() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (guarded_ != nullptr) std::exchange(guarded_, nullptr)->mutex_.Unlock();
+    }
+
+    T& operator*() const { return guarded_->value_; }
+    T* operator->() const { return &guarded_->value_; }
 
    private:
-    Guarded& guarded_;
+    Guarded* guarded_;
   };
 
  private:

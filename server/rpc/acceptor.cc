@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/sync/thread_name.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -62,7 +63,10 @@ void Acceptor::Start(int threads, Spin spin) {
   // One waiting call for each thread, since each may receive one at the same time.
   for (int i = 0; i < threads; ++i) {
     AwaitCall();
-    threads_.emplace_back([this] { Poll(); });
+    threads_.emplace_back([this] {
+      NameThisThread("poller");
+      Poll();
+    });
   }
 }
 

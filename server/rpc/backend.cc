@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "core/learner/catalogue.h"
 #include "core/store/store.h"
+#include "core/sync/thread_name.h"
 
 namespace perceptrond {
 
@@ -41,6 +42,7 @@ size_t Workers::idle() const {
 }
 
 void Workers::Run() {
+  NameThisThread("worker");
   while (Work work = Next()) work();
 }
 

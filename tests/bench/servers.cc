@@ -43,14 +43,14 @@ std::string GetPage(int port, const std::string& path) {
   return answer;
 }
 
+}  // namespace
+
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
-
-}  // namespace
 
 std::vector<std::string> ServerCommand(Server server, const std::string& dir) {
   const std::string tcp = "127.0.0.1:0";

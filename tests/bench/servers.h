@@ -21,6 +21,9 @@ enum class Server { kReal, kNull, kCallback };
 // It listens on a free port of the loopback address and on a Unix socket in `dir`.
 std::vector<std::string> ServerCommand(Server server, const std::string& dir);
 
+// A channel with a connection of its own.
+std::shared_ptr<grpc::Channel> Connect(const std::string& address);
+
 // Not thread-safe.
 class Servers {
  public:

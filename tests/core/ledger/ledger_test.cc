@@ -1,6 +1,8 @@
 // The effect of a segment on the ledger.
 #include "core/ledger/ledger.h"
 
+#include <thread>
+
 #include "gtest/gtest.h"
 #include "tests/support/status.h"
 
@@ -60,6 +62,17 @@ TEST_F(LedgerTest, ASegmentMovesCountersPositionAndUpdatesTogether) {
   EXPECT_EQ(entry.records[0].values_size(), 2);
   EXPECT_EQ(entry.records[0].squared_norm(), 2);
   EXPECT_TRUE(ledger_.TakePending().records.empty());
+}
+
+// The lock of the state is released in between: whoever has that lock then must find the segment.
+TEST_F(LedgerTest, WhoeverReadsAfterTheLedgerIsLockedFindsTheSegment) {
+  std::thread reader;
+  uint64_t examples = 0;
+  ledger_.Apply(*producer_, TwoUpdates(), names_, [&] {
+    reader = std::thread([&] { examples = ledger_.MakeReport({}).examples(); });
+  });
+  reader.join();
+  EXPECT_EQ(examples, 7U);
 }
 
 TEST_F(LedgerTest, RightRowsCountBeforeTheUpdateThatReplacedTheirRevision) {

@@ -97,9 +97,14 @@ class Concurrency : public ::testing::Test {
     revision = outcome.revision;
   }
 
-  // Counters and weights of one moment: they must fit together.
+  // Counters, weights and stored examples of one moment: they must fit together.
   void ReportOnce(uint64_t& examples) {
     const ModelReader reader(*model_);
+    const StoredExamplesView stored = CopyStoredExamples(reader);
+    if (reader.revision() > 0) {
+      ASSERT_FALSE(stored.examples.updates.empty());
+      EXPECT_EQ(stored.examples.updates.back().revision, reader.revision());
+    }
     const ConvergenceReport report = MakeReport(reader);
     EXPECT_EQ(report.updates(), ListWeights(reader)[0].revision);
     EXPECT_EQ(report.mistakes(), report.updates());
