@@ -1,21 +1,22 @@
 // NameIndex: finds the numbers of names by their hash. The names themselves are its owner's, which
 // numbers them as they come and forgets the oldest: numbers below a bound are as good as absent.
 //
-//   const uint32_t hash = NameIndex::Hash(name);
-//   const auto is_name = [&](uint32_t number) { return SameName(text_of(number), name); };
+//   const uint32_t hash = NameIndex::Hash(name, KeyOfPadded(name.data(), name.size()));
+//   const auto is_name = [&](uint32_t number) { return text_of(number) == name; };
 //   uint32_t number = index.Find(hash, oldest, next, is_name);
 //   if (number == NameIndex::kNone) index.Insert(hash, number = next++, oldest);
 //
 // A number whose name has changed since Insert() does no harm, because Find() asks for the text. So
 // an owner may take numbers back and give them to other names.
 //
-// An open-addressed table with linear probing: a name takes 11 to 32 bytes and, where the table is
+// An open-addressed table with linear probing: a name takes 16 to 48 bytes and, where the table is
 // in no cache, one miss.
 //
 // Threads: one at a time.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -25,46 +26,50 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
+#include "absl/numeric/int128.h"
 #include "absl/strings/string_view.h"
 
 namespace perceptrond::client {
 
-// Eight bytes which, with its size, determine a name of at most eight bytes. Most names are so short
-// that calls of memcmp() and of a hash of many bytes do not pay.
-inline uint64_t NameStart(std::string_view name) {
-  uint64_t start = 0;
-  if (name.size() >= sizeof start) {
-    std::memcpy(&start, name.data(), sizeof start);
-  } else if (name.size() >= 4) {
-    // The halves may overlap.
-    uint32_t first = 0;
-    uint32_t last = 0;
-    std::memcpy(&first, name.data(), sizeof first);
-    std::memcpy(&last, name.data() + name.size() - sizeof last, sizeof last);
-    start = uint64_t{first} << 32 | last;
-  } else {
-    for (const char c : name) start = start << 8 | static_cast<unsigned char>(c);
-  }
-  return start;
-}
+// The first 16 bytes of a name, and 0 after its end. With the size they determine a name of at most
+// 16 bytes. Most names are so short that calls of memcmp() and of a hash of many bytes do not pay.
+struct NameKey {
+  uint64_t first = 0;
+  uint64_t second = 0;
 
-// Whether both are the same bytes.
-inline bool SameName(std::string_view a, std::string_view b) {
-  if (a.size() != b.size() || NameStart(a) != NameStart(b)) return false;
-  constexpr size_t kCompared = sizeof NameStart(a);
-  return a.size() <= kCompared ||
-         std::memcmp(a.data() + kCompared, b.data() + kCompared, a.size() - kCompared) == 0;
+  static constexpr size_t kBytes = 16;
+
+  bool operator==(const NameKey& other) const {
+    return ((first ^ other.first) | (second ^ other.second)) == 0;
+  }
+};
+
+// The key of a name whose first 16 bytes can be read, whatever its size is.
+inline NameKey KeyOfPadded(const char* name, size_t size) {
+  static constexpr std::array<unsigned char, 2 * NameKey::kBytes> kKept = [] {
+    std::array<unsigned char, 2 * NameKey::kBytes> kept{};
+    std::fill_n(kept.begin(), NameKey::kBytes, static_cast<unsigned char>(0xff));
+    return kept;
+  }();
+  const auto load = [](const void* from, size_t begin) {
+    uint64_t eight = 0;
+    std::memcpy(&eight, static_cast<const char*>(from) + begin, sizeof eight);
+    return eight;
+  };
+  const unsigned char* const kept =
+      kKept.data() + NameKey::kBytes - std::min(size, NameKey::kBytes);
+  return {load(name, 0) & load(kept, 0), load(name, 8) & load(kept, 8)};
 }
 
 class NameIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Never 0, which marks an empty bucket.
-  static uint32_t Hash(std::string_view name) {
-    const size_t hash = name.size() <= sizeof NameStart(name)
-                            ? absl::HashOf(NameStart(name), name.size())
-                            : absl::HashOf(absl::string_view(name.data(), name.size()));
+  // Never 0, which marks an empty bucket. `key` is the name's.
+  static uint32_t Hash(std::string_view name, NameKey key) {
+    uint64_t hash = Fold(key.first ^ Seed(), key.second ^ kOdd);
+    if (name.size() > NameKey::kBytes)
+      hash ^= absl::HashOf(absl::string_view(name.data(), name.size()));
     return static_cast<uint32_t>(hash >> 32) | 1;
   }
 
@@ -96,7 +101,7 @@ class NameIndex {
   // Adds a number, below kNone. Forgets numbers below `oldest` when the table is rebuilt. Amortized
   // O(1) if a constant share of the numbers inserted becomes older than `oldest`, or none.
   void Insert(uint32_t hash, uint32_t number, uint32_t oldest) {
-    if (4 * ++used_ > 3 * buckets_.size()) Rebuild(oldest);
+    if (2 * ++used_ > buckets_.size()) Rebuild(oldest);
     Put({hash, number});
   }
 
@@ -122,7 +127,7 @@ class NameIndex {
     buckets_[i] = bucket;
   }
 
-  // Leaves at least half of the buckets empty.
+  // Leaves at least two thirds of the buckets empty.
   void Rebuild(uint32_t oldest) {
     // Without a branch for each condition: which buckets are empty is not predictable.
     const auto is_kept = [oldest](const Bucket& bucket) {
@@ -130,7 +135,7 @@ class NameIndex {
     };
     size_t kept = 0;
     for (const Bucket& bucket : buckets_) kept += static_cast<size_t>(is_kept(bucket));
-    std::vector<Bucket> before(std::max(kLeastBuckets, std::bit_ceil(2 * (kept + 1))));
+    std::vector<Bucket> before(std::max(kLeastBuckets, std::bit_ceil(3 * (kept + 1))));
     before.swap(buckets_);
     used_ = kept + 1;
     for (const Bucket& bucket : before) {
@@ -141,6 +146,20 @@ class NameIndex {
   static constexpr size_t kFirstBuckets = 64;
   // Once rebuilt: rebuilding for each few names that come and go would take long.
   static constexpr size_t kLeastBuckets = 2048;
+
+  static constexpr uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
+
+  // Differs between processes, as far as the system places them at random, so that nobody can choose
+  // names which collide.
+  static uint64_t Seed() {
+    static const char seed = 0;
+    return reinterpret_cast<uintptr_t>(&seed) * kOdd;
+  }
+  // Both halves of the product.
+  static uint64_t Fold(uint64_t a, uint64_t b) {
+    const absl::uint128 product = absl::uint128(a) * absl::uint128(b);
+    return absl::Uint128High64(product) ^ absl::Uint128Low64(product);
+  }
 
   // A power of two.
   std::vector<Bucket> buckets_ = std::vector<Bucket>(kFirstBuckets);

@@ -1,4 +1,4 @@
-// NameStore: the names that a BatchBuilder has seen, each with a number of its own, and where each
+// NameStore: the names that a BatchBuilder has seen, each with a number of its own, and whether each
 // is in the message that is built. It outlives messages, so that frequent names are found again
 // without being checked or stored again.
 //
@@ -19,16 +19,14 @@ class NameStore {
  public:
   static constexpr uint32_t kNone = NameIndex::kNone;
 
-  // A name of at most 8 bytes is found by its record alone. 32 bytes.
+  // A name of at most 16 bytes is found by its record alone. 32 bytes.
   struct Record {
-    // NameStart() of the name.
-    uint64_t start = 0;
+    NameKey key;
     uint32_t begin = 0;
     uint32_t size = 0;
-    // The row that had it last, and the message, as its owner counts them, and its position there.
+    // The row that had it last, and the message, as its owner counts them.
     uint32_t row = 0;
     uint32_t message = 0;
-    uint32_t position = 0;
   };
 
   // How many names there are; their numbers are below.
@@ -56,24 +54,23 @@ class NameStore {
     if (number != kNone) __builtin_prefetch(&records_[number]);
     return number;
   }
-  // The number of the name with this hash; kNone if there is none. O(name).
-  uint32_t Find(std::string_view name, uint32_t hash, uint32_t guess) const {
+  // The number of the name with this key and hash; kNone if there is none. O(name).
+  uint32_t Find(std::string_view name, NameKey key, uint32_t hash, uint32_t guess) const {
     // What no other hash precedes is not there at all.
     if (guess == kNone) return kNone;
-    const uint64_t start = NameStart(name);
     const auto is_name = [&](uint32_t number) {
       const Record& record = records_[number];
-      return record.start == start && record.size == name.size() &&
-             (record.size <= sizeof start || this->name(number) == name);
+      return record.key == key && record.size == name.size() &&
+             (name.size() <= NameKey::kBytes || this->name(number) == name);
     };
     return is_name(guess) ? guess : index_.Find(hash, 0, static_cast<uint32_t>(size()), is_name);
   }
   // Adds a name that Find() did not find, and returns its number.
-  uint32_t Add(std::string_view name, uint32_t hash) {
+  uint32_t Add(std::string_view name, NameKey key, uint32_t hash) {
     const auto number = static_cast<uint32_t>(size());
     index_.Insert(hash, number, 0);
     Record& record = records_.emplace_back();
-    record.start = NameStart(name);
+    record.key = key;
     record.begin = static_cast<uint32_t>(text_.size());
     record.size = static_cast<uint32_t>(name.size());
     text_.append(name);

@@ -60,6 +60,8 @@ class Row {
 
   bool has_label() const { return label != kNoLabel || !label_name.empty(); }
 
+  static constexpr size_t kNamePadding = 16;
+
   // Appends the name of a feature: `name`, or prefix + separator + name.
   void AddName(std::string_view name) {
     Append(name);
@@ -70,8 +72,14 @@ class Row {
     Append(std::string_view(&separator, 1));
     AddName(name);
   }
+  // AddName(prefix + name). kNamePadding bytes more than they have can be read of both.
+  void AddPaddedName(std::string_view prefix, std::string_view name) {
+    if (!prefix.empty()) AppendPadded(prefix);
+    AppendPadded(name);
+    ends_.push_back(name_bytes_);
+  }
   size_t name_count() const { return ends_.size(); }
-  // The name of feature i; valid until the row changes.
+  // The name of feature i; valid until the row changes. kNamePadding bytes more can be read.
   std::string_view name(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::string_view(names_.data() + begin, ends_[i] - begin);
@@ -91,10 +99,20 @@ class Row {
 
  private:
   void Append(std::string_view text) {
-    if (names_.size() - name_bytes_ < text.size())
-      names_.resize(2 * names_.size() + text.size() + kLeastNameBytes);
+    Reserve(text.size());
     Copy(text, names_.data() + name_bytes_);
     name_bytes_ += text.size();
+  }
+  void AppendPadded(std::string_view text) {
+    Reserve(text.size());
+    char* const to = names_.data() + name_bytes_;
+    std::memcpy(to, text.data(), kNamePadding);
+    if (text.size() > kNamePadding) std::memcpy(to, text.data(), text.size());
+    name_bytes_ += text.size();
+  }
+  void Reserve(size_t bytes) {
+    if (names_.size() - name_bytes_ < bytes + kNamePadding)
+      names_.resize(2 * names_.size() + bytes + kLeastNameBytes);
   }
 
   // Most names are too short for a call of memcpy() to pay.

@@ -1,52 +1,119 @@
 // text: `label<TAB>text`. Features are the words of the text, valued by their count. A word is a
 // run of ASCII letters (in lower case), digits, apostrophes and bytes above 127. If no label is
 // required, a line without a tab, or with an unknown label before its first tab, is all text.
-#include <array>
+#include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <limits>
-#include <string>
+#include <cstring>
+#include <vector>
 
 #include "client/format/format.h"
-#include "client/format/scan.h"
 #include "client/name_index.h"
+#include "client/simd.h"
 
 namespace perceptrond::client {
 namespace {
 
-// The byte in lower case if it can be part of a word, else 0.
-constexpr char ToWordByte(unsigned char c) {
-  if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
-  const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || c >= 0x80;
-  return word ? static_cast<char>(c) : '\0';
-}
-
-constexpr std::array<char, 256> MakeWordBytes() {
-  std::array<char, 256> bytes{};
-  for (size_t c = 0; c < bytes.size(); ++c) bytes[c] = ToWordByte(static_cast<unsigned char>(c));
-  return bytes;
-}
-constexpr std::array<char, 256> kWordBytes = MakeWordBytes();
-
-char WordByte(char c) { return kWordBytes[static_cast<unsigned char>(c)]; }
-
-// Copies the word at p in lower case to `word`, which has room for seven bytes more than there are
-// up to `end`, and returns its size.
-size_t CopyWord(const char* p, const char* end, char* word) {
-  const char* const begin = p;
-  for (; end - p >= 8; p += 8, word += 8) {
-    const uint64_t eight = LoadEight(p);
-    const uint64_t above_ascii = eight & ~kLow;
-    const uint64_t upper = MatchRange(eight, 'A', 'Z') & ~above_ascii;
-    const uint64_t words = above_ascii | upper | MatchRange(eight, 'a', 'z') |
-                           MatchRange(eight, '0', '9') | MatchByte(eight, '\'');
-    // The bit in which the cases differ is the highest bit, shifted by two.
-    StoreEight(eight | upper >> 2, word);
-    const uint64_t stops = ~words & ~kLow;
-    if (stops != 0) return static_cast<size_t>(p + FirstMatch(stops) - begin);
+// The words of a line, in lower case.
+class Words {
+ public:
+  // Finds the words of the text. They are valid until the next call, and Row::kNamePadding bytes more
+  // than a word has can be read.
+  void Find(std::string_view text) {
+    const size_t blocks = text.size() / simd::kBlock + 1;
+    if (words_.size() < blocks + simd::kMaskSlack) Grow(2 * blocks);
+    std::memcpy(text_.data(), text.data(), text.size());
+    std::memset(text_.data() + text.size(), ' ', simd::kBlock);
+    simd::Best().find_words(text_.data(), blocks, lower_.data(), words_.data());
+    blocks_ = blocks;
   }
-  while (p != end && (*word = WordByte(*p)) != '\0') ++p, ++word;
-  return static_cast<size_t>(p - begin);
-}
+
+  // Calls on_word(word) for each.
+  template <typename OnWord>
+  void ForEach(OnWord&& on_word) const {
+    const char* block = lower_.data();
+    const char* begin = nullptr;
+    uint64_t last = 0;
+    for (size_t i = 0; i < blocks_; ++i, block += simd::kBlock) {
+      // The first byte of each word, and the first after each, in turns.
+      uint64_t edges = words_[i] ^ (words_[i] << 1 | last);
+      last = words_[i] >> 63;
+      for (; edges != 0; edges &= edges - 1) {
+        const char* const edge = block + std::countr_zero(edges);
+        if (begin != nullptr) on_word(std::string_view(begin, static_cast<size_t>(edge - begin)));
+        begin = begin == nullptr ? edge : nullptr;
+      }
+    }
+  }
+
+ private:
+  void Grow(size_t blocks) {
+    words_.resize(blocks + simd::kMaskSlack);
+    text_.resize((blocks + 1) * simd::kBlock);
+    lower_.resize((blocks + 1) * simd::kBlock + Row::kNamePadding);
+  }
+
+  std::vector<char> text_;
+  std::vector<char> lower_;
+  std::vector<uint64_t> words_;
+  size_t blocks_ = 0;
+};
+
+// The positions of a row's words: a hash table that is emptied in O(1).
+class WordPositions {
+ public:
+  void StartRow() {
+    words_.clear();
+    if (++row_ != 0) return;
+    std::fill(buckets_.begin(), buckets_.end(), Bucket{});
+    row_ = 1;
+  }
+
+  // The position of the word among the row's; their number if it is new, which is then added.
+  size_t FindOrAdd(std::string_view word, const Row& row) {
+    const NameKey key = KeyOfPadded(word.data(), word.size());
+    const uint32_t hash = NameIndex::Hash(word, key);
+    size_t i = hash >> 1 & (buckets_.size() - 1);
+    for (; buckets_[i].row == row_; i = (i + 1) & (buckets_.size() - 1)) {
+      const Word& other = words_[buckets_[i].position];
+      if (other.hash == hash && other.key == key && other.size == word.size() &&
+          (word.size() <= NameKey::kBytes || row.name(buckets_[i].position) == word)) {
+        return buckets_[i].position;
+      }
+    }
+    const size_t position = words_.size();
+    buckets_[i] = {row_, static_cast<uint32_t>(position)};
+    words_.push_back({key, hash, static_cast<uint32_t>(word.size())});
+    if (2 * words_.size() > buckets_.size()) Grow();
+    return position;
+  }
+
+ private:
+  struct Word {
+    NameKey key;
+    uint32_t hash;
+    uint32_t size;
+  };
+  struct Bucket {
+    // Of another row: the bucket is empty.
+    uint32_t row = 0;
+    uint32_t position = 0;
+  };
+
+  void Grow() {
+    buckets_.assign(2 * buckets_.size(), Bucket{});
+    for (uint32_t position = 0; position < words_.size(); ++position) {
+      size_t i = words_[position].hash >> 1 & (buckets_.size() - 1);
+      while (buckets_[i].row == row_) i = (i + 1) & (buckets_.size() - 1);
+      buckets_[i] = {row_, position};
+    }
+  }
+
+  // A power of two.
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(1024);
+  std::vector<Word> words_;
+  uint32_t row_ = 0;
+};
 
 class Text final : public Format {
  public:
@@ -71,51 +138,23 @@ class Text final : public Format {
 
  private:
   void CountWords(std::string_view text, Row* row) {
-    StartRow();
-    word_.resize(text.size() + 8);
-    const char* p = text.data();
-    const char* const end = p + text.size();
-    while (true) {
-      while (p != end && WordByte(*p) == '\0') ++p;
-      if (p == end) return;
-      const size_t size = CopyWord(p, end, word_.data());
-      CountWord(std::string_view(word_.data(), size), row);
-      p += size;
-    }
-  }
-
-  void CountWord(std::string_view word, Row* row) {
-    const uint32_t hash = NameIndex::Hash(word);
-    const auto next = first_number_ + static_cast<uint32_t>(row->name_count());
-    const uint32_t known = index_.Find(hash, first_number_, next, [&](uint32_t candidate) {
-      return SameName(row->name(candidate - first_number_), word);
+    words_.Find(text);
+    positions_.StartRow();
+    words_.ForEach([&](std::string_view word) {
+      const size_t position = positions_.FindOrAdd(word, *row);
+      if (position < row->name_count()) {
+        ++row->values[position];
+      } else {
+        row->AddPaddedName({}, word);
+        row->values.push_back(1);
+      }
     });
-    if (known != NameIndex::kNone) {
-      ++row->values[known - first_number_];
-      return;
-    }
-    index_.Insert(hash, next, first_number_);
-    next_number_ = next + 1;
-    row->AddName(word);
-    row->values.push_back(1);
-  }
-
-  // The words of the rows before have numbers below first_number_.
-  void StartRow() {
-    first_number_ = next_number_;
-    if (first_number_ < std::numeric_limits<uint32_t>::max() / 2) return;
-    index_.Clear();
-    first_number_ = next_number_ = 0;
   }
 
   const LabelRule labels_;
   const bool require_label_;
-  // A word in lower case.
-  std::string word_;
-  // The words of the row: a number less first_number_ is a position in it.
-  NameIndex index_;
-  uint32_t first_number_ = 0;
-  uint32_t next_number_ = 0;
+  Words words_;
+  WordPositions positions_;
 };
 
 }  // namespace
