@@ -189,11 +189,7 @@ absl::StatusOr<uint32_t> BatchBuilder::AddName(std::string_view name, NameKey ke
 
 void BatchBuilder::RemoveFromMessage(const uint32_t* numbers, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (is_new_[i] == 0) continue;
-    NameStore::Record& record = store_.record(numbers[i]);
-    record.message = 0;
-    --name_count_;
-    name_bytes_ -= record.size + 2;
+    if (is_new_[i] != 0) store_.record(numbers[i]).message = 0;
   }
 }
 
@@ -205,19 +201,25 @@ absl::Status BatchBuilder::AppendNumbers(const Row& row) {
   is_new_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const std::string_view name = row.name(i);
-    keys_[i] = KeyOfPadded(name.data(), name.size());
-    hashes_[i] = NameIndex::Hash(name, keys_[i]);
-    store_.Prefetch(hashes_[i]);
+    const NameKey key = KeyOfPadded(name.data(), name.size());
+    const uint32_t hash = NameIndex::Hash(name, key);
+    store_.Prefetch(hash);
+    keys_[i] = key;
+    hashes_[i] = hash;
   }
   for (size_t i = 0; i < count; ++i) guesses_[i] = store_.Guess(hashes_[i]);
   auto* const indices = columns_.mutable_indices();
   const int before = indices->size();
   indices->Resize(before + static_cast<int>(count), 0);
   uint32_t* const numbers = indices->mutable_data() + before;
+  const uint32_t row_number = row_;
+  const uint32_t message = message_;
+  size_t new_names = 0;
+  size_t new_bytes = 0;
   for (size_t i = 0; i < count; ++i) {
     const std::string_view name = row.name(i);
     uint32_t number = store_.Find(name, keys_[i], hashes_[i], guesses_[i]);
-    if (number == NameStore::kNone || store_.record(number).row == row_) {
+    if (number == NameStore::kNone || store_.record(number).row == row_number) {
       const absl::StatusOr<uint32_t> added = AddName(name, keys_[i], hashes_[i]);
       if (!added.ok()) {
         RemoveFromMessage(numbers, i);
@@ -228,14 +230,16 @@ absl::Status BatchBuilder::AppendNumbers(const Row& row) {
     }
     // Without a branch: which names are new to the message is not predictable.
     NameStore::Record& record = store_.record(number);
-    const bool is_new = record.message != message_;
-    is_new_[i] = static_cast<uint8_t>(is_new);
-    name_count_ += is_new_[i];
-    name_bytes_ += is_new ? record.size + 2 : 0;
-    record.message = message_;
-    record.row = row_;
+    const uint32_t is_new = record.message != message ? 1 : 0;
+    is_new_[i] = is_new;
+    new_names += is_new;
+    new_bytes += is_new * (size_t{record.size} + 2);
+    record.message = message;
+    record.row = row_number;
     numbers[i] = number;
   }
+  name_count_ += new_names;
+  name_bytes_ += new_bytes;
   return absl::OkStatus();
 }
 

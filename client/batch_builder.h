@@ -78,7 +78,7 @@ class BatchBuilder {
   absl::Status AppendNumbers(const Row& row);
   // The number of a name that is new, or new to the row.
   absl::StatusOr<uint32_t> AddName(std::string_view name, NameKey key, uint32_t hash);
-  // Removes the names of the row's first `count` features that are new to the message.
+  // Forgets that those of the row's first `count` names which are new to the message are in it.
   void RemoveFromMessage(const uint32_t* numbers, size_t count);
   void AppendValues(const Row& row);
   // Completes all but the names and indices.
@@ -105,7 +105,7 @@ class BatchBuilder {
   std::vector<uint32_t> hashes_;
   std::vector<uint32_t> guesses_;
   // 1 for the names which are new to the message.
-  std::vector<uint8_t> is_new_;
+  std::vector<uint32_t> is_new_;
   NumberList list_;
   FeatureSorter sorter_;
   // Positions of label names in columns_.

@@ -20,7 +20,7 @@ class NameStore {
   static constexpr uint32_t kNone = NameIndex::kNone;
 
   // A name of at most 16 bytes is found by its record alone. 32 bytes.
-  struct Record {
+  struct alignas(32) Record {
     NameKey key;
     uint32_t begin = 0;
     uint32_t size = 0;

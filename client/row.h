@@ -72,11 +72,22 @@ class Row {
     Append(std::string_view(&separator, 1));
     AddName(name);
   }
-  // AddName(prefix + name). kNamePadding bytes more than they have can be read of both.
-  void AddPaddedName(std::string_view prefix, std::string_view name) {
-    if (!prefix.empty()) AppendPadded(prefix);
-    AppendPadded(name);
-    ends_.push_back(name_bytes_);
+  // Adds prefix + name for each of the names. kNamePadding bytes from its begin on can be read of each
+  // and of the prefix.
+  void AddPaddedNames(std::string_view prefix, const std::string_view* names, size_t count) {
+    size_t bytes = count * prefix.size();
+    for (size_t i = 0; i < count; ++i) bytes += names[i].size();
+    Reserve(bytes);
+    ends_.resize(ends_.size() + count);
+    size_t* const ends = ends_.data() + (ends_.size() - count);
+    char* const text = names_.data();
+    size_t end = name_bytes_;
+    for (size_t i = 0; i < count; ++i) {
+      if (!prefix.empty()) end += CopyPadded(prefix, text + end);
+      end += CopyPadded(names[i], text + end);
+      ends[i] = end;
+    }
+    name_bytes_ = end;
   }
   size_t name_count() const { return ends_.size(); }
   // The name of feature i; valid until the row changes. kNamePadding bytes more can be read.
@@ -103,12 +114,10 @@ class Row {
     Copy(text, names_.data() + name_bytes_);
     name_bytes_ += text.size();
   }
-  void AppendPadded(std::string_view text) {
-    Reserve(text.size());
-    char* const to = names_.data() + name_bytes_;
+  static size_t CopyPadded(std::string_view text, char* to) {
     std::memcpy(to, text.data(), kNamePadding);
     if (text.size() > kNamePadding) std::memcpy(to, text.data(), text.size());
-    name_bytes_ += text.size();
+    return text.size();
   }
   void Reserve(size_t bytes) {
     if (names_.size() - name_bytes_ < bytes + kNamePadding)

@@ -29,6 +29,11 @@ struct Loops {
   // letters in lower case.
   void (*find_words)(const char* text, size_t blocks, char* lower, uint64_t* words);
 
+  // Reads decimal numbers without sign and exponent, each the last `sizes[i]` bytes of eights[i], of
+  // which the lowest is the first. NaN: it is none, or has more than 8 bytes or 7 digits or so;
+  // another reader then tells. All others are the float32 that is nearest.
+  void (*read_numbers)(const uint64_t* eights, const uint64_t* sizes, size_t count, float* values);
+
   // How many of the `count` keys are below each. O(count^2).
   void (*rank)(const uint32_t* keys, size_t count, uint32_t* ranks);
 };

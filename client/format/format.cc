@@ -11,6 +11,9 @@
 namespace perceptrond::client {
 namespace {
 
+// Powers of ten that a float holds exactly.
+constexpr float kPowers[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
+
 // Any number that the fast path leaves. `p` points past the sign.
 const char* ParseSlowly(const char* p, const char* end, bool negative, float* value) {
   // No "inf" and no "nan": they are not finite.
@@ -51,7 +54,7 @@ const char* ParseFloat(const char* p, const char* end, float* value) {
   if (!exact || (p != end && (IsDigit(*p) || *p == 'e' || *p == 'E'))) {
     return ParseSlowly(begin, end, negative, value);
   }
-  const float magnitude = static_cast<float>(mantissa) / kPowersOfTen[fraction];
+  const float magnitude = static_cast<float>(mantissa) / kPowers[fraction];
   *value = negative ? -magnitude : magnitude;
   return p;
 }

@@ -59,40 +59,44 @@ class Words {
   size_t blocks_ = 0;
 };
 
-// The positions of a row's words: a hash table that is emptied in O(1).
-class WordPositions {
+// The different words of a row: a hash table that is emptied in O(1).
+class WordCounts {
  public:
   void StartRow() {
     words_.clear();
+    counts_.clear();
+    keys_.clear();
     if (++row_ != 0) return;
     std::fill(buckets_.begin(), buckets_.end(), Bucket{});
     row_ = 1;
   }
 
-  // The position of the word among the row's; their number if it is new, which is then added.
-  size_t FindOrAdd(std::string_view word, const Row& row) {
+  // Counts a word, of which Row::kNamePadding bytes can be read.
+  void Add(std::string_view word) {
     const NameKey key = KeyOfPadded(word.data(), word.size());
     const uint32_t hash = NameIndex::Hash(word, key);
-    size_t i = hash >> 1 & (buckets_.size() - 1);
-    for (; buckets_[i].row == row_; i = (i + 1) & (buckets_.size() - 1)) {
-      const Word& other = words_[buckets_[i].position];
-      if (other.hash == hash && other.key == key && other.size == word.size() &&
-          (word.size() <= NameKey::kBytes || row.name(buckets_[i].position) == word)) {
-        return buckets_[i].position;
+    size_t i = Home(hash);
+    for (; buckets_[i].row == row_; i = Next(i)) {
+      const uint32_t position = buckets_[i].position;
+      if (keys_[position].hash == hash && keys_[position].key == key && IsWord(position, word)) {
+        ++counts_[position];
+        return;
       }
     }
-    const size_t position = words_.size();
-    buckets_[i] = {row_, static_cast<uint32_t>(position)};
-    words_.push_back({key, hash, static_cast<uint32_t>(word.size())});
+    buckets_[i] = {row_, static_cast<uint32_t>(words_.size())};
+    words_.push_back(word);
+    counts_.push_back(1);
+    keys_.push_back({key, hash});
     if (2 * words_.size() > buckets_.size()) Grow();
-    return position;
   }
 
+  const std::vector<std::string_view>& words() const { return words_; }
+  const std::vector<float>& counts() const { return counts_; }
+
  private:
-  struct Word {
+  struct HashedKey {
     NameKey key;
     uint32_t hash;
-    uint32_t size;
   };
   struct Bucket {
     // Of another row: the bucket is empty.
@@ -100,18 +104,29 @@ class WordPositions {
     uint32_t position = 0;
   };
 
+  // With an equal key.
+  bool IsWord(uint32_t position, std::string_view word) const {
+    return words_[position].size() == word.size() &&
+           (word.size() <= NameKey::kBytes || words_[position] == word);
+  }
+  // The lowest bit is no bit of the hash.
+  size_t Home(uint32_t hash) const { return hash >> 1 & (buckets_.size() - 1); }
+  size_t Next(size_t i) const { return (i + 1) & (buckets_.size() - 1); }
+
   void Grow() {
     buckets_.assign(2 * buckets_.size(), Bucket{});
     for (uint32_t position = 0; position < words_.size(); ++position) {
-      size_t i = words_[position].hash >> 1 & (buckets_.size() - 1);
-      while (buckets_[i].row == row_) i = (i + 1) & (buckets_.size() - 1);
+      size_t i = Home(keys_[position].hash);
+      while (buckets_[i].row == row_) i = Next(i);
       buckets_[i] = {row_, position};
     }
   }
 
   // A power of two.
   std::vector<Bucket> buckets_ = std::vector<Bucket>(1024);
-  std::vector<Word> words_;
+  std::vector<std::string_view> words_;
+  std::vector<float> counts_;
+  std::vector<HashedKey> keys_;
   uint32_t row_ = 0;
 };
 
@@ -139,22 +154,16 @@ class Text final : public Format {
  private:
   void CountWords(std::string_view text, Row* row) {
     words_.Find(text);
-    positions_.StartRow();
-    words_.ForEach([&](std::string_view word) {
-      const size_t position = positions_.FindOrAdd(word, *row);
-      if (position < row->name_count()) {
-        ++row->values[position];
-      } else {
-        row->AddPaddedName({}, word);
-        row->values.push_back(1);
-      }
-    });
+    counts_.StartRow();
+    words_.ForEach([this](std::string_view word) { counts_.Add(word); });
+    row->AddPaddedNames({}, counts_.words().data(), counts_.words().size());
+    row->values.assign(counts_.counts().begin(), counts_.counts().end());
   }
 
   const LabelRule labels_;
   const bool require_label_;
   Words words_;
-  WordPositions positions_;
+  WordCounts counts_;
 };
 
 }  // namespace

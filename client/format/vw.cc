@@ -2,7 +2,9 @@
 // ...`. A feature is named "namespace^feature", in the default namespace "feature"; its value is
 // multiplied by the weight of its namespace. The importance becomes the weight of the example.
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -31,71 +33,39 @@ std::string_view NextToken(std::string_view* rest) {
 // A token of a namespace.
 struct Token {
   const char* begin;
-  // The last colon; null if there is none.
+  // The last colon; the end if there is none.
   const char* colon;
   const char* end;
 
   std::string_view text() const { return {begin, static_cast<size_t>(end - begin)}; }
-  std::string_view name() const {
-    return {begin, static_cast<size_t>((colon == nullptr ? end : colon) - begin)};
-  }
-  // Reads the number after the colon; without one it is 1. Eight bytes before the end of the token
-  // can be read. False: it is not a finite number.
+  std::string_view name() const { return {begin, static_cast<size_t>(colon - begin)}; }
+  bool has_number() const { return colon != end; }
+  // Reads the number after the colon; without one it is 1. False: it is not a finite number.
   bool ReadNumber(float* number) const {
-    static constexpr char kOne[] = "       1";
-    // Without a branch: which tokens have a number is not predictable.
-    const char* const last = colon == nullptr ? kOne + 8 : end;
-    const size_t size = colon == nullptr ? 1 : static_cast<size_t>(end - colon - 1);
-    if (ReadShortFloat(last, size, number)) return true;
-    return ParseFloat(colon + 1, end, number) == end;
+    *number = 1;
+    return !has_number() || ParseFloat(colon + 1, end, number) == end;
   }
 };
 
-// The tokens of a line's namespaces, which end at a blank or a '|'.
-class Tokens {
+// The bytes of a line at which its tokens end: blanks and '|'.
+class Stops {
  public:
-  static constexpr size_t kPadding = std::max(size_t{8}, Row::kNamePadding);
-
-  // Copies the text, which has a '|' first, so that more can be read before and after it.
-  void Start(std::string_view text) {
+  // Finds those of the text, which it copies so that more can be read before and after it. It ends at
+  // a blank.
+  void Find(std::string_view text) {
     const size_t blocks = text.size() / simd::kBlock + 1;
     if (stops_.size() < blocks + simd::kMaskSlack) Grow(2 * blocks);
     char* const copy = text_.data() + kPadding;
     std::memcpy(copy, text.data(), text.size());
-    // The text ends at the first blank.
     std::memset(copy + text.size(), ' ', simd::kBlock);
     simd::Best().find_stops(copy, blocks, stops_.data(), colons_.data());
-    end_ = copy + text.size();
-    block_ = copy;
-    next_ = copy;
-    index_ = 0;
-    stops_left_ = stops_[0];
-    colons_left_ = colons_[0];
-  }
-
-  // The next token, which may be empty. False: there are no more.
-  bool Next(Token* token) {
-    if (next_ > end_) return false;
-    token->begin = next_;
-    token->colon = nullptr;
-    while (stops_left_ == 0) {
-      if (colons_left_ != 0) token->colon = block_ + (63 - std::countl_zero(colons_left_));
-      block_ += simd::kBlock;
-      ++index_;
-      stops_left_ = stops_[index_];
-      colons_left_ = colons_[index_];
-    }
-    const uint64_t before = (stops_left_ & -stops_left_) - 1;
-    const uint64_t colons = colons_left_ & before;
-    token->end = block_ + std::countr_zero(stops_left_);
-    token->colon = colons != 0 ? block_ + (63 - std::countl_zero(colons | 1)) : token->colon;
-    stops_left_ &= stops_left_ - 1;
-    colons_left_ &= ~before;
-    next_ = token->end + 1;
-    return true;
+    size_ = text.size();
   }
 
  private:
+  friend class Tokens;
+  static constexpr size_t kPadding = std::max(size_t{8}, Row::kNamePadding);
+
   void Grow(size_t blocks) {
     stops_.resize(blocks + simd::kMaskSlack);
     colons_.resize(blocks + simd::kMaskSlack);
@@ -103,21 +73,138 @@ class Tokens {
   }
 
   std::vector<char> text_;
+  size_t size_ = 0;
   std::vector<uint64_t> stops_;
   std::vector<uint64_t> colons_;
-  const char* end_ = nullptr;
-  const char* next_ = nullptr;
-  // The current block, its index, and what Next() has not passed yet.
-  const char* block_ = nullptr;
-  size_t index_ = 0;
-  uint64_t stops_left_ = 0;
-  uint64_t colons_left_ = 0;
+};
+
+// The tokens of a line, one after the other.
+class Tokens {
+ public:
+  explicit Tokens(const Stops& line)
+      : stops_(line.stops_.data()),
+        colons_(line.colons_.data()),
+        block_(line.text_.data() + Stops::kPadding),
+        next_(block_),
+        end_(block_ + line.size_),
+        stops_left_(*stops_),
+        colons_left_(*colons_) {}
+
+  // The next token, which may be empty. False: there are no more.
+  bool Next(Token* token) {
+    if (next_ > end_) return false;
+    const char* colon_before = nullptr;
+    while (stops_left_ == 0) {
+      if (colons_left_ != 0) colon_before = block_ + Last(colons_left_);
+      block_ += simd::kBlock;
+      stops_left_ = *++stops_;
+      colons_left_ = *++colons_;
+    }
+    const uint64_t stop = stops_left_ & -stops_left_;
+    const uint64_t colons = colons_left_ & (stop - 1);
+    token->begin = next_;
+    token->end = block_ + std::countr_zero(stop);
+    // Without a branch: which tokens have a colon is not predictable.
+    token->colon = block_ + Last(colons | (stop & AllIf(colons == 0)));
+    if (colon_before != nullptr && colons == 0) token->colon = colon_before;
+    stops_left_ ^= stop;
+    colons_left_ &= ~(stop - 1);
+    next_ = token->end + 1;
+    return true;
+  }
+
+ private:
+  static int Last(uint64_t bits) { return 63 - std::countl_zero(bits); }
+
+  // Of the current block, which begins at block_, and what Next() has not passed yet.
+  const uint64_t* stops_;
+  const uint64_t* colons_;
+  const char* block_;
+  const char* next_;
+  const char* const end_;
+  uint64_t stops_left_;
+  uint64_t colons_left_;
 };
 
 absl::Status Bad(std::string_view token, std::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", std::string(token.substr(0, 40)), "\" ", std::string(why)));
 }
+
+// Features of one namespace, some at a time, so that their numbers are read together.
+class Features {
+ public:
+  // Starts a line, in the default namespace.
+  void Start() {
+    count_ = 0;
+    prefix_size_ = 0;
+    weight_ = 1;
+  }
+
+  absl::Status StartNamespace(const Token& token) {
+    if (!token.ReadNumber(&weight_))
+      return Bad(token.text(), "has a weight that is not a finite number");
+    prefix_size_ = 0;
+    const std::string_view space = token.name();
+    if (space.empty()) return absl::OkStatus();
+    prefix_.assign(space);
+    prefix_.push_back('^');
+    prefix_size_ = prefix_.size();
+    prefix_.resize(prefix_size_ + Row::kNamePadding);
+    return absl::OkStatus();
+  }
+
+  // Adds a feature. Eight bytes before the end of the token can be read. True: call MoveTo() next.
+  bool Add(const Token& token) {
+    names_[count_] = token.name();
+    // Without a branch: which tokens have a number is not predictable.
+    constexpr uint64_t kOne = uint64_t{'1'} << 56;
+    const uint64_t has_number = AllIf(token.has_number());
+    eights_[count_] = (LoadEight(token.end - 8) & has_number) | (kOne & ~has_number);
+    sizes_[count_] = static_cast<uint64_t>(token.end - token.colon) + 1 + 2 * has_number;
+    return ++count_ == kMost;
+  }
+
+  // Moves the features that were added to the row.
+  absl::Status MoveTo(Row* row) {
+    simd::Best().read_numbers(eights_.data(), sizes_.data(), count_, values_.data());
+    for (size_t i = 0; i < count_; ++i) {
+      if (names_[i].empty() || std::isnan(values_[i])) {
+        if (absl::Status status = AddSlowly(i); !status.ok()) return status;
+      }
+      values_[i] *= weight_;
+    }
+    row->AddPaddedNames({prefix_.data(), prefix_size_}, names_.data(), count_);
+    row->values.insert(row->values.end(), values_.data(), values_.data() + count_);
+    count_ = 0;
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kMost = 128;
+
+  // Reads a number that is not as short as most.
+  absl::Status AddSlowly(size_t i) {
+    const char* const colon = names_[i].data() + names_[i].size();
+    // A value that was read is a number.
+    const char* const end = colon + 1 + sizes_[i];
+    const std::string_view text(names_[i].data(), static_cast<size_t>(end - names_[i].data()));
+    if (std::isnan(values_[i]) && ParseFloat(colon + 1, end, &values_[i]) != end)
+      return Bad(text, "has a value that is not a finite number");
+    return names_[i].empty() ? Bad(text, "has no name") : absl::OkStatus();
+  }
+
+  std::string prefix_;
+  size_t prefix_size_ = 0;
+  float weight_ = 1;
+
+  size_t count_ = 0;
+  std::array<std::string_view, kMost> names_;
+  // The bytes before the end of each token, and how many of them are its number.
+  std::array<uint64_t, kMost> eights_;
+  std::array<uint64_t, kMost> sizes_;
+  std::array<float, kMost> values_;
+};
 
 class Vw final : public Format {
  public:
@@ -168,42 +255,25 @@ class Vw final : public Format {
 
   // Parses from the first '|' to the end.
   absl::Status ParseNamespaces(std::string_view text, Row* row) {
-    tokens_.Start(text);
-    // Of the namespace.
-    size_t prefix_size = 0;
-    float weight = 1;
+    stops_.Find(text);
+    Tokens tokens(stops_);
+    features_.Start();
     bool after_bar = false;
-    for (Token token; tokens_.Next(&token); after_bar = *token.end == '|') {
-      float number = 1;
+    for (Token token; tokens.Next(&token); after_bar = *token.end == '|') {
       if (after_bar) {
-        if (!token.ReadNumber(&weight))
-          return Bad(token.text(), "has a weight that is not a finite number");
-        prefix_size = SetPrefix(token.name());
-      } else if (token.begin != token.end) {
-        if (!token.ReadNumber(&number))
-          return Bad(token.text(), "has a value that is not a finite number");
-        if (token.colon == token.begin) return Bad(token.text(), "has no name");
-        row->AddPaddedName({prefix_.data(), prefix_size}, token.name());
-        row->values.push_back(number * weight);
+        if (absl::Status status = features_.MoveTo(row); !status.ok()) return status;
+        if (absl::Status status = features_.StartNamespace(token); !status.ok()) return status;
+      } else if (token.begin != token.end && features_.Add(token)) {
+        if (absl::Status status = features_.MoveTo(row); !status.ok()) return status;
       }
     }
-    return absl::OkStatus();
+    return features_.MoveTo(row);
   }
 
-  // Returns the size of the prefix, which is empty for the default namespace.
-  size_t SetPrefix(std::string_view space) {
-    if (space.empty()) return 0;
-    prefix_.assign(space);
-    prefix_.push_back('^');
-    prefix_.resize(prefix_.size() + Row::kNamePadding);
-    return space.size() + 1;
-  }
-
-  Tokens tokens_;
-  // The name of the namespace and '^', with padding.
-  std::string prefix_;
   const LabelRule labels_;
   const bool require_label_;
+  Stops stops_;
+  Features features_;
 };
 
 }  // namespace
