@@ -170,26 +170,22 @@ absl::Status BatchBuilder::AddNamed(const Row& row) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> BatchBuilder::AddName(std::string_view name, NameKey key, uint32_t hash) {
-  // A name before it in the row may have added it.
-  uint32_t number = store_.Find(name, key, hash, store_.Guess(hash));
-  if (number == NameStore::kNone) {
-    // Names that are known were checked before.
-    if (absl::Status status = CheckName(name); !status.ok()) return status;
-    number = store_.Add(name, key, hash);
-    if (era_ == nullptr) era_ = std::make_shared<EraNames>();
-    era_->Append(name);
-  }
-  if (store_.record(number).row == row_) {
+absl::StatusOr<NameStore::Record*> BatchBuilder::AddName(std::string_view name, NameKey key,
+                                                         uint32_t hash) {
+  if (store_.Find(name, key, hash) != nullptr) {
     return Invalid("REPEATED_NAME",
                    absl::StrCat("feature \"", std::string(name), "\" occurs twice"));
   }
-  return number;
+  // Names that are known were checked before.
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  if (era_ == nullptr) era_ = std::make_shared<EraNames>();
+  era_->Append(name);
+  return store_.Add(name, key, hash);
 }
 
-void BatchBuilder::RemoveFromMessage(const uint32_t* numbers, size_t count) {
+void BatchBuilder::RemoveFromMessage(const Row& row, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (is_new_[i] != 0) store_.record(numbers[i]).message = 0;
+    if (is_new_[i] != 0) store_.Find(row.name(i), keys_[i], hashes_[i])->message = 0;
   }
 }
 
@@ -197,17 +193,15 @@ absl::Status BatchBuilder::AppendNumbers(const Row& row) {
   const size_t count = row.name_count();
   keys_.resize(count);
   hashes_.resize(count);
-  guesses_.resize(count);
   is_new_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const std::string_view name = row.name(i);
     const NameKey key = KeyOfPadded(name.data(), name.size());
-    const uint32_t hash = NameIndex::Hash(name, key);
+    const uint32_t hash = HashName(name, key);
     store_.Prefetch(hash);
     keys_[i] = key;
     hashes_[i] = hash;
   }
-  for (size_t i = 0; i < count; ++i) guesses_[i] = store_.Guess(hashes_[i]);
   auto* const indices = columns_.mutable_indices();
   const int before = indices->size();
   indices->Resize(before + static_cast<int>(count), 0);
@@ -218,25 +212,24 @@ absl::Status BatchBuilder::AppendNumbers(const Row& row) {
   size_t new_bytes = 0;
   for (size_t i = 0; i < count; ++i) {
     const std::string_view name = row.name(i);
-    uint32_t number = store_.Find(name, keys_[i], hashes_[i], guesses_[i]);
-    if (number == NameStore::kNone || store_.record(number).row == row_number) {
-      const absl::StatusOr<uint32_t> added = AddName(name, keys_[i], hashes_[i]);
+    NameStore::Record* record = store_.Find(name, keys_[i], hashes_[i]);
+    if (record == nullptr || record->row == row_number) {
+      const absl::StatusOr<NameStore::Record*> added = AddName(name, keys_[i], hashes_[i]);
       if (!added.ok()) {
-        RemoveFromMessage(numbers, i);
+        RemoveFromMessage(row, i);
         indices->Truncate(before);
         return added.status();
       }
-      number = *added;
+      record = *added;
     }
     // Without a branch: which names are new to the message is not predictable.
-    NameStore::Record& record = store_.record(number);
-    const uint32_t is_new = record.message != message ? 1 : 0;
+    const uint32_t is_new = record->message != message ? 1 : 0;
     is_new_[i] = is_new;
     new_names += is_new;
-    new_bytes += is_new * (size_t{record.size} + 2);
-    record.message = message;
-    record.row = row_number;
-    numbers[i] = number;
+    new_bytes += is_new * (size_t{record->size} + 2);
+    record->message = message;
+    record->row = row_number;
+    numbers[i] = record->number;
   }
   name_count_ += new_names;
   name_bytes_ += new_bytes;

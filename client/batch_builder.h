@@ -76,10 +76,11 @@ class BatchBuilder {
   absl::Status AddNamed(const Row& row);
   // Appends the numbers of the row's names, of which new ones are stored, to the indices.
   absl::Status AppendNumbers(const Row& row);
-  // The number of a name that is new, or new to the row.
-  absl::StatusOr<uint32_t> AddName(std::string_view name, NameKey key, uint32_t hash);
+  // Adds a name that is new to the builder, to its store. INVALID_ARGUMENT: it is malformed, or not
+  // new.
+  absl::StatusOr<NameStore::Record*> AddName(std::string_view name, NameKey key, uint32_t hash);
   // Forgets that those of the row's first `count` names which are new to the message are in it.
-  void RemoveFromMessage(const uint32_t* numbers, size_t count);
+  void RemoveFromMessage(const Row& row, size_t count);
   void AppendValues(const Row& row);
   // Completes all but the names and indices.
   void CloseColumns();
@@ -103,7 +104,6 @@ class BatchBuilder {
   // Of the names of a row.
   std::vector<NameKey> keys_;
   std::vector<uint32_t> hashes_;
-  std::vector<uint32_t> guesses_;
   // 1 for the names which are new to the message.
   std::vector<uint32_t> is_new_;
   NumberList list_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/format/format.h"
-#include "client/name_index.h"
+#include "client/name_key.h"
 #include "client/simd.h"
 
 namespace perceptrond::client {
@@ -74,7 +74,7 @@ class WordCounts {
   // Counts a word, of which Row::kNamePadding bytes can be read.
   void Add(std::string_view word) {
     const NameKey key = KeyOfPadded(word.data(), word.size());
-    const uint32_t hash = NameIndex::Hash(word, key);
+    const uint32_t hash = HashName(word, key);
     size_t i = Home(hash);
     for (; buckets_[i].row == row_; i = Next(i)) {
       const uint32_t position = buckets_[i].position;
@@ -109,8 +109,7 @@ class WordCounts {
     return words_[position].size() == word.size() &&
            (word.size() <= NameKey::kBytes || words_[position] == word);
   }
-  // The lowest bit is no bit of the hash.
-  size_t Home(uint32_t hash) const { return hash >> 1 & (buckets_.size() - 1); }
+  size_t Home(uint32_t hash) const { return hash & (buckets_.size() - 1); }
   size_t Next(size_t i) const { return (i + 1) & (buckets_.size() - 1); }
 
   void Grow() {
