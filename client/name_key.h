@@ -47,9 +47,9 @@ inline NameKey KeyOfPadded(const char* name, size_t size) {
 // A hash of the name with this key, which differs between processes as far as the system places them
 // at random, so that nobody can choose names that collide.
 inline uint32_t HashName(std::string_view name, NameKey key) {
-  static const char kPlace = 0;
+  static const char kSeed = 0;
   constexpr uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;
-  const uint64_t seed = reinterpret_cast<uintptr_t>(&kPlace) * kOdd;
+  const uint64_t seed = reinterpret_cast<uintptr_t>(&kSeed) * kOdd;
   const absl::uint128 product = absl::uint128(key.first ^ seed) * absl::uint128(key.second ^ kOdd);
   uint64_t hash = absl::Uint128High64(product) ^ absl::Uint128Low64(product);
   if (name.size() > NameKey::kBytes)

@@ -30,26 +30,26 @@ class NumberList {
   void Make(std::span<uint32_t> numbers, uint32_t end) {
     numbers_.clear();
     ++list_;
-    if (places_.size() < end) places_.resize(end);
+    if (listed_.size() < end) listed_.resize(end);
     for (uint32_t& number : numbers) {
-      Place& place = places_[number];
-      if (place.list != list_) {
-        place = {list_, static_cast<uint32_t>(numbers_.size())};
+      Listed& listed = listed_[number];
+      if (listed.list != list_) {
+        listed = {list_, static_cast<uint32_t>(numbers_.size())};
         numbers_.push_back(number);
       }
-      number = place.position;
+      number = listed.position;
     }
   }
   const std::vector<uint32_t>& numbers() const { return numbers_; }
 
  private:
-  struct Place {
+  struct Listed {
     // The last list that had the number.
     uint64_t list = 0;
     uint32_t position = 0;
   };
 
-  std::vector<Place> places_;
+  std::vector<Listed> listed_;
   std::vector<uint32_t> numbers_;
   uint64_t list_ = 0;
 };
