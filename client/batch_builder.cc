@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/error.h"
+#include "client/stream_names.h"
 #include "core/vector/name.h"
 
 namespace perceptrond::client {
@@ -87,7 +88,7 @@ bool BatchBuilder::FitsKind(const Row& row) const {
   if (dense) return false;
   // A row or a batch without features has no kind yet.
   if (row.feature_count() == 0 || columns_.indices().empty()) return true;
-  return (row.kind == RowKind::kNamed) == !names_.empty();
+  return (row.kind == RowKind::kNamed) == (name_count_ > 0);
 }
 
 size_t BatchBuilder::bytes() const {
@@ -163,68 +164,76 @@ absl::Status BatchBuilder::AddSparse(const Row& row) {
 }
 
 absl::Status BatchBuilder::AddNamed(const Row& row) {
-  const size_t names_before = names_.size();
-  const int before = columns_.indices_size();
-  if (absl::Status status = AppendPositions(row); !status.ok()) {
-    KeepNames(names_before);
-    columns_.mutable_indices()->Truncate(before);
-    return status;
-  }
+  if (absl::Status status = AppendNumbers(row); !status.ok()) return status;
   AppendValues(row);
   columns_.add_row_ends(static_cast<uint32_t>(columns_.indices_size()));
   return absl::OkStatus();
 }
 
-absl::Status BatchBuilder::AppendPositions(const Row& row) {
-  const size_t count = row.name_count();
-  hashes_.resize(count);
-  guesses_.resize(count);
-  for (size_t i = 0; i < count; ++i) {
-    hashes_[i] = NameIndex::Hash(row.name(i));
-    store_.Prefetch(hashes_[i]);
+absl::StatusOr<NameStore::Record*> BatchBuilder::AddName(std::string_view name, NameKey key,
+                                                         uint32_t hash) {
+  if (store_.Find(name, key, hash) != nullptr) {
+    return Invalid("REPEATED_NAME",
+                   absl::StrCat("feature \"", std::string(name), "\" occurs twice"));
   }
-  for (size_t i = 0; i < count; ++i) guesses_[i] = store_.Guess(hashes_[i]);
-  auto* const indices = columns_.mutable_indices();
-  indices->Reserve(indices->size() + static_cast<int>(count));
+  // Names that are known were checked before.
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  if (era_ == nullptr) era_ = std::make_shared<EraNames>();
+  era_->Append(name);
+  return store_.Add(name, key, hash);
+}
+
+void BatchBuilder::RemoveFromMessage(const Row& row, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (is_new_[i] != 0) store_.Find(row.name(i), keys_[i], hashes_[i])->message = 0;
+  }
+}
+
+absl::Status BatchBuilder::AppendNumbers(const Row& row) {
+  const size_t count = row.name_count();
+  keys_.resize(count);
+  hashes_.resize(count);
+  is_new_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const std::string_view name = row.name(i);
-    // A name that a name before it added was not there to be guessed.
-    uint32_t guess = guesses_[i];
-    if (guess == NameStore::kNone) guess = store_.Guess(hashes_[i]);
-    uint32_t number = store_.Find(name, hashes_[i], guess);
-    if (number == NameStore::kNone) {
-      // Names that are known were checked before.
-      if (absl::Status status = CheckName(name); !status.ok()) return status;
-      number = store_.Add(name, hashes_[i]);
-    }
-    NameStore::Record& record = store_.record(number);
-    if (record.row == row_) {
-      return Invalid("REPEATED_NAME",
-                     absl::StrCat("feature \"", std::string(name), "\" occurs twice"));
-    }
-    record.row = row_;
-    indices->AddAlreadyReserved(PositionOf(number));
+    const NameKey key = KeyOfPadded(name.data(), name.size());
+    const uint32_t hash = HashName(name, key);
+    store_.Prefetch(hash);
+    keys_[i] = key;
+    hashes_[i] = hash;
   }
+  auto* const indices = columns_.mutable_indices();
+  const int before = indices->size();
+  indices->Resize(before + static_cast<int>(count), 0);
+  uint32_t* const numbers = indices->mutable_data() + before;
+  const uint32_t row_number = row_;
+  const uint32_t message = message_;
+  size_t new_names = 0;
+  size_t new_bytes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view name = row.name(i);
+    NameStore::Record* record = store_.Find(name, keys_[i], hashes_[i]);
+    if (record == nullptr || record->row == row_number) {
+      const absl::StatusOr<NameStore::Record*> added = AddName(name, keys_[i], hashes_[i]);
+      if (!added.ok()) {
+        RemoveFromMessage(row, i);
+        indices->Truncate(before);
+        return added.status();
+      }
+      record = *added;
+    }
+    // Without a branch: which names are new to the message is not predictable.
+    const uint32_t is_new = record->message != message ? 1 : 0;
+    is_new_[i] = is_new;
+    new_names += is_new;
+    new_bytes += is_new * (size_t{record->size} + 2);
+    record->message = message;
+    record->row = row_number;
+    numbers[i] = record->number;
+  }
+  name_count_ += new_names;
+  name_bytes_ += new_bytes;
   return absl::OkStatus();
-}
-
-uint32_t BatchBuilder::PositionOf(uint32_t number) {
-  NameStore::Record& record = store_.record(number);
-  if (record.message != message_) {
-    record.message = message_;
-    record.position = static_cast<uint32_t>(names_.size());
-    names_.push_back(number);
-    name_bytes_ += record.size + 2;
-  }
-  return record.position;
-}
-
-void BatchBuilder::KeepNames(size_t count) {
-  for (; names_.size() > count; names_.pop_back()) {
-    NameStore::Record& record = store_.record(names_.back());
-    record.message = 0;
-    name_bytes_ -= record.size + 2;
-  }
 }
 
 void BatchBuilder::AppendValues(const Row& row) {
@@ -238,39 +247,34 @@ void BatchBuilder::AppendValues(const Row& row) {
                                        [](float value) { return value == 1.0f; });
 }
 
-void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
-  if (!names_.empty()) {
-    size_t begin = 0;
-    for (const uint32_t end : columns_.row_ends()) {
-      sorter_.Sort(columns_.mutable_indices()->mutable_data() + begin,
-                   all_ones_ ? nullptr : columns_.mutable_values()->mutable_data() + begin,
-                   end - begin);
-      begin = end;
-    }
-  }
-  NameNumbers numbers;
-  BuildUnsorted(columns, &numbers);
-}
-
-void BatchBuilder::BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers) {
+void BatchBuilder::CloseColumns() {
   if (all_ones_) columns_.clear_values();
   if (!has_labels_) columns_.clear_labels();
   if (!has_weights_) columns_.clear_weights();
-  if (!names_.empty()) BuildNames(columns_.mutable_feature_names());
+}
+
+void BatchBuilder::Build(perceptron::v1::ExampleColumns* columns) {
+  CloseColumns();
+  if (name_count_ > 0) {
+    uint32_t* const indices = columns_.mutable_indices()->mutable_data();
+    list_.Make({indices, static_cast<size_t>(columns_.indices_size())},
+               static_cast<uint32_t>(store_.size()));
+    era_->CopyTo(list_.numbers(), columns_.mutable_feature_names());
+    sorter_.SortRows(&columns_);
+  }
   *columns = std::move(columns_);
-  numbers->era = era_;
-  numbers->numbers.assign(names_.begin(), names_.end());
   Restart(*columns);
 }
 
-void BatchBuilder::BuildNames(perceptron::v1::NameColumn* column) const {
-  column->mutable_text()->reserve(name_bytes_);
-  column->mutable_lengths()->Reserve(static_cast<int>(names_.size()));
-  for (const uint32_t number : names_) {
-    const std::string_view name = store_.name(number);
-    column->mutable_text()->append(name);
-    column->mutable_lengths()->AddAlreadyReserved(static_cast<uint32_t>(name.size()));
+void BatchBuilder::BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers) {
+  CloseColumns();
+  *numbers = {};
+  if (name_count_ > 0) {
+    columns_.mutable_feature_names();
+    *numbers = {era_, static_cast<uint32_t>(store_.size()), static_cast<uint32_t>(name_count_)};
   }
+  *columns = std::move(columns_);
+  Restart(*columns);
 }
 
 void BatchBuilder::Restart(const perceptron::v1::ExampleColumns& built) {
@@ -286,12 +290,12 @@ void BatchBuilder::Restart(const perceptron::v1::ExampleColumns& built) {
   has_weights_ = false;
   all_ones_ = true;
   label_numbers_.clear();
-  names_.clear();
+  name_count_ = 0;
   ++message_;
   constexpr uint32_t kMostCounted = std::numeric_limits<uint32_t>::max() / 2;
   if (!store_.IsLarge() && message_ < kMostCounted && row_ < kMostCounted) return;
   store_.Clear();
-  ++era_;
+  era_ = nullptr;
   row_ = 0;
   message_ = 1;
 }

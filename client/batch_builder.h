@@ -24,29 +24,28 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/feature_sorter.h"
+#include "client/name_numbers.h"
 #include "client/name_store.h"
 #include "client/row.h"
 #include "perceptron/v1/example.pb.h"
 
 namespace perceptrond::client {
 
-// What a MessageEncoder has to know of the names of a message: a number of each that later messages
-// of the same builder have too, until the builder starts another era. A plain value.
-struct NameNumbers {
-  uint32_t era = 0;
-  // One for each of feature_names.
-  std::vector<uint32_t> numbers;
-};
-
 class BatchBuilder {
  public:
+  BatchBuilder() = default;
+  BatchBuilder(BatchBuilder&&) = default;
+  BatchBuilder& operator=(BatchBuilder&&) = default;
+
   // Whether the row has the kind, dense width and form of label of the rows in the batch.
   bool Fits(const Row& row) const;
 
@@ -56,7 +55,7 @@ class BatchBuilder {
 
   size_t rows() const { return rows_; }
   // The number of different names.
-  size_t names() const { return names_.size(); }
+  size_t names() const { return name_count_; }
   bool empty() const { return rows_ == 0; }
   // Estimated size of the message in bytes.
   size_t bytes() const;
@@ -64,8 +63,9 @@ class BatchBuilder {
   // Moves the batch into *columns and starts the next one. Labels are sent if any row has one; rows
   // without one then have Row::kNoLabel, a validation error in learning.
   void Build(perceptron::v1::ExampleColumns* columns);
-  // The same for a MessageEncoder: the features of named rows keep the order in which they were
-  // added, as it sorts them by other numbers.
+  // The same for a MessageEncoder, which gives names the numbers in which they are sent: the indices
+  // of named rows are numbers of *numbers, in the order in which they were added, and feature_names
+  // is present but empty.
   void BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers);
 
  private:
@@ -74,15 +74,16 @@ class BatchBuilder {
   absl::Status AddDense(const Row& row);
   absl::Status AddSparse(const Row& row);
   absl::Status AddNamed(const Row& row);
-  // Appends the positions of the row's names, which new names are added to, to the indices.
-  absl::Status AppendPositions(const Row& row);
-  // The position of a name in this message, which is added to it if it is new there. Kept in the
-  // record of the name.
-  uint32_t PositionOf(uint32_t number);
+  // Appends the numbers of the row's names, of which new ones are stored, to the indices.
+  absl::Status AppendNumbers(const Row& row);
+  // Adds a name that is new to the builder, to its store. INVALID_ARGUMENT: it is malformed, or not
+  // new.
+  absl::StatusOr<NameStore::Record*> AddName(std::string_view name, NameKey key, uint32_t hash);
+  // Forgets that those of the row's first `count` names which are new to the message are in it.
+  void RemoveFromMessage(const Row& row, size_t count);
   void AppendValues(const Row& row);
-  // Removes the names from `count` on.
-  void KeepNames(size_t count);
-  void BuildNames(perceptron::v1::NameColumn* column) const;
+  // Completes all but the names and indices.
+  void CloseColumns();
   // Starts the message after `built`.
   void Restart(const perceptron::v1::ExampleColumns& built);
 
@@ -93,16 +94,19 @@ class BatchBuilder {
   bool has_weights_ = false;
   bool all_ones_ = true;
   NameStore store_;
-  // Numbers in store_ of the names of this message, in order of first occurrence.
-  std::vector<uint32_t> names_;
-  // Changes when store_ is emptied.
-  uint32_t era_ = 0;
+  // The same names, for NameNumbers; null: none.
+  std::shared_ptr<EraNames> era_;
+  // The number of different names of this message.
+  size_t name_count_ = 0;
   // Count rows and messages in the records of store_.
   uint32_t row_ = 0;
   uint32_t message_ = 1;
   // Of the names of a row.
+  std::vector<NameKey> keys_;
   std::vector<uint32_t> hashes_;
-  std::vector<uint32_t> guesses_;
+  // 1 for the names which are new to the message.
+  std::vector<uint32_t> is_new_;
+  NumberList list_;
   FeatureSorter sorter_;
   // Positions of label names in columns_.
   absl::flat_hash_map<std::string, int32_t> label_numbers_;

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "client/simd.h"
+
 namespace perceptrond::client {
 namespace {
 
@@ -50,6 +52,28 @@ void DistributeByDigit(const std::vector<uint64_t>& from, int shift, std::vector
 }
 
 }  // namespace
+
+void FeatureSorter::SortRows(perceptron::v1::ExampleColumns* columns) {
+  uint32_t* const indices = columns->mutable_indices()->mutable_data();
+  float* const values =
+      columns->values_size() > 0 ? columns->mutable_values()->mutable_data() : nullptr;
+  size_t begin = 0;
+  for (const uint32_t end : columns->row_ends()) {
+    SortDistinct(indices + begin, values == nullptr ? nullptr : values + begin, end - begin);
+    begin = end;
+  }
+}
+
+void FeatureSorter::SortDistinct(uint32_t* indices, float* values, size_t count) {
+  if (count > simd::kMostRanked) return Sort(indices, values, count);
+  ranks_.resize(simd::kMostRanked + simd::kRankSlack);
+  indices_.assign(indices, indices + count);
+  simd::Best().rank(indices_.data(), count, ranks_.data());
+  for (size_t i = 0; i < count; ++i) indices[ranks_[i]] = indices_[i];
+  if (values == nullptr) return;
+  values_.assign(values, values + count);
+  for (size_t i = 0; i < count; ++i) values[ranks_[i]] = values_[i];
+}
 
 void FeatureSorter::Sort(uint32_t* indices, float* values, size_t count) {
   if (Ascends(indices, count)) return;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "client/error.h"
+#include "client/stream_names.h"
 
 namespace perceptrond::client {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 using perceptron::v1::ExampleColumns;
 
 constexpr uint32_t kLeastTableNames = 4;
+// Most bytes of names that a message appends at once, though it may not have them.
+constexpr size_t kMostAppendedBytes = 1 << 20;
 
 // The IEEE binary16 number that equals `value`; absent if there is none.
 std::optional<uint16_t> ToHalf(float value) {
@@ -63,13 +67,6 @@ void TakeDifferences(ExampleColumns* columns) {
   columns->clear_indices();
 }
 
-// Copies all but names, indices and rows' ends.
-void CopyTargets(const ExampleColumns& rows, ExampleColumns* columns) {
-  *columns->mutable_labels() = rows.labels();
-  *columns->mutable_label_names() = rows.label_names();
-  *columns->mutable_weights() = rows.weights();
-}
-
 }  // namespace
 
 uint32_t NameTableSize(uint32_t wanted) {
@@ -87,8 +84,8 @@ bool MessageEncoder::AskForLess(const absl::Status& status) {
 void MessageEncoder::StartConnection(uint32_t table_size) {
   table_size_ = NameTableSize(table_size);
   appended_ = 0;
-  in_table_.clear();
   resting_ = 0;
+  era_ = nullptr;
 }
 
 bool MessageEncoder::Changes(const ExampleColumns& rows) const {
@@ -97,78 +94,88 @@ bool MessageEncoder::Changes(const ExampleColumns& rows) const {
 
 void MessageEncoder::Encode(const ExampleColumns& rows, const NameNumbers& names,
                             ExampleColumns* columns) {
-  if (MayUseTable(rows)) {
-    EncodeNumbers(rows, names, columns);
-  } else {
-    *columns = rows;
+  *columns = rows;
+  if (rows.has_feature_names()) {
+    if (MayUseTable(rows, names)) {
+      columns->clear_feature_names();
+      NumberInTable(names, columns);
+    } else {
+      list_.Make({columns->mutable_indices()->mutable_data(),
+                  static_cast<size_t>(columns->indices_size())},
+                 names.end);
+      names.era->CopyTo(list_.numbers(), columns->mutable_feature_names());
+    }
+    sorter_.SortRows(columns);
   }
-  if (rows.has_feature_names()) SortRows(columns);
   if (!compact_) return;
   if (columns->indices_size() > 0) TakeDifferences(columns);
   if (columns->values_size() > 0) HalveValues(columns);
 }
 
-bool MessageEncoder::MayUseTable(const ExampleColumns& rows) {
+bool MessageEncoder::MayUseTable(const ExampleColumns& rows, const NameNumbers& names) {
   const uint32_t most = MostAppended(table_size_);
   if (!rows.has_feature_names() || most == 0) return false;
   if (resting_ > 0) return --resting_, false;
   // Numbers have 32 bits.
-  return static_cast<uint32_t>(rows.feature_names().lengths_size()) <= most &&
-         appended_ < std::numeric_limits<uint32_t>::max() - most;
+  return names.count <= most && appended_ < std::numeric_limits<uint32_t>::max() - most;
 }
 
-void MessageEncoder::EncodeNumbers(const ExampleColumns& rows, const NameNumbers& names,
-                                   ExampleColumns* columns) {
-  // Present even if it stays empty: the indices are numbers then.
-  NumberNames(rows, names, columns->mutable_stream_names());
-  auto* const indices = columns->mutable_indices();
-  indices->Reserve(rows.indices_size());
-  for (const uint32_t position : rows.indices()) indices->AddAlreadyReserved(numbers_[position]);
-  *columns->mutable_row_ends() = rows.row_ends();
-  *columns->mutable_values() = rows.values();
-  CopyTargets(rows, columns);
-}
-
-void MessageEncoder::NumberNames(const ExampleColumns& rows, const NameNumbers& names,
-                                 perceptron::v1::NameColumn* appended) {
+bool MessageEncoder::HoldsAllNames(const NameNumbers& names, perceptron::v1::NameColumn* appended) {
   if (names.era != era_) {
-    in_table_.clear();
     era_ = names.era;
+    first_in_order_ = appended_;
+    in_order_ = 0;
+    out_of_order_ = false;
   }
+  if (out_of_order_) return false;
+  const uint32_t end = std::max(in_order_, names.end);
+  // A message that follows some with names of their own has their names to append as well.
+  if (end <= table_size_ && end - in_order_ <= MostAppended(table_size_) &&
+      names.era->CopyTo(in_order_, end, kMostAppendedBytes, appended)) {
+    appended_ += end - in_order_;
+    in_order_ = end;
+    return true;
+  }
+  out_of_order_ = true;
+  in_table_.resize(in_order_);
+  std::iota(in_table_.begin(), in_table_.end(), int64_t{first_in_order_});
+  return false;
+}
+
+void MessageEncoder::NumberInTable(const NameNumbers& names, ExampleColumns* columns) {
   const bool was_full = appended_ >= table_size_;
-  const std::string_view text = rows.feature_names().text();
-  // Names with older numbers may leave the table before the end of the message.
-  const int64_t oldest = int64_t{appended_} - (table_size_ - MostAppended(table_size_));
-  constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
-  numbers_.clear();
-  size_t begin = 0;
-  for (size_t i = 0; i < names.numbers.size(); ++i) {
-    const uint32_t length = rows.feature_names().lengths(static_cast<int>(i));
-    const uint32_t name = names.numbers[i];
-    if (name >= in_table_.size()) in_table_.resize(2 * size_t{name} + 1, kNever);
-    if (in_table_[name] < oldest) {
-      in_table_[name] = appended_++;
-      appended->mutable_text()->append(text.substr(begin, length));
-      appended->add_lengths(length);
-    }
-    numbers_.push_back(static_cast<uint32_t>(in_table_[name]));
-    begin += length;
+  // Present even if it stays empty: the indices are numbers then.
+  auto* const appended = columns->mutable_stream_names();
+  uint32_t* const indices = columns->mutable_indices()->mutable_data();
+  const auto count = static_cast<size_t>(columns->indices_size());
+  if (HoldsAllNames(names, appended)) {
+    for (size_t i = 0; i < count; ++i) indices[i] += first_in_order_;
+  } else {
+    list_.Make({indices, count}, names.end);
+    LookUpNames(names, appended);
+    for (size_t i = 0; i < count; ++i) indices[i] = numbers_[indices[i]];
   }
   // A table that is full and of little use is tried again after some messages.
   constexpr int kRest = 15;
-  const bool churns = 4 * static_cast<size_t>(appended->lengths_size()) > names.numbers.size();
+  const bool churns = 4 * static_cast<size_t>(appended->lengths_size()) > names.count;
   if (was_full && churns && !compact_) resting_ = kRest;
 }
 
-void MessageEncoder::SortRows(ExampleColumns* columns) {
-  uint32_t* const indices = columns->mutable_indices()->mutable_data();
-  float* const values =
-      columns->values_size() > 0 ? columns->mutable_values()->mutable_data() : nullptr;
-  size_t begin = 0;
-  for (const uint32_t end : columns->row_ends()) {
-    sorter_.Sort(indices + begin, values == nullptr ? nullptr : values + begin, end - begin);
-    begin = end;
+void MessageEncoder::LookUpNames(const NameNumbers& names, perceptron::v1::NameColumn* appended) {
+  // Names with older numbers may leave the table before the end of the message.
+  const int64_t oldest = int64_t{appended_} - (table_size_ - MostAppended(table_size_));
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
+  if (in_table_.size() < names.end) in_table_.resize(names.end, kNever);
+  numbers_.clear();
+  std::vector<uint32_t> added;
+  for (const uint32_t name : list_.numbers()) {
+    if (in_table_[name] < oldest) {
+      in_table_[name] = appended_++;
+      added.push_back(name);
+    }
+    numbers_.push_back(static_cast<uint32_t>(in_table_[name]));
   }
+  names.era->CopyTo(added, appended);
 }
 
 }  // namespace perceptrond::client

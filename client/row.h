@@ -60,6 +60,8 @@ class Row {
 
   bool has_label() const { return label != kNoLabel || !label_name.empty(); }
 
+  static constexpr size_t kNamePadding = 16;
+
   // Appends the name of a feature: `name`, or prefix + separator + name.
   void AddName(std::string_view name) {
     Append(name);
@@ -70,8 +72,25 @@ class Row {
     Append(std::string_view(&separator, 1));
     AddName(name);
   }
+  // Adds prefix + name for each of the names. kNamePadding bytes from its begin on can be read of each
+  // and of the prefix.
+  void AddPaddedNames(std::string_view prefix, const std::string_view* names, size_t count) {
+    size_t bytes = count * prefix.size();
+    for (size_t i = 0; i < count; ++i) bytes += names[i].size();
+    Reserve(bytes);
+    ends_.resize(ends_.size() + count);
+    size_t* const ends = ends_.data() + (ends_.size() - count);
+    char* const text = names_.data();
+    size_t end = name_bytes_;
+    for (size_t i = 0; i < count; ++i) {
+      if (!prefix.empty()) end += CopyPadded(prefix, text + end);
+      end += CopyPadded(names[i], text + end);
+      ends[i] = end;
+    }
+    name_bytes_ = end;
+  }
   size_t name_count() const { return ends_.size(); }
-  // The name of feature i; valid until the row changes.
+  // The name of feature i; valid until the row changes. kNamePadding bytes more can be read.
   std::string_view name(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::string_view(names_.data() + begin, ends_[i] - begin);
@@ -91,10 +110,18 @@ class Row {
 
  private:
   void Append(std::string_view text) {
-    if (names_.size() - name_bytes_ < text.size())
-      names_.resize(2 * names_.size() + text.size() + kLeastNameBytes);
+    Reserve(text.size());
     Copy(text, names_.data() + name_bytes_);
     name_bytes_ += text.size();
+  }
+  static size_t CopyPadded(std::string_view text, char* to) {
+    std::memcpy(to, text.data(), kNamePadding);
+    if (text.size() > kNamePadding) std::memcpy(to, text.data(), text.size());
+    return text.size();
+  }
+  void Reserve(size_t bytes) {
+    if (names_.size() - name_bytes_ < bytes + kNamePadding)
+      names_.resize(2 * names_.size() + bytes + kLeastNameBytes);
   }
 
   // Most names are too short for a call of memcpy() to pay.

@@ -8,7 +8,7 @@ namespace perceptrond::client {
 namespace {
 
 // A block is handed over when it has this many rows or features.
-constexpr size_t kRows = 128;
+constexpr size_t kRows = 48;
 constexpr size_t kFeatures = 1 << 16;
 // Most blocks that wait for the owner.
 constexpr size_t kBlocks = 8;

@@ -1,52 +1,133 @@
 // text: `label<TAB>text`. Features are the words of the text, valued by their count. A word is a
 // run of ASCII letters (in lower case), digits, apostrophes and bytes above 127. If no label is
 // required, a line without a tab, or with an unknown label before its first tab, is all text.
-#include <array>
+#include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <limits>
-#include <string>
+#include <cstring>
+#include <vector>
 
 #include "client/format/format.h"
-#include "client/format/scan.h"
-#include "client/name_index.h"
+#include "client/name_key.h"
+#include "client/simd.h"
 
 namespace perceptrond::client {
 namespace {
 
-// The byte in lower case if it can be part of a word, else 0.
-constexpr char ToWordByte(unsigned char c) {
-  if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
-  const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || c >= 0x80;
-  return word ? static_cast<char>(c) : '\0';
-}
-
-constexpr std::array<char, 256> MakeWordBytes() {
-  std::array<char, 256> bytes{};
-  for (size_t c = 0; c < bytes.size(); ++c) bytes[c] = ToWordByte(static_cast<unsigned char>(c));
-  return bytes;
-}
-constexpr std::array<char, 256> kWordBytes = MakeWordBytes();
-
-char WordByte(char c) { return kWordBytes[static_cast<unsigned char>(c)]; }
-
-// Copies the word at p in lower case to `word`, which has room for seven bytes more than there are
-// up to `end`, and returns its size.
-size_t CopyWord(const char* p, const char* end, char* word) {
-  const char* const begin = p;
-  for (; end - p >= 8; p += 8, word += 8) {
-    const uint64_t eight = LoadEight(p);
-    const uint64_t above_ascii = eight & ~kLow;
-    const uint64_t upper = MatchRange(eight, 'A', 'Z') & ~above_ascii;
-    const uint64_t words = above_ascii | upper | MatchRange(eight, 'a', 'z') |
-                           MatchRange(eight, '0', '9') | MatchByte(eight, '\'');
-    // The bit in which the cases differ is the highest bit, shifted by two.
-    StoreEight(eight | upper >> 2, word);
-    const uint64_t stops = ~words & ~kLow;
-    if (stops != 0) return static_cast<size_t>(p + FirstMatch(stops) - begin);
+// The words of a line, in lower case.
+class Words {
+ public:
+  // Finds the words of the text. They are valid until the next call, and Row::kNamePadding bytes more
+  // than a word has can be read.
+  void Find(std::string_view text) {
+    const size_t blocks = text.size() / simd::kBlock + 1;
+    if (words_.size() < blocks + simd::kMaskSlack) Grow(2 * blocks);
+    std::memcpy(text_.data(), text.data(), text.size());
+    std::memset(text_.data() + text.size(), ' ', simd::kBlock);
+    simd::Best().find_words(text_.data(), blocks, lower_.data(), words_.data());
+    blocks_ = blocks;
   }
-  while (p != end && (*word = WordByte(*p)) != '\0') ++p, ++word;
-  return static_cast<size_t>(p - begin);
-}
+
+  // Calls on_word(word) for each.
+  template <typename OnWord>
+  void ForEach(OnWord&& on_word) const {
+    const char* block = lower_.data();
+    const char* begin = nullptr;
+    uint64_t last = 0;
+    for (size_t i = 0; i < blocks_; ++i, block += simd::kBlock) {
+      // The first byte of each word, and the first after each, in turns.
+      uint64_t edges = words_[i] ^ (words_[i] << 1 | last);
+      last = words_[i] >> 63;
+      for (; edges != 0; edges &= edges - 1) {
+        const char* const edge = block + std::countr_zero(edges);
+        if (begin != nullptr) on_word(std::string_view(begin, static_cast<size_t>(edge - begin)));
+        begin = begin == nullptr ? edge : nullptr;
+      }
+    }
+  }
+
+ private:
+  void Grow(size_t blocks) {
+    words_.resize(blocks + simd::kMaskSlack);
+    text_.resize((blocks + 1) * simd::kBlock);
+    lower_.resize((blocks + 1) * simd::kBlock + Row::kNamePadding);
+  }
+
+  std::vector<char> text_;
+  std::vector<char> lower_;
+  std::vector<uint64_t> words_;
+  size_t blocks_ = 0;
+};
+
+// The different words of a row: a hash table that is emptied in O(1).
+class WordCounts {
+ public:
+  void StartRow() {
+    words_.clear();
+    counts_.clear();
+    keys_.clear();
+    if (++row_ != 0) return;
+    std::fill(buckets_.begin(), buckets_.end(), Bucket{});
+    row_ = 1;
+  }
+
+  // Counts a word, of which Row::kNamePadding bytes can be read.
+  void Add(std::string_view word) {
+    const NameKey key = KeyOfPadded(word.data(), word.size());
+    const uint32_t hash = HashName(word, key);
+    size_t i = Home(hash);
+    for (; buckets_[i].row == row_; i = Next(i)) {
+      const uint32_t position = buckets_[i].position;
+      if (keys_[position].hash == hash && keys_[position].key == key && IsWord(position, word)) {
+        ++counts_[position];
+        return;
+      }
+    }
+    buckets_[i] = {row_, static_cast<uint32_t>(words_.size())};
+    words_.push_back(word);
+    counts_.push_back(1);
+    keys_.push_back({key, hash});
+    if (2 * words_.size() > buckets_.size()) Grow();
+  }
+
+  const std::vector<std::string_view>& words() const { return words_; }
+  const std::vector<float>& counts() const { return counts_; }
+
+ private:
+  struct HashedKey {
+    NameKey key;
+    uint32_t hash;
+  };
+  struct Bucket {
+    // Of another row: the bucket is empty.
+    uint32_t row = 0;
+    uint32_t position = 0;
+  };
+
+  // With an equal key.
+  bool IsWord(uint32_t position, std::string_view word) const {
+    return words_[position].size() == word.size() &&
+           (word.size() <= NameKey::kBytes || words_[position] == word);
+  }
+  size_t Home(uint32_t hash) const { return hash & (buckets_.size() - 1); }
+  size_t Next(size_t i) const { return (i + 1) & (buckets_.size() - 1); }
+
+  void Grow() {
+    buckets_.assign(2 * buckets_.size(), Bucket{});
+    for (uint32_t position = 0; position < words_.size(); ++position) {
+      size_t i = Home(keys_[position].hash);
+      while (buckets_[i].row == row_) i = Next(i);
+      buckets_[i] = {row_, position};
+    }
+  }
+
+  // A power of two.
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(1024);
+  std::vector<std::string_view> words_;
+  std::vector<float> counts_;
+  std::vector<HashedKey> keys_;
+  uint32_t row_ = 0;
+};
 
 class Text final : public Format {
  public:
@@ -71,51 +152,17 @@ class Text final : public Format {
 
  private:
   void CountWords(std::string_view text, Row* row) {
-    StartRow();
-    word_.resize(text.size() + 8);
-    const char* p = text.data();
-    const char* const end = p + text.size();
-    while (true) {
-      while (p != end && WordByte(*p) == '\0') ++p;
-      if (p == end) return;
-      const size_t size = CopyWord(p, end, word_.data());
-      CountWord(std::string_view(word_.data(), size), row);
-      p += size;
-    }
-  }
-
-  void CountWord(std::string_view word, Row* row) {
-    const uint32_t hash = NameIndex::Hash(word);
-    const auto next = first_number_ + static_cast<uint32_t>(row->name_count());
-    const uint32_t known = index_.Find(hash, first_number_, next, [&](uint32_t candidate) {
-      return SameName(row->name(candidate - first_number_), word);
-    });
-    if (known != NameIndex::kNone) {
-      ++row->values[known - first_number_];
-      return;
-    }
-    index_.Insert(hash, next, first_number_);
-    next_number_ = next + 1;
-    row->AddName(word);
-    row->values.push_back(1);
-  }
-
-  // The words of the rows before have numbers below first_number_.
-  void StartRow() {
-    first_number_ = next_number_;
-    if (first_number_ < std::numeric_limits<uint32_t>::max() / 2) return;
-    index_.Clear();
-    first_number_ = next_number_ = 0;
+    words_.Find(text);
+    counts_.StartRow();
+    words_.ForEach([this](std::string_view word) { counts_.Add(word); });
+    row->AddPaddedNames({}, counts_.words().data(), counts_.words().size());
+    row->values.assign(counts_.counts().begin(), counts_.counts().end());
   }
 
   const LabelRule labels_;
   const bool require_label_;
-  // A word in lower case.
-  std::string word_;
-  // The words of the row: a number less first_number_ is a position in it.
-  NameIndex index_;
-  uint32_t first_number_ = 0;
-  uint32_t next_number_ = 0;
+  Words words_;
+  WordCounts counts_;
 };
 
 }  // namespace

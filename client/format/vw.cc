@@ -2,10 +2,17 @@
 // ...`. A feature is named "namespace^feature", in the default namespace "feature"; its value is
 // multiplied by the weight of its namespace. The importance becomes the weight of the example.
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/format/format.h"
 #include "client/format/scan.h"
+#include "client/simd.h"
 
 namespace perceptrond::client {
 namespace {
@@ -26,46 +33,178 @@ std::string_view NextToken(std::string_view* rest) {
 // A token of a namespace.
 struct Token {
   const char* begin;
-  // The last colon; null if there is none.
+  // The last colon; the end if there is none.
   const char* colon;
   const char* end;
 
   std::string_view text() const { return {begin, static_cast<size_t>(end - begin)}; }
-  std::string_view name() const {
-    return {begin, static_cast<size_t>((colon == nullptr ? end : colon) - begin)};
-  }
+  std::string_view name() const { return {begin, static_cast<size_t>(colon - begin)}; }
+  bool has_number() const { return colon != end; }
   // Reads the number after the colon; without one it is 1. False: it is not a finite number.
   bool ReadNumber(float* number) const {
     *number = 1;
-    return colon == nullptr || ParseFloat(colon + 1, end, number) == end;
+    return !has_number() || ParseFloat(colon + 1, end, number) == end;
   }
 };
 
-// The token at p, which ends at a blank, a '|' or `limit`.
-Token TokenAt(const char* p, const char* limit) {
-  Token token = {p, nullptr, nullptr};
-  for (; limit - p >= 8; p += 8) {
-    const uint64_t eight = LoadEight(p);
-    const uint64_t stops = MatchByte(eight, ' ') | MatchByte(eight, '|') | MatchByte(eight, '\t');
-    // Colons before the first stop.
-    const uint64_t colons = MatchByte(eight, ':') & (stops - 1) & ~stops;
-    if (colons != 0) token.colon = p + LastMatch(colons);
-    if (stops != 0) {
-      token.end = p + FirstMatch(stops);
-      return token;
+// The bytes of a line at which its tokens end: blanks and '|'.
+class Stops {
+ public:
+  // Finds those of the text, which it copies so that more can be read before and after it. It ends at
+  // a blank.
+  void Find(std::string_view text) {
+    const size_t blocks = text.size() / simd::kBlock + 1;
+    if (stops_.size() < blocks + simd::kMaskSlack) Grow(2 * blocks);
+    char* const copy = text_.data() + kPadding;
+    std::memcpy(copy, text.data(), text.size());
+    std::memset(copy + text.size(), ' ', simd::kBlock);
+    simd::Best().find_stops(copy, blocks, stops_.data(), colons_.data());
+    size_ = text.size();
+  }
+
+ private:
+  friend class Tokens;
+  static constexpr size_t kPadding = std::max(size_t{8}, Row::kNamePadding);
+
+  void Grow(size_t blocks) {
+    stops_.resize(blocks + simd::kMaskSlack);
+    colons_.resize(blocks + simd::kMaskSlack);
+    text_.resize((blocks + 1) * simd::kBlock + 2 * kPadding);
+  }
+
+  std::vector<char> text_;
+  size_t size_ = 0;
+  std::vector<uint64_t> stops_;
+  std::vector<uint64_t> colons_;
+};
+
+// The tokens of a line, one after the other.
+class Tokens {
+ public:
+  explicit Tokens(const Stops& line)
+      : stops_(line.stops_.data()),
+        colons_(line.colons_.data()),
+        block_(line.text_.data() + Stops::kPadding),
+        next_(block_),
+        end_(block_ + line.size_),
+        stops_left_(*stops_),
+        colons_left_(*colons_) {}
+
+  // The next token, which may be empty. False: there are no more.
+  bool Next(Token* token) {
+    if (next_ > end_) return false;
+    const char* colon_before = nullptr;
+    while (stops_left_ == 0) {
+      if (colons_left_ != 0) colon_before = block_ + Last(colons_left_);
+      block_ += simd::kBlock;
+      stops_left_ = *++stops_;
+      colons_left_ = *++colons_;
     }
+    const uint64_t stop = stops_left_ & -stops_left_;
+    const uint64_t colons = colons_left_ & (stop - 1);
+    token->begin = next_;
+    token->end = block_ + std::countr_zero(stop);
+    // Without a branch: which tokens have a colon is not predictable.
+    token->colon = block_ + Last(colons | (stop & AllIf(colons == 0)));
+    if (colon_before != nullptr && colons == 0) token->colon = colon_before;
+    stops_left_ ^= stop;
+    colons_left_ &= ~(stop - 1);
+    next_ = token->end + 1;
+    return true;
   }
-  for (; p != limit && !IsBlank(*p) && *p != '|'; ++p) {
-    if (*p == ':') token.colon = p;
-  }
-  token.end = p;
-  return token;
-}
+
+ private:
+  static int Last(uint64_t bits) { return 63 - std::countl_zero(bits); }
+
+  // Of the current block, which begins at block_, and what Next() has not passed yet.
+  const uint64_t* stops_;
+  const uint64_t* colons_;
+  const char* block_;
+  const char* next_;
+  const char* const end_;
+  uint64_t stops_left_;
+  uint64_t colons_left_;
+};
 
 absl::Status Bad(std::string_view token, std::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", std::string(token.substr(0, 40)), "\" ", std::string(why)));
 }
+
+// Features of one namespace, some at a time, so that their numbers are read together.
+class Features {
+ public:
+  // Starts a line, in the default namespace.
+  void Start() {
+    count_ = 0;
+    prefix_size_ = 0;
+    weight_ = 1;
+  }
+
+  absl::Status StartNamespace(const Token& token) {
+    if (!token.ReadNumber(&weight_))
+      return Bad(token.text(), "has a weight that is not a finite number");
+    prefix_size_ = 0;
+    const std::string_view space = token.name();
+    if (space.empty()) return absl::OkStatus();
+    prefix_.assign(space);
+    prefix_.push_back('^');
+    prefix_size_ = prefix_.size();
+    prefix_.resize(prefix_size_ + Row::kNamePadding);
+    return absl::OkStatus();
+  }
+
+  // Adds a feature. Eight bytes before the end of the token can be read. True: call MoveTo() next.
+  bool Add(const Token& token) {
+    names_[count_] = token.name();
+    // Without a branch: which tokens have a number is not predictable.
+    constexpr uint64_t kOne = uint64_t{'1'} << 56;
+    const uint64_t has_number = AllIf(token.has_number());
+    eights_[count_] = (LoadEight(token.end - 8) & has_number) | (kOne & ~has_number);
+    sizes_[count_] = static_cast<uint64_t>(token.end - token.colon) + 1 + 2 * has_number;
+    return ++count_ == kMost;
+  }
+
+  // Moves the features that were added to the row.
+  absl::Status MoveTo(Row* row) {
+    simd::Best().read_numbers(eights_.data(), sizes_.data(), count_, values_.data());
+    for (size_t i = 0; i < count_; ++i) {
+      if (names_[i].empty() || std::isnan(values_[i])) {
+        if (absl::Status status = AddSlowly(i); !status.ok()) return status;
+      }
+      values_[i] *= weight_;
+    }
+    row->AddPaddedNames({prefix_.data(), prefix_size_}, names_.data(), count_);
+    row->values.insert(row->values.end(), values_.data(), values_.data() + count_);
+    count_ = 0;
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kMost = 128;
+
+  // Reads a number that is not as short as most.
+  absl::Status AddSlowly(size_t i) {
+    const char* const colon = names_[i].data() + names_[i].size();
+    // A value that was read is a number.
+    const char* const end = colon + 1 + sizes_[i];
+    const std::string_view text(names_[i].data(), static_cast<size_t>(end - names_[i].data()));
+    if (std::isnan(values_[i]) && ParseFloat(colon + 1, end, &values_[i]) != end)
+      return Bad(text, "has a value that is not a finite number");
+    return names_[i].empty() ? Bad(text, "has no name") : absl::OkStatus();
+  }
+
+  std::string prefix_;
+  size_t prefix_size_ = 0;
+  float weight_ = 1;
+
+  size_t count_ = 0;
+  std::array<std::string_view, kMost> names_;
+  // The bytes before the end of each token, and how many of them are its number.
+  std::array<uint64_t, kMost> eights_;
+  std::array<uint64_t, kMost> sizes_;
+  std::array<float, kMost> values_;
+};
 
 class Vw final : public Format {
  public:
@@ -81,12 +220,7 @@ class Vw final : public Format {
       return absl::InvalidArgumentError("there is no '|': features follow the first '|'");
     }
     if (absl::Status status = ParseHead(line.substr(0, bar), row); !status.ok()) return status;
-    const char* p = line.data() + bar;
-    const char* const end = line.data() + line.size();
-    while (p != end) {
-      ++p;
-      if (absl::Status status = ParseNamespace(&p, end, row); !status.ok()) return status;
-    }
+    if (absl::Status status = ParseNamespaces(line.substr(bar), row); !status.ok()) return status;
     return LineKind::kExample;
   }
 
@@ -119,40 +253,27 @@ class Vw final : public Format {
     return absl::OkStatus();
   }
 
-  // Parses from *at, after a '|', to the next '|' or `end`, where it leaves *at.
-  static absl::Status ParseNamespace(const char** at, const char* end, Row* row) {
-    const char* p = *at;
-    std::string_view space;
-    float weight = 1;
-    if (p != end && !IsBlank(*p)) {
-      const Token token = TokenAt(p, end);
-      space = token.name();
-      if (!token.ReadNumber(&weight))
-        return Bad(token.text(), "has a weight that is not a finite number");
-      p = token.end;
-    }
-    while (true) {
-      while (p != end && IsBlank(*p)) ++p;
-      if (p == end || *p == '|') break;
-      const Token token = TokenAt(p, end);
-      float value = 1;
-      if (!token.ReadNumber(&value))
-        return Bad(token.text(), "has a value that is not a finite number");
-      if (token.colon == token.begin) return Bad(token.text(), "has no name");
-      if (space.empty()) {
-        row->AddName(token.name());
-      } else {
-        row->AddName(space, '^', token.name());
+  // Parses from the first '|' to the end.
+  absl::Status ParseNamespaces(std::string_view text, Row* row) {
+    stops_.Find(text);
+    Tokens tokens(stops_);
+    features_.Start();
+    bool after_bar = false;
+    for (Token token; tokens.Next(&token); after_bar = *token.end == '|') {
+      if (after_bar) {
+        if (absl::Status status = features_.MoveTo(row); !status.ok()) return status;
+        if (absl::Status status = features_.StartNamespace(token); !status.ok()) return status;
+      } else if (token.begin != token.end && features_.Add(token)) {
+        if (absl::Status status = features_.MoveTo(row); !status.ok()) return status;
       }
-      row->values.push_back(value * weight);
-      p = token.end;
     }
-    *at = p;
-    return absl::OkStatus();
+    return features_.MoveTo(row);
   }
 
   const LabelRule labels_;
   const bool require_label_;
+  Stops stops_;
+  Features features_;
 };
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST(MessageEncoder, GoesOnInTheBuildersNextEra) {
   encoder.StartConnection(kMostTableNames);
   NameTableReader reader(kMostTableNames);
   int eras = 0;
-  uint32_t era = 0;
+  std::shared_ptr<const EraNames> era;
   for (int i = 0; i < 12; ++i) {
     std::vector<NamedFeatures> rows(500);
     for (size_t row = 0; row < rows.size(); ++row) {
