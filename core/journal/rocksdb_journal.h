@@ -128,7 +128,9 @@ class RocksDbJournal final : public Journal {
   absl::Status MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
                            Through through);
   absl::Status CheckNotFailed() const;
-  absl::Status CheckSpace() const;
+  // Whether the disk has room for a write of this size: asked ten times a second, and for each 64th
+  // of the reserve.
+  absl::Status CheckSpace(size_t bytes);
   // Converts the status of a write, and remembers a failure.
   absl::Status OnWritten(const rocksdb::Status& status);
   // Reads one key. False if it is absent.
@@ -140,6 +142,9 @@ class RocksDbJournal final : public Journal {
   const std::unique_ptr<rocksdb::DB> db_;
   const Options options_;
   std::atomic<bool> failed_ = false;
+  // Written since the disk was last found to have room, and when that was (Unix time).
+  std::atomic<uint64_t> unchecked_bytes_ = 0;
+  std::atomic<int64_t> checked_at_ = 0;
   // Held by each change of headers.
   Mutex headers_mutex_;
 };

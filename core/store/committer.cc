@@ -40,18 +40,19 @@ Committer::~Committer() {
 }
 
 void Committer::Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
-                       FlushPolicy flush_policy) {
+                       absl::Duration delay) {
+  const absl::Time now = absl::Now();
   MutexLock lock(&mutex_);
-  flush_now_ |= flush_policy == FlushPolicy::kImmediate;
+  due_ = std::min(due_, now + delay);
   if (!queue_.empty() && queue_.back().waiter == waiter && queue_.back().model == model) {
     ++queue_.back().count;
     return;
   }
-  queue_.push_back({absl::Now(), std::move(model), std::move(waiter)});
+  queue_.push_back({now, std::move(model), std::move(waiter)});
 }
 
 void Committer::Submit(std::shared_ptr<Model> model, Done done) {
-  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), FlushPolicy::kImmediate);
+  Submit(std::move(model), std::make_shared<Callback>(std::move(done)), absl::ZeroDuration());
 }
 
 absl::Duration Committer::oldest_wait() const {
@@ -77,9 +78,6 @@ absl::Status Committer::Commit(std::shared_ptr<Model> model) {
 
 void Committer::Run() {
   NameThisThread("committer");
-  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !queue_.empty();
-  };
   std::vector<Submission> submissions;
   bool unsynced = false;
   absl::Time last_sync = absl::Now();
@@ -88,12 +86,9 @@ void Committer::Run() {
     {
       MutexLock lock(&mutex_);
       writing_since_ = absl::InfiniteFuture();
-      const absl::Duration timeout =
-          unsynced ? last_sync + options_.interval - absl::Now() : absl::InfiniteDuration();
-      mutex_.AwaitWithTimeout(absl::Condition(&has_work), timeout);
-      AwaitMoreSubmissions();
+      AwaitDue(unsynced ? last_sync + options_.interval : absl::InfiniteFuture());
       submissions.swap(queue_);
-      flush_now_ = false;
+      due_ = absl::InfiniteFuture();
       if (!submissions.empty()) writing_since_ = submissions.front().time;
       stop = stopping_ && submissions.empty();
     }
@@ -111,12 +106,19 @@ void Committer::Run() {
   }
 }
 
-void Committer::AwaitMoreSubmissions() {
-  if (queue_.empty()) return;
-  const auto enough = [this]()
-                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_now_; };
-  mutex_.AwaitWithTimeout(absl::Condition(&enough),
-                          queue_.front().time + kCommitDelay - absl::Now());
+void Committer::AwaitDue(absl::Time deadline) {
+  const auto sooner = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || due_ < wakes_at_;
+  };
+  // After a batch another one is likely: the thread sleeps as long as that may wait, so that it need
+  // not be woken to learn when it is due.
+  absl::Time expected = absl::Now() + kLongDelay;
+  for (absl::Time now = absl::Now(); !stopping_ && now < std::min(due_, deadline);
+       now = absl::Now()) {
+    wakes_at_ = std::min({due_, deadline, expected});
+    mutex_.AwaitWithTimeout(absl::Condition(&sooner), wakes_at_ - now);
+    if (due_ == absl::InfiniteFuture()) expected = absl::InfiniteFuture();
+  }
 }
 
 void Committer::CommitAll(std::vector<Submission>& submissions) {

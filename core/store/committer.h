@@ -40,15 +40,11 @@ class CommitWaiter {
 // Thread contract: safe for any number of threads.
 class Committer {
  public:
-  // When a submission is written.
-  enum class FlushPolicy : uint8_t {
-    kImmediate,
-    // Within kCommitDelay: a caller that does not wait for each answer gets more submissions into
-    // one batch.
-    kDelayed,
-  };
-  // A batch costs some 10 us of a core, whatever it holds (docs/performance.md).
-  static constexpr absl::Duration kCommitDelay = absl::Microseconds(200);
+  // How long a submission may wait for others, to be written with them: a batch costs some 30 us of
+  // a processor, whatever it holds. For a caller that does not wait for each answer.
+  static constexpr absl::Duration kShortDelay = absl::Microseconds(200);
+  // For one that is itself waited for: it has more to submit.
+  static constexpr absl::Duration kLongDelay = absl::Milliseconds(1);
 
   struct Options {
     Durability durability = Durability::kSync;
@@ -67,10 +63,11 @@ class Committer {
   ~Committer();
 
   // Notifies the waiter once everything that the model learned before this call is durable, or why
-  // it is not. Submissions are answered in their order.
+  // it is not. Submissions are answered in their order. Begins to write after at most `delay`, or
+  // when the batch before is written, if that is later. delay: from 0 to kLongDelay.
   void Submit(std::shared_ptr<Model> model, std::shared_ptr<CommitWaiter> waiter,
-              FlushPolicy flush_policy) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One submission with kImmediate, answered by `done`.
+              absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One submission without a delay, answered by `done`.
   void Submit(std::shared_ptr<Model> model, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
   // Submits and waits.
   absl::Status Commit(std::shared_ptr<Model> model) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,8 +92,8 @@ class Committer {
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for more submissions, unless one is to be written at once.
-  void AwaitMoreSubmissions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits until the queue is due, `deadline`, or the end.
+  void AwaitDue(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CommitAll(std::vector<Submission>& submissions);
 
   Journal& journal_;
@@ -110,8 +107,10 @@ class Committer {
   mutable Mutex mutex_;
   // By time.
   std::vector<Submission> queue_ ABSL_GUARDED_BY(mutex_);
-  // A submission in queue_ has kImmediate.
-  bool flush_now_ ABSL_GUARDED_BY(mutex_) = false;
+  // When queue_ is to be written; InfiniteFuture if it is empty.
+  absl::Time due_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  // Until when the thread sleeps, unless the queue is due before.
+  absl::Time wakes_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // Time of the oldest submission that is being written; InfiniteFuture if none is.
   absl::Time writing_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -63,7 +63,7 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
 
 }  // namespace
 
-absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
+absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool more) {
   if (messages_ == 0) {
     if (absl::Status status = ReadTarget(request.message); !status.ok()) return status;
   }
@@ -92,15 +92,15 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes) {
     answer.bytes += answer.report->ByteSizeLong();
   }
   ++messages_;
-  auto flush_policy = Committer::FlushPolicy::kImmediate;
+  absl::Duration delay;
   {
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += answer.bytes;
     answers_.push_back(std::move(answer));
-    flush_policy = FlushPolicy();
+    delay = CommitDelay(more);
   }
-  store_.committer().Submit(*std::move(model), shared_from_this(), flush_policy);
+  store_.committer().Submit(*std::move(model), shared_from_this(), delay);
   return absl::OkStatus();
 }
 
@@ -109,13 +109,14 @@ size_t LearnSession::UpdateShare(size_t bytes) const {
   return rows == 0 ? 0 : bytes * std::min(rows, outcome_.updated_rows.size()) / rows;
 }
 
-Committer::FlushPolicy LearnSession::FlushPolicy() const {
-  // A commit is delayed only for a producer that sends without waiting for answers, which has at
-  // least this many unanswered messages, and only while it is far from its limits.
+absl::Duration LearnSession::CommitDelay(bool more) const {
+  // A commit is delayed only for a producer that sends without waiting for answers, which has more
+  // messages here or at least this many unanswered, and only while it is far from its limits.
   constexpr size_t kMinPipelined = 4;
   const bool has_room = answers_.size() < limits_.messages / 2 && bytes_ < limits_.bytes / 2;
-  return answers_.size() >= kMinPipelined && has_room ? Committer::FlushPolicy::kDelayed
-                                                      : Committer::FlushPolicy::kImmediate;
+  if (!has_room) return absl::ZeroDuration();
+  if (more) return Committer::kLongDelay;
+  return answers_.size() < kMinPipelined ? absl::ZeroDuration() : Committer::kShortDelay;
 }
 
 absl::Status LearnSession::ReadTarget(const Message& request) {

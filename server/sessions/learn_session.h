@@ -41,9 +41,9 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // unless another stream of the same producer learns meanwhile. Not to be called while Accept
   // runs.
   bool CanRunInline() const { return perceptrond::CanRunInline(handle_.GetIfLoaded().get()); }
-  // Learns the examples of a message, which has `bytes` bytes on the wire. An error ends the
-  // stream; messages that were accepted before are still answered.
-  absl::Status Accept(const Request& request, size_t bytes);
+  // Learns the examples of a message, which has `bytes` bytes on the wire. `more`: others wait to
+  // be accepted. An error ends the stream; messages that were accepted before are still answered.
+  absl::Status Accept(const Request& request, size_t bytes, bool more = false);
   // Moves the answers that are ready into `response`, unless it is null, and tells how the session
   // stands after it. Its failure: a commit failed, the model was deleted, or its producer has opened
   // a newer stream.
@@ -78,8 +78,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Moves the answers that are ready into `response`; returns false if there are none.
   bool Take(Response& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // How soon the last answer should be committed.
-  Committer::FlushPolicy FlushPolicy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How long the last answer may wait to be committed with others.
+  absl::Duration CommitDelay(bool more) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Store& store_;
   const StreamLimits limits_;

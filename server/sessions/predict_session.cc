@@ -50,7 +50,7 @@ absl::Status TableSizeDiffers() {
 
 }  // namespace
 
-absl::Status PredictSession::Accept(const Request& request, size_t bytes) {
+absl::Status PredictSession::Accept(const Request& request, size_t bytes, bool /*more*/) {
   const bool is_first = model_name_.empty();
   const ::perceptron::v1::PredictRequest& message = request.message;
   if (!message.model().empty()) model_name_ = message.model();

@@ -57,7 +57,7 @@ class PredictSession {
   void OnReady(std::function<void()> /*ready*/) {}
   bool CanRunInline() const { return perceptrond::CanRunInline(predictor_.GetIfLoaded().get()); }
   // Predicts the examples of one message. An error ends the stream.
-  absl::Status Accept(const Request& request, size_t bytes);
+  absl::Status Accept(const Request& request, size_t bytes, bool more = false);
   SessionState Poll(Response* response) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

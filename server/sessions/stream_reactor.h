@@ -117,6 +117,7 @@ class StreamReactor final : public Reactor,
   void HandleInbox() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
       typename Messages::Message message;
+      bool more = false;
       {
         MutexLock lock(&mutex_);
         if (!inbox_.HasNext() || state_.Full()) {
@@ -124,10 +125,11 @@ class StreamReactor final : public Reactor,
           return Pump();
         }
         message = inbox_.Next();
+        more = !inbox_.empty();
       }
       Messages::Parse(backend_.max_message_bytes, message);
       absl::Status status = std::move(message.status);
-      if (status.ok()) status = session_->Accept(*message.request, message.length);
+      if (status.ok()) status = session_->Accept(*message.request, message.length, more);
       MutexLock lock(&mutex_);
       inbox_.Keep(std::move(message.request));
       if (!status.ok()) EndWith(std::move(status));

@@ -141,7 +141,7 @@ TEST_F(LockCount, CommittingAMessageWithoutUpdatesAcquiresFour) {
     LearnOutcome outcome;
     EXPECT_OK(model->Learn(call, outcome));
     EXPECT_LE(LocksOf([&] {
-                store.committer().Submit(model, waiter, Committer::FlushPolicy::kImmediate);
+                store.committer().Submit(model, waiter, absl::ZeroDuration());
               }),
               1U);
     return waiter->Await(commits);

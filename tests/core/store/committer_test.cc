@@ -12,7 +12,6 @@ namespace perceptrond {
 namespace {
 
 using testing::DenseSettings;
-using FlushPolicy = Committer::FlushPolicy;
 
 // Records its notifications, and can block the committer.
 class Waiter final : public CommitWaiter {
@@ -55,8 +54,8 @@ class CommitterTest : public ::testing::Test {
     EXPECT_TRUE(store_.Create(DenseSettings("a", 2), "", false).ok());
     model_ = store_.Acquire("a").value();
   }
-  void Submit(const std::shared_ptr<Waiter>& waiter, FlushPolicy flush_policy) {
-    store_.committer().Submit(model_, waiter, flush_policy);
+  void Submit(const std::shared_ptr<Waiter>& waiter, absl::Duration delay) {
+    store_.committer().Submit(model_, waiter, delay);
   }
 
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
@@ -65,18 +64,18 @@ class CommitterTest : public ::testing::Test {
   const std::shared_ptr<Waiter> second_ = std::make_shared<Waiter>();
 };
 
-TEST_F(CommitterTest, AWaiterWithADelayedPolicyIsNotifiedAlsoIfNoOtherComes) {
-  Submit(first_, FlushPolicy::kDelayed);
+TEST_F(CommitterTest, AWaiterWithADelayIsNotifiedAlsoIfNoOtherComes) {
+  Submit(first_, Committer::kLongDelay);
   EXPECT_EQ(first_->Await(1), std::vector<size_t>{1});
 }
 
 TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
   first_->Hold();
-  Submit(first_, FlushPolicy::kImmediate);
+  Submit(first_, absl::ZeroDuration());
   first_->Await(1);
   const uint64_t commits = store_.committer().commits();
   for (int i = 0; i < 5; ++i)
-    Submit(second_, i % 2 == 0 ? FlushPolicy::kDelayed : FlushPolicy::kImmediate);
+    Submit(second_, i % 2 == 0 ? Committer::kLongDelay : absl::ZeroDuration());
   first_->LetGo();
   EXPECT_EQ(second_->Await(1), std::vector<size_t>{5});
   EXPECT_EQ(store_.committer().commits(), commits + 1);
@@ -84,11 +83,11 @@ TEST_F(CommitterTest, WhatAWaiterSubmitsInARowIsOneCommitAndOneCall) {
 
 TEST_F(CommitterTest, WaitersThatTakeTurnsAreNotifiedInTheOrderOfTheirSubmissions) {
   first_->Hold();
-  Submit(first_, FlushPolicy::kImmediate);
+  Submit(first_, absl::ZeroDuration());
   first_->Await(1);
   for (int i = 0; i < 3; ++i) {
-    Submit(second_, FlushPolicy::kDelayed);
-    Submit(first_, FlushPolicy::kDelayed);
+    Submit(second_, Committer::kLongDelay);
+    Submit(first_, Committer::kLongDelay);
   }
   first_->LetGo();
   EXPECT_EQ(second_->Await(3), (std::vector<size_t>{1, 1, 1}));
@@ -101,7 +100,7 @@ TEST_F(CommitterTest, ItsEndNotifiesEveryWaiter) {
     Store store(std::make_unique<MemoryJournal>(), Store::Options());
     ASSERT_TRUE(store.Create(DenseSettings("a", 2), "", false).ok());
     const std::shared_ptr<Model> model = store.Acquire("a").value();
-    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, FlushPolicy::kDelayed);
+    for (int i = 0; i < 100; ++i) store.committer().Submit(model, waiter, Committer::kLongDelay);
   }
   size_t committed = 0;
   for (const size_t submissions : waiter->Await(1)) committed += submissions;

@@ -70,7 +70,7 @@ class ScriptedSession {
     script_.ready = std::move(ready);
   }
   bool CanRunInline() const { return script_.can_run_inline; }
-  absl::Status Accept(const Request& request, size_t /*bytes*/) {
+  absl::Status Accept(const Request& request, size_t /*bytes*/, bool /*more*/) {
     MutexLock lock(&script_.mutex);
     script_.accepted.push_back(request.name().substr(0, request.name().find(':')));
     const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(script_.mutex) {
