@@ -8,6 +8,7 @@
 #include "core/features/names.h"
 #include "core/features/polynomial.h"
 #include "core/features/products.h"
+#include "core/vector/simd.h"
 
 namespace perceptrond {
 namespace {
@@ -61,19 +62,50 @@ uint32_t ProductSlot(std::span<const uint32_t> factors, uint32_t slots) {
 }
 
 Row SlotSum::Sum() {
-  std::stable_sort(features_.begin(), features_.end(),
-                   [](const Feature& a, const Feature& b) { return a.slot < b.slot; });
+  // Ranking compares each with each, many at once.
+  constexpr size_t kFew = 256;
   indices_.clear();
   values_.clear();
-  for (const Feature& feature : features_) {
-    if (!indices_.empty() && indices_.back() == feature.slot) {
-      values_.back() += feature.value;
-    } else {
-      indices_.push_back(feature.slot);
-      values_.push_back(feature.value);
-    }
-  }
+  slots_.size() <= kFew ? SortFew() : SortMany();
   return Row{indices_.empty() ? kNoIndices : indices_.data(), values_.data(), indices_.size()};
+}
+
+void SlotSum::Append(uint32_t slot, float value) {
+  if (!indices_.empty() && indices_.back() == slot) {
+    values_.back() += value;
+  } else {
+    indices_.push_back(slot);
+    values_.push_back(value);
+  }
+}
+
+void SlotSum::SortFew() {
+  constexpr uint32_t kNone = UINT32_MAX;
+  const size_t size = slots_.size();
+  slots_.resize(size + simd::kMostLanes);
+  ranks_.resize(size + simd::kMostLanes);
+  simd::Best().rank(slots_.data(), size, ranks_.data());
+  slots_.resize(size);
+  first_.assign(size, kNone);
+  next_.resize(size);
+  // From the last to the first, so that those of a slot are linked in the order they were added.
+  for (size_t i = size; i-- > 0;) {
+    next_[i] = first_[ranks_[i]];
+    first_[ranks_[i]] = static_cast<uint32_t>(i);
+  }
+  for (const uint32_t first : first_) {
+    for (uint32_t i = first; i != kNone; i = next_[i]) Append(slots_[i], added_[i]);
+  }
+}
+
+void SlotSum::SortMany() {
+  keys_.clear();
+  for (size_t i = 0; i < slots_.size(); ++i) keys_.push_back(uint64_t{slots_[i]} << 32 | i);
+  std::sort(keys_.begin(), keys_.end());
+  for (const uint64_t key : keys_) {
+    const auto i = static_cast<uint32_t>(key);
+    Append(slots_[i], added_[i]);
+  }
 }
 
 ValidationCode CheckExtent(const Extent& extent, size_t max_features) {

@@ -56,19 +56,37 @@ uint32_t ProductSlot(std::span<const uint32_t> factors, uint32_t slots);
 // thread-safe.
 class SlotSum {
  public:
-  void Clear() { features_.clear(); }
-  void Reserve(size_t features) { features_.reserve(features); }
-  void Add(uint32_t slot, float value) { features_.push_back({slot, value}); }
+  void Clear() {
+    slots_.clear();
+    added_.clear();
+  }
+  void Reserve(size_t features) {
+    slots_.reserve(features);
+    added_.reserve(features);
+  }
+  void Add(uint32_t slot, float value) {
+    slots_.push_back(slot);
+    added_.push_back(value);
+  }
   // What was added, slots ascending. Values of one slot are summed in the order they were added; a
   // sum may leave float32. The view holds until the next call. O(n log n).
   Row Sum();
 
  private:
-  struct Feature {
-    uint32_t slot;
-    float value;
-  };
-  std::vector<Feature> features_;
+  // Appends, or adds to the last of the same slot.
+  void Append(uint32_t slot, float value);
+  void SortFew();
+  void SortMany();
+
+  std::vector<uint32_t> slots_;
+  std::vector<float> added_;
+  // Of SortFew: how many slots are less than each, and by this rank the position of the first of
+  // each slot and of the next of it.
+  std::vector<uint32_t> ranks_;
+  std::vector<uint32_t> first_;
+  std::vector<uint32_t> next_;
+  // Of SortMany: slots above positions.
+  std::vector<uint64_t> keys_;
   std::vector<uint32_t> indices_;
   std::vector<float> values_;
 };

@@ -305,6 +305,7 @@ const Loops& OfUnit() {
                               ScanSparseRows,
                               HalvesToFloats,
                               Ascends,
+                              Rank,
                               LookUp};
   return loops;
 }

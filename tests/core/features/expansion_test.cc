@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -278,6 +279,34 @@ TEST(Expansion, NamesOfProductsGetWeightsAtTheFirstUpdate) {
   row = mapper.Map(1);
   EXPECT_EQ(std::vector<uint32_t>(row.indices, row.indices + row.size),
             (std::vector<uint32_t>{3, 5}));
+}
+
+// Slots ascend, and the values of one are added in the order in which they came.
+TEST(SlotSumTest, AddsUpTheValuesOfASlotInTheirOrder) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  SlotSum sum;
+  for (const size_t size : {0, 1, 2, 15, 16, 75, 255, 256, 257, 1000}) {
+    for (const uint32_t slots : {4U, 1U << 30}) {
+      std::map<uint32_t, float> expected;
+      sum.Clear();
+      for (size_t i = 0; i < size; ++i) {
+        const auto slot = static_cast<uint32_t>(random()) & (slots - 1);
+        const float value = normal(random);
+        const auto [added, is_new] = expected.emplace(slot, value);
+        if (!is_new) added->second += value;
+        sum.Add(slot, value);
+      }
+      const Row row = sum.Sum();
+      ASSERT_EQ(row.size, expected.size());
+      size_t i = 0;
+      for (const auto& [slot, value] : expected) {
+        EXPECT_EQ(row.index(i), slot);
+        EXPECT_EQ(row.value(i), value);
+        ++i;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -220,6 +220,24 @@ TEST_P(EachUnit, ReadsNothingBehindARowsEnd) {
   }
 }
 
+TEST_P(EachUnit, RanksKeysByHowManyAreLess) {
+  for (size_t size = 0; size <= kLargest; ++size) {
+    std::vector<uint32_t> keys(size);
+    // Some equal, some above 2^31.
+    for (uint32_t& key : keys) key = static_cast<uint32_t>(random_()) & 0xf000001fU;
+    std::vector<uint32_t> expected;
+    for (const uint32_t key : keys) {
+      expected.push_back(static_cast<uint32_t>(
+          std::count_if(keys.begin(), keys.end(), [key](uint32_t other) { return other < key; })));
+    }
+    keys.resize(size + simd::kMostLanes);
+    std::vector<uint32_t> ranks(size + simd::kMostLanes);
+    unit().rank(keys.data(), size, ranks.data());
+    ranks.resize(size);
+    EXPECT_EQ(ranks, expected) << size;
+  }
+}
+
 TEST_P(EachUnit, LooksUpEntriesAndKeepsTheFlaggedApart) {
   constexpr uint32_t kKeep = (1U << 30) - 1;
   constexpr uint32_t kFlag = 1U << 30;
