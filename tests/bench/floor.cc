@@ -63,8 +63,9 @@ StreamCost MeasureStream(Server server, Messages& messages, const StreamOptions&
   return cost;
 }
 
-PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string> names)
-    : rows_(rows), names_(std::move(names)), weights_(weights) {
+PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string> names,
+                     std::vector<uint32_t> table)
+    : rows_(rows), names_(std::move(names)), table_(std::move(table)), weights_(weights) {
   size_t before = rows_.size();
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const size_t mistakes = Pass(weights_);
@@ -79,10 +80,13 @@ PlainWork::PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string
 size_t PlainWork::Pass(std::vector<float>& weights) const {
   std::vector<float> scores(rows_.size());
   std::vector<int32_t> predicted(rows_.size());
-  const PlainArrays arrays = {
-      rows_.row_ends.data(), rows_.dense_width > 0 ? nullptr : rows_.indices.data(),
-      rows_.values.data(),   rows_.labels.data(),
-      rows_.size(),          rows_.dense_width};
+  const PlainArrays arrays = {rows_.row_ends.data(),
+                              rows_.dense_width > 0 ? nullptr : rows_.indices.data(),
+                              rows_.values.data(),
+                              rows_.labels.data(),
+                              rows_.size(),
+                              rows_.dense_width,
+                              table_.empty() ? nullptr : table_.data()};
   return PlainLearn(arrays, weights.data(), scores.data(), predicted.data());
 }
 

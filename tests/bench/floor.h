@@ -4,8 +4,8 @@
 //   floor = null rate * c / (c + extra)
 //
 // c: processor time an example of client and null server together. extra: that of the plain loop,
-// of one hash lookup for each name sent, and of a sequential writer of the updates where they are
-// durable. All are measured in the same repetition, on the same rows.
+// which finds weights by the numbers of a stream's table in an array, of one hash lookup for each
+// name sent, and of a sequential writer of the updates where they are durable. All are measured in the same repetition, on the same rows.
 #pragma once
 
 #include <string>
@@ -36,8 +36,10 @@ StreamCost MeasureStream(Server server, Messages& messages, const StreamOptions&
 // thread.
 class PlainWork {
  public:
-  // A weight for each index below `weights`. `names` are those that the rows' messages spell out.
-  PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string> names);
+  // A weight for each index below `weights`, or with a table for each of its entries. `names` are
+  // those that the rows' messages spell out.
+  PlainWork(const Rows& rows, uint32_t weights, std::vector<std::string> names,
+            std::vector<uint32_t> table = {});
 
   // Evaluates the rows, and learns from mistakes, for at least `seconds`. From weights that were
   // learned.
@@ -54,6 +56,7 @@ class PlainWork {
 
   const Rows rows_;
   const std::vector<std::string> names_;
+  const std::vector<uint32_t> table_;
   std::vector<float> weights_;
   absl::flat_hash_map<std::string, uint32_t> numbers_;
 };

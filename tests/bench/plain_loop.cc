@@ -19,6 +19,21 @@ float DenseScore(const float* weights, const float* values, size_t width) {
   return sums[0];
 }
 
+float SparseScore(const PlainArrays& arrays, const float* weights, size_t begin, size_t end) {
+  float score = 0;
+  if (arrays.table == nullptr) {
+    for (size_t i = begin; i < end; ++i) score += weights[arrays.indices[i]] * arrays.values[i];
+  } else {
+    for (size_t i = begin; i < end; ++i)
+      score += weights[arrays.table[arrays.indices[i]]] * arrays.values[i];
+  }
+  return score;
+}
+
+size_t Place(const PlainArrays& arrays, size_t i) {
+  return arrays.table == nullptr ? arrays.indices[i] : arrays.table[arrays.indices[i]];
+}
+
 }  // namespace
 
 size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int32_t* predicted) {
@@ -31,14 +46,14 @@ size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int3
     if (arrays.indices == nullptr) {
       score = DenseScore(weights, arrays.values + begin, arrays.width);
     } else {
-      for (size_t i = begin; i < end; ++i) score += weights[arrays.indices[i]] * arrays.values[i];
+      score = SparseScore(arrays, weights, begin, end);
     }
     scores[row] = score;
     predicted[row] = score > 0 ? 1 : -1;
     if (label * score <= 0) {
       ++mistakes;
       for (size_t i = begin; i < end; ++i) {
-        weights[arrays.indices == nullptr ? i - begin : arrays.indices[i]] +=
+        weights[arrays.indices == nullptr ? i - begin : Place(arrays, i)] +=
             label * arrays.values[i];
       }
     }

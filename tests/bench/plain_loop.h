@@ -7,7 +7,8 @@
 
 namespace perceptrond::bench {
 
-// Arrays that do not overlap. indices null: dense rows of `width`.
+// Arrays that do not overlap. indices null: dense rows of `width`. table: where the weight of each
+// index is; null: at the index.
 struct PlainArrays {
   const uint32_t* row_ends;
   const uint32_t* indices;
@@ -15,6 +16,7 @@ struct PlainArrays {
   const int32_t* labels;
   size_t rows;
   size_t width;
+  const uint32_t* table = nullptr;
 };
 
 // Evaluates every row, learns from the mistakes, and fills a score and a prediction a row.

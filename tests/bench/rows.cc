@@ -136,6 +136,13 @@ Rows InSlots(const Rows& words, uint32_t slots) {
   return rows;
 }
 
+std::vector<uint32_t> SlotsOfWords(uint32_t words, uint32_t slots) {
+  std::vector<uint32_t> result;
+  for (uint32_t word = 0; word < words; ++word)
+    result.push_back(NameSlot(FeatureName(word), slots));
+  return result;
+}
+
 Rows ZipfRows(size_t count, uint32_t names, uint32_t seed) {
   return WordRows(count, names, seed, false);
 }

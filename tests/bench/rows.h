@@ -37,6 +37,8 @@ std::string FeatureName(uint32_t index);
 // Rows of words by the slots that their names have among `slots`, a power of two. Of words that share
 // a slot a row keeps one.
 Rows InSlots(const Rows& words, uint32_t slots);
+// The slot of each word's name.
+std::vector<uint32_t> SlotsOfWords(uint32_t words, uint32_t slots);
 
 // Words, as users send them: `count` rows of kFeatures different ones of `names` indices, drawn by
 // Zipf's law (exponent 1, index 0 the most frequent), each with the value 1; a hidden separator

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -82,9 +83,16 @@ void StreamRun::Prepare() {
   // Names of a hashed space are weighed where their slots are.
   const bool hashes = case_.words && !case_.named_space && case_.form != Form::kPacked &&
                       case_.form != Form::kCompact;
-  state_->plain =
-      std::make_unique<PlainWork>(hashes ? InSlots(state_->rows, 1U << case_.bits) : state_->rows,
-                                  1U << case_.bits, learn.names);
+  const bool by_table = case_.form == Form::kTableNames || case_.form == Form::kTableCompact;
+  std::vector<uint32_t> table;
+  if (by_table) {
+    table = SlotsOfWords(kWords, 1U << case_.bits);
+    // A named space numbers its weights as the table does.
+    if (case_.named_space) std::iota(table.begin(), table.end(), 0U);
+  }
+  state_->plain = std::make_unique<PlainWork>(
+      hashes && !by_table ? InSlots(state_->rows, 1U << case_.bits) : state_->rows,
+      1U << case_.bits, learn.names, std::move(table));
   if (case_.work != Work::kFirstPass) {
     CreateModel(id);
     // Of the rows, given twice, a tenth errs.
