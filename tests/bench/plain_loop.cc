@@ -30,7 +30,7 @@ float SparseScore(const PlainArrays& arrays, const float* weights, size_t begin,
   return score;
 }
 
-size_t Place(const PlainArrays& arrays, size_t i) {
+size_t WeightOf(const PlainArrays& arrays, size_t i) {
   return arrays.table == nullptr ? arrays.indices[i] : arrays.table[arrays.indices[i]];
 }
 
@@ -53,7 +53,7 @@ size_t PlainLearn(const PlainArrays& arrays, float* weights, float* scores, int3
     if (label * score <= 0) {
       ++mistakes;
       for (size_t i = begin; i < end; ++i) {
-        weights[arrays.indices == nullptr ? i - begin : Place(arrays, i)] +=
+        weights[arrays.indices == nullptr ? i - begin : WeightOf(arrays, i)] +=
             label * arrays.values[i];
       }
     }

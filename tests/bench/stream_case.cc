@@ -86,7 +86,9 @@ void StreamRun::Prepare() {
   const bool by_table = case_.form == Form::kTableNames || case_.form == Form::kTableCompact;
   std::vector<uint32_t> table;
   if (by_table) {
-    table = SlotsOfWords(kWords, 1U << case_.bits);
+    const uint32_t last =
+        *std::max_element(state_->rows.indices.begin(), state_->rows.indices.end());
+    table = SlotsOfWords(last + 1, 1U << case_.bits);
     // A named space numbers its weights as the table does.
     if (case_.named_space) std::iota(table.begin(), table.end(), 0U);
   }

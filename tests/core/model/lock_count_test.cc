@@ -140,10 +140,7 @@ TEST_F(LockCount, CommittingAMessageWithoutUpdatesAcquiresFour) {
     call.producer = producer.get();
     LearnOutcome outcome;
     EXPECT_OK(model->Learn(call, outcome));
-    EXPECT_LE(LocksOf([&] {
-                store.committer().Submit(model, waiter, absl::ZeroDuration());
-              }),
-              1U);
+    EXPECT_LE(LocksOf([&] { store.committer().Submit(model, waiter, absl::ZeroDuration()); }), 1U);
     return waiter->Await(commits);
   };
   const uint64_t before = learn_and_commit(1);
