@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
-#include "server/sessions/inbox.h"
 #include "server/sessions/session_state.h"
 
 namespace perceptrond {
@@ -47,7 +47,6 @@ class StreamReactor final : public Reactor,
   }
 
   void OnReadDone(bool ok) override {
-    std::optional<typename Messages::Ahead> ahead;
     {
       MutexLock lock(&mutex_);
       reading_ = false;
@@ -56,22 +55,13 @@ class StreamReactor final : public Reactor,
         EndWith(absl::OkStatus());
         return Pump();
       }
-      inbox_.Add(incoming_);
-      const bool handles = !working_ && inbox_.bytes() <= kMaxInlineBytes && !state_.Full() &&
-                           session_->CanRunInline();
-      if (handles) {
-        working_ = true;
-      } else {
-        if (working_) ahead = inbox_.BeginParsing();
-        Pump();
-        if (!ahead.has_value()) return;
-      }
+      inbox_bytes_ += incoming_.Length();
+      inbox_.emplace_back().Swap(&incoming_);
+      if (working_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() || !session_->CanRunInline())
+        return Pump();
+      working_ = true;
     }
-    if (!ahead.has_value()) return HandleInbox();
-    Messages::Parse(backend_.max_message_bytes, ahead->message);
-    MutexLock lock(&mutex_);
-    inbox_.EndParsing(*std::move(ahead));
-    Pump();
+    HandleInbox();
   }
 
   void OnWriteDone(bool ok) override {
@@ -90,8 +80,9 @@ class StreamReactor final : public Reactor,
   void OnDone() override { backend_.drain.Remove(drain_id_); }
 
  private:
-  using Messages = Inbox<typename Session::Request>;
-
+  // How much is received while a message is handled; more waits with gRPC.
+  static constexpr size_t kMaxInboxMessages = 64;
+  static constexpr size_t kMaxInboxBytes = 4 << 20;
   // At most this many writes are sent together.
   static constexpr uint32_t kMaxWritesTogether = 16;
   // A message of at most this size is handled within about 100 us.
@@ -116,26 +107,32 @@ class StreamReactor final : public Reactor,
   // thread at a time, the one that set working_.
   void HandleInbox() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
-      typename Messages::Message message;
+      grpc::ByteBuffer message;
       bool more = false;
       {
         MutexLock lock(&mutex_);
-        if (!inbox_.HasNext() || state_.Full()) {
+        if (inbox_.empty() || state_.Full()) {
           working_ = false;
           return Pump();
         }
-        message = inbox_.Next();
+        message.Swap(&inbox_.front());
+        inbox_.pop_front();
+        inbox_bytes_ -= message.Length();
         more = !inbox_.empty();
       }
-      Messages::Parse(backend_.max_message_bytes, message);
-      absl::Status status = std::move(message.status);
-      if (status.ok()) status = session_->Accept(*message.request, message.length, more);
+      absl::Status status = HandleMessage(message, more);
       MutexLock lock(&mutex_);
-      inbox_.Keep(std::move(message.request));
       if (!status.ok()) EndWith(std::move(status));
       Pump();
     }
     ScheduleWork();
+  }
+
+  // `more`: others wait.
+  absl::Status HandleMessage(grpc::ByteBuffer& message, bool more) {
+    const size_t bytes = message.Length();
+    absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
+    return status.ok() ? session_->Accept(request_, bytes, more) : status;
   }
 
   // The client is gone.
@@ -149,20 +146,28 @@ class StreamReactor final : public Reactor,
     if (!end_.has_value() || end_->ok()) end_ = std::move(status);
   }
 
+  // Once full, the inbox counts as full until it is half empty: each read that is started wakes a
+  // polling thread.
+  bool InboxFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t share = inbox_was_full_ ? 2 : 1;
+    inbox_was_full_ =
+        inbox_.size() >= kMaxInboxMessages / share || inbox_bytes_ >= kMaxInboxBytes / share;
+    return inbox_was_full_;
+  }
+
   // Starts every operation that can be started. No callback runs from within the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
     state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
     if (!state_.failure.ok()) EndWith(state_.failure);
-    // Messages that arrived before a half-close are handled; before any other end they are dropped.
-    if (broken_.has_value() || (end_.has_value() && !end_->ok())) inbox_.Clear();
+    if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (state_.has_response) WriteResponse();
-    if (!broken_.has_value() && !end_.has_value() && !reading_ && !inbox_.Full() &&
-        !state_.Full(inbox_.size(), inbox_.bytes())) {
+    if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
+        !state_.Full(inbox_.size(), inbox_bytes_)) {
       reading_ = true;
       call_.StartRead(&incoming_);
     }
-    if (!working_ && inbox_.HasNext() && !state_.Full()) {
+    if (!working_ && !inbox_.empty() && !state_.Full()) {
       working_ = true;
       ScheduleWork();
     }
@@ -173,6 +178,12 @@ class StreamReactor final : public Reactor,
       finished_ = true;
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
+  }
+
+  // Messages that arrived before a half-close are handled; before any other end they are dropped.
+  void DropInbox() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    inbox_.clear();
+    inbox_bytes_ = 0;
   }
 
   // A response that cannot be sent ends the stream: the client would take the next one for it.
@@ -191,7 +202,7 @@ class StreamReactor final : public Reactor,
   bool MoreFollows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!Session::kAnswersSynchronously || ++writes_ % kMaxWritesTogether == 0) return false;
     if (!state_.idle) return true;
-    return working_ && !inbox_.empty() && inbox_.next_length() <= kMaxSoonAnsweredBytes &&
+    return working_ && !inbox_.empty() && inbox_.front().Length() <= kMaxSoonAnsweredBytes &&
            !backend_.workers.HasBacklog();
   }
 
@@ -202,11 +213,16 @@ class StreamReactor final : public Reactor,
 
   // The message being read.
   grpc::ByteBuffer incoming_;
+  // The message being handled.
+  typename Session::Request request_;
 
   Mutex mutex_;
   // Of the last Pump. Only the thread in HandleInbox makes the session fuller, and it pumps then.
   SessionState state_ ABSL_GUARDED_BY(mutex_);
-  Messages inbox_ ABSL_GUARDED_BY(mutex_);
+  // Messages that were read and are not being handled yet.
+  std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
