@@ -116,8 +116,12 @@ void Committer::AwaitDue(absl::Time deadline) {
   for (absl::Time now = absl::Now(); !stopping_ && now < std::min(due_, deadline);
        now = absl::Now()) {
     wakes_at_ = std::min({due_, deadline, expected});
-    mutex_.AwaitWithTimeout(absl::Condition(&sooner), wakes_at_ - now);
-    if (due_ == absl::InfiniteFuture()) expected = absl::InfiniteFuture();
+    // Whatever becomes of the clock meanwhile, what is in the queue waits no longer.
+    const absl::Duration most = queue_.empty() ? absl::InfiniteDuration() : kLongDelay;
+    if (mutex_.AwaitWithTimeout(absl::Condition(&sooner), std::min(wakes_at_ - now, most)))
+      continue;
+    if (!queue_.empty()) return;
+    expected = absl::InfiniteFuture();
   }
 }
 
