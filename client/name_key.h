@@ -45,7 +45,7 @@ inline NameKey KeyOfPadded(const char* name, size_t size) {
 }
 
 // A hash of the name with this key, which differs between processes as far as the system places them
-// at random, so that nobody can choose names that collide.
+// at random, so that names that collide are hard to choose.
 inline uint32_t HashName(std::string_view name, NameKey key) {
   static const char kSeed = 0;
   constexpr uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;

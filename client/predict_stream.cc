@@ -65,7 +65,7 @@ class PredictStreamCore final
  private:
   // A message of rows to predict.
   struct Question {
-    // With names of its own, of which MessageEncoder needs to know `names`.
+    // Its indices of named rows are numbers of `names` until MessageEncoder sends it.
     perceptron::v1::PredictRequest request;
     NameNumbers names;
     std::vector<uint64_t> tags;

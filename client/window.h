@@ -17,9 +17,8 @@ namespace perceptrond::client {
 
 // A message of a learn stream. A plain value.
 struct Outgoing {
-  // With names of its own.
+  // Its indices of named rows are numbers of `names` until MessageEncoder sends it.
   perceptron::v1::LearnStreamRequest request;
-  // Of these names, for MessageEncoder.
   NameNumbers names;
   // Offset of its first row.
   int64_t first_offset = 0;

@@ -20,15 +20,6 @@ inline uint64_t LoadEight(const char* p) {
   return eight;
 }
 
-inline constexpr uint64_t kOnes = 0x0101'0101'0101'0101;
-inline constexpr uint64_t kLow = 0x7f7f'7f7f'7f7f'7f7f;
-
-// The highest bit of each byte that equals `c`.
-inline uint64_t MatchByte(uint64_t eight, char c) {
-  const uint64_t other = eight ^ kOnes * static_cast<unsigned char>(c);
-  return ~(((other & kLow) + kLow) | other | kLow);
-}
-
 // All ones if `condition`, else 0: for choices that are not predictable.
 inline uint64_t AllIf(bool condition) { return -static_cast<uint64_t>(condition); }
 

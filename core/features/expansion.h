@@ -69,7 +69,8 @@ class SlotSum {
     added_.push_back(value);
   }
   // What was added, slots ascending. Values of one slot are summed in the order they were added; a
-  // sum may leave float32. The view holds until the next call. O(n log n).
+  // sum may leave float32. The view holds until the next call. O(n^2) for up to 256, many at once;
+  // else O(n log n).
   Row Sum();
 
  private:

@@ -128,8 +128,8 @@ class RocksDbJournal final : public Journal {
   absl::Status MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
                            Through through);
   absl::Status CheckNotFailed() const;
-  // Whether the disk has room for a write of this size: asked ten times a second, and for each 64th
-  // of the reserve.
+  // UNAVAILABLE: less than the reserve is free. Looks again after 100 ms, or once `bytes` add up to
+  // a 64th of the reserve.
   absl::Status CheckSpace(size_t bytes);
   // Converts the status of a write, and remembers a failure.
   absl::Status OnWritten(const rocksdb::Status& status);

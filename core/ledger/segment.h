@@ -30,8 +30,8 @@ struct UnchangedRows {
 struct UpdateRow {
   // The revision that it produced.
   uint64_t revision = 0;
-  // Counts the row, and right rows just before it that were evaluated on the same revision. Of a
-  // batch's end: no example.
+  // Counts the row, and rows just before it that changed nothing and were evaluated on the same
+  // revision. Of a batch's end: no example.
   Tally tally;
   // The example in the space of the weights, with its label. Null: the update is the end of a
   // batch, which no single example caused.

@@ -24,8 +24,8 @@ bool IsPending(const BatchLearning* batch) { return batch != nullptr && batch->I
 
 // One message being learned: check its rows, resolve names, evaluate under the shared lock, update
 // under the exclusive one, account. A segment is handed to the ledger under the lock of the state
-// that its latest row was evaluated on, or updated. Only right rows before one that calls for an
-// update may be counted later, together with it.
+// that its latest row was evaluated on, or updated. Only rows that changed nothing, before one
+// that calls for an update, may be counted later, together with it.
 class Learning {
  public:
   Learning(ModelCore& core, const LearnCall& call, LearnOutcome& outcome)

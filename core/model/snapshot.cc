@@ -195,6 +195,7 @@ storage::Snapshot MakeSnapshot(const ModelReader& reader) {
     snapshot.add_names(std::string(state.names.Name(number)));
   for (uint32_t number = 1; number <= state.class_names.size(); ++number)
     snapshot.add_class_names(std::string(state.class_names.Name(number)));
+  // Locks the ledger, which then has every update of this revision, before the examples are copied.
   const CurvePoints points = reader.ledger().curve_points();
   if (!points.points().empty()) *snapshot.mutable_learning_curve() = points.ToStorage();
   const StoredExamplesCopy stored = reader.ledger().stored_examples().Copy();

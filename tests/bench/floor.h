@@ -5,7 +5,8 @@
 //
 // c: processor time an example of client and null server together. extra: that of the plain loop,
 // which finds weights by the numbers of a stream's table in an array, of one hash lookup for each
-// name sent, and of a sequential writer of the updates where they are durable. All are measured in the same repetition, on the same rows.
+// name sent, and of a sequential writer of the updates where they are durable. All are measured in
+// the same repetition, on the same rows.
 #pragma once
 
 #include <string>
