@@ -24,7 +24,8 @@ bool Matches(const Benchmark& benchmark, const Options& options) {
   return false;
 }
 
-// Those of one group, interleaved: each once, then each again.
+// Those of one group, interleaved: each once, then each again. JSON is printed as soon as a group is
+// done: the matrix takes half an hour.
 void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<Figure>& figures) {
   for (int rep = 0; rep < options.reps; ++rep) {
     for (Benchmark& benchmark : benchmarks) {
@@ -36,11 +37,17 @@ void Run(std::vector<Benchmark> benchmarks, const Options& options, std::vector<
       benchmark.measure(rep, benchmark.figures);
     }
   }
+  std::vector<Figure> done;
   for (const Benchmark& benchmark : benchmarks) {
     for (const Figure& figure : benchmark.figures) {
-      if (Matches(figure, options)) figures.push_back(figure);
+      if (Matches(figure, options)) done.push_back(figure);
     }
   }
+  if (options.json) {
+    std::fputs(Json(done).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  figures.insert(figures.end(), done.begin(), done.end());
 }
 
 int Main(const Options& options) {
@@ -64,7 +71,7 @@ int Main(const Options& options) {
     Run(StoreBenchmarks(options), options, figures);
   }
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
-  std::fputs((options.json ? Json(figures) : Table(figures)).c_str(), stdout);
+  if (!options.json) std::fputs(Table(figures).c_str(), stdout);
   if (!figures.empty()) return 0;
   std::fputs("no row has such a name\n", stderr);
   return 2;
