@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "tests/support/own_port.h"
 #include "tests/support/temp_dir.h"
 
 namespace perceptrond::testing {
@@ -16,11 +18,11 @@ namespace perceptrond::testing {
 ServerProcess::ServerProcess(std::string data_dir, std::vector<std::string> flags)
     : data_dir_(std::move(data_dir)),
       flags_(std::move(flags)),
-      process_(Start("127.0.0.1:0")),
-      address_(process_->addresses().front()) {}
+      address_(absl::StrCat("127.0.0.1:", OwnPort())),
+      process_(Start()) {}
 
-std::unique_ptr<Process> ServerProcess::Start(const std::string& address) const {
-  std::vector<std::string> command = {PERCEPTROND_BINARY, "--address", address,
+std::unique_ptr<Process> ServerProcess::Start() const {
+  std::vector<std::string> command = {PERCEPTROND_BINARY, "--address", address_,
                                       "--data-dir",       data_dir_,   "--metrics-address",
                                       "127.0.0.1:0"};
   command.insert(command.end(), flags_.begin(), flags_.end());

@@ -31,15 +31,15 @@ class ServerProcess {
   // SIGTERM and wait for the exit code.
   int Terminate();
   // Starts again on the same data and the same port, after Wait.
-  void Restart() { process_ = Start(address_); }
+  void Restart() { process_ = Start(); }
 
  private:
-  std::unique_ptr<Process> Start(const std::string& address) const;
+  std::unique_ptr<Process> Start() const;
 
   const std::string data_dir_;
   const std::vector<std::string> flags_;
-  std::unique_ptr<Process> process_;
   const std::string address_;
+  std::unique_ptr<Process> process_;
 };
 
 // What a command printed to standard output, and its exit code.
