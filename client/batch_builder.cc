@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/era_names.h"
 #include "client/error.h"
-#include "client/stream_names.h"
 #include "core/vector/name.h"
 
 namespace perceptrond::client {

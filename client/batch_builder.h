@@ -1,6 +1,6 @@
-// BatchBuilder: builds one ExampleColumns message from rows, in the form the server requires: within
-// a row indices ascend strictly, each name is in feature_names once, in order of first occurrence,
-// and values are omitted if all are 1.
+// BatchBuilder: builds one ExampleColumns message from rows, in the form the server requires:
+// within a row indices ascend strictly, each name is in feature_names once, in order of first
+// occurrence, and values are omitted if all are 1.
 //
 //   BatchBuilder batch;
 //   if (absl::Status status = batch.Add(row); !status.ok()) ...
@@ -63,9 +63,9 @@ class BatchBuilder {
   // Moves the batch into *columns and starts the next one. Labels are sent if any row has one; rows
   // without one then have Row::kNoLabel, a validation error in learning.
   void Build(perceptron::v1::ExampleColumns* columns);
-  // The same for a MessageEncoder, which gives names the numbers in which they are sent: the indices
-  // of named rows are numbers of *numbers, in the order in which they were added, and feature_names
-  // is present but empty.
+  // The same for a MessageEncoder, which gives names the numbers in which they are sent: the
+  // indices of named rows are numbers of *numbers, in the order in which they were added, and
+  // feature_names is present but empty.
   void BuildUnsorted(perceptron::v1::ExampleColumns* columns, NameNumbers* numbers);
 
  private:

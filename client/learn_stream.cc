@@ -115,7 +115,7 @@ LearnStreamCore::LearnStreamCore(std::shared_ptr<Connection> connection, std::st
       producer_id_(ProducerId(options_)),
       batch_(options_.rows_per_message, options_.bytes_per_message,
              MostAppended(NameTableSize(options_.name_table_size))),
-      encoder_(options_.name_table_size, options_.compact) {}
+      encoder_(options_.name_table_size, options_.compact, options_.bytes_per_message) {}
 
 absl::Status LearnStreamCore::Open() {
   Start();

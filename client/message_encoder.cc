@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "client/era_names.h"
 #include "client/error.h"
-#include "client/stream_names.h"
 
 namespace perceptrond::client {
 namespace {
@@ -17,8 +17,6 @@ namespace {
 using perceptron::v1::ExampleColumns;
 
 constexpr uint32_t kLeastTableNames = 4;
-// Most bytes of names that a message appends at once, though it may not have them.
-constexpr size_t kMostAppendedBytes = 1 << 20;
 
 // The IEEE binary16 number that equals `value`; absent if there is none.
 std::optional<uint16_t> ToHalf(float value) {
@@ -131,7 +129,7 @@ bool MessageEncoder::HoldsAllNames(const NameNumbers& names, perceptron::v1::Nam
   const uint32_t end = std::max(in_order_, names.end);
   // A message that follows some with names of their own has their names to append as well.
   if (end <= table_size_ && end - in_order_ <= MostAppended(table_size_) &&
-      names.era->CopyTo(in_order_, end, kMostAppendedBytes, appended)) {
+      names.era->CopyTo(in_order_, end, bytes_per_message_, appended)) {
     appended_ += end - in_order_;
     in_order_ = end;
     return true;

@@ -43,15 +43,18 @@ inline uint32_t MostAppended(uint32_t table_size) { return table_size / 4; }
 
 class MessageEncoder {
  public:
-  // `table_size`: the most names of a table to ask for. `compact`: indices as differences, and values
-  // in 16 bits where that changes none of a message.
-  MessageEncoder(uint32_t table_size, bool compact)
-      : wanted_table_size_(NameTableSize(table_size)), compact_(compact) {}
+  // `table_size`: the most names of a table to ask for. `compact`: indices as differences, and
+  // values in 16 bits where that changes none of a message. `bytes_per_message`: the BatchBuilder's
+  // limit; a message appends no more bytes of names that are not its own.
+  MessageEncoder(uint32_t table_size, bool compact, size_t bytes_per_message = 1 << 20)
+      : wanted_table_size_(NameTableSize(table_size)),
+        compact_(compact),
+        bytes_per_message_(bytes_per_message) {}
 
   // The size of table to ask a server for; 0: none.
   uint32_t wanted_table_size() const { return wanted_table_size_; }
-  // Whether a connection failed with `status` because the server does not know a form that was asked
-  // for. Then neither is asked for from now on.
+  // Whether a connection failed with `status` because the server does not know a form that was
+  // asked for. Then neither is asked for from now on.
   bool AskForLess(const absl::Status& status);
 
   // Starts a connection whose table holds `table_size` names; below 4: it has none.
@@ -61,8 +64,8 @@ class MessageEncoder {
   bool Changes(const perceptron::v1::ExampleColumns& rows) const;
 
   // Writes `rows` into *columns, which is empty; both `rows` and `names` as
-  // BatchBuilder::BuildUnsorted() made them. Messages must be sent in
-  // the order in which they were encoded. O(features).
+  // BatchBuilder::BuildUnsorted() made them. Messages must be sent in the order in which they were
+  // encoded. O(features).
   void Encode(const perceptron::v1::ExampleColumns& rows, const NameNumbers& names,
               perceptron::v1::ExampleColumns* columns);
 
@@ -72,12 +75,13 @@ class MessageEncoder {
   bool HoldsAllNames(const NameNumbers& names, perceptron::v1::NameColumn* appended);
   // Puts the number of each name in the table in place of the builder's.
   void NumberInTable(const NameNumbers& names, perceptron::v1::ExampleColumns* columns);
-  // Fills numbers_ with the numbers in the table of the names in list_, and *appended with the names
-  // new to it.
+  // Fills numbers_ with the numbers in the table of the names in list_, and *appended with the
+  // names new to it.
   void LookUpNames(const NameNumbers& names, perceptron::v1::NameColumn* appended);
 
   uint32_t wanted_table_size_;
   bool compact_;
+  size_t bytes_per_message_;
   FeatureSorter sorter_;
   NumberList list_;
 
@@ -88,7 +92,8 @@ class MessageEncoder {
   int resting_ = 0;
   // The names of the latest message. Kept, so that no other era has their address.
   std::shared_ptr<const EraNames> era_;
-  // The table holds the first in_order_ names of the era from first_in_order_ on, unless out_of_order_.
+  // The table holds the first in_order_ names of the era from first_in_order_ on, unless
+  // out_of_order_.
   uint32_t first_in_order_ = 0;
   uint32_t in_order_ = 0;
   bool out_of_order_ = false;

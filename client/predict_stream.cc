@@ -23,7 +23,7 @@ class PredictStreamCore final
         options_(std::move(options)),
         batch_(options_.rows_per_message, options_.bytes_per_message,
                MostAppended(NameTableSize(options_.name_table_size))),
-        encoder_(options_.name_table_size, options_.compact) {
+        encoder_(options_.name_table_size, options_.compact, options_.bytes_per_message) {
     Start();
   }
   ~PredictStreamCore() override { Stop(); }

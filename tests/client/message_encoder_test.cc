@@ -58,6 +58,23 @@ TEST(NameTableSize, IsAPowerOfTwoUpToTheServersMaximum) {
   EXPECT_EQ(NameTableSize(UINT32_MAX), kMostTableNames);
 }
 
+TEST(MessageEncoder, AppendsNoMoreNamesOfOtherMessagesThanAMessageHasRoomFor) {
+  constexpr size_t kBytes = 1000;
+  BatchBuilder builder;
+  for (int i = 0; i < 400; ++i) RowsOf(builder, {{{"early" + std::to_string(i), 1}}});
+  const Message message = RowsOf(builder, {{{"early7", 1}, {"late", 1}}});
+  for (const size_t room : {kBytes, size_t{1} << 20}) {
+    MessageEncoder encoder(1 << 12, false, room);
+    encoder.StartConnection(1 << 12);
+    const ExampleColumns columns = Encode(encoder, message);
+    // 401 names, or its own two.
+    EXPECT_EQ(columns.stream_names().lengths_size(), room == kBytes ? 2 : 401);
+    EXPECT_EQ(columns.indices_size(), 2);
+    // The next message names none again.
+    EXPECT_EQ(Encode(encoder, message).stream_names().lengths_size(), 0);
+  }
+}
+
 TEST(MessageEncoder, SendsANameOnceWhileItIsInTheTable) {
   BatchBuilder builder;
   MessageEncoder encoder(0, false);
