@@ -67,7 +67,8 @@ void FeatureSorter::SortRows(perceptron::v1::ExampleColumns* columns) {
 void FeatureSorter::SortDistinct(uint32_t* indices, float* values, size_t count) {
   if (count > simd::kMostRanked) return Sort(indices, values, count);
   ranks_.resize(simd::kMostRanked + simd::kRankSlack);
-  indices_.assign(indices, indices + count);
+  indices_.resize(simd::kMostRanked + simd::kRankSlack);
+  std::copy_n(indices, count, indices_.begin());
   simd::Best().rank(indices_.data(), count, ranks_.data());
   for (size_t i = 0; i < count; ++i) indices[ranks_[i]] = indices_[i];
   if (values == nullptr) return;

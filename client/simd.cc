@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/vector/simd_units.h"
+
 // This file is compiled once for each kind of vector unit, but for those whose width the compiler
 // does not know.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
@@ -13,6 +15,8 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
 #include <hwy/highway.h>
+
+#include "core/vector/simd_rank-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace perceptrond::client::simd::HWY_NAMESPACE {
@@ -52,13 +56,6 @@ void ReadNumbers(const uint64_t* eights, const uint64_t* sizes, size_t count, fl
   for (size_t i = 0; i < count; ++i) {
     const bool is_one = sizes[i] == 1 && eights[i] >> 56 == '1';
     values[i] = is_one ? 1 : std::numeric_limits<float>::quiet_NaN();
-  }
-}
-
-void Rank(const uint32_t* keys, size_t count, uint32_t* ranks) {
-  for (size_t i = 0; i < count; ++i) {
-    ranks[i] = 0;
-    for (size_t j = 0; j < count; ++j) ranks[i] += keys[j] < keys[i] ? 1 : 0;
   }
 }
 
@@ -218,52 +215,14 @@ void ReadNumbers(const uint64_t* eights, const uint64_t* sizes, size_t count, fl
   std::copy(last, last + (count - i), values + i);
 }
 
-// Signed numbers are compared faster than unsigned ones.
-constexpr hn::CappedTag<int32_t, kBlock / 4> kKeys;
-constexpr size_t kLanes = hn::MaxLanes(kKeys);
-using Keys = hn::Vec<decltype(kKeys)>;
-
-HWY_INLINE int32_t AsSigned(uint32_t key) { return static_cast<int32_t>(key ^ 0x8000'0000); }
-
-// The keys from `at` on; those past the end are any.
-HWY_INLINE Keys LoadKeys(const uint32_t* keys, size_t count, size_t at) {
-  int32_t some[kLanes] = {};
-  for (size_t i = 0; i < std::min(kLanes, count - at); ++i) some[i] = AsSigned(keys[at + i]);
-  return hn::LoadU(kKeys, some);
-}
-
-// Ranks the keys of kVectors vectors, whose counts stay in registers.
-template <size_t kVectors>
-HWY_INLINE void RankVectors(const uint32_t* keys, size_t count, size_t at, uint32_t* ranks) {
-  Keys ranked[kVectors];
-  Keys below[kVectors];
-  for (size_t v = 0; v < kVectors; ++v) {
-    ranked[v] = LoadKeys(keys, count, at + v * kLanes);
-    below[v] = hn::Zero(kKeys);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const Keys key = hn::Set(kKeys, AsSigned(keys[i]));
-    // A true lane is -1.
-    for (size_t v = 0; v < kVectors; ++v)
-      below[v] = hn::Sub(below[v], hn::VecFromMask(kKeys, key < ranked[v]));
-  }
-  for (size_t v = 0; v < kVectors; ++v)
-    hn::StoreU(below[v], kKeys, reinterpret_cast<int32_t*>(ranks + at + v * kLanes));
-}
-
-void Rank(const uint32_t* keys, size_t count, uint32_t* ranks) {
-  size_t at = 0;
-  for (; at + 3 * kLanes < count; at += 4 * kLanes) RankVectors<4>(keys, count, at, ranks);
-  for (; at < count; at += kLanes) RankVectors<1>(keys, count, at, ranks);
-}
-
 #endif
 
 }  // namespace
 
 // Not in the namespace without a name: chosen below, after all units.
 const Loops& OfUnit() {
-  static const Loops loops = {hwy::TargetName(HWY_TARGET), FindStops, FindWords, ReadNumbers, Rank};
+  static const Loops loops = {hwy::TargetName(HWY_TARGET), FindStops, FindWords, ReadNumbers,
+                              ::perceptrond::simd::HWY_NAMESPACE::Rank};
   return loops;
 }
 
@@ -272,38 +231,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace perceptrond::client::simd {
-namespace {
-
-// As core/vector/simd.cc does, which has the reason.
-std::vector<const Loops*> FindUnits() {
-  std::vector<const Loops*> units;
-#if HWY_ARCH_X86
-  // What processors with the first of these instructions have besides, Highway may use too.
-  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi2");
-  const bool avx3 = avx2 && __builtin_cpu_supports("avx512f") &&
-                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
-  const auto add = [&](bool here, const Loops& (*of_unit)()) {
-    if (here && of_unit != nullptr) units.push_back(&of_unit());
-  };
-  add(avx3, HWY_CHOOSE_AVX3(OfUnit));
-  add(avx2, HWY_CHOOSE_AVX2(OfUnit));
-  add(sse4, HWY_CHOOSE_SSE4(OfUnit));
-  add(__builtin_cpu_supports("ssse3"), HWY_CHOOSE_SSSE3(OfUnit));
-#endif
-  const auto fallback = HWY_CHOOSE_FALLBACK(OfUnit);
-  // It is one of them where the compiler may use more than any machine has.
-  if (std::find(units.begin(), units.end(), &fallback()) == units.end())
-    units.push_back(&fallback());
-  return units;
-}
-
-}  // namespace
 
 const std::vector<const Loops*>& Units() {
-  static const std::vector<const Loops*> units = FindUnits();
+  static const std::vector<const Loops*> units = ::perceptrond::simd::FindUnits<Loops>(
+      {HWY_CHOOSE_AVX3(OfUnit), HWY_CHOOSE_AVX2(OfUnit), HWY_CHOOSE_SSE4(OfUnit),
+       HWY_CHOOSE_SSSE3(OfUnit), HWY_CHOOSE_FALLBACK(OfUnit)});
   return units;
 }
 

@@ -11,7 +11,7 @@ namespace perceptrond::client::simd {
 
 // Bytes of a block of text, each of which has a bit in a mask: the first byte has the lowest.
 inline constexpr size_t kBlock = 64;
-// How many elements more than the results take an array of results must have.
+// How many elements more than there are masks, or keys and ranks, an array must have.
 inline constexpr size_t kMaskSlack = 1;
 inline constexpr size_t kRankSlack = 64;
 // Most keys that rank() is faster for than sorting.
@@ -29,12 +29,12 @@ struct Loops {
   // letters in lower case.
   void (*find_words)(const char* text, size_t blocks, char* lower, uint64_t* words);
 
-  // Reads decimal numbers without sign and exponent, each the last `sizes[i]` bytes of eights[i], of
-  // which the lowest is the first. NaN: it is none, or has more than 8 bytes or 7 digits or so;
+  // Reads decimal numbers without sign and exponent, each the last `sizes[i]` bytes of eights[i],
+  // of which the lowest is the first. NaN: it is none, or has more than 8 bytes or 7 digits or so;
   // another reader then tells. All others are the float32 that is nearest.
   void (*read_numbers)(const uint64_t* eights, const uint64_t* sizes, size_t count, float* values);
 
-  // How many of the `count` keys are below each. O(count^2).
+  // Writes to `ranks` how many of the keys are less than each. O(count^2).
   void (*rank)(const uint32_t* keys, size_t count, uint32_t* ranks);
 };
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/vector/simd_units.h"
+
 // This file is compiled once for each kind of vector unit, but for those whose width the compiler
 // does not know: their vectors cannot be members.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
@@ -14,6 +16,7 @@
 #include <hwy/highway.h>
 
 #include "core/vector/simd_columns-inl.h"
+#include "core/vector/simd_rank-inl.h"
 
 namespace perceptrond::simd {
 size_t FirstFar();
@@ -329,40 +332,10 @@ size_t FirstFar() {
   return weights;
 }
 
-namespace {
-
-// Highway's own library would tell as well, but it measures the clock when it is loaded, which
-// takes longer than everything else that a server does before it opens its journal
-// (docs/adr/0028-start.md).
-std::vector<const Loops*> FindUnits() {
-  std::vector<const Loops*> units;
-#if HWY_ARCH_X86
-  // What processors with the first of these instructions have besides, Highway may use too.
-  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi2");
-  const bool avx3 = avx2 && __builtin_cpu_supports("avx512f") &&
-                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
-  const auto add = [&](bool here, const Loops& (*of_unit)()) {
-    if (here && of_unit != nullptr) units.push_back(&of_unit());
-  };
-  add(avx3, HWY_CHOOSE_AVX3(OfUnit));
-  add(avx2, HWY_CHOOSE_AVX2(OfUnit));
-  add(sse4, HWY_CHOOSE_SSE4(OfUnit));
-  add(__builtin_cpu_supports("ssse3"), HWY_CHOOSE_SSSE3(OfUnit));
-#endif
-  const auto fallback = HWY_CHOOSE_FALLBACK(OfUnit);
-  // It is one of them where the compiler may use more than any machine has.
-  if (std::find(units.begin(), units.end(), &fallback()) == units.end())
-    units.push_back(&fallback());
-  return units;
-}
-
-}  // namespace
-
 const std::vector<const Loops*>& Units() {
-  static const std::vector<const Loops*> units = FindUnits();
+  static const std::vector<const Loops*> units =
+      FindUnits<Loops>({HWY_CHOOSE_AVX3(OfUnit), HWY_CHOOSE_AVX2(OfUnit), HWY_CHOOSE_SSE4(OfUnit),
+                        HWY_CHOOSE_SSSE3(OfUnit), HWY_CHOOSE_FALLBACK(OfUnit)});
   return units;
 }
 

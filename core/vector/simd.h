@@ -65,7 +65,8 @@ struct Loops {
   // Whether the indices strictly ascend.
   bool (*ascends)(const uint32_t* at, size_t size);
 
-  // Writes to `ranks` how many keys are less than each. Both have room for kMostLanes more. O(size^2).
+  // Writes to `ranks` how many keys are less than each. Both have room for kMostLanes more.
+  // O(size^2).
   void (*rank)(const uint32_t* keys, size_t size, uint32_t* ranks);
 
   // Looks up table[at_i & mask], below 2^31: writes the bits `keep` of each entry to `values`, and

@@ -1,5 +1,5 @@
-// The loops over columns: halves, the order of indices, numbers of a table. Compiled
-// once for each kind of vector unit, as a part of core/vector/simd.cc.
+// The loops over columns: halves, the order of indices, numbers of a table. Compiled once for each
+// kind of vector unit, as a part of core/vector/simd.cc.
 
 // Highway's guard: each unit includes it once.
 #if defined(PERCEPTROND_SIMD_COLUMNS) == defined(HWY_TARGET_TOGGLE)
@@ -49,20 +49,6 @@ bool Ascends(const uint32_t* at, size_t size) {
   bool all = hn::AllTrue(d, ascends);
   for (; i + 1 < size; ++i) all &= at[i] < at[i + 1];
   return all;
-}
-
-void Rank(const uint32_t* keys, size_t size, uint32_t* ranks) {
-  const hn::ScalableTag<uint32_t> d;
-  const hn::RebindToSigned<decltype(d)> counts;
-  for (size_t i = 0; i < size; i += hn::Lanes(d)) {
-    const auto ranked = hn::LoadU(d, keys + i);
-    auto less = hn::Zero(counts);
-    for (size_t j = 0; j < size; ++j) {
-      const auto is_less = hn::VecFromMask(d, hn::Lt(hn::Set(d, keys[j]), ranked));
-      less = hn::Sub(less, hn::BitCast(counts, is_less));
-    }
-    hn::StoreU(hn::BitCast(d, less), d, ranks + i);
-  }
 }
 
 LookedUp LookUp(const Lookup& table, const uint32_t* at, size_t size, uint32_t* values,

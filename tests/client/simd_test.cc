@@ -105,7 +105,9 @@ TEST_P(Simd, RanksKeys) {
     std::vector<uint32_t> keys(count);
     for (uint32_t& key : keys) key = static_cast<uint32_t>(random()) >> random() % 32;
     std::vector<uint32_t> ranks(count + simd::kRankSlack);
+    keys.resize(ranks.size());
     GetParam()->rank(keys.data(), count, ranks.data());
+    keys.resize(count);
     for (size_t i = 0; i < count; ++i) {
       const auto below =
           std::count_if(keys.begin(), keys.end(), [&](uint32_t key) { return key < keys[i]; });
