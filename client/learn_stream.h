@@ -82,9 +82,9 @@ struct LearnOptions {
   size_t window_messages = 64;
   size_t window_bytes = 32 << 20;
 
-  // Most names in the stream's table, rounded down to a power of two. A message sends a name that is
-  // in the table as its number. 0: each message sends its names. Without effect on rows by index, or
-  // if the server has no tables. Default 262,144, the most that a server grants.
+  // Most names in the stream's table, rounded down to a power of two. A message sends a name that
+  // is in the table as its number. 0: each message sends its names. Without effect on rows by
+  // index, or if the server has no tables. Default 262,144, the most that a server grants.
   uint32_t name_table_size = 1 << 18;
   // Send indices as differences, and values in 16 bits where that changes none of a message: fewer
   // bytes for more work. Faster where the network limits the rate, about 1 Gbit/s and less. Default

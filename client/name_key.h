@@ -44,8 +44,8 @@ inline NameKey KeyOfPadded(const char* name, size_t size) {
   return {load(name, 0) & load(kept, 0), load(name, 8) & load(kept, 8)};
 }
 
-// A hash of the name with this key, which differs between processes as far as the system places them
-// at random, so that names that collide are hard to choose.
+// A hash of the name with this key, which differs between processes as far as the system places
+// them at random, so that names that collide are hard to choose.
 inline uint32_t HashName(std::string_view name, NameKey key) {
   static const char kSeed = 0;
   constexpr uint64_t kOdd = 0x9e37'79b9'7f4a'7c15;

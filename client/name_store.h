@@ -1,9 +1,9 @@
-// NameStore: the names that a BatchBuilder has seen, each with a number of its own, and whether each
-// is in the message that is built. It outlives messages, so that frequent names are found again
-// without being checked or stored again.
+// NameStore: the names that a BatchBuilder has seen, each with a number of its own, and whether
+// each is in the message that is built. It outlives messages, so that frequent names are found
+// again without being checked or stored again.
 //
-// An open-addressed table with linear probing: a name takes 55 to 107 bytes besides its text and, where
-// the table is in no cache, one miss.
+// An open-addressed table with linear probing: a name takes 55 to 107 bytes besides its text and,
+// where the table is in no cache, one miss.
 //
 // Threads: one at a time.
 #pragma once
@@ -47,7 +47,8 @@ class NameStore {
   // Starts to load what Find() will need.
   void Prefetch(uint32_t hash) const { __builtin_prefetch(&records_[Home(hash)], 1); }
 
-  // The record of the name with this key and hash, valid until the next Add(); null if there is none.
+  // The record of the name with this key and hash, valid until the next Add(); null if there is
+  // none.
   Record* Find(std::string_view name, NameKey key, uint32_t hash) {
     for (size_t i = Home(hash);; i = Next(i)) {
       Record& record = records_[i];

@@ -72,8 +72,8 @@ class Row {
     Append(std::string_view(&separator, 1));
     AddName(name);
   }
-  // Adds prefix + name for each of the names. kNamePadding bytes from its begin on can be read of each
-  // and of the prefix.
+  // Adds prefix + name for each of the names. kNamePadding bytes from its begin on can be read of
+  // each and of the prefix.
   void AddPaddedNames(std::string_view prefix, const std::string_view* names, size_t count) {
     size_t bytes = count * prefix.size();
     for (size_t i = 0; i < count; ++i) bytes += names[i].size();

@@ -40,8 +40,8 @@ class InputThread {
  public:
   using OnWait = std::function<void(const InputThread&)>;
 
-  // Starts to read *input, which must outlive this. `on_wait` is called by Next() when all rows were
-  // taken that were read before the input made the reader wait.
+  // Starts to read *input, which must outlive this. `on_wait` is called by Next() when all rows
+  // were taken that were read before the input made the reader wait.
   InputThread(Input* input, OnWait on_wait);
   // Ends the thread; if it was not at the end of the input, by Input::Stop().
   ~InputThread();

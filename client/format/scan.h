@@ -1,5 +1,5 @@
-// Bytes of text, one and eight at a time, for the formats' inner loops. A value of eight bytes has a
-// byte's lowest bit first, whatever the machine's order is.
+// Bytes of text, one and eight at a time, for the formats' inner loops. A value of eight bytes has
+// a byte's lowest bit first, whatever the machine's order is.
 #pragma once
 
 #include <bit>

@@ -17,8 +17,8 @@ namespace {
 // The words of a line, in lower case.
 class Words {
  public:
-  // Finds the words of the text. They are valid until the next call, and Row::kNamePadding bytes more
-  // than a word has can be read.
+  // Finds the words of the text. They are valid until the next call, and Row::kNamePadding bytes
+  // more than a word has can be read.
   void Find(std::string_view text) {
     const size_t blocks = text.size() / simd::kBlock + 1;
     if (words_.size() < blocks + simd::kMaskSlack) Grow(2 * blocks);

@@ -50,8 +50,8 @@ struct Token {
 // The bytes of a line at which its tokens end: blanks and '|'.
 class Stops {
  public:
-  // Finds those of the text, which it copies so that more can be read before and after it. It ends at
-  // a blank.
+  // Finds those of the text, which it copies so that more can be read before and after it. It ends
+  // at a blank.
   void Find(std::string_view text) {
     const size_t blocks = text.size() / simd::kBlock + 1;
     if (stops_.size() < blocks + simd::kMaskSlack) Grow(2 * blocks);

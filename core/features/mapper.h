@@ -1,6 +1,6 @@
 // From a batch's rows to the space that the weights live in: names are resolved by the batch's name
-// table, once each, and Phi is applied to each row. Indices pass through without a copy where Phi is
-// the identity.
+// table, once each, and Phi is applied to each row. Indices pass through without a copy where Phi
+// is the identity.
 #pragma once
 
 #include <cstddef>
@@ -85,8 +85,8 @@ class Mapper {
   // views hold until another row is checked or mapped.
   void UnknownNames(size_t i, std::vector<absl::string_view>& names);
   // Gives the names that UnknownNames listed for row i numbers in the dictionary; `cap` is the most
-  // that it may have. Returns false, and gives none, if there is no room. They resolve from then on;
-  // appends each to `added`.
+  // that it may have. Returns false, and gives none, if there is no room. They resolve from then
+  // on; appends each to `added`.
   bool AddUnknownNames(size_t i, uint32_t cap, Dictionary& dictionary,
                        std::vector<std::string>& added);
 
@@ -133,8 +133,8 @@ class Mapper {
   const Dictionary* dictionary_ = nullptr;
   // Rows have names that the table resolves: Phi is the identity.
   bool by_table_ = false;
-  // Rows mapped_begin_ to mapped_end_ - 1 are resolved, in mapped_indices_ where the batch's indices
-  // are in its own.
+  // Rows mapped_begin_ to mapped_end_ - 1 are resolved, in mapped_indices_ where the batch's
+  // indices are in its own.
   size_t mapped_begin_ = 0;
   size_t mapped_end_ = 0;
   std::unique_ptr<uint32_t[]> mapped_indices_;

@@ -134,8 +134,8 @@ FeatureNumbers FindFeatures(const ModelReader& reader, std::span<const absl::str
 
 StoredExamplesView CopyStoredExamples(const ModelReader& reader) {
   Ledger& ledger = reader.ledger();
-  // Read before the copy: a change in between ends the claim by itself, and the ledger, once locked,
-  // has every update of this revision.
+  // Read before the copy: a change in between ends the claim by itself, and the ledger, once
+  // locked, has every update of this revision.
   const std::optional<uint64_t> components = ledger.components();
   const bool unchanged = ledger.examples() == 0 || components == reader.components();
   StoredExamplesView view{ledger.stored_examples().Copy(), reader.revision()};

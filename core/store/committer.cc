@@ -110,8 +110,8 @@ void Committer::AwaitDue(absl::Time deadline) {
   const auto sooner = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || due_ < wakes_at_;
   };
-  // After a batch another one is likely: the thread sleeps as long as that may wait, so that it need
-  // not be woken to learn when it is due.
+  // After a batch another one is likely: the thread sleeps as long as that may wait, so that it
+  // need not be woken to learn when it is due.
   absl::Time expected = absl::Now() + kLongDelay;
   for (absl::Time now = absl::Now(); !stopping_ && now < std::min(due_, deadline);
        now = absl::Now()) {

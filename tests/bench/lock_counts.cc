@@ -98,8 +98,8 @@ class HeldLocks {
 
  private:
   static constexpr int kMost = 64;
-  // Whoever holds a lock for longer has lost its processor to another thread: what that takes says
-  // nothing of a machine that has enough of them.
+  // In nanoseconds. A thread that holds a lock for longer has lost its processor to another, which
+  // happens less where there are more: not counted.
   static constexpr uint64_t kMostHeld = 50'000;
   struct Held {
     const absl::Mutex* mutex;

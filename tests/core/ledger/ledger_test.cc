@@ -64,8 +64,8 @@ TEST_F(LedgerTest, ASegmentMovesCountersPositionAndUpdatesTogether) {
   EXPECT_TRUE(ledger_.TakePending().records.empty());
 }
 
-// The lock of the state is released in between: whoever has that lock then must find the segment.
-TEST_F(LedgerTest, WhoeverReadsAfterTheLedgerIsLockedFindsTheSegment) {
+// Learning releases the state's lock then: a reader that takes it must find the segment.
+TEST_F(LedgerTest, AReaderAfterTheLedgerIsLockedFindsTheSegment) {
   std::thread reader;
   uint64_t examples = 0;
   ledger_.Apply(*producer_, TwoUpdates(), names_, [&] {
