@@ -102,8 +102,19 @@ bool StepStaysFinite(double step, const Row& row) {
   return true;
 }
 
+namespace {
+
+// Starts to fetch the row's weights from other processors, as stores otherwise do one after the
+// other.
+void PrefetchToWrite(std::span<float> weights, const Row& row) {
+  for (size_t i = 0; i < row.size; ++i) __builtin_prefetch(&weights[row.index(i)], 1);
+}
+
+}  // namespace
+
 void AddScaled(std::span<float> weights, double step, const Row& row,
                CompensatedSum& squared_norm) {
+  PrefetchToWrite(weights, row);
   for (size_t i = 0; i < row.size; ++i) {
     float& weight = weights[row.index(i)];
     squared_norm.Add(-Product(weight, weight));
