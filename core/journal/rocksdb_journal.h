@@ -5,12 +5,14 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/journal/data_directory.h"
 #include "core/journal/journal.h"
 #include "core/sync/mutex.h"
 
@@ -21,29 +23,6 @@ class Status;
 }  // namespace rocksdb
 
 namespace perceptrond {
-
-// The lock by which one process at a time uses a directory: an flock(2) on the file "server.lock"
-// of the directory. The kernel releases it when the process ends, however that happens; the file
-// stays. RocksDB has a lock of its own, but reports that it is taken with the same status as any
-// other failure, so that only the text would tell.
-class DirectoryLock {
- public:
-  // Waits for at most `timeout` until the directory, which must exist, is free; calls `on_wait`
-  // once if it has to wait. UNAVAILABLE if another process still holds the lock after that, or if
-  // the file cannot be opened.
-  static absl::StatusOr<DirectoryLock> Acquire(const std::string& directory, absl::Duration timeout,
-                                               const std::function<void()>& on_wait);
-
-  DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  DirectoryLock& operator=(DirectoryLock&&) = delete;
-  ~DirectoryLock();
-
- private:
-  explicit DirectoryLock(int file) : file_(file) {}
-
-  // -1 once moved from.
-  int file_;
-};
 
 class RocksDbJournal final : public Journal {
  public:
@@ -70,7 +49,8 @@ class RocksDbJournal final : public Journal {
   };
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
-  // if its content fails its checks; FAILED_PRECONDITION if a newer version wrote it.
+  // if its content fails its checks; FAILED_PRECONDITION if a newer version wrote it, or if it is
+  // neither empty nor a whole journal: then nothing in it is changed.
   static absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(const Options& options);
   // Flushes nothing: what was acknowledged is durable already.
   ~RocksDbJournal() override;
@@ -100,10 +80,15 @@ class RocksDbJournal final : public Journal {
 
   RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options);
 
-  // Opens or creates the database; the caller holds the directory's lock. Errors as ToAbsl.
-  static absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(const Options& options);
-  // FAILED_PRECONDITION if a newer version wrote the journal.
+  // Opens the database, or creates it if `create`; the caller holds the directory's lock. Errors as
+  // ToAbsl.
+  static absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(const Options& options,
+                                                                   bool create);
+  // FAILED_PRECONDITION if a newer version wrote the journal, or another program the database.
   absl::Status CheckFormat();
+  // Gives the journal the marker's id, or one of its own, unless it has one, which it returns.
+  // FAILED_PRECONDITION: the marker is another journal's.
+  absl::StatusOr<std::string> CheckId(const std::optional<std::string>& marker);
   // DATA_LOSS for damage, UNAVAILABLE for every other error.
   static absl::Status ToAbsl(const rocksdb::Status& status);
   // DATA_LOSS if the bytes do not parse; `what` names the message.

@@ -1,9 +1,5 @@
 // How the RocksDB journal opens its directory: the lock, the database, the format, and what an
 // operator is notified of damage.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -11,22 +7,22 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "core/journal/data_directory.h"
 #include "core/journal/keys.h"
 #include "core/journal/rocksdb_journal.h"
 
 namespace perceptrond {
 namespace {
 
-rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options) {
+rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool create) {
   rocksdb::Options db;
-  db.create_if_missing = true;
+  // RocksDB takes a directory without its file CURRENT for a new one, and deletes its tables.
+  db.create_if_missing = create;
+  db.error_if_exists = create;
   db.write_buffer_size = options.write_buffer_bytes;
   // Each table of an updated model holds a snapshot and the records after it, and the next table
   // makes all of them obsolete: two are worth a compaction.
@@ -77,37 +73,6 @@ absl::Status WithDamageAdvice(absl::Status status, const std::string& directory)
 
 }  // namespace
 
-absl::StatusOr<DirectoryLock> DirectoryLock::Acquire(const std::string& directory,
-                                                     absl::Duration timeout,
-                                                     const std::function<void()>& on_wait) {
-  // flock(2) waits without a limit or not at all: it is tried again.
-  constexpr absl::Duration kRetryInterval = absl::Milliseconds(50);
-  const std::string path = directory + "/server.lock";
-  DirectoryLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (lock.file_ < 0) {
-    return absl::UnavailableError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
-  }
-  const absl::Time deadline = absl::Now() + timeout;
-  bool waited = false;
-  while (flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) {
-      return absl::UnavailableError(absl::StrCat("cannot lock ", path, ": ", std::strerror(errno)));
-    }
-    if (absl::Now() >= deadline) {
-      return absl::UnavailableError(absl::StrCat(
-          directory, " is in use by another server: stop it, or name another directory"));
-    }
-    if (!std::exchange(waited, true) && on_wait) on_wait();
-    absl::SleepFor(kRetryInterval);
-  }
-  return lock;
-}
-
-DirectoryLock::~DirectoryLock() {
-  if (file_ >= 0) close(file_);
-}
-
 absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
   if (status.ok()) return absl::OkStatus();
   if (status.IsCorruption())
@@ -115,31 +80,55 @@ absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
   return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
 }
 
-absl::StatusOr<std::unique_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(const Options& options) {
+absl::StatusOr<std::unique_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(const Options& options,
+                                                                          bool create) {
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
-      rocksdb::DB::Open(DatabaseOptions(options), options.directory, &db);
+      rocksdb::DB::Open(DatabaseOptions(options, create), options.directory, &db);
   if (!status.ok()) return ToAbsl(status);
   return std::unique_ptr<rocksdb::DB>(db);
 }
 
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
-  std::error_code error;
-  std::filesystem::create_directories(options.directory, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot create ", options.directory, ": ", error.message()));
-  }
+  if (absl::Status status = CreateDataDirectory(options.directory); !status.ok()) return status;
   absl::StatusOr<DirectoryLock> lock =
       DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked);
   if (!lock.ok()) return lock.status();
-  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenDatabase(options);
+  const absl::StatusOr<std::optional<std::string>> marker = ReadMarker(options.directory);
+  if (!marker.ok()) return marker.status();
+  const absl::StatusOr<bool> exists = HoldsDatabase(options.directory, *marker);
+  if (!exists.ok()) return exists.status();
+  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenDatabase(options, !*exists);
   if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
   auto journal = std::unique_ptr<RocksDbJournal>(
       new RocksDbJournal(*std::move(lock), *std::move(db), options));
   if (absl::Status status = journal->CheckFormat(); !status.ok())
     return WithDamageAdvice(status, options.directory);
+  const absl::StatusOr<std::string> id = journal->CheckId(*marker);
+  if (!id.ok()) return WithDamageAdvice(id.status(), options.directory);
+  // Last: a crash in between leaves a journal that gets its marker at the next start.
+  if (!marker->has_value()) {
+    if (absl::Status status = WriteMarker(options.directory, *id); !status.ok()) return status;
+  }
   return journal;
+}
+
+absl::StatusOr<std::string> RocksDbJournal::CheckId(const std::optional<std::string>& marker) {
+  std::string id;
+  absl::StatusOr<bool> found = Get(std::string(keys::kId), id);
+  if (!found.ok()) return found.status();
+  if (*found) {
+    if (!marker.has_value() || *marker == id) return id;
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.directory, " has the marker of the journal ", *marker,
+                     " and the data of the journal ", id,
+                     ": files of two directories are mixed; restore one from a backup"));
+  }
+  id = marker.has_value() ? *marker : MakeJournalId();
+  rocksdb::WriteBatch batch;
+  batch.Put(std::string(keys::kId), id);
+  if (absl::Status status = Write(batch, Through::kSyncedLog); !status.ok()) return status;
+  return id;
 }
 
 absl::Status RocksDbJournal::CheckFormat() {
@@ -147,6 +136,15 @@ absl::Status RocksDbJournal::CheckFormat() {
   absl::StatusOr<bool> found = Get(std::string(keys::kFormat), value);
   if (!found.ok()) return found.status();
   if (!*found) {
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
+    it->SeekToFirst();
+    if (!it->status().ok()) return ToAbsl(it->status());
+    if (it->Valid()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(options_.directory,
+                       " has a database of another program: name an empty "
+                       "directory"));
+    }
     rocksdb::WriteBatch batch;
     batch.Put(std::string(keys::kFormat), keys::Number(keys::kFirstFormat));
     // Synced with the first commit, which follows it in the log. Without one the journal is empty,

@@ -1,0 +1,181 @@
+#include "core/journal/data_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+
+namespace perceptrond {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLock[] = "server.lock";
+constexpr char kMarker[] = "JOURNAL";
+constexpr char kMarkerTitle[] = "perceptrond journal, format ";
+// Of the marker and of what lies beside the database; the database has a format of its own.
+constexpr uint32_t kMarkerFormat = 1;
+
+absl::Status CannotUse(const std::string& what, const std::string& path, int error) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(error)));
+}
+
+// Closes the file when this is destroyed.
+class File {
+ public:
+  File(const std::string& path, int flags) : file_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (file_ >= 0) close(file_);
+  }
+  bool is_open() const { return file_ >= 0; }
+  bool Write(absl::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t written = write(file_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return false;
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+    return true;
+  }
+  bool Sync() const { return fsync(file_) == 0; }
+
+ private:
+  const int file_;
+};
+
+// What RocksDB makes before the first file that says that there is a database, and what file
+// systems put into an empty volume.
+bool IsLeftOfAFirstStart(const std::string& name) {
+  return name == kLock || name == "lost+found" || name == "LOCK" || name == "IDENTITY" ||
+         absl::StartsWith(name, "LOG") || absl::StartsWith(name, "MANIFEST-") ||
+         absl::EndsWith(name, ".dbtmp") || name == absl::StrCat(kMarker, ".new");
+}
+
+}  // namespace
+
+absl::StatusOr<DirectoryLock> DirectoryLock::Acquire(const std::string& directory,
+                                                     absl::Duration timeout,
+                                                     const std::function<void()>& on_wait) {
+  // flock(2) waits without a limit or not at all: it is tried again.
+  constexpr absl::Duration kRetryInterval = absl::Milliseconds(50);
+  const std::string path = absl::StrCat(directory, "/", kLock);
+  DirectoryLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (lock.file_ < 0) return CannotUse("open", path, errno);
+  const absl::Time deadline = absl::Now() + timeout;
+  bool waited = false;
+  while (flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return CannotUse("lock", path, errno);
+    if (absl::Now() >= deadline) {
+      return absl::UnavailableError(absl::StrCat(
+          directory, " is in use by another server: stop it, or name another directory"));
+    }
+    if (!std::exchange(waited, true) && on_wait) on_wait();
+    absl::SleepFor(kRetryInterval);
+  }
+  return lock;
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (file_ >= 0) close(file_);
+}
+
+absl::Status CreateDataDirectory(const std::string& directory) {
+  std::error_code error;
+  const bool created = fs::create_directories(directory, error);
+  if (!error && created) fs::permissions(directory, fs::perms::owner_all, error);
+  if (error) return CannotUse("create", directory, error.value());
+  return absl::OkStatus();
+}
+
+std::string MakeJournalId() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&id, absl::Hex(random(), absl::kZeroPad8));
+  return id;
+}
+
+absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kMarker);
+  errno = 0;
+  std::ifstream file(path);
+  if (!file) {
+    if (errno == ENOENT) return std::nullopt;
+    return CannotUse("read", path, errno);
+  }
+  std::string title;
+  std::string id;
+  std::getline(file, title);
+  std::getline(file, id);
+  absl::string_view version = title;
+  absl::string_view digits = id;
+  uint32_t format = 0;
+  if (!absl::ConsumePrefix(&version, kMarkerTitle) || !absl::SimpleAtoi(version, &format) ||
+      format == 0 || !absl::ConsumePrefix(&digits, "id ") || digits.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     " is not what perceptrond writes there: restore the directory from a "
+                     "backup, or name another directory"));
+  }
+  if (format > kMarkerFormat) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " has format ", format,
+                                                      "; this server reads up to ", kMarkerFormat,
+                                                      ": use a newer server"));
+  }
+  return std::string(digits);
+}
+
+absl::Status WriteMarker(const std::string& directory, const std::string& id) {
+  const std::string path = absl::StrCat(directory, "/", kMarker);
+  const std::string unfinished = path + ".new";
+  {
+    const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!file.is_open() ||
+        !file.Write(absl::StrCat(kMarkerTitle, kMarkerFormat, "\nid ", id, "\n")) || !file.Sync())
+      return CannotUse("write", unfinished, errno);
+  }
+  const File entries(directory, O_RDONLY | O_DIRECTORY);
+  if (rename(unfinished.c_str(), path.c_str()) != 0 || !entries.is_open() || !entries.Sync())
+    return CannotUse("write", path, errno);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> HoldsDatabase(const std::string& directory,
+                                   const std::optional<std::string>& id) {
+  std::error_code error;
+  const bool holds = fs::exists(directory + "/CURRENT", error);
+  if (error) return CannotUse("read", directory, error.value());
+  if (holds) return true;
+  if (id.has_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        directory, " had the journal ", *id, ", whose file CURRENT is gone, and perhaps others: ",
+        "restore the directory from a backup, or name another directory for a new journal"));
+  }
+  fs::directory_iterator entries(directory, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (IsLeftOfAFirstStart(name)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " is neither empty nor a journal, it has ", name,
+                     ": name an empty directory, or restore this one from a backup"));
+  }
+  if (error) return CannotUse("read", directory, error.value());
+  return false;
+}
+
+}  // namespace perceptrond

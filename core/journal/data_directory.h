@@ -1,0 +1,58 @@
+// The directory that a journal is kept in. One process at a time uses it, and a marker says whose it
+// is: a directory that is neither empty nor a journal's is never written to.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace perceptrond {
+
+// The lock by which one process at a time uses a directory: an flock(2) on the file "server.lock"
+// of the directory. The kernel releases it when the process ends, however that happens; the file
+// stays. RocksDB has a lock of its own, but reports that it is taken with the same status as any
+// other failure, so that only the text would tell.
+class DirectoryLock {
+ public:
+  // Waits for at most `timeout` until the directory, which must exist, is free; calls `on_wait`
+  // once if it has to wait. UNAVAILABLE if another process still holds the lock after that, or if
+  // the file cannot be opened.
+  static absl::StatusOr<DirectoryLock> Acquire(const std::string& directory, absl::Duration timeout,
+                                               const std::function<void()>& on_wait);
+
+  DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  DirectoryLock& operator=(DirectoryLock&&) = delete;
+  ~DirectoryLock();
+
+ private:
+  explicit DirectoryLock(int file) : file_(file) {}
+
+  // -1 once moved from.
+  int file_;
+};
+
+// Creates the directory and its parents unless they exist, for this user alone. UNAVAILABLE.
+absl::Status CreateDataDirectory(const std::string& directory);
+
+// A new journal's id: 32 hexadecimal digits at random.
+std::string MakeJournalId();
+
+// The id in the directory's marker, the file "JOURNAL"; absent if there is no marker.
+// FAILED_PRECONDITION: a newer version made the marker, or it is none.
+absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory);
+// Writes the marker, durably and as a whole. UNAVAILABLE.
+absl::Status WriteMarker(const std::string& directory, const std::string& id);
+
+// Whether the directory, whose marker has this id, holds a database; if not, one may be made in it.
+// FAILED_PRECONDITION: it has no database, and is not empty either: the marker or any other file
+// says that it has lost one, or is of another program. What a crash leaves of the first start is no
+// such file. UNAVAILABLE: it cannot be read.
+absl::StatusOr<bool> HoldsDatabase(const std::string& directory,
+                                   const std::optional<std::string>& id);
+
+}  // namespace perceptrond
