@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "server/config/endpoint.h"
 #include "server/metrics/family.h"
 #include "server/metrics/stats.h"
 
@@ -116,13 +117,21 @@ constexpr const char* kThreads = "40";
 constexpr const char* kMaxHttpRequestBytes = "8192";
 constexpr const char* kRequestTimeoutMs = "2000";
 
-// Answers HEAD, which prometheus-cpp does not support, for the health checks of load balancers.
-// Returns 0 for other requests.
-int AnswerHead(mg_connection* connection) {
+// Refuses a Host that is a name, if only this machine can reach the endpoint; and answers HEAD,
+// which prometheus-cpp does not support, for the health checks of load balancers. Returns 0 for
+// other requests, and those of other paths.
+template <bool kLoopback>
+int AnswerMetrics(mg_connection* connection) {
   const mg_request_info* const request = mg_get_request_info(connection);
-  if (absl::string_view(request->request_method) != "HEAD" ||
-      absl::string_view(request->local_uri) != "/metrics")
-    return 0;
+  if (absl::string_view(request->local_uri) != "/metrics") return 0;
+  const char* const host = mg_get_header(connection, "Host");
+  if (kLoopback && host != nullptr && !IsAddressOrLocalhost(host)) {
+    mg_send_http_error(connection, 403, "%s",
+                       "Metrics are served to this machine alone: use the host 127.0.0.1 or "
+                       "localhost. A proxy must send that as Host.");
+    return 403;
+  }
+  if (absl::string_view(request->request_method) != "HEAD") return 0;
   mg_printf(connection,
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
             "Connection: close\r\n\r\n");
@@ -217,7 +226,11 @@ class Metrics::Endpoint {
         exposer_(std::make_unique<prometheus::Exposer>(
             std::vector<std::string>{"listening_ports", address, "num_threads", kThreads,
                                      "request_timeout_ms", kRequestTimeoutMs, "max_request_size",
-                                     kMaxHttpRequestBytes, "enable_keep_alive", "no"},
+                                     kMaxHttpRequestBytes, "enable_keep_alive", "no",
+                                     // No other origin's page may read, which is the default.
+                                     "access_control_allow_origin", "",
+                                     "access_control_allow_methods", "",
+                                     "access_control_allow_headers", ""},
             &callbacks)) {
     exposer_->RegisterCollectable(collector_);
   }
@@ -260,7 +273,7 @@ absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& addre
   if (const absl::Status status = CheckAddress(address); !status.ok()) return status;
   CivetCallbacks callbacks;
   callbacks.log_message = RecordMessage;
-  callbacks.begin_request = AnswerHead;
+  callbacks.begin_request = IsLoopback(address) ? AnswerMetrics<true> : AnswerMetrics<false>;
   callbacks.init_context = AddPage;
   auto page = std::make_unique<const HttpHandler>(std::move(sources.page));
   StartState state;

@@ -1,6 +1,5 @@
 #include "server/page/status_page.h"
 
-#include <arpa/inet.h>
 #include <google/protobuf/io/gzip_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/util/json_util.h>
@@ -114,21 +113,6 @@ constexpr char kModelPage[] = "model.html";
 constexpr char kInvalidName[] =
     "This is not a model's name. A name has letters, digits, '_', '-' and '.', and starts with a "
     "letter or a digit. The list of models is at /.";
-
-// Whether a Host header is an address, "localhost", or absent. Any other name could be one whose
-// owner makes it resolve to this machine (DNS rebinding): for the browser, the owner's page and
-// this one would then have the same origin.
-bool IsAddressOrLocalhost(absl::string_view host) {
-  if (host.empty()) return true;
-  in6_addr v6;
-  if (host.front() == '[') {
-    const std::string bare(host.substr(1, host.find(']') - 1));
-    return inet_pton(AF_INET6, bare.c_str(), &v6) == 1;
-  }
-  const std::string name(host.substr(0, host.find(':')));
-  in_addr v4;
-  return absl::EqualsIgnoreCase(name, "localhost") || inet_pton(AF_INET, name.c_str(), &v4) == 1;
-}
 
 // The message as JSON, with zeros. 64-bit numbers are strings; absent `optional` fields are absent.
 std::string ToJson(const google::protobuf::Message& message) {

@@ -1,12 +1,8 @@
 #include "server/metrics/metrics.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/support/status.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/sync/mutex.h"
+#include "tests/server/metrics/http_client.h"
 
 namespace perceptrond {
 namespace {
@@ -27,38 +24,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A connection to the endpoint that nothing has been said on yet.
-int Connect(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  return fd;
-}
-
-// The answer, if it comes within the time that Prometheus waits.
-std::string Ask(int port, const std::string& what) {
-  const int fd = Connect(port);
-  const timeval timeout{.tv_sec = 10, .tv_usec = 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-  const std::string request = what + " HTTP/1.0\r\n\r\n";
-  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  std::string response;
-  char buffer[4096];
-  for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) response.append(buffer, n);
-  close(fd);
-  return response;
-}
-
-std::string Get(int port, const std::string& path) { return Ask(port, "GET " + path); }
-
-std::string Body(const std::string& response) {
-  EXPECT_THAT(response, ::testing::StartsWith("HTTP/1.1 200"));
-  return response.substr(response.find("\r\n\r\n") + 4);
-}
 
 ModelMetrics FullModel() {
   ModelMetrics model;
@@ -341,50 +306,6 @@ TEST_F(MetricsTest, ManyScrapesAtOnceAreAnswered) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-TEST_F(MetricsTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaiting) {
-  Start();
-  SetModels({FullModel()});
-  std::vector<int> silent;
-  for (int i = 0; i < 30; ++i) silent.push_back(Connect(metrics_->port()));
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(Scrape(), HasSubstr("\"spam\""));
-  // None of them has been given up by then: that takes 2 s.
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
-  for (const int fd : silent) close(fd);
-}
-
-TEST_F(MetricsTest, HeadIsAnsweredWithoutABody) {
-  Start();
-  const std::string response = Ask(metrics_->port(), "HEAD /metrics");
-  EXPECT_THAT(response, ::testing::StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(response, ::testing::EndsWith("\r\n\r\n"));
-  EXPECT_THAT(Ask(metrics_->port(), "HEAD /other"), Not(HasSubstr("HTTP/1.1 200")));
-}
-
-TEST_F(MetricsTest, APortInUseIsSaidSo) {
-  Start();
-  const std::string address = absl::StrCat("127.0.0.1:", metrics_->port());
-  const auto second = Metrics::Start(address, 1, TestSources());
-  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(second.status().message()),
-              AllOf(HasSubstr("cannot listen for metrics on " + address), HasSubstr("in use")));
-}
-
-TEST_F(MetricsTest, WhatIsNoAddressIsRefused) {
-  for (const char* address : {"", "127.0.0.1", "7601", ":7601", "127.0.0.1:", "127.0.0.1:70000",
-                              "127.0.0.1:80s", "127.0.0.1:80,127.0.0.1:81", "127.0.0.1:-1"}) {
-    EXPECT_EQ(Metrics::Start(address, 1, TestSources()).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << address;
-  }
-}
-
-TEST_F(MetricsTest, ALocalNameMayBeListenedOn) {
-  const auto metrics = Metrics::Start("localhost:0", 1, TestSources());
-  ASSERT_TRUE(metrics.ok()) << metrics.status();
-  EXPECT_GT((*metrics)->port(), 0);
 }
 
 }  // namespace
