@@ -88,6 +88,7 @@ TEST_F(OptionsTest, VariablesOfKubernetesOfPerceptronctlAndEmptyOnesAreNotNamed)
 TEST_F(OptionsTest, ConfigFilesAreCheckedWhole) {
   EXPECT_THAT(Bad({"--config", "/nonexistent.toml"}),
               AllOf(HasSubstr("--config"), HasSubstr("/nonexistent.toml")));
+  EXPECT_THAT(Bad({"--config", "/dev/zero"}), HasSubstr("more than 1048576 bytes"));
   EXPECT_THAT(Bad({"--config", File("a", "adress = \"x:1\"\n")}), HasSubstr("unknown key adress"));
   EXPECT_THAT(Bad({"--config", File("b", "[tls]\ncert = \"x\"\n")}), HasSubstr("unknown key tls"));
   EXPECT_THAT(Bad({"--config", File("c", "config = \"x\"\n")}), HasSubstr("unknown key config"));
