@@ -165,10 +165,19 @@ namespace {
 
 bool IsPlain(char c) { return (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t'; }
 
-// C1 is U+0080 to U+009F: in UTF-8 the byte C2 followed by the code itself.
-bool IsC1(std::string_view character) {
-  return character.size() == 2 && character[0] == '\xC2' &&
-         static_cast<unsigned char>(character[1]) < 0xA0;
+// The code point of a character of UTF-8 with two or three bytes; 0 for others.
+uint32_t CodePoint(std::string_view character) {
+  const auto bits = [&](size_t i) { return static_cast<uint32_t>(character[i]) & 0x3f; };
+  if (character.size() == 2) return (static_cast<uint32_t>(character[0]) & 0x1f) << 6 | bits(1);
+  if (character.size() == 3)
+    return (static_cast<uint32_t>(character[0]) & 0x0f) << 12 | bits(1) << 6 | bits(2);
+  return 0;
+}
+
+// Whether a terminal obeys it: C1 controls, marks that reorder text, and line separators.
+bool IsControl(uint32_t code) {
+  return (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 }  // namespace
@@ -180,8 +189,8 @@ std::string Printable(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text.front());
     const size_t length = Utf8Length(text);
     const std::string_view character = text.substr(0, std::max<size_t>(1, length));
-    if (IsC1(character)) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(character[1]));
+    if (const uint32_t code = CodePoint(character); IsControl(code)) {
+      absl::StrAppendFormat(&out, "\\u%04x", code);
     } else if (length > 1 || IsPlain(text.front())) {
       out.append(character);
     } else {

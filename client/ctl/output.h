@@ -45,8 +45,8 @@ std::string Shortest(float value);
 std::string Shortest(double value);
 
 // Text from files, servers and command lines, made safe for a terminal: control characters (C0,
-// DEL, C1) become \x1b or \u009b, bytes that are not UTF-8 become \xff; newlines and tabs stay.
-// Threads: any.
+// DEL, C1, and those that reorder text or separate lines) become \x1b or \u202e, bytes that are
+// not UTF-8 become \xff; newlines and tabs stay. Threads: any.
 std::string Printable(std::string_view text);
 
 // The same for text that must stay in its line and column: newlines and tabs are escaped too.

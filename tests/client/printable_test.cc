@@ -18,6 +18,14 @@ TEST(Printable, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("\xC2\x9B\xC2\xA0"), "\\u009b\xC2\xA0");
 }
 
+TEST(Printable, EscapesWhatWouldReorderALineOrEndIt) {
+  EXPECT_EQ(Printable("a\u202Eb\u202C"), "a\\u202eb\\u202c");
+  EXPECT_EQ(Printable("\u2066\u2069\u200E\u200F\u061C"), "\\u2066\\u2069\\u200e\\u200f\\u061c");
+  EXPECT_EQ(Printable("\u2028\u2029"), "\\u2028\\u2029");
+  // Joins characters, as those of a family in one sign.
+  EXPECT_EQ(Printable("\u200D\u2027\u202F"), "\u200D\u2027\u202F");
+}
+
 TEST(Printable, EscapesBytesThatAreNoUtf8) {
   EXPECT_EQ(Printable("\xFF\xFEx"), "\\xff\\xfex");
   EXPECT_EQ(Printable("\x9B"), "\\x9b");
