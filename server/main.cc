@@ -1,6 +1,8 @@
-// perceptrond: parses the options, serves until SIGTERM or SIGINT, drains, and exits.
+// perceptrond: parses the options, serves until SIGTERM or SIGINT, drains, and exits. On SIGHUP it
+// reads settings and certificates again.
 #include <pthread.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -13,18 +15,54 @@
 #include "server/config/options.h"
 #include "server/server.h"
 
-int main(int argc, char** argv) {
-  using perceptrond::Log;
-  using perceptrond::LogLevel;
+namespace {
 
-  const perceptrond::ParseResult parsed =
-      perceptrond::ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
+using perceptrond::Log;
+using perceptrond::LogLevel;
+using perceptrond::Options;
+
+// The next signal; 0 if none comes within a second.
+int NextSignal(const sigset_t& signals) {
+  const timespec second = {.tv_sec = 1, .tv_nsec = 0};
+  for (;;) {
+    const int signal = sigtimedwait(&signals, nullptr, &second);
+    if (signal > 0) return signal;
+    if (errno == EAGAIN) return 0;
+  }
+}
+
+// Reads the settings again, has those take effect that can, and names the others.
+void ReloadOptions(const std::vector<std::string>& args, Options& options) {
+  const perceptrond::ParseResult parsed = perceptrond::ParseOptions(args);
+  if (parsed.exit_code.has_value()) {
+    Log(LogLevel::kError, "cannot use the settings; those in use stay", {{"error", parsed.err}});
+    return;
+  }
+  std::vector<std::string> changed = perceptrond::ChangedFlags(options, parsed.options);
+  std::erase_if(
+      changed, [](const std::string& flag) { return flag == "log-level" || flag == "log-format"; });
+  options.log_level = parsed.options.log_level;
+  options.log_format = parsed.options.log_format;
+  perceptrond::InitLogging(options.log_level, options.log_format);
+  Log(LogLevel::kInfo, "read the settings again",
+      {{"log_level", perceptrond::LogLevelName(options.log_level)}});
+  if (!changed.empty()) {
+    Log(LogLevel::kWarning, "changed settings take effect at the next start",
+        {{"settings", absl::StrJoin(changed, ",")}});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  const perceptrond::ParseResult parsed = perceptrond::ParseOptions(args);
   if (parsed.exit_code.has_value()) {
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.err.c_str(), stderr);
     return *parsed.exit_code;
   }
-  const perceptrond::Options& options = parsed.options;
+  Options options = parsed.options;
   perceptrond::InitLogging(options.log_level, options.log_format);
   for (const std::string& name : parsed.unknown_variables) {
     Log(LogLevel::kWarning,
@@ -36,11 +74,10 @@ int main(int argc, char** argv) {
   // of this program and of gRPC in a global graph. In tests ThreadSanitizer detects lock cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 
-  // Blocked before any thread is created, so that only sigwait below receives them.
+  // Blocked before any thread is created, so that only NextSignal receives them.
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   // A write beyond the file size limit must fail and not end the process.
@@ -59,7 +96,15 @@ int main(int argc, char** argv) {
         options.journal == perceptrond::JournalKind::kMemory ? "(memory)" : options.data_dir}});
 
   int signal = 0;
-  sigwait(&signals, &signal);
+  while (signal != SIGTERM && signal != SIGINT) {
+    signal = NextSignal(signals);
+    if (signal == SIGHUP) {
+      ReloadOptions(args, options);
+      (*server)->ReloadCertificates();
+    } else if (signal == 0) {
+      (*server)->ReloadChangedCertificates();
+    }
+  }
   Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   (*server)->Shutdown();
   Log(LogLevel::kInfo, "stopped");

@@ -23,6 +23,7 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
+#include "server/rpc/tls_credentials.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
 
@@ -83,20 +84,6 @@ Store::Options StoreOptions(const Options& options) {
         {{"model", model}, {"error", why.message()}});
   };
   return store;
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Options& options) {
-  if (options.tls_cert.empty()) return grpc::InsecureServerCredentials();
-  absl::StatusOr<TlsFiles> files =
-      ReadTlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca);
-  if (!files.ok()) return files.status();
-  grpc::SslServerCredentialsOptions ssl;
-  ssl.pem_key_cert_pairs.push_back({std::move(files->key), std::move(files->certificates)});
-  if (!files->client_ca.empty()) {
-    ssl.pem_root_certs = std::move(files->client_ca);
-    ssl.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
-  }
-  return grpc::SslServerCredentials(ssl);
 }
 
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
@@ -170,6 +157,8 @@ struct Server::Parts {
   std::unique_ptr<Workers> workers;
   Acceptor acceptor{
       [this](const std::string& path) -> const Call::Method& { return router.Find(path); }};
+  // Null without TLS.
+  std::unique_ptr<TlsCertificates> tls;
   std::unique_ptr<grpc::Server> grpc;
   std::vector<std::string> addresses;
   // Null if the page is off.
@@ -198,8 +187,14 @@ void Server::Parts::AddServices() {
 }
 
 absl::Status Server::Parts::Listen() {
-  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials = Credentials(options);
-  if (!credentials.ok()) return credentials.status();
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!options.tls_cert.empty()) {
+    absl::StatusOr<std::unique_ptr<TlsCertificates>> loaded =
+        TlsCertificates::Load({options.tls_cert, options.tls_key, options.tls_client_ca});
+    if (!loaded.ok()) return loaded.status();
+    tls = *std::move(loaded);
+    credentials = tls->MakeCredentials();
+  }
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   std::vector<int> ports(options.addresses.size());
@@ -211,7 +206,7 @@ absl::Status Server::Parts::Listen() {
           absl::StrCat("cannot listen on ", options.addresses[i],
                        ": another process listens there; stop it or choose another path"));
     }
-    builder.AddListeningPort(options.addresses[i], *credentials, &ports[i]);
+    builder.AddListeningPort(options.addresses[i], credentials, &ports[i]);
   }
   // A second server on the same port must be an error and not share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -289,6 +284,23 @@ const std::vector<std::string>& Server::addresses() const { return parts_->addre
 
 int Server::metrics_port() const {
   return parts_->metrics == nullptr ? 0 : parts_->metrics->port();
+}
+
+void Server::ReloadCertificates() {
+  TlsCertificates* const tls = parts_->tls.get();
+  if (tls == nullptr) return;
+  const absl::StatusOr<bool> changed = tls->Reload();
+  if (!changed.ok()) {
+    Log(LogLevel::kError, "cannot use the TLS files; the certificates in use stay",
+        {{"error", changed.status().message()}});
+  } else if (*changed) {
+    Log(LogLevel::kInfo, "new connections get the new TLS certificates",
+        {{"tls_cert", parts_->options.tls_cert}});
+  }
+}
+
+void Server::ReloadChangedCertificates() {
+  if (parts_->tls != nullptr && parts_->tls->FilesChanged()) ReloadCertificates();
 }
 
 void Server::Shutdown() {

@@ -25,6 +25,12 @@ class Server {
   // The port of the metrics endpoint; 0 if metrics are off.
   int metrics_port() const;
 
+  // Reads the TLS files again. New connections get other certificates; if the files are no good,
+  // those in use stay, and the log says why.
+  void ReloadCertificates();
+  // The same if a file was written or replaced since it was read last. Takes microseconds otherwise.
+  void ReloadChangedCertificates();
+
   // Stops serving: sets health to NOT_SERVING, refuses new calls, and ends streams once what they
   // have sent is answered. Cancels calls that take longer than the drain timeout. Returns when all
   // updates are written. Further calls have no effect.

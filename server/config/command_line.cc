@@ -108,7 +108,8 @@ and a status page on http://127.0.0.1:7601. Use perceptronctl to create models a
 
 Every flag can also be set by an environment variable or in a config file. A flag takes precedence
 over the environment, and the environment over the file. An empty variable counts as not set.
-SIGTERM and SIGINT stop the server once in-flight calls are answered.
+SIGTERM and SIGINT stop the server once in-flight calls are answered. SIGHUP makes it read the
+config file again, of which log-level and log-format take effect at once, and its certificates.
 )";
 
 void AddFlag(const Flag& flag, CLI::App* app) {
@@ -270,6 +271,18 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   }
   result.unknown_variables = UnknownSettings(result.options);
   return line.print_config() ? WithConfigText(std::move(result)) : result;
+}
+
+std::vector<std::string> ChangedFlags(const Options& before, const Options& after) {
+  Options old_options = before;
+  Options new_options = after;
+  const std::vector<Flag> old_flags = MakeFlags(&old_options);
+  const std::vector<Flag> new_flags = MakeFlags(&new_options);
+  std::vector<std::string> changed;
+  for (size_t i = 0; i < old_flags.size(); ++i) {
+    if (old_flags[i].get() != new_flags[i].get()) changed.push_back(old_flags[i].name);
+  }
+  return changed;
 }
 
 std::string ConfigText(const Options& options) {

@@ -1,11 +1,10 @@
-// Where and how the server listens: addresses, HOST:PORT, [IPV6]:PORT or unix:PATH, and the PEM
-// files of TLS. They are checked, since for an invalid one gRPC reports only that it cannot listen.
+// Where the server listens: HOST:PORT, [IPV6]:PORT or unix:PATH. Addresses are checked, since for an
+// invalid one gRPC reports only that it cannot listen.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace perceptrond {
@@ -23,20 +22,5 @@ bool IsLoopback(absl::string_view address);
 // Whether a process listens on the Unix socket of this path. A second server could otherwise take
 // over the path without an error. False for a file that a stopped server left.
 bool IsListenedOn(const std::string& path);
-
-// The contents of the files, in PEM.
-struct TlsFiles {
-  // The server's certificate, followed by those of the authorities that lead to its root.
-  std::string certificates;
-  std::string key;
-  // Authorities that sign clients' certificates; empty if clients need none.
-  std::string client_ca;
-};
-
-// Reads the files at these paths; `client_ca` may be empty. NOT_FOUND for a file that cannot be
-// read. INVALID_ARGUMENT, naming the file, if it has no certificate, no key without a passphrase,
-// or a key that does not match the certificate.
-absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& certificates, const std::string& key,
-                                      const std::string& client_ca);
 
 }  // namespace perceptrond

@@ -67,6 +67,9 @@ ParseResult ParseOptions(const std::vector<std::string>& args);
 // The options in the form of a config file, from which --config reads the same options.
 std::string ConfigText(const Options& options);
 
+// The names of the flags whose values differ.
+std::vector<std::string> ChangedFlags(const Options& before, const Options& after);
+
 struct Flag {
   std::string name;
   // The form of its value in --help: "HOST:PORT", "N".
