@@ -52,7 +52,7 @@ BEGIN {
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/certificate[.]cc$"
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
-  home["openssl/"] = "^server/config/endpoint[.]cc$"
+  home["openssl/"] = "^server/config/tls_files[.]cc$"
   home["spdlog/"] = home["fmt/"] = "^server/config/logging[.]cc$"
   home["CLI/"] = "^(server/config/command_line[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
 }
