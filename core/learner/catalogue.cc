@@ -201,6 +201,21 @@ const CatalogueEntry& FindLearner(const LearnerSettings& settings) {
   });
 }
 
+uint64_t EstimateWeightBytes(const LearnerSettings& settings, uint64_t size) {
+  constexpr uint64_t kSmall = 64;
+  LearnerSettings without_start = settings;
+  without_start.start = {};
+  const auto bytes = [&](uint64_t features) {
+    const std::unique_ptr<Learner> learner = MakeLearner(without_start, features);
+    uint64_t sum = 0;
+    for (const std::span<const float> array : learner->State().arrays) sum += array.size_bytes();
+    return sum;
+  };
+  if (size <= kSmall) return bytes(size);
+  const uint64_t small = bytes(kSmall);
+  return small + (bytes(2 * kSmall) - small) / kSmall * (size - kSmall);
+}
+
 std::unique_ptr<Learner> MakeLearner(const LearnerSettings& settings, size_t size) {
   return FindRule(settings.rule).make(settings, size);
 }

@@ -1,6 +1,7 @@
 // Every learner there is: the one list that the server, the tests and the documents read.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,6 +63,10 @@ const CatalogueEntry* FindLearner(absl::string_view name);
 
 // The entry of a rule and its wrapper, which it must allow.
 const CatalogueEntry& FindLearner(const LearnerSettings& settings);
+
+// How many bytes of weights the learner of these settings has with room for `size` features, but for
+// starting weights: found with small ones, and without making it. O(classes).
+uint64_t EstimateWeightBytes(const LearnerSettings& settings, uint64_t size);
 
 // Makes the learner of these settings, with room for `size` features. Its entry must have several
 // classes if the settings do.

@@ -72,7 +72,8 @@ class Store {
   // Creates a model named settings.name(). With validate_only only returns what would be created. A
   // composition's components must exist: CheckComponents (core/model/composition.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
-  // exists; INVALID_ARGUMENT.
+  // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE) if its weights alone take more
+  // than the memory budget.
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
                                                  const std::string& request_id,
                                                  bool validate_only) {

@@ -42,7 +42,8 @@ TEST_F(StatusPageServerTest, IsServedBesideTheMetrics) {
 
 TEST_F(StatusPageServerTest, ANameThatLeadsToTheLoopbackIsNotAnswered) {
   EXPECT_THAT(Ask("/api/models", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
-  EXPECT_THAT(Ask("/metrics", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(Ask("/metrics", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(Ask("/metrics", "-H 'Host: localhost'"), HasSubstr("HTTP/1.1 200"));
 }
 
 TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {

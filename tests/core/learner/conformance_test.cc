@@ -40,6 +40,19 @@ TEST_P(LearnerConformance, PredictsByWhatItLearnsWithUnlessTheCatalogueSaysOther
   EXPECT_EQ(otherwise, entry.separate_prediction_weights);
 }
 
+TEST_P(LearnerConformance, ItsWeightsTakeWhatIsEstimated) {
+  const CatalogueEntry& entry = *std::get<0>(GetParam());
+  LearnerSettings settings = TightSettings(entry);
+  for (const size_t size : {1, 64, 999, 4096}) {
+    const uint32_t classes = size % 2 == 0 && entry.has_classes() ? 3 : 0;
+    settings.classes.max = settings.classes.initial = classes;
+    size_t bytes = 0;
+    const std::unique_ptr<Learner> learner = MakeLearner(settings, size);
+    for (const std::span<const float> array : learner->State().arrays) bytes += array.size_bytes();
+    EXPECT_EQ(EstimateWeightBytes(settings, size), bytes) << size;
+  }
+}
+
 TEST_P(LearnerConformance, EvaluatingAndPredictingChangeNothing) {
   const Columns columns(Noise(2, 40));
   const std::unique_ptr<Learner> learner = Make();

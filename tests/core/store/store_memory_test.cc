@@ -12,6 +12,7 @@ namespace {
 using testing::Columns;
 using testing::DenseSettings;
 using testing::IntegerExample;
+using testing::ReasonOf;
 using testing::Send;
 using testing::StoreTest;
 using testing::SvmExample;
@@ -70,16 +71,33 @@ TEST_F(StoreMemoryTest, ServesMoreModelsThanFitFromSeveralThreads) {
 }
 
 TEST_F(StoreMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
+  for (int i = 0; i < 10; ++i) Create(absl::StrCat("model-", i), 100);
   Store::Options options;
   options.memory_budget = 1;
   Open(options);
-  for (int i = 0; i < 10; ++i) Create(absl::StrCat("model-", i), 100);
   const std::shared_ptr<Model> held = store_->Acquire("model-0").value();
   for (int i = 1; i < 10; ++i) ASSERT_OK(store_->Acquire(absl::StrCat("model-", i)).status());
   EXPECT_EQ(store_->Acquire("model-0").value(), held);
   EXPECT_EQ(store_->stats().models_in_memory, 2U);  // the held one and the last
   EXPECT_EQ(store_->stats().evictions, 8U);
   EXPECT_EQ(store_->stats().loads, 10U);
+}
+
+TEST_F(StoreMemoryTest, AModelThatWouldNotFitAloneIsNotCreated) {
+  Store::Options options;
+  options.memory_budget = 1 << 20;
+  Open(options);
+  Create("fits", (1 << 18) - 1);
+  v1::Model settings = DenseSettings("large", 1 << 18);
+  const absl::Status status = store_->Create(settings, "", false).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(ReasonOf(status), "MODEL_TOO_LARGE");
+  EXPECT_EQ(store_->Create(settings, "", /*validate_only=*/true).status(), status);
+  EXPECT_EQ(store_->Count().value(), 1U);
+  // More than there is anywhere: 4 GB a class.
+  settings = DenseSettings("huge", 1 << 28);
+  settings.mutable_learner()->mutable_classes()->set_max_classes(10'000);
+  EXPECT_EQ(ReasonOf(store_->Create(settings, "", false).status()), "MODEL_TOO_LARGE");
 }
 
 TEST_F(StoreMemoryTest, TheLeastRecentlyUsedLeavesFirst) {
