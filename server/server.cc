@@ -69,6 +69,7 @@ Store::Options StoreOptions(const Options& options) {
   store.committer.interval = options.durability_interval;
   store.limits.max_example_features = options.max_example_features;
   store.memory_budget = options.memory_budget;
+  store.max_new_model_bytes = options.memory_budget;
   store.snapshot_bytes = options.snapshot_bytes;
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,

@@ -155,15 +155,16 @@ absl::Status WriteMarker(const std::string& directory, const std::string& id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> HoldsDatabase(const std::string& directory,
-                                   const std::optional<std::string>& id) {
+absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory) {
+  absl::StatusOr<std::optional<std::string>> id = ReadMarker(directory);
+  if (!id.ok()) return id.status();
   std::error_code error;
-  const bool holds = fs::exists(directory + "/CURRENT", error);
+  const bool has_database = fs::exists(directory + "/CURRENT", error);
   if (error) return CannotUse("read", directory, error.value());
-  if (holds) return true;
-  if (id.has_value()) {
+  if (has_database) return DirectoryContent{*std::move(id), true};
+  if (id->has_value()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        directory, " had the journal ", *id, ", whose file CURRENT is gone, and perhaps others: ",
+        directory, " had the journal ", **id, ", whose file CURRENT is gone, and perhaps others: ",
         "restore the directory from a backup, or name another directory for a new journal"));
   }
   fs::directory_iterator entries(directory, error);
@@ -175,7 +176,7 @@ absl::StatusOr<bool> HoldsDatabase(const std::string& directory,
                      ": name an empty directory, or restore this one from a backup"));
   }
   if (error) return CannotUse("read", directory, error.value());
-  return false;
+  return DirectoryContent();
 }
 
 }  // namespace perceptrond

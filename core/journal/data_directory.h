@@ -48,11 +48,17 @@ absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directo
 // Writes the marker, durably and as a whole. UNAVAILABLE.
 absl::Status WriteMarker(const std::string& directory, const std::string& id);
 
-// Whether the directory, whose marker has this id, holds a database; if not, one may be made in it.
-// FAILED_PRECONDITION: it has no database, and is not empty either: the marker or any other file
-// says that it has lost one, or is of another program. What a crash leaves of the first start is no
-// such file. UNAVAILABLE: it cannot be read.
-absl::StatusOr<bool> HoldsDatabase(const std::string& directory,
-                                   const std::optional<std::string>& id);
+struct DirectoryContent {
+  // The marker's id, if there is a marker.
+  std::optional<std::string> id;
+  // Whether there is a database. If not, one may be made.
+  bool has_database = false;
+};
+
+// What the directory has; it is not changed. FAILED_PRECONDITION: it has no database, and is not
+// empty either: the marker or any other file says that it has lost one, or is of another program.
+// What a crash leaves of the first start is no such file. Also as ReadMarker. UNAVAILABLE: it cannot
+// be read.
+absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory);
 
 }  // namespace perceptrond

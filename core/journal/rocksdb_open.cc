@@ -91,23 +91,25 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(const 
 
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
   if (absl::Status status = CreateDataDirectory(options.directory); !status.ok()) return status;
+  // The lock is a file: a directory of something else gets none.
+  absl::StatusOr<DirectoryContent> content = ReadDirectory(options.directory);
+  if (!content.ok()) return content.status();
   absl::StatusOr<DirectoryLock> lock =
       DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked);
   if (!lock.ok()) return lock.status();
-  const absl::StatusOr<std::optional<std::string>> marker = ReadMarker(options.directory);
-  if (!marker.ok()) return marker.status();
-  const absl::StatusOr<bool> exists = HoldsDatabase(options.directory, *marker);
-  if (!exists.ok()) return exists.status();
-  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenDatabase(options, !*exists);
+  // Another server may have used it meanwhile.
+  content = ReadDirectory(options.directory);
+  if (!content.ok()) return content.status();
+  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenDatabase(options, !content->has_database);
   if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
   auto journal = std::unique_ptr<RocksDbJournal>(
       new RocksDbJournal(*std::move(lock), *std::move(db), options));
   if (absl::Status status = journal->CheckFormat(); !status.ok())
     return WithDamageAdvice(status, options.directory);
-  const absl::StatusOr<std::string> id = journal->CheckId(*marker);
+  const absl::StatusOr<std::string> id = journal->CheckId(content->id);
   if (!id.ok()) return WithDamageAdvice(id.status(), options.directory);
   // Last: a crash in between leaves a journal that gets its marker at the next start.
-  if (!marker->has_value()) {
+  if (!content->id.has_value()) {
     if (absl::Status status = WriteMarker(options.directory, *id); !status.ok()) return status;
   }
   return journal;

@@ -73,16 +73,15 @@ void ClearOutputs(v1::Model& model) {
   stored.clear_complete();
 }
 
-absl::Status CheckSize(const ModelSettings& settings, uint64_t memory_budget) {
+absl::Status CheckSize(const ModelSettings& settings, uint64_t max_bytes) {
   const uint64_t bytes = EstimateWeightBytes(settings.learner, settings.space.initial_weights());
-  if (bytes <= memory_budget) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
-      absl::StrCat("the model's weights would take ", bytes >> 20, " MiB, and models may take ",
-                   memory_budget >> 20,
-                   " MiB: create it with fewer dimensions, hash bits or "
-                   "classes, or raise the server's --memory-budget"),
-      {{"bytes", absl::StrCat(bytes)}, {"memory_budget", absl::StrCat(memory_budget)}});
+  if (bytes <= max_bytes) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
+                   absl::StrCat("the model's weights would take ", bytes >> 20,
+                                " MiB, and models may take ", max_bytes >> 20,
+                                " MiB: create it with fewer dimensions, hash bits or "
+                                "classes, or raise the server's --memory-budget"),
+                   {{"bytes", absl::StrCat(bytes)}, {"memory_budget", absl::StrCat(max_bytes)}});
 }
 
 }  // namespace
@@ -106,7 +105,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   FillDefaults(settings);
   const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
   if (!read.ok()) return read.status();
-  if (absl::Status status = CheckSize(*read, memory_budget_); !status.ok()) return status;
+  if (absl::Status status = CheckSize(*read, max_new_model_bytes_); !status.ok()) return status;
   const std::string name = settings.name();
   storage::ModelHeader header;
   header.set_request_id(request_id);

@@ -31,10 +31,10 @@ struct ChangeOptions {
 // changed is durable.
 class ModelCatalogue {
  public:
-  // The journal must outlive it. A model whose weights alone take more than `memory_budget` bytes is
-  // not created.
-  ModelCatalogue(Journal& journal, uint64_t memory_budget)
-      : journal_(journal), memory_budget_(memory_budget) {}
+  // The journal must outlive it. A model whose weights take more than `max_new_model_bytes` is not
+  // created.
+  ModelCatalogue(Journal& journal, uint64_t max_new_model_bytes)
+      : journal_(journal), max_new_model_bytes_(max_new_model_bytes) {}
 
   // NOT_FOUND (MODEL_NOT_FOUND).
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name);
@@ -63,7 +63,7 @@ class ModelCatalogue {
   void AddToCount(int difference) ABSL_LOCKS_EXCLUDED(count_mutex_);
 
   Journal& journal_;
-  const uint64_t memory_budget_;
+  const uint64_t max_new_model_bytes_;
   // Held by each change.
   Mutex mutex_;
   // A lock of its own: a deletion may take long, and scrapes of the count do not wait for it.

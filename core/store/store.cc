@@ -17,7 +17,7 @@ namespace v1 = ::perceptron::v1;
 Store::Store(std::unique_ptr<Journal> journal, const Options& options)
     : options_(options),
       journal_(std::move(journal)),
-      catalogue_(*journal_, options.memory_budget),
+      catalogue_(*journal_, options.max_new_model_bytes),
       cache_(options.memory_budget, [this](absl::string_view name) { return Load(name); }) {
   committer_ = std::make_unique<Committer>(
       *journal_, options_.committer,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ class Store {
     // Bytes that the models in memory may take. The least recently used are evicted first; models
     // in use stay, whatever they take.
     size_t memory_budget = size_t{1} << 30;
+    // The most bytes of weights that a model may have when it is created.
+    uint64_t max_new_model_bytes = std::numeric_limits<uint64_t>::max();
     // A snapshot is taken when a model's journal has grown by this, and by twice the size of its
     // state.
     uint64_t snapshot_bytes = 4 << 20;
@@ -72,8 +75,7 @@ class Store {
   // Creates a model named settings.name(). With validate_only only returns what would be created. A
   // composition's components must exist: CheckComponents (core/model/composition.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
-  // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE) if its weights alone take more
-  // than the memory budget.
+  // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE).
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
                                                  const std::string& request_id,
                                                  bool validate_only) {

@@ -31,12 +31,11 @@ class DataDirectoryTest : public OnDisk {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // All files with their content, but for the lock.
+  // All files with their content.
   static std::map<std::string, std::string> Content(const std::string& directory) {
     std::map<std::string, std::string> content;
     for (const auto& entry : fs::directory_iterator(directory)) {
-      if (entry.path().filename() != "server.lock" && entry.is_regular_file())
-        content[entry.path().filename()] = Read(entry.path());
+      if (entry.is_regular_file()) content[entry.path().filename()] = Read(entry.path());
     }
     return content;
   }

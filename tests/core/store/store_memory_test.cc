@@ -71,10 +71,10 @@ TEST_F(StoreMemoryTest, ServesMoreModelsThanFitFromSeveralThreads) {
 }
 
 TEST_F(StoreMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
-  for (int i = 0; i < 10; ++i) Create(absl::StrCat("model-", i), 100);
   Store::Options options;
   options.memory_budget = 1;
   Open(options);
+  for (int i = 0; i < 10; ++i) Create(absl::StrCat("model-", i), 100);
   const std::shared_ptr<Model> held = store_->Acquire("model-0").value();
   for (int i = 1; i < 10; ++i) ASSERT_OK(store_->Acquire(absl::StrCat("model-", i)).status());
   EXPECT_EQ(store_->Acquire("model-0").value(), held);
@@ -85,7 +85,7 @@ TEST_F(StoreMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
 
 TEST_F(StoreMemoryTest, AModelThatWouldNotFitAloneIsNotCreated) {
   Store::Options options;
-  options.memory_budget = 1 << 20;
+  options.max_new_model_bytes = 1 << 20;
   Open(options);
   Create("fits", 1 << 18);
   for (const uint32_t dimension : {(1U << 18) + 1, 1U << 28}) {
