@@ -1,16 +1,15 @@
 #include "core/journal/data_directory.h"
 
 #include <fcntl.h>
+#include <rocksdb/env.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <random>
-#include <sstream>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -32,31 +31,6 @@ constexpr uint32_t kMarkerFormat = 1;
 absl::Status CannotUse(const std::string& what, const std::string& path, int error) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(error)));
 }
-
-// Closes the file when this is destroyed.
-class File {
- public:
-  File(const std::string& path, int flags) : file_(open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (file_ >= 0) close(file_);
-  }
-  bool is_open() const { return file_ >= 0; }
-  bool Write(absl::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t written = write(file_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      text.remove_prefix(static_cast<size_t>(written));
-    }
-    return true;
-  }
-  bool Sync() const { return fsync(file_) == 0; }
-
- private:
-  const int file_;
-};
 
 // What RocksDB makes before the first file that says that there is a database, and what file
 // systems put into an empty volume.
@@ -103,13 +77,6 @@ absl::Status CreateDataDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
-std::string MakeJournalId() {
-  std::random_device random;
-  std::string id;
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&id, absl::Hex(random(), absl::kZeroPad8));
-  return id;
-}
-
 absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/", kMarker);
   errno = 0;
@@ -141,18 +108,17 @@ absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directo
 }
 
 absl::Status WriteMarker(const std::string& directory, const std::string& id) {
+  rocksdb::Env* const env = rocksdb::Env::Default();
   const std::string path = absl::StrCat(directory, "/", kMarker);
   const std::string unfinished = path + ".new";
-  {
-    const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!file.is_open() ||
-        !file.Write(absl::StrCat(kMarkerTitle, kMarkerFormat, "\nid ", id, "\n")) || !file.Sync())
-      return CannotUse("write", unfinished, errno);
-  }
-  const File entries(directory, O_RDONLY | O_DIRECTORY);
-  if (rename(unfinished.c_str(), path.c_str()) != 0 || !entries.is_open() || !entries.Sync())
-    return CannotUse("write", path, errno);
-  return absl::OkStatus();
+  const std::string text = absl::StrCat(kMarkerTitle, kMarkerFormat, "\nid ", id, "\n");
+  std::unique_ptr<rocksdb::Directory> entries;
+  rocksdb::Status status = rocksdb::WriteStringToFile(env, text, unfinished, /*should_sync=*/true);
+  if (status.ok()) status = env->RenameFile(unfinished, path);
+  if (status.ok()) status = env->NewDirectory(directory, &entries);
+  if (status.ok()) status = entries->Fsync();
+  if (status.ok()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", status.ToString()));
 }
 
 absl::StatusOr<DirectoryContent> ReadDirectory(const std::string& directory) {

@@ -39,9 +39,6 @@ class DirectoryLock {
 // Creates the directory and its parents unless they exist, for this user alone. UNAVAILABLE.
 absl::Status CreateDataDirectory(const std::string& directory);
 
-// A new journal's id: 32 hexadecimal digits at random.
-std::string MakeJournalId();
-
 // The id in the directory's marker, the file "JOURNAL"; absent if there is no marker.
 // FAILED_PRECONDITION: a newer version made the marker, or it is none.
 absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory);

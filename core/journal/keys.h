@@ -12,8 +12,6 @@ namespace perceptrond::keys {
 
 inline constexpr absl::string_view kFormat = "m/format";
 inline constexpr absl::string_view kLastId = "m/last_id";
-// The journal's id, which its directory's marker has as well.
-inline constexpr absl::string_view kId = "m/journal_id";
 
 // The value of kFormat. 2: snapshots may have more than one part. 3: their pieces may be in the
 // other slot. Written when a snapshot first does either.

@@ -86,9 +86,6 @@ class RocksDbJournal final : public Journal {
                                                                    bool create);
   // FAILED_PRECONDITION if a newer version wrote the journal, or another program the database.
   absl::Status CheckFormat();
-  // Gives the journal the marker's id, or one of its own, unless it has one, which it returns.
-  // FAILED_PRECONDITION: the marker is another journal's.
-  absl::StatusOr<std::string> CheckId(const std::optional<std::string>& marker);
   // DATA_LOSS for damage, UNAVAILABLE for every other error.
   static absl::Status ToAbsl(const rocksdb::Status& status);
   // DATA_LOSS if the bytes do not parse; `what` names the message.

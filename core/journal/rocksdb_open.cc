@@ -23,6 +23,8 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool cr
   // RocksDB takes a directory without its file CURRENT for a new one, and deletes its tables.
   db.create_if_missing = create;
   db.error_if_exists = create;
+  // The marker has this id too.
+  db.write_dbid_to_manifest = true;
   db.write_buffer_size = options.write_buffer_bytes;
   // Each table of an updated model holds a snapshot and the records after it, and the next table
   // makes all of them obsolete: two are worth a compaction.
@@ -71,6 +73,13 @@ absl::Status WithDamageAdvice(absl::Status status, const std::string& directory)
       status.message(), "; restore the directory from a backup, or see Damage in docs/journal.md"));
 }
 
+absl::Status MixedDirectories(const std::string& directory, const std::string& marker,
+                              const std::string& id) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      directory, " has the marker of the journal ", marker, " and the data of the journal ", id,
+      ": files of two directories are mixed; restore one from a backup"));
+}
+
 }  // namespace
 
 absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
@@ -104,33 +113,17 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
   auto journal = std::unique_ptr<RocksDbJournal>(
       new RocksDbJournal(*std::move(lock), *std::move(db), options));
+  std::string id;
+  if (const rocksdb::Status status = journal->db_->GetDbIdentity(id); !status.ok())
+    return ToAbsl(status);
+  if (content->id.value_or(id) != id) return MixedDirectories(options.directory, *content->id, id);
   if (absl::Status status = journal->CheckFormat(); !status.ok())
     return WithDamageAdvice(status, options.directory);
-  const absl::StatusOr<std::string> id = journal->CheckId(content->id);
-  if (!id.ok()) return WithDamageAdvice(id.status(), options.directory);
   // Last: a crash in between leaves a journal that gets its marker at the next start.
   if (!content->id.has_value()) {
-    if (absl::Status status = WriteMarker(options.directory, *id); !status.ok()) return status;
+    if (absl::Status status = WriteMarker(options.directory, id); !status.ok()) return status;
   }
   return journal;
-}
-
-absl::StatusOr<std::string> RocksDbJournal::CheckId(const std::optional<std::string>& marker) {
-  std::string id;
-  absl::StatusOr<bool> found = Get(std::string(keys::kId), id);
-  if (!found.ok()) return found.status();
-  if (*found) {
-    if (!marker.has_value() || *marker == id) return id;
-    return absl::FailedPreconditionError(
-        absl::StrCat(options_.directory, " has the marker of the journal ", *marker,
-                     " and the data of the journal ", id,
-                     ": files of two directories are mixed; restore one from a backup"));
-  }
-  id = marker.has_value() ? *marker : MakeJournalId();
-  rocksdb::WriteBatch batch;
-  batch.Put(std::string(keys::kId), id);
-  if (absl::Status status = Write(batch, Through::kSyncedLog); !status.ok()) return status;
-  return id;
 }
 
 absl::Status RocksDbJournal::CheckFormat() {

@@ -47,7 +47,7 @@ BEGIN {
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
   home["civetweb"] = "^server/metrics/metrics[.]cc$"
-  home["rocksdb/"] = "^core/journal/rocksdb_(journal|open|snapshot)[.]cc$"
+  home["rocksdb/"] = "^core/journal/(rocksdb_(journal|open|snapshot)|data_directory)[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/certificate[.]cc$"

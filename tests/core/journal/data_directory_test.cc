@@ -150,10 +150,6 @@ TEST_F(DataDirectoryTest, ANewDirectoryIsForItsUserAlone) {
   const std::string directory = home() + "-new/below";
   ASSERT_OK(Open(directory).status());
   EXPECT_EQ(fs::status(directory).permissions(), fs::perms::owner_all);
-  for (const char* file : {"/JOURNAL", "/server.lock"}) {
-    EXPECT_EQ(fs::status(directory + file).permissions(),
-              fs::perms::owner_read | fs::perms::owner_write);
-  }
 }
 
 }  // namespace
