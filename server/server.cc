@@ -23,7 +23,7 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
-#include "server/rpc/tls_credentials.h"
+#include "server/rpc/tls_certificates.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
 
@@ -194,7 +194,7 @@ absl::Status Server::Parts::Listen() {
         TlsCertificates::Load({options.tls_cert, options.tls_key, options.tls_client_ca});
     if (!loaded.ok()) return loaded.status();
     tls = *std::move(loaded);
-    credentials = tls->MakeCredentials();
+    credentials = tls->credentials();
   }
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/sync/mutex.h"
@@ -20,8 +19,6 @@ namespace perceptrond {
 // credentials.
 class TlsCertificates {
  public:
-  class Fetcher;
-
   struct Paths {
     std::string certificates;
     std::string key;
@@ -35,29 +32,25 @@ class TlsCertificates {
   // Reads the files again: whether they differ from those in use, which they then replace. On an
   // error, as ReadTlsFiles, those in use stay.
   absl::StatusOr<bool> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a file was replaced or written since this was called last. O(1), without reading them.
+  // Whether a file was replaced or written since this was called last. Does not read them.
   bool FilesChanged() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  ~TlsCertificates();
-
   // For ServerBuilder::AddListeningPort.
-  std::shared_ptr<grpc::ServerCredentials> MakeCredentials();
-  // What asks for the certificates on behalf of one more port.
-  Fetcher& AddFetcher() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<grpc::ServerCredentials> credentials() const { return credentials_; }
 
-  // Those in use, and a number that is another one for others.
+  // Those in use, and their number: 1 for the first, one more for each that replaced others.
   std::pair<TlsFiles, uint64_t> current() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit TlsCertificates(Paths paths);
 
   const Paths paths_;
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   mutable Mutex mutex_;
   TlsFiles files_ ABSL_GUARDED_BY(mutex_);
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of the files, as FilesChanged found them.
-  std::string state_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Fetcher>> fetchers_ ABSL_GUARDED_BY(mutex_);
+  std::string fingerprint_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace perceptrond

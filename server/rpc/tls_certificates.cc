@@ -1,17 +1,20 @@
-#include "server/rpc/tls_credentials.h"
+#include "server/rpc/tls_certificates.h"
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <sys/stat.h>
 
+#include <deque>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 
 namespace perceptrond {
+namespace {
+
 // Gives one port's security the certificates whenever they are others than it has. gRPC asks at
 // the start and before each handshake.
-class TlsCertificates::Fetcher {
+class Fetcher {
  public:
   explicit Fetcher(const TlsCertificates& certificates) : certificates_(certificates) {}
 
@@ -39,12 +42,11 @@ class TlsCertificates::Fetcher {
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-namespace {
-
-// gRPC's own credentials hold certificates for good; its core has others, without a C++ class.
+// gRPC's own credentials hold certificates for good; its core has others, without a C++ class. Must
+// outlive the servers that it is used for.
 class Credentials final : public grpc::ServerCredentials {
  public:
-  Credentials(TlsCertificates& certificates, bool ask_clients)
+  Credentials(const TlsCertificates& certificates, bool ask_clients)
       : certificates_(certificates), ask_clients_(ask_clients) {}
 
   // No call has other credentials than its connection's.
@@ -57,18 +59,20 @@ class Credentials final : public grpc::ServerCredentials {
         grpc_ssl_server_credentials_create_options_using_config_fetcher(
             ask_clients_ ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
                          : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-            &TlsCertificates::Fetcher::Fetch, &certificates_.AddFetcher()));
+            &Fetcher::Fetch, &fetchers_.emplace_back(certificates_)));
     const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
     grpc_server_credentials_release(credentials);
     return port;
   }
 
-  TlsCertificates& certificates_;
+  const TlsCertificates& certificates_;
   const bool ask_clients_;
+  // One a port.
+  std::deque<Fetcher> fetchers_;
 };
 
 // Differs once the file is written or another one is in its place.
-std::string StateOf(const std::string& path) {
+std::string FingerprintOf(const std::string& path) {
   struct stat found = {};
   if (path.empty() || stat(path.c_str(), &found) != 0) return "none;";
   return absl::StrCat(found.st_dev, " ", found.st_ino, " ", found.st_size, " ",
@@ -77,8 +81,9 @@ std::string StateOf(const std::string& path) {
 
 }  // namespace
 
-TlsCertificates::TlsCertificates(Paths paths) : paths_(std::move(paths)) {}
-TlsCertificates::~TlsCertificates() = default;
+TlsCertificates::TlsCertificates(Paths paths)
+    : paths_(std::move(paths)),
+      credentials_(std::make_shared<Credentials>(*this, !paths_.client_ca.empty())) {}
 
 absl::StatusOr<std::unique_ptr<TlsCertificates>> TlsCertificates::Load(Paths paths) {
   auto loaded = std::unique_ptr<TlsCertificates>(new TlsCertificates(std::move(paths)));
@@ -99,19 +104,11 @@ absl::StatusOr<bool> TlsCertificates::Reload() {
 }
 
 bool TlsCertificates::FilesChanged() {
-  std::string state =
-      absl::StrCat(StateOf(paths_.certificates), StateOf(paths_.key), StateOf(paths_.client_ca));
+  std::string fingerprint;
+  for (const std::string& path : {paths_.certificates, paths_.key, paths_.client_ca})
+    absl::StrAppend(&fingerprint, FingerprintOf(path));
   MutexLock lock(&mutex_);
-  return std::exchange(state_, state) != state;
-}
-
-std::shared_ptr<grpc::ServerCredentials> TlsCertificates::MakeCredentials() {
-  return std::make_shared<Credentials>(*this, !paths_.client_ca.empty());
-}
-
-TlsCertificates::Fetcher& TlsCertificates::AddFetcher() {
-  MutexLock lock(&mutex_);
-  return *fetchers_.emplace_back(std::make_unique<Fetcher>(*this));
+  return std::exchange(fingerprint_, fingerprint) != fingerprint;
 }
 
 std::pair<TlsFiles, uint64_t> TlsCertificates::current() const {
