@@ -49,13 +49,14 @@ class ConfigFile final : public CLI::ConfigBase {
 };
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
-  // Others, as /dev/zero, may have no end.
+  // A device such as /dev/zero has no end.
   constexpr size_t kMaxBytes = 1 << 20;
   std::string text(kMaxBytes + 1, '\0');
   input.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(input.gcount()));
   if (text.size() > kMaxBytes) {
-    throw Error(absl::StrCat("has more than ", kMaxBytes, " bytes; it is no config file"));
+    throw Error(absl::StrCat("the file has more than ", kMaxBytes,
+                             " bytes; --print-config shows what a config file is like"));
   }
   for (const absl::string_view line : absl::StrSplit(text, '\n')) CheckComment(line);
   std::istringstream again(text);
