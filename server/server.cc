@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "core/store/store.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
+#include "server/metrics/collect.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/rpc_metrics.h"
 #include "server/page/status_page.h"
@@ -85,61 +85,6 @@ Store::Options StoreOptions(const Options& options) {
         {{"model", model}, {"error", why.message()}});
   };
   return store;
-}
-
-std::vector<ModelMetrics> CollectModels(Store& store, size_t limit) {
-  std::vector<ModelMetrics> metrics;
-  absl::StatusOr<Store::Found> models = store.List("", limit);
-  if (!models.ok()) {
-    Log(LogLevel::kWarning, "cannot list the models for metrics",
-        {{"error", models.status().ToString()}});
-    return metrics;
-  }
-  for (ModelSummary& model : models->models) {
-    ModelMetrics& one = metrics.emplace_back();
-    one.id = std::string(absl::StripPrefix(model.settings.name(), kModelCollection));
-    one.revision = model.revision;
-    one.report = std::move(model.report);
-    if (model.journal.has_value()) {
-      one.journal_bytes = model.journal->bytes;
-      one.snapshot_time = model.journal->snapshot_time;
-    }
-    one.memory_bytes = model.memory_bytes;
-    one.stored_examples = model.stored_examples;
-    one.in_memory = model.in_memory;
-  }
-  return metrics;
-}
-
-// The space on the journal's disk. RocksDbJournal refuses writes below the reserve.
-void CollectDisk(const Options& options, ServerStats& server) {
-  if (options.journal != JournalKind::kRocksDb) return;
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(options.data_dir, error);
-  if (error) return;
-  server.disk_free_bytes = space.available;
-  server.disk_size_bytes = space.capacity;
-  server.disk_reserve_bytes = RocksDbJournal::Options().reserve_bytes;
-}
-
-ServerStats CollectServer(Store& store, const Options& options) {
-  const Store::Stats stats = store.stats();
-  ServerStats server;
-  server.models = store.Count().value_or(0);
-  server.models_in_memory = stats.models_in_memory;
-  server.memory_bytes = stats.memory_bytes;
-  server.memory_budget_bytes = store.memory_budget();
-  server.journal_commits = stats.commits;
-  server.journal_commit_failures = stats.commit_failures;
-  server.journal_commit_seconds = absl::ToDoubleSeconds(stats.commit_busy);
-  server.journal_wait_seconds = absl::ToDoubleSeconds(stats.oldest_commit_wait);
-  server.loads = stats.loads;
-  server.evictions = stats.evictions;
-  server.snapshots = stats.snapshots;
-  server.snapshot_failures = stats.snapshot_failures;
-  server.snapshot_threshold_bytes = options.snapshot_bytes;
-  CollectDisk(options, server);
-  return server;
 }
 
 }  // namespace

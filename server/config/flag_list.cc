@@ -1,0 +1,192 @@
+#include "server/config/flag_list.h"
+
+#include <unistd.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "server/config/endpoint.h"
+
+namespace perceptrond {
+namespace {
+
+constexpr std::pair<const char*, uint64_t> kByteUnits[] = {
+    {"TiB", kTiB}, {"GiB", kGiB}, {"MiB", kMiB}, {"KiB", kKiB}};
+
+std::optional<uint64_t> ParseBytes(absl::string_view text) {
+  uint64_t unit = 1;
+  for (const auto& [suffix, size] : kByteUnits) {
+    if (absl::EndsWithIgnoreCase(text, suffix)) {
+      unit = size;
+      text.remove_suffix(3);
+      break;
+    }
+  }
+  uint64_t number;
+  if (text.empty() || !absl::ascii_isdigit(text.front()) || !absl::SimpleAtoi(text, &number) ||
+      number > std::numeric_limits<uint64_t>::max() / unit) {
+    return std::nullopt;
+  }
+  return number * unit;
+}
+
+// In the largest unit that divides the number.
+std::string FormatBytes(uint64_t bytes) {
+  for (const auto& [suffix, size] : kByteUnits) {
+    if (bytes >= size && bytes % size == 0) return absl::StrCat(bytes / size, suffix);
+  }
+  return absl::StrCat(bytes);
+}
+
+}  // namespace
+
+std::string Quoted(absl::string_view value) {
+  const char quote = value.find('"') == absl::string_view::npos ? '"' : '\'';
+  const std::string mark(1, quote);
+  return absl::StrCat(mark, value, mark);
+}
+
+void FlagList::Add(std::string name, std::string form, std::string help, Set set,
+                   std::function<std::string()> get) {
+  auto set_one = [set = std::move(set)](const std::vector<std::string>& values) {
+    return set(values.back());
+  };
+  flags_.push_back({std::move(name), std::move(form), std::move(help), false, std::move(set_one),
+                    std::move(get)});
+}
+
+void FlagList::Number(const std::string& name, const std::string& unit, uint64_t* field,
+                      uint64_t min, uint64_t max, const std::string& help) {
+  const std::string range = absl::StrCat("from ", min, " to ", max);
+  Add(
+      name, "N", absl::StrCat(help, "\n", unit, ", ", range, "; default ", *field, "."),
+      [=](const std::string& value) {
+        uint64_t number;
+        const bool ok = !value.empty() && absl::ascii_isdigit(value.front()) &&
+                        absl::SimpleAtoi(value, &number) && min <= number && number <= max;
+        if (!ok) return absl::StrCat("expected a whole number ", range);
+        *field = number;
+        return std::string();
+      },
+      [=] { return absl::StrCat(*field); });
+}
+
+void FlagList::Bytes(const std::string& name, uint64_t* field, uint64_t min, uint64_t max,
+                     const std::string& help) {
+  const std::string range = absl::StrCat("from ", FormatBytes(min), " to ", FormatBytes(max));
+  Add(
+      name, "SIZE",
+      absl::StrCat(help, "\nBytes, or with KiB, MiB, GiB, TiB; ", range, "; default ",
+                   FormatBytes(*field), "."),
+      [=](const std::string& value) {
+        const std::optional<uint64_t> bytes = ParseBytes(value);
+        if (!bytes || *bytes < min || *bytes > max) {
+          return absl::StrCat(
+              "expected a whole number of bytes, or one with KiB, MiB, GiB or TiB, ", range);
+        }
+        *field = *bytes;
+        return std::string();
+      },
+      [=] { return Quoted(FormatBytes(*field)); });
+}
+
+void FlagList::Time(const std::string& name, absl::Duration* field, absl::Duration min,
+                    absl::Duration max, const std::string& help) {
+  const std::string range =
+      absl::StrCat("from ", absl::FormatDuration(min), " to ", absl::FormatDuration(max));
+  Add(
+      name, "DURATION",
+      absl::StrCat(help, "\nA number with us, ms, s, m or h; ", range, "; default ",
+                   absl::FormatDuration(*field), "."),
+      [=](const std::string& value) {
+        absl::Duration duration;
+        if (!absl::ParseDuration(value, &duration) || duration < min || duration > max) {
+          return absl::StrCat("expected a duration like 100ms, 2s or 1m30s, ", range);
+        }
+        *field = duration;
+        return std::string();
+      },
+      [=] { return Quoted(absl::FormatDuration(*field)); });
+}
+
+void FlagList::Addresses(const std::string& name, std::vector<std::string>* field,
+                         const std::string& help) {
+  const auto set = [field](const std::vector<std::string>& values) -> std::string {
+    std::vector<std::string> addresses;
+    for (const std::string& value : values) {
+      for (const absl::string_view part : absl::StrSplit(value, ',')) {
+        const absl::string_view address = absl::StripAsciiWhitespace(part);
+        if (!IsAddress(address)) {
+          return "expected HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, or unix:PATH";
+        }
+        addresses.emplace_back(address);
+      }
+    }
+    *field = std::move(addresses);
+    return "";
+  };
+  const auto get = [field] {
+    return absl::StrCat("[",
+                        absl::StrJoin(*field, ", ",
+                                      [](std::string* out, const std::string& address) {
+                                        out->append(Quoted(address));
+                                      }),
+                        "]");
+  };
+  flags_.push_back({name, "ADDRESS,...",
+                    absl::StrCat(help, "\nDefault ", absl::StrJoin(*field, ","), "."), true, set,
+                    get});
+}
+
+void FlagList::MetricsAddress(const std::string& name, std::string* field,
+                              const std::string& help) {
+  Add(
+      name, "HOST:PORT|off", absl::StrCat(help, "\nDefault ", *field, "."),
+      [field](const std::string& value) -> std::string {
+        if (value.empty() || value == "off") {
+          field->clear();
+          return "";
+        }
+        if (!HostOf(value)) return "expected HOST:PORT with a port from 0 to 65535, or off";
+        // Debian builds CivetWeb without IPv6.
+        if (value.front() == '[')
+          return "metrics are served over IPv4 alone: expected an address such as 0.0.0.0:7601";
+        *field = value;
+        return "";
+      },
+      [field] { return Quoted(field->empty() ? "off" : *field); });
+}
+
+void FlagList::Directory(const std::string& name, std::string* field, const std::string& help) {
+  Add(
+      name, "DIR", absl::StrCat(help, "\nDefault ", *field, "."),
+      [field](const std::string& value) -> std::string {
+        if (value.empty()) return "expected the path of a directory";
+        *field = value;
+        return "";
+      },
+      [field] { return Quoted(*field); });
+}
+
+void FlagList::File(const std::string& name, std::string* field, const std::string& help) {
+  Add(
+      name, "FILE", absl::StrCat(help, "\nDefault none."),
+      [field](const std::string& value) -> std::string {
+        if (!value.empty() && access(value.c_str(), R_OK) != 0) {
+          return "expected a file that can be read";
+        }
+        *field = value;
+        return "";
+      },
+      [field] { return Quoted(*field); });
+}
+
+}  // namespace perceptrond
