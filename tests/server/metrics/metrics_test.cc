@@ -242,18 +242,41 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .loads = 10,
             .evictions = 11,
             .snapshots = 12,
-            .snapshot_failures = 13});
+            .snapshot_failures = 13,
+            .transport = {.open = 18,
+                          .accepted = 19,
+                          .refused = {20, 21, 22},
+                          .closed = {23, 24, 25, 26, 27},
+                          .streams_refused_connection = 28,
+                          .streams_refused_all = 29}});
   const std::vector<std::string> lines = Lines();
   for (const char* line :
-       {"perceptrond_models 9", "perceptrond_models_not_exported 9",
-        "perceptrond_models_in_memory 4", "perceptrond_memory_bytes 5",
-        "perceptrond_memory_budget_bytes 6", "perceptrond_journal_commits_total 7",
-        "perceptrond_journal_commit_failures_total 8", "perceptrond_loads_total 10",
-        "perceptrond_evictions_total 11", "perceptrond_snapshots_total 12",
-        "perceptrond_snapshot_failures_total 13", "perceptrond_journal_commit_seconds_total 0.5",
-        "perceptrond_journal_wait_seconds 0.25", "perceptrond_disk_free_bytes 14",
-        "perceptrond_disk_size_bytes 15", "perceptrond_disk_reserve_bytes 16",
-        "perceptrond_snapshot_threshold_bytes 17", "perceptrond_in_flight_rpcs 0"}) {
+       {"perceptrond_models 9",
+        "perceptrond_models_not_exported 9",
+        "perceptrond_models_in_memory 4",
+        "perceptrond_memory_bytes 5",
+        "perceptrond_memory_budget_bytes 6",
+        "perceptrond_journal_commits_total 7",
+        "perceptrond_journal_commit_failures_total 8",
+        "perceptrond_loads_total 10",
+        "perceptrond_evictions_total 11",
+        "perceptrond_snapshots_total 12",
+        "perceptrond_snapshot_failures_total 13",
+        "perceptrond_journal_commit_seconds_total 0.5",
+        "perceptrond_journal_wait_seconds 0.25",
+        "perceptrond_disk_free_bytes 14",
+        "perceptrond_disk_size_bytes 15",
+        "perceptrond_disk_reserve_bytes 16",
+        "perceptrond_snapshot_threshold_bytes 17",
+        "perceptrond_in_flight_rpcs 0",
+        "perceptrond_connections_open 18",
+        "perceptrond_connections_accepted_total 19",
+        "perceptrond_connections_refused_total{reason=\"max_connections\"} 20",
+        "perceptrond_connections_refused_total{reason=\"descriptors\"} 22",
+        "perceptrond_connections_closed_total{reason=\"no_call\"} 23",
+        "perceptrond_connections_closed_total{reason=\"memory\"} 27",
+        "perceptrond_calls_refused_total{reason=\"max_streams_per_connection\"} 28",
+        "perceptrond_calls_refused_total{reason=\"max_streams\"} 29"}) {
     EXPECT_THAT(lines, ::testing::Contains(line));
   }
   const std::string text = Scrape();
