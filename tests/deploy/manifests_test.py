@@ -125,6 +125,10 @@ class ImageTest(unittest.TestCase):
         image = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"][0]["image"]
         self.assertEqual(image, f"perceptrond:{version}")
 
+    def test_its_base_is_named_by_digest(self):
+        (base,) = re.findall(r"^ARG BASE=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+        self.assertRegex(base, r"^debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}$")
+
     def test_what_it_copies_is_let_in(self):
         copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
         allowed = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
@@ -138,6 +142,11 @@ class ComposeTest(unittest.TestCase):
         wrong = copy.deepcopy(compose())
         wrong["services"]["grafana"]["port"] = ["3000:3000"]
         self.assertEqual(len(schemas.of_compose(wrong)), 1)
+
+    def test_images_of_others_are_named_by_digest(self):
+        for name, service in compose()["services"].items():
+            if "build" not in service:
+                self.assertRegex(service["image"], r":[^@]+@sha256:[0-9a-f]{64}$", name)
 
     def test_what_is_mounted_is_there_and_each_volume_is_declared(self):
         for name, service in compose()["services"].items():
