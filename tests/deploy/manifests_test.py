@@ -111,6 +111,17 @@ class KubernetesTest(unittest.TestCase):
         (job,) = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
         self.assertEqual(service["metadata"]["name"], job["job_name"])
 
+    def test_the_network_policy_is_for_the_pod_opens_its_ports_alone_and_lets_it_call_nobody(self):
+        policy = manifest("NetworkPolicy")["spec"]
+        labels = manifest("StatefulSet")["spec"]["template"]["metadata"]["labels"]
+        self.assertLessEqual(policy["podSelector"]["matchLabels"].items(), labels.items())
+        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+        self.assertEqual(policy["egress"], [])
+        opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+        self.assertEqual(sorted(opened), sorted(port["name"] for port in self.container["ports"]))
+        for rule in policy["ingress"]:
+            self.assertTrue(rule["from"])
+
     def test_the_rule_for_the_operator_holds_every_rule(self):
         groups = [group for path in sorted((DEPLOY / "prometheus/rules").glob("*.yml")) for group in yaml.safe_load(path.read_text())["groups"]]
         self.assertEqual(prometheus_rule()["spec"]["groups"], groups)
