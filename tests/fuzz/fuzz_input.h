@@ -2,11 +2,14 @@
 // every further choice is 0, so that any input is a whole one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include "absl/strings/escaping.h"
 
 namespace perceptrond::testing {
 
@@ -34,10 +37,17 @@ class FuzzInput {
   size_t left_;
 };
 
-// Ends the process, as a finding, unless the two are equal.
+// Ends the process, as a finding, unless the two are equal; prints where they begin to differ.
 inline void CheckEqual(const std::string& what, const std::string& one, const std::string& other) {
   if (one == other) return;
-  std::fprintf(stderr, "%s differ:\n%s\n%s\n", what.c_str(), one.c_str(), other.c_str());
+  size_t at = 0;
+  while (at < one.size() && at < other.size() && one[at] == other[at]) ++at;
+  at -= std::min<size_t>(at, 60);
+  const auto show = [at](const std::string& text) {
+    return absl::CHexEscape(text.substr(std::min(at, text.size()), 300));
+  };
+  std::fprintf(stderr, "%s differ, from byte %zu:\n%s\n%s\n", what.c_str(), at, show(one).c_str(),
+               show(other).c_str());
   std::abort();
 }
 
