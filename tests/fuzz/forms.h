@@ -46,7 +46,7 @@ struct FormChoice {
   bool dense = false;
   bool by_name = false;
   // Names have their numbers in the order of their bytes, all from the start; else in the order in
-  // which they come up.
+  // which they first occur.
   bool sorted = false;
   // The labels are below this; 0: they are -1 and +1.
   int classes = 0;
@@ -81,7 +81,7 @@ class Encoder {
 
   void EncodeNested(Form form, const FormRow& row, v1::Example& example) const;
   void EncodeColumns(Form form, const std::vector<FormRow>& rows, v1::ExampleColumns& columns);
-  // Numbers the names that come up in these rows.
+  // Numbers the names that first occur in these rows.
   void NumberNames(const std::vector<FormRow>& rows);
   // The row's features by number.
   std::map<uint32_t, uint32_t> InOrder(const FormRow& row) const;

@@ -230,7 +230,7 @@ class Pair {
       // The paper takes any score of 0 for a mistake.
       if (expected.view.mistake) forgetron_->Learn(x, label);
     } else {
-      const ReferenceView view = reference_->Look(x, label);
+      const ReferenceView view = reference_->View(x, label);
       if (undecided() || TooClose(view.clearance, view.scale)) return Skip();
       expected.open = TooClose(view.update_clearance, view.scale);
       // It would end or prolong a run, or add a vote.
@@ -314,7 +314,7 @@ class Pair {
       }
       double clearance = 0;
       const std::vector<double> scores = reference_->PredictedScores(x, clearance);
-      double scale = reference_->Look(x, classes_ > 0 ? 0 : 1).scale;
+      double scale = reference_->View(x, classes_ > 0 ? 0 : 1).scale;
       for (const double score : scores) scale += std::isnan(score) ? 0 : std::abs(score);
       if (TooClose(clearance, scale)) continue;
       CompareScores(scores, {outcome.class_scores.data() + i * classes, classes}, outcome.scores[i],

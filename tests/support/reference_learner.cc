@@ -58,7 +58,7 @@ bool ReferenceLearner::IsMistake(double margin, int predicted, int label) const 
   return rule_.tie == v1::TIE_RULE_POSITIVE ? predicted != label : margin <= 0;
 }
 
-ReferenceView ReferenceLearner::View(const Weights& w, const Vector& x, int label) const {
+ReferenceView ReferenceLearner::ViewBy(const Weights& w, const Vector& x, int label) const {
   const std::vector<double> scores = Scores(w, exists_, x);
   ReferenceView view;
   view.predicted = Label(scores);
@@ -155,15 +155,15 @@ void ReferenceLearner::SetUpdate(const Vector& x, int label, ReferenceView& view
   }
 }
 
-ReferenceView ReferenceLearner::Look(const Vector& x, int label) const {
-  ReferenceView view = View(w_, x, label);
+ReferenceView ReferenceLearner::View(const Vector& x, int label) const {
+  ReferenceView view = ViewBy(w_, x, label);
   SetUpdate(x, label, view);
   view.update |= !exists_[rule_.multiclass ? label : 0];
   return view;
 }
 
 ReferenceView ReferenceLearner::Learn(const Vector& x, int label, double weight) {
-  const ReferenceView view = Look(x, label);
+  const ReferenceView view = View(x, label);
   if (!rule_.class_weights.empty())
     weight *= rule_.class_weights[rule_.multiclass ? label : (label > 0 ? 1 : 0)];
   if (view.update) {
@@ -288,7 +288,7 @@ void ReferenceLearner::EndBatch() {
 size_t ReferenceLearner::Errors(const Weights& w) {
   size_t errors = 0;
   for (const auto& [x, label] : kept_) {
-    const ReferenceView view = View(w, x, label);
+    const ReferenceView view = ViewBy(w, x, label);
     errors += view.mistake ? 1 : 0;
     ratchet_clearance_ = std::min(ratchet_clearance_, view.clearance);
   }

@@ -76,7 +76,7 @@ class ReferenceLearner {
         voters_({{w_, exists_, 0}}) {}
 
   // x: the features with the constant input's value last.
-  ReferenceView Look(const Vector& x, int label) const;
+  ReferenceView View(const Vector& x, int label) const;
   // Evaluates and learns. Returns what it saw before.
   ReferenceView Learn(const Vector& x, int label, double weight);
   void EndPass() { EndBatch(); }
@@ -102,7 +102,7 @@ class ReferenceLearner {
   int Greatest(const std::vector<double>& scores, int except) const;
   int Label(const std::vector<double>& scores) const;
   bool IsMistake(double margin, int predicted, int label) const;
-  ReferenceView View(const Weights& w, const Vector& x, int label) const;
+  ReferenceView ViewBy(const Weights& w, const Vector& x, int label) const;
   double SquaredNorm(const Vector& x) const { return (rule_.multiclass ? 2 : 1) * Product(x, x); }
   double Variance(const Vector& x, int label, int rival) const;
   void SetUpdate(const Vector& x, int label, ReferenceView& view) const;
