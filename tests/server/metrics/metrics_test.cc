@@ -235,6 +235,8 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .journal_commit_failures = 8,
             .journal_commit_seconds = 0.5,
             .journal_wait_seconds = 0.25,
+            .journal_lost_writes = 18,
+            .journal_read_only = true,
             .disk_free_bytes = 14,
             .disk_size_bytes = 15,
             .disk_reserve_bytes = 16,
@@ -244,16 +246,26 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .snapshots = 12,
             .snapshot_failures = 13});
   const std::vector<std::string> lines = Lines();
-  for (const char* line :
-       {"perceptrond_models 9", "perceptrond_models_not_exported 9",
-        "perceptrond_models_in_memory 4", "perceptrond_memory_bytes 5",
-        "perceptrond_memory_budget_bytes 6", "perceptrond_journal_commits_total 7",
-        "perceptrond_journal_commit_failures_total 8", "perceptrond_loads_total 10",
-        "perceptrond_evictions_total 11", "perceptrond_snapshots_total 12",
-        "perceptrond_snapshot_failures_total 13", "perceptrond_journal_commit_seconds_total 0.5",
-        "perceptrond_journal_wait_seconds 0.25", "perceptrond_disk_free_bytes 14",
-        "perceptrond_disk_size_bytes 15", "perceptrond_disk_reserve_bytes 16",
-        "perceptrond_snapshot_threshold_bytes 17", "perceptrond_in_flight_rpcs 0"}) {
+  for (const char* line : {"perceptrond_models 9",
+                           "perceptrond_models_not_exported 9",
+                           "perceptrond_models_in_memory 4",
+                           "perceptrond_memory_bytes 5",
+                           "perceptrond_memory_budget_bytes 6",
+                           "perceptrond_journal_commits_total 7",
+                           "perceptrond_journal_commit_failures_total 8",
+                           "perceptrond_loads_total 10",
+                           "perceptrond_evictions_total 11",
+                           "perceptrond_snapshots_total 12",
+                           "perceptrond_snapshot_failures_total 13",
+                           "perceptrond_journal_commit_seconds_total 0.5",
+                           "perceptrond_journal_wait_seconds 0.25",
+                           "perceptrond_journal_lost_writes 18",
+                           "perceptrond_journal_read_only 1",
+                           "perceptrond_disk_free_bytes 14",
+                           "perceptrond_disk_size_bytes 15",
+                           "perceptrond_disk_reserve_bytes 16",
+                           "perceptrond_snapshot_threshold_bytes 17",
+                           "perceptrond_in_flight_rpcs 0"}) {
     EXPECT_THAT(lines, ::testing::Contains(line));
   }
   const std::string text = Scrape();
