@@ -226,6 +226,26 @@ absl::StatusOr<v1::AnalysisResult> Client::Analyze(
   return *std::move(result);
 }
 
+absl::StatusOr<v1::Backup> Client::CreateBackup(int32_t keep) const {
+  v1::CreateBackupRequest request;
+  request.set_keep(keep);
+  v1::Backup backup;
+  const absl::Status status = Call(false, [&](grpc::ClientContext* context) {
+    return connection_->CreateBackup(context, request, &backup);
+  });
+  if (!status.ok()) return status;
+  return backup;
+}
+
+absl::StatusOr<std::vector<v1::Backup>> Client::ListBackups() const {
+  v1::ListBackupsResponse response;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->ListBackups(context, {}, &response);
+  });
+  if (!status.ok()) return status;
+  return std::vector<v1::Backup>(response.backups().begin(), response.backups().end());
+}
+
 absl::Status Client::ListStoredExamples(
     std::string_view name,
     const std::function<bool(const v1::ListStoredExamplesResponse&)>& on_page) const {

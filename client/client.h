@@ -98,6 +98,12 @@ class Client {
                                               int32_t max_features = 0,
                                               std::optional<int32_t> label = std::nullopt) const;
 
+  // Backs up all models on the server, and deletes all backups but the newest `keep`, unless that is 0.
+  // Not retried. FAILED_PRECONDITION (BACKUPS_OFF).
+  absl::StatusOr<v1::Backup> CreateBackup(int32_t keep = 0) const;
+  // All backups, oldest first.
+  absl::StatusOr<std::vector<v1::Backup>> ListBackups() const;
+
   // The health of one service, or with an empty name of the whole server.
   absl::StatusOr<Health> CheckHealth(const std::string& service = "") const;
 

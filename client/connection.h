@@ -19,6 +19,7 @@
 
 #include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
@@ -53,6 +54,10 @@ class Connection {
                                v1::PredictResponse*) = 0;
   virtual grpc::Status Explain(grpc::ClientContext*, const v1::ExplainRequest&,
                                v1::ExplainResponse*) = 0;
+  virtual grpc::Status CreateBackup(grpc::ClientContext*, const v1::CreateBackupRequest&,
+                                    v1::Backup*) = 0;
+  virtual grpc::Status ListBackups(grpc::ClientContext*, const v1::ListBackupsRequest&,
+                                   v1::ListBackupsResponse*) = 0;
   // grpc.health.v1.Health.Check.
   virtual grpc::Status CheckHealth(grpc::ClientContext*, const std::string& service,
                                    Health* health) = 0;

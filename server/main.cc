@@ -13,6 +13,7 @@
 #include "server/config/build_info.h"
 #include "server/config/logging.h"
 #include "server/config/options.h"
+#include "server/maintenance/commands.h"
 #include "server/server.h"
 
 namespace {
@@ -56,6 +57,7 @@ void ReloadOptions(const std::vector<std::string>& args, Options& options) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
+  if (perceptrond::IsMaintenance(args)) return perceptrond::RunMaintenance(args);
   const perceptrond::ParseResult parsed = perceptrond::ParseOptions(args);
   if (parsed.exit_code.has_value()) {
     std::fputs(parsed.out.c_str(), stdout);

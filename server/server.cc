@@ -1,9 +1,11 @@
 #include "server/server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -73,8 +75,20 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
     Log(LogLevel::kInfo, "another server uses the data directory; waiting for it to stop",
         {{"data_dir", options.data_dir}, {"timeout", absl::FormatDuration(kDataDirectoryTimeout)}});
   };
+  rocksdb.accept_data_loss = options.accept_data_loss;
   absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(rocksdb);
   if (!journal.ok()) return journal.status();
+  const JournalStats stats = (*journal)->Stats();
+  if (stats.lost_writes > 0) {
+    Log(LogLevel::kError,
+        "the journal goes on without updates that it had; producers send their examples again from "
+        "the positions that it has",
+        {{"data_dir", options.data_dir}, {"lost_writes", stats.lost_writes}});
+  }
+  if (!stats.read_only.empty()) {
+    Log(LogLevel::kError, "the journal cannot be written; models can be read and nothing changed",
+        {{"data_dir", options.data_dir}, {"error", stats.read_only}});
+  }
   return *std::move(journal);
 }
 
@@ -86,6 +100,7 @@ Store::Options StoreOptions(const Options& options) {
   store.memory_budget = options.memory_budget;
   store.max_new_model_bytes = options.memory_budget;
   store.snapshot_bytes = options.snapshot_bytes;
+  store.backup_directory = options.backup_dir;
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,
         "cannot write updates to the journal; the model is rolled back to its last durable state",
@@ -129,6 +144,8 @@ struct Server::Parts {
   // Null if the page is off.
   std::unique_ptr<StatusPage> page;
   std::unique_ptr<Metrics> metrics;
+  // Of the process before this server.
+  mode_t umask_before = 0;
   bool stopped = false;
 
   void AddServices();
@@ -146,6 +163,7 @@ void Server::Parts::AddServices() {
   AddLearningService(router, backend);
   AddPredictionService(router, backend);
   AddAnalysisService(router, backend, *analyses);
+  AddBackupService(router, backend);
   AddInferenceService(router, backend);
   AddReflectionService(router);
   for (const google::protobuf::ServiceDescriptor* service : router.services())
@@ -190,6 +208,9 @@ absl::Status Server::Parts::Listen() {
   grpc = builder.BuildAndStart();
   if (grpc == nullptr) return absl::InternalError("gRPC cannot start the server; see the log");
   for (const std::string& address : options.addresses) {
+    // Who may connect is for the umask that the server was started with.
+    if (absl::StartsWith(address, "unix:"))
+      chmod(address.substr(strlen("unix:")).c_str(), 0777 & ~umask_before);
     if (!IsLoopback(address) && options.tls_cert.empty()) {
       Log(LogLevel::kWarning,
           "other machines can reach this address without encryption; see --tls-cert",
@@ -218,6 +239,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
       ConnectionLimits(AskedLimits(options), RaiseDescriptorLimit());
   if (!limits.ok()) return limits.status();
   auto parts = std::make_unique<Parts>(options, *limits);
+  // Models are their owner's: RocksDB's files get mode 0600 and directories 0700.
+  parts->umask_before = umask(0077);
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));

@@ -186,6 +186,7 @@ void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
   AddAnalyze(app, globals, action);
   AddExamples(app, globals, action);
   AddBench(app, globals, action);
+  AddBackup(app, globals, action);
   AddHealth(app, globals, action);
 }
 

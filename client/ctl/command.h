@@ -108,6 +108,7 @@ void AddWatch(CLI::App* app, const Globals* globals, Action* action);
 void AddAnalyze(CLI::App* app, const Globals* globals, Action* action);
 void AddExamples(CLI::App* app, const Globals* globals, Action* action);
 void AddBench(CLI::App* app, const Globals* globals, Action* action);
+void AddBackup(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 
 }  // namespace perceptrond::client

@@ -111,6 +111,9 @@ Every flag can also be set by an environment variable or in a config file. A fla
 over the environment, and the environment over the file. An empty variable counts as not set.
 SIGTERM and SIGINT stop the server once in-flight calls are answered. SIGHUP makes it read the
 config file again, of which log-level and log-format take effect at once, and its certificates.
+
+Of a stopped server's directory: perceptrond backup DIR BACKUPS, perceptrond verify DIR, and
+perceptrond restore BACKUPS DIR; each has --help.
 )";
 
 void AddFlag(const Flag& flag, CLI::App* app) {

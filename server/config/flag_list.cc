@@ -166,10 +166,11 @@ void FlagList::MetricsAddress(const std::string& name, std::string* field,
 }
 
 void FlagList::Directory(const std::string& name, std::string* field, const std::string& help) {
+  const bool optional = field->empty();
   Add(
-      name, "DIR", absl::StrCat(help, "\nDefault ", *field, "."),
-      [field](const std::string& value) -> std::string {
-        if (value.empty()) return "expected the path of a directory";
+      name, "DIR", absl::StrCat(help, "\nDefault ", optional ? "none" : *field, "."),
+      [=](const std::string& value) -> std::string {
+        if (value.empty() && !optional) return "expected the path of a directory";
         *field = value;
         return "";
       },

@@ -15,6 +15,15 @@ std::vector<Flag> MakeFlags(Options* o) {
       "data-dir", &o->data_dir,
       "Directory of the journal, which holds all models. Created if missing. Only one server\n"
       "at a time can use it.");
+  flags.Directory(
+      "backup-dir", &o->backup_dir,
+      "Directory for the backups that perceptronctl backup asks for, on another disk than the\n"
+      "journal's if it is to survive that one. Created if missing. Empty: no backups.");
+  flags.Choice(
+      "accept-data-loss", &o->accept_data_loss, {{"no", false}, {"yes", true}},
+      "Whether to start although the journal's log ends before what was written to it. no: the\n"
+      "server refuses, so that the log can be brought back. yes: it goes on without the lost\n"
+      "updates, and producers that had them acknowledged receive an error. For one start.");
   flags.Choice(
       "journal", &o->journal,
       {{"rocksdb", JournalKind::kRocksDb}, {"memory", JournalKind::kMemory}},

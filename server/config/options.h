@@ -21,6 +21,9 @@ enum class JournalKind : uint8_t { kRocksDb, kMemory };
 struct Options {
   std::vector<std::string> addresses = {"127.0.0.1:7600"};
   std::string data_dir = "./perceptrond-data";
+  // Empty if the server makes no backups.
+  std::string backup_dir;
+  bool accept_data_loss = false;
   JournalKind journal = JournalKind::kRocksDb;
   Durability durability = Durability::kSync;
   absl::Duration durability_interval = absl::Milliseconds(100);

@@ -64,6 +64,9 @@ ServerStats CollectServer(Store& store, const Connections& connections, const Op
   server.journal_commit_failures = stats.commit_failures;
   server.journal_commit_seconds = absl::ToDoubleSeconds(stats.commit_busy);
   server.journal_wait_seconds = absl::ToDoubleSeconds(stats.oldest_commit_wait);
+  const JournalStats journal = store.journal_stats();
+  server.journal_lost_writes = journal.lost_writes;
+  server.journal_read_only = !journal.read_only.empty();
   server.loads = stats.loads;
   server.evictions = stats.evictions;
   server.snapshots = stats.snapshots;

@@ -42,6 +42,9 @@ struct ServerStats {
   double journal_commit_seconds = 0;
   // The time that the oldest uncommitted message has waited.
   double journal_wait_seconds = 0;
+  // Writes that the journal lacked when it was opened.
+  uint64_t journal_lost_writes = 0;
+  bool journal_read_only = false;
   // The journal's file system. Absent if the journal is in memory or the system call fails.
   std::optional<uint64_t> disk_free_bytes;
   std::optional<uint64_t> disk_size_bytes;

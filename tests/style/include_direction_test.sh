@@ -47,14 +47,15 @@ BEGIN {
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
   home["civetweb"] = "^server/metrics/metrics[.]cc$"
-  home["rocksdb/"] = "^core/journal/(rocksdb_(journal|open|snapshot)|data_directory)[.]cc$"
+  home["rocksdb/"] = "^core/journal/(rocksdb_(journal|open|format|snapshot)|data_directory|watermark|backups)[.]cc$"
+  home["zlib"] = "^core/journal/watermark[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/certificate[.]cc$"
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
   home["openssl/"] = "^server/config/tls_files[.]cc$"
   home["spdlog/"] = home["fmt/"] = "^server/config/logging[.]cc$"
-  home["CLI/"] = "^(server/config/command_line[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
+  home["CLI/"] = "^(server/config/command_line[.](cc|h)|server/maintenance/commands[.]cc|client/ctl/.*|deploy/manual/.*)$"
 }
 FNR == 1 {
   files++

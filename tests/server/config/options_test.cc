@@ -18,6 +18,8 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   const Options options = Good({});
   EXPECT_THAT(options.addresses, ElementsAre("127.0.0.1:7600"));
   EXPECT_EQ(options.data_dir, "./perceptrond-data");
+  EXPECT_EQ(options.backup_dir, "");
+  EXPECT_FALSE(options.accept_data_loss);
   EXPECT_EQ(options.journal, JournalKind::kRocksDb);
   EXPECT_EQ(options.durability, Durability::kSync);
   EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
@@ -52,6 +54,10 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "--address=unix:/tmp/p, localhost:0",
                                 "--data-dir",
                                 "/d",
+                                "--backup-dir",
+                                "/b",
+                                "--accept-data-loss",
+                                "yes",
                                 "--journal",
                                 "memory",
                                 "--durability",
@@ -108,6 +114,8 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 pem});
   EXPECT_THAT(options.addresses, ElementsAre("[::1]:1", "unix:/tmp/p", "localhost:0"));
   EXPECT_EQ(options.data_dir, "/d");
+  EXPECT_EQ(options.backup_dir, "/b");
+  EXPECT_TRUE(options.accept_data_loss);
   EXPECT_EQ(options.journal, JournalKind::kMemory);
   EXPECT_EQ(options.durability, Durability::kInterval);
   EXPECT_EQ(options.durability_interval, absl::Seconds(90));
