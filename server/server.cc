@@ -13,6 +13,10 @@
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
 #include "core/store/store.h"
+#include "server/access/access_control.h"
+#include "server/access/admission.h"
+#include "server/access/audit_log.h"
+#include "server/access/http_access.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
 #include "server/metrics/collect.h"
@@ -101,6 +105,10 @@ struct Server::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<AnalysisQueue> analyses;
   std::unique_ptr<Workers> workers;
+  // Null without an access file.
+  std::unique_ptr<AccessControl> access;
+  std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<Admission> admission;
   Acceptor acceptor{
       [this](const std::string& path) -> const Call::Method& { return router.Find(path); }};
   // Null without TLS.
@@ -112,9 +120,34 @@ struct Server::Parts {
   std::unique_ptr<Metrics> metrics;
   bool stopped = false;
 
+  absl::Status OpenAccess();
   void AddServices();
   absl::Status Listen();
+  void ReloadCertificates();
+  void ReloadAccess();
 };
+
+absl::Status Server::Parts::OpenAccess() {
+  if (!options.tls_cert.empty()) {
+    absl::StatusOr<std::unique_ptr<TlsCertificates>> loaded =
+        TlsCertificates::Load({options.tls_cert, options.tls_key, options.tls_client_ca});
+    if (!loaded.ok()) return loaded.status();
+    tls = *std::move(loaded);
+  }
+  if (!options.access_file.empty()) {
+    absl::StatusOr<std::unique_ptr<AccessControl>> loaded =
+        AccessControl::Load(options.access_file);
+    if (!loaded.ok()) return loaded.status();
+    access = *std::move(loaded);
+  }
+  absl::StatusOr<std::unique_ptr<AuditLog>> opened = AuditLog::Open(options.audit_log);
+  if (!opened.ok()) return opened.status();
+  audit = *std::move(opened);
+  admission =
+      std::make_unique<Admission>(access.get(), audit.get(), options.max_examples_per_second);
+  acceptor.SetAdmission(admission.get());
+  return absl::OkStatus();
+}
 
 void Server::Parts::AddServices() {
   const Backend backend{*store,
@@ -128,19 +161,15 @@ void Server::Parts::AddServices() {
   AddAnalysisService(router, backend, *analyses);
   AddInferenceService(router, backend);
   AddReflectionService(router);
-  for (const google::protobuf::ServiceDescriptor* service : router.services())
+  for (const google::protobuf::ServiceDescriptor* service : router.services()) {
     rpc.AddService(*service);
+    admission->AddService(*service);
+  }
 }
 
 absl::Status Server::Parts::Listen() {
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
-  if (!options.tls_cert.empty()) {
-    absl::StatusOr<std::unique_ptr<TlsCertificates>> loaded =
-        TlsCertificates::Load({options.tls_cert, options.tls_key, options.tls_client_ca});
-    if (!loaded.ok()) return loaded.status();
-    tls = *std::move(loaded);
-    credentials = tls->credentials();
-  }
+  if (tls != nullptr) credentials = tls->credentials();
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   std::vector<int> ports(options.addresses.size());
@@ -173,9 +202,11 @@ absl::Status Server::Parts::Listen() {
     const bool socket = absl::StartsWith(address, "unix:");
     addresses.push_back(
         socket ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
-    if (!IsLoopback(address) && options.tls_cert.empty()) {
+    if (!IsLoopback(address) && options.insecure) {
       Log(LogLevel::kWarning,
-          "other machines can reach this address without encryption; see --tls-cert",
+          "--insecure: whoever reaches this address may do everything that its access file, if "
+          "there "
+          "is one, does not forbid; nothing is encrypted without --tls-cert",
           {{"address", address}});
     }
   }
@@ -193,6 +224,7 @@ absl::Status Server::Parts::Listen() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   auto parts = std::make_unique<Parts>(options);
+  if (absl::Status status = parts->OpenAccess(); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
@@ -208,11 +240,22 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
           IsLoopback(options.metrics_address));
       page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
     }
-    absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
-        options.metrics_address, options.metrics_max_models,
-        {[&store](size_t limit) { return CollectModels(store, limit); },
-         [&store, &options = parts->options] { return CollectServer(store, options); }, &parts->rpc,
-         std::move(page)});
+    Metrics::Sources sources;
+    sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
+    sources.server = [&store, &options = parts->options] { return CollectServer(store, options); };
+    sources.principals = [&parts = *parts] { return parts.admission->principal_metrics(); };
+    sources.dropped_audit_records = [&audit = *parts->audit] { return audit.dropped(); };
+    sources.rpc = &parts->rpc;
+    sources.page = std::move(page);
+    if (parts->access != nullptr) {
+      sources.access = [&parts = *parts](HttpHandler handler) {
+        return WithAccess(*parts.access, *parts.admission, std::move(handler));
+      };
+    }
+    const TlsFiles tls = options.metrics_tls ? parts->tls->current().first : TlsFiles();
+    absl::StatusOr<std::unique_ptr<Metrics>> metrics =
+        Metrics::Start(options.metrics_address, options.metrics_max_models, std::move(sources),
+                       options.metrics_tls ? &tls : nullptr);
     if (!metrics.ok()) return metrics.status();
     parts->metrics = *std::move(metrics);
   }
@@ -232,21 +275,57 @@ int Server::metrics_port() const {
   return parts_->metrics == nullptr ? 0 : parts_->metrics->port();
 }
 
-void Server::ReloadCertificates() {
-  TlsCertificates* const tls = parts_->tls.get();
-  if (tls == nullptr) return;
+void Server::Reload() {
+  parts_->audit->Reopen();
+  if (parts_->tls != nullptr) parts_->ReloadCertificates();
+  if (parts_->access != nullptr) parts_->ReloadAccess();
+}
+
+void Server::ReloadChanged() {
+  if (parts_->tls != nullptr && parts_->tls->FilesChanged()) parts_->ReloadCertificates();
+  if (parts_->access == nullptr) return;
+  if (parts_->access->FileChanged()) parts_->ReloadAccess();
+  parts_->admission->CancelRevoked();
+}
+
+void Server::Parts::ReloadCertificates() {
   const absl::StatusOr<bool> changed = tls->Reload();
   if (!changed.ok()) {
     Log(LogLevel::kError, "cannot use the TLS files; the certificates in use stay",
         {{"error", changed.status().message()}});
   } else if (*changed) {
     Log(LogLevel::kInfo, "new connections get the new TLS certificates",
-        {{"tls_cert", parts_->options.tls_cert}});
+        {{"tls_cert", options.tls_cert}});
+    const absl::Status used = options.metrics_tls && metrics != nullptr
+                                  ? metrics->UseCertificates(tls->current().first)
+                                  : absl::OkStatus();
+    if (!used.ok()) {
+      Log(LogLevel::kError, "metrics keep the TLS certificates in use",
+          {{"error", used.message()}});
+    }
   }
 }
 
-void Server::ReloadChangedCertificates() {
-  if (parts_->tls != nullptr && parts_->tls->FilesChanged()) ReloadCertificates();
+void Server::Parts::ReloadAccess() {
+  const absl::Time start = absl::Now();
+  const absl::StatusOr<bool> changed = access->Reload();
+  if (!changed.ok()) {
+    Log(LogLevel::kError, "cannot use the access file; the rules in use stay",
+        {{"error", changed.status().message()}});
+  } else if (*changed) {
+    admission->OnRulesReplaced();
+    Log(LogLevel::kInfo, "the new access rules are in use",
+        {{"access_file", options.access_file},
+         {"principals", access->rules()->principals().size()}});
+  } else {
+    return;
+  }
+  AuditRecord record;
+  record.time = absl::Now();
+  record.method = "reload access file";
+  record.outcome = changed.ok() ? "OK" : "InvalidArgument";
+  record.took = record.time - start;
+  audit->Record(record);
 }
 
 void Server::Shutdown() {

@@ -18,6 +18,7 @@ namespace perceptrond {
 
 class RpcMetrics;
 struct ModelMetrics;
+struct PrincipalMetrics;
 struct ProcessStats;
 struct ServerStats;
 
@@ -74,6 +75,9 @@ void AppendRpcFamilies(const RpcMetrics& rpc, MetricFamilies& families);
 // perceptrond_* of the server as a whole. `exported` is the number of models that have series of
 // their own.
 void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families);
+// perceptrond_principal_*: calls and examples by principal.
+void AppendPrincipalFamilies(const std::vector<PrincipalMetrics>& principals,
+                             MetricFamilies& families);
 // perceptrond_build_info.
 void AppendBuildFamily(MetricFamilies& families);
 // process_*.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/access/admission.h"
 #include "server/rpc/acceptor.h"
 
 namespace perceptrond {
@@ -21,19 +22,43 @@ void Call::OnAccepted(bool ok) {
   acceptor_.AwaitCall();
   // The reactor always finishes the call.
   Hold(finished_);
-  acceptor_.Find(path())(*this);
-  OnBoundOrCancelled();
+  if (Admit()) acceptor_.Find(path())(*this);
+  OnBoundOrCancelled(kBound);
+}
+
+bool Call::Admit() {
+  if (acceptor_.admission() == nullptr) return true;
+  access_ = acceptor_.admission()->Admit(*this);
+  if (access_ == nullptr || access_->denied().ok()) return true;
+  Bind(std::make_shared<Reactor>());
+  Finish(grpc::Status());
+  return false;
+}
+
+// A denied message is not handled: for the reactor the client has sent its last one, and the call
+// ends with another status than the reactor's.
+void Call::OnReadDone(bool ok) {
+  if (ok && access_ != nullptr && !access_->OnMessage(*incoming_).ok()) {
+    incoming_->Clear();
+    ok = false;
+  }
+  reactor_->OnReadDone(ok);
 }
 
 void Call::OnCallDone(bool /*ok*/) {
-  if (context_.IsCancelled()) OnBoundOrCancelled();
+  if (context_.IsCancelled()) OnBoundOrCancelled(kCancelled);
 }
 
-void Call::OnBoundOrCancelled() {
-  if (bound_or_cancelled_.exchange(true, std::memory_order_acq_rel)) reactor_->OnCancel();
+void Call::OnBoundOrCancelled(uint8_t what) {
+  constexpr uint8_t kBoth = kBound | kCancelled;
+  const uint8_t before = bound_or_cancelled_.fetch_or(what, std::memory_order_acq_rel);
+  if (before != kBoth && (before | what) == kBoth) reactor_->OnCancel();
 }
 
-void Call::StartRead(grpc::ByteBuffer* message) { stream_.Read(message, Hold(read_done_)); }
+void Call::StartRead(grpc::ByteBuffer* message) {
+  incoming_ = message;
+  stream_.Read(message, Hold(read_done_));
+}
 
 void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
   grpc::WriteOptions options;
@@ -51,10 +76,18 @@ void Call::StartAlarm(absl::Time when) {
 void Call::CancelAlarm() { alarm_.Cancel(); }
 
 void Call::Finish(const grpc::Status& status) {
-  stream_.Finish(status, static_cast<Event*>(&finished_));
+  if (access_ == nullptr) return stream_.Finish(status, static_cast<Event*>(&finished_));
+  grpc::Status end = status;
+  access_->OnFinish(end);
+  stream_.Finish(end, static_cast<Event*>(&finished_));
 }
 
 void Call::FinishWith(const grpc::ByteBuffer& message) {
+  if (access_ != nullptr) {
+    grpc::Status end;
+    access_->OnFinish(end);
+    if (!end.ok()) return stream_.Finish(end, static_cast<Event*>(&finished_));
+  }
   stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK,
                          static_cast<Event*>(&finished_));
 }

@@ -18,6 +18,7 @@
 namespace perceptrond {
 
 class Acceptor;
+class CallAccess;
 
 // An operation that completes on the completion queue; the queue's tags point to these.
 class Event {
@@ -77,6 +78,15 @@ class Call {
   // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
+  // Has the reactor end the call as if the client had cancelled it; its end may have another status,
+  // of CallAccess. No effect if it is cancelled.
+  void EndEarly() { OnBoundOrCancelled(kCancelled); }
+  // Cancels the call, whose client gets no status.
+  void Cancel() { context_.TryCancel(); }
+
+  const grpc::ServerContext& context() const { return context_; }
+  // What the caller may do; null if nothing is checked. Constant after the call's method has begun.
+  const CallAccess* access() const { return access_.get(); }
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
 
@@ -102,14 +112,18 @@ class Call {
   ~Call();
 
   void OnAccepted(bool ok);
-  void OnReadDone(bool ok) { reactor_->OnReadDone(ok); }
+  void OnReadDone(bool ok);
   void OnWriteDone(bool ok) { reactor_->OnWriteDone(ok); }
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
   void OnFinished(bool /*ok*/) {}
   void OnCallDone(bool ok);
-  // gRPC may report a cancellation before the reactor is bound. Called once for each of the two;
-  // the second call runs the reactor's OnCancel.
-  void OnBoundOrCancelled();
+  // gRPC may report a cancellation before the reactor is bound. Called with kBound and with
+  // kCancelled; the first call after which both are known runs the reactor's OnCancel.
+  static constexpr uint8_t kBound = 1;
+  static constexpr uint8_t kCancelled = 2;
+  void OnBoundOrCancelled(uint8_t what);
+  // Whether the call may be made; otherwise it is finished.
+  bool Admit();
   // Counts an event that is pending.
   void* Hold(Event& event);
   // Uncounts it; deletes the call if no event is pending.
@@ -120,9 +134,13 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  // Null if nothing about the call is checked or recorded.
+  std::unique_ptr<CallAccess> access_;
+  // What the read that was started fills.
+  grpc::ByteBuffer* incoming_ = nullptr;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
-  std::atomic<bool> bound_or_cancelled_{false};
+  std::atomic<uint8_t> bound_or_cancelled_{0};
   std::atomic<int> pending_events_{0};
   CallEvent<&Call::OnAccepted> accepted_{*this};
   CallEvent<&Call::OnReadDone> read_done_{*this};
