@@ -47,7 +47,7 @@ BEGIN {
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
   home["civetweb"] = "^server/metrics/metrics[.]cc$"
-  home["rocksdb/"] = "^core/journal/(rocksdb_(journal|open|format|snapshot)|data_directory|watermark|backups)[.]cc$"
+  home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
   home["zlib"] = "^core/journal/watermark[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
