@@ -313,7 +313,7 @@ std::string RocksDbJournal::WhyReadOnly() const {
                       options_.reserve_bytes >> 20, " MiB");
 }
 
-absl::Status RocksDbJournal::LeaveReadOnly() {
+absl::Status RocksDbJournal::LeaveReadOnly(bool is_deletion) {
   MutexLock reopen(&reopen_mutex_);
   if (!is_read_only_.load(std::memory_order_acquire)) return absl::OkStatus();
   std::string why;
@@ -325,7 +325,8 @@ absl::Status RocksDbJournal::LeaveReadOnly() {
       absl::StrCat("journal: nothing can be written, models can only be read: ", why,
                    ", and writing goes on with the next change"));
   const absl::Time now = absl::Now();
-  if (options_.read_only || now < next_attempt_ || !WhyReadOnly().empty()) return refused;
+  if (options_.read_only || now < next_attempt_) return refused;
+  if (!is_deletion && !WhyReadOnly().empty()) return refused;
   next_attempt_ = now + kReopenInterval;
   absl::StatusOr<DirectoryContent> content = ReadDirectory(options_.directory);
   if (!content.ok()) return content.status();
