@@ -4,13 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
@@ -26,6 +24,7 @@
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
 #include "server/rpc/tls_certificates.h"
+#include "server/rpc/transport.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
 
@@ -50,6 +49,22 @@ int PollingThreads() {
 
 // Threads for work that takes long. Some of them wait for the disk.
 int WorkerThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// Memory of the process beside --memory-budget, above which the transport closes the connection
+// that holds the most without finishing it.
+constexpr uint64_t kMemoryBesideBudget = uint64_t{512} << 20;
+
+Connections::Limits AskedLimits(const Options& options) {
+  return {options.max_connections, options.max_connections_per_address,
+          options.max_streams_per_connection, options.max_streams};
+}
+
+// The process is of no use, and may not be able to end in order.
+void ExitForSupervisor(const std::string& address, const std::string& error) {
+  Log(LogLevel::kError, "this server no longer answers at its own address; exiting",
+      {{"address", address}, {"error", error}});
+  std::_Exit(1);
+}
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
   if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
@@ -106,7 +121,8 @@ Store::Options StoreOptions(const Options& options) {
 
 // Members are in the order of their construction; Shutdown destroys them in reverse.
 struct Server::Parts {
-  explicit Parts(const Options& options) : options(options) {}
+  Parts(const Options& options, const Connections::Limits& limits)
+      : options(options), connections(limits) {}
 
   const Options options;
   RpcMetrics rpc;
@@ -116,12 +132,15 @@ struct Server::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<AnalysisQueue> analyses;
   std::unique_ptr<Workers> workers;
+  Connections connections;
   Acceptor acceptor{
-      [this](const std::string& path) -> const Call::Method& { return router.Find(path); }};
+      [this](const std::string& path) -> const Call::Method& { return router.Find(path); },
+      &connections};
   // Null without TLS.
   std::unique_ptr<TlsCertificates> tls;
   std::unique_ptr<grpc::Server> grpc;
-  std::vector<std::string> addresses;
+  // Null until Listen. Destroyed before the server that it hands connections to.
+  std::unique_ptr<Transport> transport;
   // Null if the page is off.
   std::unique_ptr<StatusPage> page;
   std::unique_ptr<Metrics> metrics;
@@ -130,6 +149,7 @@ struct Server::Parts {
   bool stopped = false;
 
   void AddServices();
+  TransportOptions MakeTransportOptions();
   absl::Status Listen();
 };
 
@@ -150,6 +170,22 @@ void Server::Parts::AddServices() {
     rpc.AddService(*service);
 }
 
+TransportOptions Server::Parts::MakeTransportOptions() {
+  TransportOptions transport;
+  transport.addresses = options.addresses;
+  transport.encrypted = !options.tls_cert.empty();
+  transport.max_receive_bytes =
+      static_cast<uint64_t>(TransportMessageBytes(options.max_message_bytes));
+  transport.receive_timeout = options.receive_timeout;
+  transport.connection_idle = options.max_connection_idle;
+  transport.connection_age = options.max_connection_age;
+  transport.probe_interval = options.self_probe_interval;
+  transport.max_resident_bytes = options.memory_budget + kMemoryBesideBudget;
+  transport.on_probe_failure = ExitForSupervisor;
+  transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };
+  return transport;
+}
+
 absl::Status Server::Parts::Listen() {
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (!options.tls_cert.empty()) {
@@ -159,40 +195,22 @@ absl::Status Server::Parts::Listen() {
     tls = *std::move(loaded);
     credentials = tls->credentials();
   }
+  absl::StatusOr<std::unique_ptr<Transport>> listening =
+      Transport::Listen(MakeTransportOptions(), connections);
+  if (!listening.ok()) return listening.status();
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
-  std::vector<int> ports(options.addresses.size());
-  for (size_t i = 0; i < options.addresses.size(); ++i) {
-    absl::string_view path = options.addresses[i];
-    // gRPC would take over the path from a running server.
-    if (absl::ConsumePrefix(&path, "unix:") && IsListenedOn(std::string(path))) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", options.addresses[i],
-                       ": another process listens there; stop it or choose another path"));
-    }
-    builder.AddListeningPort(options.addresses[i], credentials, &ports[i]);
-  }
-  // A second server on the same port must be an error and not share the port.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(TransportMessageBytes(options.max_message_bytes));
-  builder.SetMaxSendMessageSize(-1);
+  (*listening)->AddTo(builder, credentials);
   acceptor.AddTo(builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetricsInterceptor(rpc));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   grpc = builder.BuildAndStart();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const std::string& address = options.addresses[i];
-    if (grpc == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", address,
-                       ": the port is in use, or the address is not one of this machine"));
-    }
-    const bool socket = absl::StartsWith(address, "unix:");
+  if (grpc == nullptr) return absl::InternalError("gRPC cannot start the server; see the log");
+  for (const std::string& address : options.addresses) {
     // Who may connect is for the umask that the server was started with.
-    if (socket) chmod(address.substr(strlen("unix:")).c_str(), 0777 & ~umask_before);
-    addresses.push_back(
-        socket ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
+    if (absl::StartsWith(address, "unix:"))
+      chmod(address.substr(strlen("unix:")).c_str(), 0777 & ~umask_before);
     if (!IsLoopback(address) && options.tls_cert.empty()) {
       Log(LogLevel::kWarning,
           "other machines can reach this address without encryption; see --tls-cert",
@@ -208,11 +226,19 @@ absl::Status Server::Parts::Listen() {
          return workers->idle() == workers->size() &&
                 store->committer().oldest_wait() == absl::ZeroDuration();
        }});
+  transport = *std::move(listening);
+  transport->Start();
+  Log(LogLevel::kInfo, "accepting connections",
+      {{"max_connections", connections.limits().connections},
+       {"max_connections_per_address", connections.limits().connections_per_address}});
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
-  auto parts = std::make_unique<Parts>(options);
+  const absl::StatusOr<Connections::Limits> limits =
+      ConnectionLimits(AskedLimits(options), RaiseDescriptorLimit());
+  if (!limits.ok()) return limits.status();
+  auto parts = std::make_unique<Parts>(options, *limits);
   // Models are their owner's: RocksDB's files get mode 0600 and directories 0700.
   parts->umask_before = umask(0077);
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
@@ -230,11 +256,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
           IsLoopback(options.metrics_address));
       page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
     }
-    absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
-        options.metrics_address, options.metrics_max_models,
-        {[&store](size_t limit) { return CollectModels(store, limit); },
-         [&store, &options = parts->options] { return CollectServer(store, options); }, &parts->rpc,
-         std::move(page)});
+    absl::StatusOr<std::unique_ptr<Metrics>> metrics =
+        Metrics::Start(options.metrics_address, options.metrics_max_models,
+                       {[&store](size_t limit) { return CollectModels(store, limit); },
+                        [&store, &started = *parts] {
+                          return CollectServer(store, started.connections, started.options);
+                        },
+                        &parts->rpc, std::move(page)});
     if (!metrics.ok()) return metrics.status();
     parts->metrics = *std::move(metrics);
   }
@@ -248,7 +276,7 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() { Shutdown(); }
 
-const std::vector<std::string>& Server::addresses() const { return parts_->addresses; }
+const std::vector<std::string>& Server::addresses() const { return parts_->transport->addresses(); }
 
 int Server::metrics_port() const {
   return parts_->metrics == nullptr ? 0 : parts_->metrics->port();
@@ -280,6 +308,7 @@ void Server::Shutdown() {
       Log(LogLevel::kWarning, "calls exceed the drain timeout and are cancelled");
     }
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
+    parts_->transport->Stop();
     // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
     // yet. A closed connection tells them more.
     parts_->acceptor.Stop(*parts_->grpc);

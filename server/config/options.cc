@@ -50,6 +50,40 @@ std::vector<Flag> MakeFlags(Options* o) {
       "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"
       "(MESSAGE_TOO_LARGE). gRPC rejects a message of more than four times this limit unread.");
   flags.Number(
+      "max-connections", "Connections", &o->max_connections, 0, 1000000,
+      "Connections at which the server closes further ones at once. Each takes two open files. 0:\n"
+      "half of the open files that the process may have, less those for the journal; at most\n"
+      "10000.");
+  flags.Number(
+      "max-connections-per-address", "Connections", &o->max_connections_per_address, 0, 1000000,
+      "The same for one IPv4 address or one IPv6 network of 64 bits, except this machine's own.\n"
+      "0: a quarter of --max-connections.");
+  flags.Number("max-streams-per-connection", "Calls", &o->max_streams_per_connection, 1, 1000000,
+               "Calls in flight on one connection at which the server refuses further ones with\n"
+               "RESOURCE_EXHAUSTED (TOO_MANY_STREAMS). Health checks are answered nevertheless.");
+  flags.Number("max-streams", "Calls", &o->max_streams, 1, 1000000,
+               "The same for all connections together.");
+  flags.Time(
+      "receive-timeout", &o->receive_timeout, absl::Seconds(1), absl::Hours(24),
+      "How long a request may take to arrive. A later one ends with DEADLINE_EXCEEDED\n"
+      "(REQUEST_TIMEOUT). A connection on which no message ends for as long, though one was\n"
+      "begun, is closed.");
+  flags.Time(
+      "max-connection-idle", &o->max_connection_idle, absl::ZeroDuration(), absl::Hours(24),
+      "How long a connection may have no call before the server closes it. gRPC's clients open\n"
+      "another for their next call. 0: no limit.");
+  flags.Time("max-connection-age", &o->max_connection_age, absl::ZeroDuration(),
+             absl::Hours(24 * 365),
+             "How long a connection may exist. Then its client opens another, and calls in flight "
+             "have as\n"
+             "long again to end before they are cancelled. 0: no limit.");
+  flags.Time(
+      "self-probe-interval", &o->self_probe_interval, absl::ZeroDuration(), absl::Hours(1),
+      "How often the server connects to its own addresses. If one that has answered does not, "
+      "three\n"
+      "times in a row and within 10s, the process ends with an error, so that its supervisor\n"
+      "starts it again. 0: never.");
+  flags.Number(
       "max-in-flight-messages", "Messages per stream", &o->max_in_flight_messages, 1, 10000,
       "Unanswered messages at which the server stops reading a stream until it has sent answers.\n"
       "A higher limit hides more latency and uses more memory.");

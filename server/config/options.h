@@ -38,6 +38,16 @@ struct Options {
   uint64_t metrics_max_models = 1000;
   // Needs the metrics address.
   bool status_page = true;
+  // 0: as many as descriptors allow; see ConnectionLimits.
+  uint64_t max_connections = 0;
+  uint64_t max_connections_per_address = 0;
+  uint64_t max_streams_per_connection = 1000;
+  uint64_t max_streams = 10000;
+  absl::Duration receive_timeout = absl::Minutes(5);
+  // Zero: never.
+  absl::Duration max_connection_idle = absl::Minutes(15);
+  absl::Duration max_connection_age = absl::ZeroDuration();
+  absl::Duration self_probe_interval = absl::Seconds(10);
   absl::Duration busy_poll = absl::Microseconds(100);
   absl::Duration drain_timeout = absl::Seconds(30);
   LogLevel log_level = LogLevel::kInfo;

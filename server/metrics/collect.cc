@@ -53,7 +53,7 @@ void CollectDisk(const Options& options, ServerStats& server) {
 
 }  // namespace
 
-ServerStats CollectServer(Store& store, const Options& options) {
+ServerStats CollectServer(Store& store, const Connections& connections, const Options& options) {
   const Store::Stats stats = store.stats();
   ServerStats server;
   server.models = store.Count().value_or(0);
@@ -73,6 +73,7 @@ ServerStats CollectServer(Store& store, const Options& options) {
   server.snapshot_failures = stats.snapshot_failures;
   server.snapshot_threshold_bytes = options.snapshot_bytes;
   CollectDisk(options, server);
+  server.transport = connections.stats();
   return server;
 }
 

@@ -152,6 +152,7 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   counter("perceptrond_snapshot_failures_total",
           "Snapshots that could not be written; the journal keeps their records.",
           stats.snapshot_failures);
+  AppendTransportFamilies(stats.transport, families);
 }
 
 void AppendBuildFamily(MetricFamilies& families) {

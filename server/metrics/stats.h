@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
 #include "core/ledger/stored_examples.h"
+#include "server/rpc/connections.h"
 
 namespace perceptrond {
 
@@ -53,6 +54,7 @@ struct ServerStats {
   uint64_t evictions = 0;
   uint64_t snapshots = 0;
   uint64_t snapshot_failures = 0;
+  Connections::Stats transport;
 };
 
 // The state of this process, from /proc. A figure is absent if its file cannot be read.

@@ -13,7 +13,10 @@ Call::Call(Acceptor& acceptor) : acceptor_(acceptor) {
   acceptor_.Request(context_, stream_, Hold(accepted_));
 }
 
-Call::~Call() { acceptor_.OnCallDestroyed(); }
+Call::~Call() {
+  if (counted_) acceptor_.connections_->EndCall(connection_.get(), cancelled_);
+  acceptor_.OnCallDestroyed(*this);
+}
 
 void Call::OnAccepted(bool ok) {
   // The server shuts down. gRPC reports no end for a call that was never accepted.
@@ -21,19 +24,57 @@ void Call::OnAccepted(bool ok) {
   acceptor_.AwaitCall();
   // The reactor always finishes the call.
   Hold(finished_);
-  acceptor_.Find(path())(*this);
+  if (IsAdmitted()) acceptor_.Find(path())(*this);
   OnBoundOrCancelled();
 }
 
+bool Call::IsAdmitted() {
+  if (acceptor_.connections_ == nullptr) return true;
+  counted_ = true;
+  const absl::Status admitted =
+      acceptor_.connections_->BeginCall(context_.peer(), path(), connection_);
+  if (admitted.ok()) return true;
+  Bind(std::make_shared<Reactor>());
+  Finish(ToGrpc(admitted));
+  return false;
+}
+
+void Call::OnReadDone(bool ok) {
+  request_since_.store(0, std::memory_order_relaxed);
+  if (ok && connection_ != nullptr) connection_->OnMessage(reading_->Length());
+  reactor_->OnReadDone(ok);
+}
+
+void Call::OnWriteDone(bool ok) {
+  if (ok && connection_ != nullptr) connection_->OnProgress();
+  reactor_->OnWriteDone(ok);
+}
+
 void Call::OnCallDone(bool /*ok*/) {
-  if (context_.IsCancelled()) OnBoundOrCancelled();
+  cancelled_ = context_.IsCancelled();
+  if (cancelled_) OnBoundOrCancelled();
 }
 
 void Call::OnBoundOrCancelled() {
   if (bound_or_cancelled_.exchange(true, std::memory_order_acq_rel)) reactor_->OnCancel();
 }
 
-void Call::StartRead(grpc::ByteBuffer* message) { stream_.Read(message, Hold(read_done_)); }
+void Call::StartRead(grpc::ByteBuffer* message) {
+  reading_ = message;
+  stream_.Read(message, Hold(read_done_));
+}
+
+void Call::StartReadRequest(grpc::ByteBuffer* message) {
+  request_since_.store(absl::GetCurrentTimeNanos(), std::memory_order_release);
+  StartRead(message);
+}
+
+void Call::EndIfLate(int64_t latest) {
+  const int64_t since = request_since_.load(std::memory_order_acquire);
+  if (since == 0 || since > latest) return;
+  request_since_.store(0, std::memory_order_relaxed);
+  reactor_->OnRequestTimeout();
+}
 
 void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
   grpc::WriteOptions options;

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -43,6 +44,9 @@ class Reactor {
   virtual void OnWriteDone(bool /*ok*/) {}
   // The alarm expired; `ok` is false if it was cancelled.
   virtual void OnAlarm(bool /*ok*/) {}
+  // The request that Call::StartReadRequest waits for takes too long. Runs on another thread, and at
+  // the same time as any other callback.
+  virtual void OnRequestTimeout() {}
   // The client cancelled the call or is gone. The call must be finished nevertheless. May also run
   // after Finish.
   virtual void OnCancel() {}
@@ -67,6 +71,8 @@ class Call {
   void Bind(std::shared_ptr<Reactor> reactor) { reactor_ = std::move(reactor); }
   // Reads the next message into `message`, which must exist until OnReadDone.
   void StartRead(grpc::ByteBuffer* message);
+  // The same for the one request of a call, which may take as long as --receive-timeout.
+  void StartReadRequest(grpc::ByteBuffer* message);
   // `more`: another write or the end follows soon and may be sent together with this one.
   void StartWrite(const grpc::ByteBuffer& message, bool more = false);
   void StartAlarm(absl::Time when);
@@ -102,11 +108,15 @@ class Call {
   ~Call();
 
   void OnAccepted(bool ok);
-  void OnReadDone(bool ok) { reactor_->OnReadDone(ok); }
-  void OnWriteDone(bool ok) { reactor_->OnWriteDone(ok); }
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok);
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
   void OnFinished(bool /*ok*/) {}
   void OnCallDone(bool ok);
+  // Whether the limits allow the call; it is finished if they do not.
+  bool IsAdmitted();
+  // Notifies the reactor if its request has been waited for since before `latest`, once.
+  void EndIfLate(int64_t latest);
   // gRPC may report a cancellation before the reactor is bound. Called once for each of the two;
   // the second call runs the reactor's OnCancel.
   void OnBoundOrCancelled();
@@ -120,6 +130,18 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  // Null until the call is accepted, or if its peer is none of the server's connections.
+  std::shared_ptr<Connection> connection_;
+  // The other calls of the acceptor, which guards them.
+  Call* previous_ = nullptr;
+  Call* next_ = nullptr;
+  // What is being read. Used by the reading thread alone.
+  const grpc::ByteBuffer* reading_ = nullptr;
+  // Since when the request is being read, in nanoseconds; 0 if it is not.
+  std::atomic<int64_t> request_since_{0};
+  // Whether the connections count this call, and whether the client cancelled it.
+  bool counted_ = false;
+  bool cancelled_ = false;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
   std::atomic<bool> bound_or_cancelled_{false};

@@ -32,6 +32,14 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.metrics_address, "127.0.0.1:7601");
   EXPECT_EQ(options.metrics_max_models, 1000u);
   EXPECT_TRUE(options.status_page);
+  EXPECT_EQ(options.max_connections, 0u);
+  EXPECT_EQ(options.max_connections_per_address, 0u);
+  EXPECT_EQ(options.max_streams_per_connection, 1000u);
+  EXPECT_EQ(options.max_streams, 10000u);
+  EXPECT_EQ(options.receive_timeout, absl::Minutes(5));
+  EXPECT_EQ(options.max_connection_idle, absl::Minutes(15));
+  EXPECT_EQ(options.max_connection_age, absl::ZeroDuration());
+  EXPECT_EQ(options.self_probe_interval, absl::Seconds(10));
   EXPECT_EQ(options.busy_poll, absl::Microseconds(100));
   EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
   EXPECT_EQ(options.log_level, LogLevel::kInfo);
@@ -74,6 +82,22 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "0",
                                 "--status-page",
                                 "off",
+                                "--max-connections",
+                                "11",
+                                "--max-connections-per-address",
+                                "12",
+                                "--max-streams-per-connection",
+                                "13",
+                                "--max-streams",
+                                "14",
+                                "--receive-timeout",
+                                "15s",
+                                "--max-connection-idle",
+                                "16s",
+                                "--max-connection-age",
+                                "17s",
+                                "--self-probe-interval",
+                                "18s",
                                 "--busy-poll",
                                 "20us",
                                 "--drain-timeout",
@@ -104,6 +128,14 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
   EXPECT_EQ(options.metrics_max_models, 0u);
   EXPECT_FALSE(options.status_page);
+  EXPECT_EQ(options.max_connections, 11u);
+  EXPECT_EQ(options.max_connections_per_address, 12u);
+  EXPECT_EQ(options.max_streams_per_connection, 13u);
+  EXPECT_EQ(options.max_streams, 14u);
+  EXPECT_EQ(options.receive_timeout, absl::Seconds(15));
+  EXPECT_EQ(options.max_connection_idle, absl::Seconds(16));
+  EXPECT_EQ(options.max_connection_age, absl::Seconds(17));
+  EXPECT_EQ(options.self_probe_interval, absl::Seconds(18));
   EXPECT_EQ(options.busy_poll, absl::Microseconds(20));
   EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
   EXPECT_EQ(options.log_level, LogLevel::kTrace);
@@ -200,6 +232,15 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{
             "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
         RangeCase{"status-page", {"on", "off"}, {"", "yes", "1"}, "expected one of on, off"},
+        RangeCase{"max-connections", {"0", "1000000"}, {"", "-1", "1000001"}, "from 0 to 1000000"},
+        RangeCase{"max-connections-per-address", {"0", "9"}, {"x", "1000001"}, "from 0 to 1000000"},
+        RangeCase{
+            "max-streams-per-connection", {"1", "1000000"}, {"0", "1000001"}, "from 1 to 1000000"},
+        RangeCase{"max-streams", {"1", "1000000"}, {"0", "1000001"}, "from 1 to 1000000"},
+        RangeCase{"receive-timeout", {"1s", "24h"}, {"0", "999ms", "25h"}, "from 1s to 24h"},
+        RangeCase{"max-connection-idle", {"0", "24h"}, {"-1s", "25h"}, "from 0 to 24h"},
+        RangeCase{"max-connection-age", {"0", "8760h"}, {"-1s", "8761h"}, "from 0 to 8760h"},
+        RangeCase{"self-probe-interval", {"0", "1h"}, {"-1s", "2h"}, "from 0 to 1h"},
         RangeCase{"busy-poll", {"0", "1ms", "50us"}, {"", "-1us", "2ms", "50"}, "from 0 to 1ms"},
         RangeCase{"drain-timeout", {"0", "1h"}, {"", "-1s", "2h", "soon"}, "from 0 to 1h"},
         RangeCase{"log-level",
