@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -35,6 +36,10 @@ namespace {
 // do not wait are given up on after the maximum.
 constexpr absl::Duration kDrainQuietPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kMaxDrainQuietWait = absl::Seconds(1);
+// Within this time cancelled work has ended and its answers are written.
+constexpr absl::Duration kCancelTime = absl::Seconds(1);
+// The work of a request of the page ends by then, for which a browser waits.
+constexpr std::chrono::seconds kPageTime(10);
 // How long to wait for the previous server to drain and release the data directory.
 constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
@@ -68,6 +73,7 @@ Store::Options StoreOptions(const Options& options) {
   store.committer.durability = options.durability;
   store.committer.interval = options.durability_interval;
   store.limits.max_example_features = options.max_example_features;
+  store.limits.max_message_cost = options.max_message_cost;
   store.memory_budget = options.memory_budget;
   store.max_new_model_bytes = options.memory_budget;
   store.snapshot_bytes = options.snapshot_bytes;
@@ -196,8 +202,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
-  parts->analyses = std::make_unique<AnalysisQueue>();
-  parts->workers = std::make_unique<Workers>(WorkerThreads());
+  parts->analyses = std::make_unique<AnalysisQueue>(
+      AnalysisQueue::Options{options.max_queued_analyses, options.max_analysis_time});
+  parts->workers = std::make_unique<Workers>(WorkerThreads(), options.max_queued_calls);
   parts->AddServices();
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
@@ -206,7 +213,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
       parts->page = std::make_unique<StatusPage>(
           store, [&drain = parts->drain] { return drain.draining(); },
           IsLoopback(options.metrics_address));
-      page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
+      page = [&page = *parts->page,
+              &stopping = parts->acceptor.cancellation()](const HttpRequest& request) {
+        const CancellationToken token(&stopping, CancellationToken::Clock::now() + kPageTime);
+        const CancellationScope scope(&token);
+        return page.Answer(request);
+      };
     }
     absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
         options.metrics_address, options.metrics_max_models,
@@ -256,10 +268,13 @@ void Server::Shutdown() {
     parts_->drain.Begin();
     if (!parts_->drain.AwaitAllRemoved(parts_->options.drain_timeout)) {
       Log(LogLevel::kWarning, "calls exceed the drain timeout and are cancelled");
+      parts_->acceptor.CancelCalls();
+      (void)parts_->drain.AwaitAllRemoved(kCancelTime);
     }
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
     // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
     // yet. A closed connection tells them more.
+    parts_->acceptor.CancelCalls();
     parts_->acceptor.Stop(*parts_->grpc);
   }
   parts_->metrics.reset();

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/sync/cancellation.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -77,6 +78,9 @@ class Call {
   // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
+  // Whether the call's work should go on: until the client cancels, at most until its deadline, and
+  // until the server cancels all calls.
+  const CancellationToken& cancellation() const { return cancellation_; }
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
 
@@ -120,6 +124,7 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  CancellationToken cancellation_;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
   std::atomic<bool> bound_or_cancelled_{false};

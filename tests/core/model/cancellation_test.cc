@@ -7,6 +7,7 @@
 #include "core/model/model_analysis.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/model/analysed_model.h"
 #include "tests/support/learners.h"
 #include "tests/support/separable.h"
 #include "tests/support/stop_after.h"
@@ -204,7 +205,7 @@ TEST_P(StoppedWork, AStoppedLoadIsNoDamage) {
     const CancellationScope scope(&token, 1);
     const auto loaded = Model::Load(header, lone->journal, Model::Limits());
     if (loaded.ok()) {
-      EXPECT_EQ(StateBytes(**loaded), StateBytes(*lone->model));
+      EXPECT_EQ(testing::LearnedState(**loaded), testing::LearnedState(*lone->model));
       break;
     }
     ASSERT_EQ(ReasonOf(loaded.status()), "CANCELLED") << loaded.status();
@@ -307,7 +308,7 @@ TEST(Cost, AboveTheLimitIsRefusedAndTheErrorSaysWhatToDo) {
 TEST(Cost, IsThatOfTheWholeMessageForAModelThatGrowsWithIt) {
   v1::Model settings = testing::DenseSettings("models/kernel", 1000);
   testing::SetLearner(*settings.mutable_learner(), "kernel-perceptron");
-  ASSERT_TRUE(testing::SetCount(*settings.mutable_learner(), "budget", 1'000'000));
+  ASSERT_TRUE(testing::SetCount(*settings.mutable_learner(), "budget", 100'000));
   LoneModel lone(settings);
   // Nothing is kept yet, and each row may be.
   const Columns rows(RandomRows(10'000, 50, 1000));
