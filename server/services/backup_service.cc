@@ -31,6 +31,11 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
   return absl::OkStatus();
 }
 
+// Copies what the journal has written since the last backup.
+Placement IsLarge(Store& /*store*/, const v1::CreateBackupRequest& /*request*/) {
+  return {WorkSize::kLarge};
+}
+
 }  // namespace
 
 ::perceptron::v1::Backup ToProto(const Backup& backup) {
@@ -45,7 +50,8 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
 void AddBackupService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
   router.AddService("perceptron.v1.BackupService",
-                    {{"CreateBackup", unary(CreateBackup)}, {"ListBackups", unary(ListBackups)}});
+                    {{"CreateBackup", unary(CreateBackup, IsLarge)},
+                     {"ListBackups", unary(ListBackups, IsManagement<v1::ListBackupsRequest>)}});
 }
 
 }  // namespace perceptrond
