@@ -42,6 +42,7 @@ struct ClientOptions {
   RetryPolicy retry;
   // Absent: no TLS.
   std::optional<TlsOptions> tls;
+  CallMetadata metadata;
 };
 
 // Producer and offset of a batch for Client::Learn, which make it safe to repeat.

@@ -192,7 +192,8 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls) {
+                                           const std::optional<TlsOptions>& tls,
+                                           const CallMetadata& metadata) {
   // gRPC stays initialized until the process ends. Else the end of the last channel waits for a
   // thread of gRPC's own, which may be polling for another 10 s.
   [[maybe_unused]] static const bool initialized = (grpc_init(), true);
@@ -208,7 +209,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   if (tls.has_value() && !tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(tls->server_name);
   }
-  return grpc::CreateCustomChannel(address, Credentials(tls), arguments);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      address, Credentials(tls), arguments,
+      MakeMetadataInterceptors(metadata, address, tls.has_value()));
 }
 
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/call_metadata.h"
 #include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "perceptron/v1/backup_service.pb.h"
@@ -90,9 +91,10 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
 // `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port". Connects when first
-// used. Without `tls` the connection is neither encrypted nor authenticated.
+// used. Without `tls` the connection is not encrypted. Each call sends `metadata`.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls = std::nullopt);
+                                           const std::optional<TlsOptions>& tls = std::nullopt,
+                                           const CallMetadata& metadata = {});
 
 // Returns a policy for unary calls that wait for a server to come back: without a stream gRPC
 // reconnects only while a call waits for it, so each wait is a health check that waits for the

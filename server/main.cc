@@ -102,9 +102,9 @@ int main(int argc, char** argv) {
     signal = NextSignal(signals);
     if (signal == SIGHUP) {
       ReloadOptions(args, options);
-      (*server)->ReloadCertificates();
+      (*server)->Reload();
     } else if (signal == 0) {
-      (*server)->ReloadChangedCertificates();
+      (*server)->ReloadChanged();
     }
   }
   Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});

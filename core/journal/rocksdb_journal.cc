@@ -60,7 +60,8 @@ absl::Status RocksDbJournal::OnWritten(const rocksdb::Status& status) {
 absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, Through through) {
   if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
   if (is_read_only_.load(std::memory_order_acquire)) {
-    if (absl::Status status = LeaveReadOnly(); !status.ok()) return status;
+    const absl::Status status = LeaveReadOnly(batch.HasDeleteRange());
+    if (!status.ok()) return status;
   }
   if (!batch.HasDeleteRange()) {
     if (absl::Status status = CheckSpace(batch.GetDataSize()); !status.ok()) return status;

@@ -143,8 +143,9 @@ class RocksDbJournal final : public Journal {
       ABSL_LOCKS_EXCLUDED(db_mutex_);
   // Why the directory can only be read, and what to do; empty if it can be written.
   std::string WhyReadOnly() const;
-  // Opens a journal that can only be read for writing, if the disk allows it now. UNAVAILABLE.
-  absl::Status LeaveReadOnly() ABSL_LOCKS_EXCLUDED(db_mutex_, reopen_mutex_);
+  // Opens a journal that can only be read for writing, if the disk allows it now. For a deletion it
+  // need not have the reserve. UNAVAILABLE.
+  absl::Status LeaveReadOnly(bool is_deletion) ABSL_LOCKS_EXCLUDED(db_mutex_, reopen_mutex_);
   std::shared_ptr<rocksdb::DB> db() const ABSL_LOCKS_EXCLUDED(db_mutex_);
   rocksdb::Env* env() const;
   std::string boot_id() const { return options_.boot_id.empty() ? BootId() : options_.boot_id; }

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "core/journal/data_directory.h"
 #include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb_notes.h"
 
 namespace perceptrond {
 namespace {
@@ -41,18 +42,11 @@ uint64_t LogBytes(rocksdb::Env* env, const std::string& directory) {
   return bytes;
 }
 
-// What is opened for reading alone gets no file with RocksDB's notes.
-class NoLog final : public rocksdb::Logger {
- public:
-  using rocksdb::Logger::Logv;
-  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
-};
-
 rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool create,
                                  WALRecoveryMode mode) {
   rocksdb::Options db;
   if (options.env != nullptr) db.env = options.env;
-  if (options.read_only) db.info_log = std::make_shared<NoLog>();
+  db.info_log = options.read_only ? NoNotes() : MakeNotes(options.directory);
   // RocksDB takes a directory without its file CURRENT for a new one, and deletes its tables.
   db.create_if_missing = create;
   db.error_if_exists = create;
@@ -68,8 +62,6 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool cr
   // Everything that was reported as written is in the log or in a table.
   db.avoid_flush_during_shutdown = true;
   db.max_background_jobs = 2;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.keep_log_file_num = 2;
   // Threads without work were part of the time that an empty server takes to start.
   db.max_file_opening_threads = 1;
   db.stats_dump_period_sec = 0;
@@ -321,7 +313,7 @@ std::string RocksDbJournal::WhyReadOnly() const {
                       options_.reserve_bytes >> 20, " MiB");
 }
 
-absl::Status RocksDbJournal::LeaveReadOnly() {
+absl::Status RocksDbJournal::LeaveReadOnly(bool is_deletion) {
   MutexLock reopen(&reopen_mutex_);
   if (!is_read_only_.load(std::memory_order_acquire)) return absl::OkStatus();
   std::string why;
@@ -333,7 +325,8 @@ absl::Status RocksDbJournal::LeaveReadOnly() {
       absl::StrCat("journal: nothing can be written, models can only be read: ", why,
                    ", and writing goes on with the next change"));
   const absl::Time now = absl::Now();
-  if (options_.read_only || now < next_attempt_ || !WhyReadOnly().empty()) return refused;
+  if (options_.read_only || now < next_attempt_) return refused;
+  if (!is_deletion && !WhyReadOnly().empty()) return refused;
   next_attempt_ = now + kReopenInterval;
   absl::StatusOr<DirectoryContent> content = ReadDirectory(options_.directory);
   if (!content.ok()) return content.status();

@@ -10,7 +10,8 @@ std::vector<Flag> MakeFlags(Options* o) {
       "address", &o->addresses,
       "Addresses to serve gRPC on: HOST:PORT, [IPV6]:PORT or unix:PATH, separated by commas.\n"
       "Port 0 takes a free port. Every client that reaches an address can read, train and\n"
-      "delete all models, unless --tls-client-ca is set.");
+      "delete all models, unless --access-file or --tls-client-ca is set. One that other machines\n"
+      "can reach needs TLS and one of these, or --insecure.");
   flags.Directory(
       "data-dir", &o->data_dir,
       "Directory of the journal, which holds all models. Created if missing. Only one server\n"
@@ -107,6 +108,8 @@ std::vector<Flag> MakeFlags(Options* o) {
       "metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
       "The most models with metrics of their own, which are 30 to 50 series each. Further models\n"
       "are counted in perceptrond_models_not_exported.");
+  flags.Switch("metrics-tls", &o->metrics_tls,
+               "Serve metrics and status page over TLS, with --tls-cert and --tls-key.");
   flags.Choice(
       "status-page", &o->status_page, {{"on", true}, {"off", false}},
       "Whether to serve a page with all models and their learning curves, at / of the metrics\n"
@@ -144,6 +147,21 @@ std::vector<Flag> MakeFlags(Options* o) {
       "tls-client-ca", &o->tls_client_ca,
       "PEM file with certificate authorities. Clients must have a certificate that one of these\n"
       "signed. Without it every client is accepted.");
+  flags.File(
+      "access-file", &o->access_file,
+      "File that says who may do what: tokens and certificate names, and their roles.\n"
+      "Read again on SIGHUP and when it changes. Without it every client may do everything.");
+  flags.Number(
+      "max-examples-per-second", "Examples", &o->max_examples_per_second, 0, uint64_t{1} << 40,
+      "The most examples that a principal of --access-file may send in a second, unless\n"
+      "the file gives it another limit; 0 is no limit. Streams are read more slowly; other\n"
+      "calls end with RESOURCE_EXHAUSTED (RATE_LIMITED) and the time to wait.");
+  flags.NewFile("audit-log", &o->audit_log,
+                "File that administrative and denied calls are appended to, as lines of JSON.\n"
+                "Opened again on SIGHUP. Without it they are in the log.");
+  flags.Switch("insecure", &o->insecure,
+               "Serve on addresses that other machines can reach also without TLS and\n"
+               "authentication: whoever reaches them may do everything. For networks of your own.");
   return flags.Take();
 }
 

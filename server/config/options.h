@@ -36,6 +36,8 @@ struct Options {
   // Empty if metrics are off.
   std::string metrics_address = "127.0.0.1:7601";
   uint64_t metrics_max_models = 1000;
+  // Needs the metrics address and TLS.
+  bool metrics_tls = false;
   // Needs the metrics address.
   bool status_page = true;
   // 0: as many as descriptors allow; see ConnectionLimits.
@@ -57,6 +59,14 @@ struct Options {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;
+  // Path, or empty: every client may do everything.
+  std::string access_file;
+  // Of each principal of the access file that has no other limit; 0: none.
+  uint64_t max_examples_per_second = 0;
+  // Path, or empty: administrative calls are recorded in the log.
+  std::string audit_log;
+  // Whether other machines may reach an address without TLS and authentication.
+  bool insecure = false;
 };
 
 struct ParseResult {
@@ -90,6 +100,8 @@ struct Flag {
   std::string help;
   // Whether it may be given more than once.
   bool repeatable = false;
+  // Whether it may be given without a value, which stands for true.
+  bool is_switch = false;
   // Sets the field from the given values. Returns what values are expected if they are invalid, and
   // an empty string otherwise.
   std::function<std::string(const std::vector<std::string>&)> set;

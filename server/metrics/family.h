@@ -20,6 +20,7 @@ namespace perceptrond {
 
 class RpcMetrics;
 struct ModelMetrics;
+struct PrincipalMetrics;
 struct ProcessStats;
 struct ServerStats;
 
@@ -78,6 +79,9 @@ void AppendRpcFamilies(const RpcMetrics& rpc, MetricFamilies& families);
 void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families);
 // perceptrond_connections_* and perceptrond_calls_*.
 void AppendTransportFamilies(const Connections::Stats& stats, MetricFamilies& families);
+// perceptrond_principal_*: calls and examples by principal.
+void AppendPrincipalFamilies(const std::vector<PrincipalMetrics>& principals,
+                             MetricFamilies& families);
 // perceptrond_build_info.
 void AppendBuildFamily(MetricFamilies& families);
 // process_*.

@@ -24,6 +24,8 @@
 
 namespace perceptrond {
 
+class Admission;
+
 // Decides when a polling thread spins instead of sleeping: while requests arrive one at a time,
 // each soon after the last was answered. Waking a sleeping processor takes longer than answering
 // such a request. Under more load spinning gains nothing: what arrives while the thread sleeps is
@@ -138,6 +140,8 @@ class Acceptor {
   // first.
   ~Acceptor();
 
+  // To be called before Start, with what decides whether a call may be made. Without it each may.
+  void SetAdmission(Admission* admission) { admission_ = admission; }
   // To be called before the server is built.
   void AddTo(grpc::ServerBuilder& builder);
   // To be called once, after the server is built. Starts `threads` polling threads.
@@ -155,6 +159,7 @@ class Acceptor {
   void Request(grpc::GenericServerContext& context, grpc::GenericServerAsyncReaderWriter& stream,
                void* tag);
   const Call::Method& Find(const std::string& path) const { return route_(path); }
+  Admission* admission() const { return admission_; }
   grpc::CompletionQueue* queue() { return queue_.get(); }
   // Creates the object that waits for the next call, unless the server is shutting down.
   void AwaitCall() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -164,6 +169,7 @@ class Acceptor {
 
   const Route route_;
   Connections* const connections_;
+  Admission* admission_ = nullptr;
   Spin spin_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

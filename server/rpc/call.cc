@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/access/admission.h"
 #include "server/rpc/acceptor.h"
 
 namespace perceptrond {
@@ -24,11 +25,11 @@ void Call::OnAccepted(bool ok) {
   acceptor_.AwaitCall();
   // The reactor always finishes the call.
   Hold(finished_);
-  if (IsAdmitted()) acceptor_.Find(path())(*this);
-  OnBoundOrCancelled();
+  if (IsWithinLimits() && IsAllowed()) acceptor_.Find(path())(*this);
+  OnBoundOrCancelled(kBound);
 }
 
-bool Call::IsAdmitted() {
+bool Call::IsWithinLimits() {
   if (acceptor_.connections_ == nullptr) return true;
   counted_ = true;
   const absl::Status admitted =
@@ -39,9 +40,24 @@ bool Call::IsAdmitted() {
   return false;
 }
 
+bool Call::IsAllowed() {
+  if (acceptor_.admission() == nullptr) return true;
+  access_ = acceptor_.admission()->Admit(*this);
+  if (access_ == nullptr || access_->denied().ok()) return true;
+  Bind(std::make_shared<Reactor>());
+  Finish(grpc::Status());
+  return false;
+}
+
+// A denied message is not handled: for the reactor the client has sent its last one, and the call
+// ends with another status than the reactor's.
 void Call::OnReadDone(bool ok) {
   request_since_.store(0, std::memory_order_relaxed);
-  if (ok && connection_ != nullptr) connection_->OnMessage(reading_->Length());
+  if (ok && connection_ != nullptr) connection_->OnMessage(incoming_->Length());
+  if (ok && access_ != nullptr && !access_->OnMessage(*incoming_).ok()) {
+    incoming_->Clear();
+    ok = false;
+  }
   reactor_->OnReadDone(ok);
 }
 
@@ -52,15 +68,17 @@ void Call::OnWriteDone(bool ok) {
 
 void Call::OnCallDone(bool /*ok*/) {
   cancelled_ = context_.IsCancelled();
-  if (cancelled_) OnBoundOrCancelled();
+  if (cancelled_) OnBoundOrCancelled(kCancelled);
 }
 
-void Call::OnBoundOrCancelled() {
-  if (bound_or_cancelled_.exchange(true, std::memory_order_acq_rel)) reactor_->OnCancel();
+void Call::OnBoundOrCancelled(uint8_t what) {
+  constexpr uint8_t kBoth = kBound | kCancelled;
+  const uint8_t before = bound_or_cancelled_.fetch_or(what, std::memory_order_acq_rel);
+  if (before != kBoth && (before | what) == kBoth) reactor_->OnCancel();
 }
 
 void Call::StartRead(grpc::ByteBuffer* message) {
-  reading_ = message;
+  incoming_ = message;
   stream_.Read(message, Hold(read_done_));
 }
 
@@ -92,10 +110,18 @@ void Call::StartAlarm(absl::Time when) {
 void Call::CancelAlarm() { alarm_.Cancel(); }
 
 void Call::Finish(const grpc::Status& status) {
-  stream_.Finish(status, static_cast<Event*>(&finished_));
+  if (access_ == nullptr) return stream_.Finish(status, static_cast<Event*>(&finished_));
+  grpc::Status end = status;
+  access_->OnFinish(end);
+  stream_.Finish(end, static_cast<Event*>(&finished_));
 }
 
 void Call::FinishWith(const grpc::ByteBuffer& message) {
+  if (access_ != nullptr) {
+    grpc::Status end;
+    access_->OnFinish(end);
+    if (!end.ok()) return stream_.Finish(end, static_cast<Event*>(&finished_));
+  }
   stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK,
                          static_cast<Event*>(&finished_));
 }

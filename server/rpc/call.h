@@ -19,6 +19,7 @@
 namespace perceptrond {
 
 class Acceptor;
+class CallAccess;
 
 // An operation that completes on the completion queue; the queue's tags point to these.
 class Event {
@@ -83,6 +84,15 @@ class Call {
   // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
+  // Has the reactor end the call as if the client had cancelled it; its end may have another status,
+  // of CallAccess. No effect if it is cancelled.
+  void EndEarly() { OnBoundOrCancelled(kCancelled); }
+  // Cancels the call, whose client gets no status.
+  void Cancel() { context_.TryCancel(); }
+
+  const grpc::ServerContext& context() const { return context_; }
+  // What the caller may do; null if nothing is checked. Constant after the call's method has begun.
+  const CallAccess* access() const { return access_.get(); }
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
 
@@ -113,13 +123,17 @@ class Call {
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
   void OnFinished(bool /*ok*/) {}
   void OnCallDone(bool ok);
-  // Whether the limits allow the call; it is finished if they do not.
-  bool IsAdmitted();
+  // Whether the call may be made, by the limits on connections and by who calls; otherwise it is
+  // finished.
+  bool IsWithinLimits();
+  bool IsAllowed();
   // Notifies the reactor if its request has been waited for since before `latest`, once.
   void EndIfLate(int64_t latest);
-  // gRPC may report a cancellation before the reactor is bound. Called once for each of the two;
-  // the second call runs the reactor's OnCancel.
-  void OnBoundOrCancelled();
+  // gRPC may report a cancellation before the reactor is bound. Called with kBound and with
+  // kCancelled; the first call after which both are known runs the reactor's OnCancel.
+  static constexpr uint8_t kBound = 1;
+  static constexpr uint8_t kCancelled = 2;
+  void OnBoundOrCancelled(uint8_t what);
   // Counts an event that is pending.
   void* Hold(Event& event);
   // Uncounts it; deletes the call if no event is pending.
@@ -135,16 +149,18 @@ class Call {
   // The other calls of the acceptor, which guards them.
   Call* previous_ = nullptr;
   Call* next_ = nullptr;
-  // What is being read. Used by the reading thread alone.
-  const grpc::ByteBuffer* reading_ = nullptr;
   // Since when the request is being read, in nanoseconds; 0 if it is not.
   std::atomic<int64_t> request_since_{0};
   // Whether the connections count this call, and whether the client cancelled it.
   bool counted_ = false;
   bool cancelled_ = false;
+  // Null if nothing about the call is checked or recorded.
+  std::unique_ptr<CallAccess> access_;
+  // What the read that was started fills. Used by the reading thread alone.
+  grpc::ByteBuffer* incoming_ = nullptr;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
-  std::atomic<bool> bound_or_cancelled_{false};
+  std::atomic<uint8_t> bound_or_cancelled_{0};
   std::atomic<int> pending_events_{0};
   CallEvent<&Call::OnAccepted> accepted_{*this};
   CallEvent<&Call::OnReadDone> read_done_{*this};

@@ -62,6 +62,13 @@ class FullDiskTest : public StorageTest {
     EXPECT_TRUE(models_->ListModels(&list, {}, &models).ok());
     EXPECT_EQ(models.models_size(), 1);
   }
+  void ExpectBackup() {
+    grpc::ClientContext context;
+    v1::Backup backup;
+    const grpc::Status status = backups_->CreateBackup(&context, {}, &backup);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(RunServer("verify " + dir_.path() + "/backups").exit_code, 0);
+  }
   // What a change is answered with.
   grpc::Status Change() {
     grpc::ClientContext context;
@@ -97,6 +104,7 @@ TEST_F(FullDiskTest, ReadsAreAnsweredAlsoAfterARestartAndWritingGoesOnWithSpace)
   const grpc::Status refused = Change();
   EXPECT_EQ(Reason(refused), "JOURNAL_UNAVAILABLE");
   EXPECT_THAT(refused.error_message(), HasSubstr("MiB free"));
+  ExpectBackup();
   // A model that learns is rolled back to what is durable.
   RawLearnStream stream(*learning_, "m", "p");
   stream.Send(stream.first());
@@ -152,11 +160,7 @@ TEST_F(FullDiskTest, ModelsCanBeBackedUpToAnotherDisk) {
   server_->Terminate();
   StartOn(home(), {"--backup-dir", dir_.path() + "/backups"});
   Fill();
-  grpc::ClientContext context;
-  v1::Backup backup;
-  const grpc::Status status = backups_->CreateBackup(&context, {}, &backup);
-  EXPECT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(RunServer("verify " + dir_.path() + "/backups").exit_code, 0);
+  ExpectBackup();
 }
 
 TEST_F(StorageTest, FilesAreForTheirOwnerAloneWhateverTheUmask) {

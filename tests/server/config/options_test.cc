@@ -111,7 +111,15 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "--tls-key",
                                 pem,
                                 "--tls-client-ca",
-                                pem});
+                                pem,
+                                "--access-file",
+                                pem,
+                                "--audit-log",
+                                "/a",
+                                "--max-examples-per-second",
+                                "7",
+                                "--metrics-tls",
+                                "--insecure"});
   EXPECT_THAT(options.addresses, ElementsAre("[::1]:1", "unix:/tmp/p", "localhost:0"));
   EXPECT_EQ(options.data_dir, "/d");
   EXPECT_EQ(options.backup_dir, "/b");
@@ -143,14 +151,11 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.tls_cert, pem);
   EXPECT_EQ(options.tls_key, pem);
   EXPECT_EQ(options.tls_client_ca, pem);
-}
-
-TEST_F(OptionsTest, MetricsHaveNoIpv6AddressAndTheErrorSaysSo) {
-  for (const char* address : {"[::]:7601", "[::1]:7601"}) {
-    const ParseResult result = ParseOptions({"--metrics-address", address});
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.err, ::testing::HasSubstr("IPv4 alone"));
-  }
+  EXPECT_EQ(options.access_file, pem);
+  EXPECT_EQ(options.audit_log, "/a");
+  EXPECT_EQ(options.max_examples_per_second, 7u);
+  EXPECT_TRUE(options.metrics_tls);
+  EXPECT_TRUE(options.insecure);
 }
 
 TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
@@ -175,7 +180,8 @@ class OptionRange : public OptionsTest, public ::testing::WithParamInterface<Ran
 
 TEST_P(OptionRange, IsKeptAndNamedFromEverySource) {
   const auto& [flag, good, bad, accepted] = GetParam();
-  for (const std::string& value : good) Good({"--" + flag, value});
+  // Some of the addresses are refused without it.
+  for (const std::string& value : good) Good({"--" + flag, value, "--insecure"});
   std::string variable = "PERCEPTROND_" + flag;
   for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(toupper(c));
   for (const std::string& value : bad) {
@@ -226,8 +232,8 @@ INSTANTIATE_TEST_SUITE_P(
             "max-example-features", {"1", "268435456"}, {"0", "268435457"}, "from 1 to 268435456"},
         RangeCase{"snapshot-bytes", {"4KiB", "1TiB"}, {"4095", "2TiB"}, "from 4KiB to 1TiB"},
         RangeCase{"metrics-address",
-                  {"127.0.0.1:0", "off"},
-                  {"127.0.0.1", "7601", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
+                  {"127.0.0.1:0", "[::1]:7601", "[::]:1", "off"},
+                  {"127.0.0.1", "7601", "[::1]", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
                   "expected HOST:PORT with a port from 0 to 65535, or off"},
         RangeCase{
             "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
@@ -250,6 +256,12 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{"log-format", {"text", "json"}, {"", "xml"}, "expected one of text, json"},
         RangeCase{"tls-cert", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
         RangeCase{"tls-key", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
+        RangeCase{"access-file", {}, {"/nonexistent"}, "expected a file that can be read"},
+        RangeCase{"max-examples-per-second",
+                  {"0", "1099511627776"},
+                  {"", "-1", "1099511627777"},
+                  "from 0 to 1099511627776"},
+        RangeCase{"metrics-tls", {"false"}, {"", "1", "on"}, "expected true or false"},
         RangeCase{"tls-client-ca", {}, {"/nonexistent.pem"}, "expected a file that can be read"}),
     [](const auto& info) {
       std::string name = info.param.flag;
