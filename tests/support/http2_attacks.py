@@ -45,10 +45,12 @@ class Closed(Exception):
 class Connection:
     """One connection, after the preface and empty settings. A context manager."""
 
-    def __init__(self, address, preface=True, tls=None, timeout=10, ignore_answers=True):
+    def __init__(self, address, preface=True, tls=None, timeout=10, ignore_answers=True, source=None):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
+        if source is not None:
+            self.socket.bind((source, 0))
         self.socket.connect(address)
         if tls is not None:
             context = ssl._create_unverified_context()
