@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "core/journal/memory_journal.h"
 #include "core/journal/rocksdb_journal.h"
