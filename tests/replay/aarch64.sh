@@ -9,8 +9,9 @@ build=$root/build
 directory=${1:-$(mktemp -d)}
 mkdir -p "$directory/apt/lists/partial" "$directory/apt/cache/archives/partial" "$directory/sysroot" "$directory/proto" "$directory/objects"
 
-command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null ||
+if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
   apt-get install -y --no-install-recommends g++-aarch64-linux-gnu qemu-user
+fi
 cmake --build "$build" --target replay
 
 # Lists of another architecture that this machine's own do not see.

@@ -12,7 +12,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 # A server that just started fills caches; what it takes then is not compared.
 WARM_UP_SECONDS = 10
 # With fewer samples nothing is compared.
-LEAST_SAMPLES = 60
+LEAST_SAMPLES = 30
 # What may be added over the whole run: a part of the median, or this many bytes.
 MOST_GROWTH, MOST_GROWTH_BYTES = 0.10, 16 << 20
 MOST_MORE_DESCRIPTORS = 8
