@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "core/store/store.h"
 #include "core/sync/cancellation.h"
+#include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
@@ -41,6 +42,11 @@ Placement IsManagement(Store& /*store*/, const Request& /*request*/) {
   return {WorkSize::kManagement};
 }
 
+template <typename Request>
+Placement IsLarge(Store& /*store*/, const Request& /*request*/) {
+  return {WorkSize::kLarge};
+}
+
 // RESOURCE_EXHAUSTED (SERVER_BUSY).
 absl::Status ServerBusy();
 
@@ -64,10 +70,18 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
       if (here) {
         const CancellationScope scope(&call.cancellation());
-        return handle(call, request);
+        return HandleHere(call, request);
       }
       ScheduleCall(backend.workers, placement.size, call,
-                   [this, &call, own = std::move(request)] { handle(call, own); });
+                   [this, &call, own = std::move(request)] { HandleHere(call, own); });
+    }
+    // Examples are counted for the caller.
+    void HandleHere(Call& call, const Request& request) const {
+      if (call.access() == nullptr) return handle(call, request);
+      if (absl::Status status = call.access()->CheckLimit(); !status.ok())
+        return call.Finish(ToGrpc(status));
+      const CountedUsage counted(call.access()->usage());
+      handle(call, request);
     }
   };
   const auto parsed =
@@ -105,6 +119,21 @@ class UnaryMethods {
         },
         placement_of);
   }
+  // For a body whose answer depends on what the caller may do: null if nothing is checked.
+  template <typename Request, typename Response>
+  Call::Method operator()(absl::Status (*body)(Store&, const CallAccess*, const Request&,
+                                               Response&)) const {
+    return OnRequest<Request>(
+        backend_,
+        [backend = backend_, body](Call& call, const Request& request) {
+          Response response;
+          const absl::Status status = backend.drain.draining()
+                                          ? DrainingError()
+                                          : body(backend.store, call.access(), request, response);
+          FinishWithMessage(call, status, response);
+        },
+        placement_of);
+  }
   // For a body that looks at the drain itself.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Drain&, const Request&, Response&),
@@ -123,12 +152,17 @@ class UnaryMethods {
         backend_,
         [body](Call& call, const Request& request) {
           Response response;
-          grpc::ByteBuffer bytes;
-          absl::Status status = body(request, response);
-          if (status.ok()) status = SerializeMessage(response, bytes);
-          FinishUnary(call, status, bytes);
+          const absl::Status status = body(request, response);
+          FinishWithMessage(call, status, response);
         },
         placement_of);
+  }
+
+  template <typename Response>
+  static void FinishWithMessage(Call& call, absl::Status status, const Response& response) {
+    grpc::ByteBuffer bytes;
+    if (status.ok()) status = SerializeMessage(response, bytes);
+    FinishUnary(call, status, bytes);
   }
 
   const Backend backend_;

@@ -6,14 +6,17 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "core/sync/cancellation.h"
 #include "core/sync/mutex.h"
+#include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
@@ -58,7 +61,8 @@ class StreamReactor final : public Reactor,
       }
       inbox_bytes_ += incoming_.Length();
       inbox_.emplace_back().Swap(&incoming_);
-      if (working_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() || !session_->CanRunInline())
+      if (working_ || paused_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() ||
+          !session_->CanRunInline())
         return Pump();
       working_ = true;
     }
@@ -78,6 +82,14 @@ class StreamReactor final : public Reactor,
     Pump();
   }
 
+  // The time of a pause is over.
+  void OnAlarm(bool /*ok*/) override {
+    MutexLock lock(&mutex_);
+    paused_ = false;
+    PauseIfLimited();
+    Pump();
+  }
+
   void OnDone() override { backend_.drain.Remove(drain_id_); }
 
  private:
@@ -90,6 +102,7 @@ class StreamReactor final : public Reactor,
   static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
   // The number of messages of one stream that a worker handles before it serves other streams.
   static constexpr int kMessagesPerTurn = 32;
+  static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
       : call_(call), backend_(backend), session_(std::move(session)) {}
@@ -115,7 +128,7 @@ class StreamReactor final : public Reactor,
       bool more = false;
       if (!parsed_bytes_.has_value()) {
         MutexLock lock(&mutex_);
-        if (inbox_.empty() || state_.Full()) {
+        if (inbox_.empty() || state_.Full() || paused_) {
           working_ = false;
           return Pump();
         }
@@ -128,10 +141,11 @@ class StreamReactor final : public Reactor,
       if (status.ok() && turn != WorkSize::kLarge && !Stopped() &&
           session_->SizeOf(request_) == WorkSize::kLarge)
         return ScheduleWork(WorkSize::kLarge);
-      if (status.ok()) status = session_->Accept(request_, *parsed_bytes_, more);
+      if (status.ok()) status = Accept(more);
       parsed_bytes_.reset();
       MutexLock lock(&mutex_);
       if (!status.ok()) EndWith(std::move(status));
+      PauseIfLimited();
       Pump();
     }
     ScheduleWork();
@@ -142,6 +156,22 @@ class StreamReactor final : public Reactor,
     if (parsed_bytes_.has_value()) return absl::OkStatus();
     parsed_bytes_ = message.Length();
     return ParseMessage(message, backend_.max_message_bytes, request_);
+  }
+
+  // Has the session handle the parsed message. `more`: others wait.
+  absl::Status Accept(bool more) {
+    const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
+    return session_->Accept(request_, *parsed_bytes_, more);
+  }
+
+  // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
+  // control holds the sender back. The rate may be raised meanwhile.
+  void PauseIfLimited() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (call_.access() == nullptr || paused_ || finished_ || broken_.has_value()) return;
+    const absl::Duration wait = std::min(call_.access()->LimitWait(), kMaxPause);
+    if (wait <= absl::ZeroDuration()) return;
+    paused_ = true;
+    call_.StartAlarm(absl::Now() + wait);
   }
 
   // The client is gone.
@@ -171,12 +201,12 @@ class StreamReactor final : public Reactor,
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (state_.has_response) WriteResponse();
-    if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
+    if (!broken_.has_value() && !end_.has_value() && !reading_ && !paused_ && !InboxFull() &&
         !state_.Full(inbox_.size(), inbox_bytes_)) {
       reading_ = true;
       call_.StartRead(&incoming_);
     }
-    if (!working_ && !inbox_.empty() && !state_.Full()) {
+    if (!working_ && !paused_ && !inbox_.empty() && !state_.Full()) {
       working_ = true;
       ScheduleWork();
     }
@@ -185,6 +215,7 @@ class StreamReactor final : public Reactor,
     const bool answered = end_.has_value() && inbox_.empty() && state_.idle;
     if (!writing_ && !working_ && (broken_.has_value() || answered)) {
       finished_ = true;
+      if (paused_) call_.CancelAlarm();
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
   }
@@ -240,6 +271,8 @@ class StreamReactor final : public Reactor,
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // An alarm is pending, until which nothing is read or handled.
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Set if nothing more can be sent: unanswered messages stay unanswered.
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
