@@ -173,9 +173,9 @@ class Acceptor {
   void ShutDownQueue();
 
   const Route route_;
+  CancellationToken cancellation_;
   Connections* const connections_;
   Admission* admission_ = nullptr;
-  CancellationToken cancellation_;
   Spin spin_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

@@ -42,6 +42,11 @@ Placement IsManagement(Store& /*store*/, const Request& /*request*/) {
   return {WorkSize::kManagement};
 }
 
+template <typename Request>
+Placement IsLarge(Store& /*store*/, const Request& /*request*/) {
+  return {WorkSize::kLarge};
+}
+
 // RESOURCE_EXHAUSTED (SERVER_BUSY).
 absl::Status ServerBusy();
 
@@ -54,17 +59,9 @@ void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work wor
 template <typename Request>
 Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
                        PlacementRule<Request> placement_of) {
-  // Examples are counted for the caller.
-  const auto counting = [handler = std::move(handler)](Call& call, const Request& request) {
-    if (call.access() == nullptr) return handler(call, request);
-    if (absl::Status status = call.access()->CheckLimit(); !status.ok())
-      return call.Finish(ToGrpc(status));
-    const CountedUsage counted(call.access()->usage());
-    handler(call, request);
-  };
   struct Parsed {
     const Backend backend;
-    const std::function<void(Call&, const Request&)> handle;
+    const decltype(handler) handle;
     const PlacementRule<Request> placement_of;
 
     // On the thread that has parsed the request: handles it there if it may, else elsewhere.
@@ -73,13 +70,22 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
       if (here) {
         const CancellationScope scope(&call.cancellation());
-        return handle(call, request);
+        return HandleHere(call, request);
       }
       ScheduleCall(backend.workers, placement.size, call,
-                   [this, &call, own = std::move(request)] { handle(call, own); });
+                   [this, &call, own = std::move(request)] { HandleHere(call, own); });
+    }
+    // Examples are counted for the caller.
+    void HandleHere(Call& call, const Request& request) const {
+      if (call.access() == nullptr) return handle(call, request);
+      if (absl::Status status = call.access()->CheckLimit(); !status.ok())
+        return call.Finish(ToGrpc(status));
+      const CountedUsage counted(call.access()->usage());
+      handle(call, request);
     }
   };
-  const auto parsed = std::make_shared<const Parsed>(Parsed{backend, counting, placement_of});
+  const auto parsed =
+      std::make_shared<const Parsed>(Parsed{backend, std::move(handler), placement_of});
   return OnRequest(backend.drain, [parsed](Call& call, grpc::ByteBuffer& bytes) {
     const Backend& backend = parsed->backend;
     const auto parse = [parsed, &call, max_bytes = backend.max_message_bytes](grpc::ByteBuffer& own,
@@ -116,8 +122,7 @@ class UnaryMethods {
   // For a body whose answer depends on what the caller may do: null if nothing is checked.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const CallAccess*, const Request&,
-                                               Response&),
-                          PlacementRule<Request> placement_of) const {
+                                               Response&)) const {
     return OnRequest<Request>(
         backend_,
         [backend = backend_, body](Call& call, const Request& request) {

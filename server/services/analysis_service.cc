@@ -110,11 +110,6 @@ absl::Status ListStoredExamples(Store& store, const v1::ListStoredExamplesReques
   return absl::OkStatus();
 }
 
-// Copies all stored examples first.
-Placement PlacementOfList(Store& /*store*/, const v1::ListStoredExamplesRequest& /*request*/) {
-  return {WorkSize::kLarge};
-}
-
 }  // namespace
 
 void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& queue) {
@@ -122,7 +117,7 @@ void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& q
   router.AddService(
       "perceptron.v1.AnalysisService",
       {{"Analyze", [backend, &queue](Call& call) { AnalyzeReactor::Start(call, backend, queue); }},
-       {"ListStoredExamples", unary(ListStoredExamples, PlacementOfList)}});
+       {"ListStoredExamples", unary(ListStoredExamples, IsLarge<v1::ListStoredExamplesRequest>)}});
 }
 
 }  // namespace perceptrond

@@ -31,11 +31,6 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
   return absl::OkStatus();
 }
 
-// Copies what the journal has written since the last backup.
-Placement IsLarge(Store& /*store*/, const v1::CreateBackupRequest& /*request*/) {
-  return {WorkSize::kLarge};
-}
-
 }  // namespace
 
 ::perceptron::v1::Backup ToProto(const Backup& backup) {
@@ -50,7 +45,7 @@ Placement IsLarge(Store& /*store*/, const v1::CreateBackupRequest& /*request*/) 
 void AddBackupService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
   router.AddService("perceptron.v1.BackupService",
-                    {{"CreateBackup", unary(CreateBackup, IsLarge)},
+                    {{"CreateBackup", unary(CreateBackup, IsLarge<v1::CreateBackupRequest>)},
                      {"ListBackups", unary(ListBackups, IsManagement<v1::ListBackupsRequest>)}});
 }
 

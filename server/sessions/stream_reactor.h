@@ -141,10 +141,7 @@ class StreamReactor final : public Reactor,
       if (status.ok() && turn != WorkSize::kLarge && !Stopped() &&
           session_->SizeOf(request_) == WorkSize::kLarge)
         return ScheduleWork(WorkSize::kLarge);
-      if (status.ok()) {
-        const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
-        status = session_->Accept(request_, *parsed_bytes_, more);
-      }
+      if (status.ok()) status = Accept(more);
       parsed_bytes_.reset();
       MutexLock lock(&mutex_);
       if (!status.ok()) EndWith(std::move(status));
@@ -159,6 +156,12 @@ class StreamReactor final : public Reactor,
     if (parsed_bytes_.has_value()) return absl::OkStatus();
     parsed_bytes_ = message.Length();
     return ParseMessage(message, backend_.max_message_bytes, request_);
+  }
+
+  // Has the session handle the parsed message. `more`: others wait.
+  absl::Status Accept(bool more) {
+    const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
+    return session_->Accept(request_, *parsed_bytes_, more);
   }
 
   // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow

@@ -18,6 +18,7 @@ constexpr int kQueue = 8;
 // More clients than are in the queue and in work.
 constexpr int kClients = 48;
 constexpr std::chrono::seconds kTime(4);
+constexpr std::chrono::seconds kConnectTime(30);
 // What waits in the queue, and a busy machine.
 constexpr double kMaxFactor = 4 * kQueue;
 constexpr Milliseconds kSlack(150);
@@ -59,8 +60,10 @@ class OverloadTest : public ServerTest {
   void Load(Clock::duration interval, const std::atomic<bool>& end, Seen& seen) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    const auto stub = v1::PredictionService::NewStub(grpc::CreateCustomChannel(
-        server_.address(), grpc::InsecureChannelCredentials(), arguments));
+    const auto channel =
+        grpc::CreateCustomChannel(server_.address(), grpc::InsecureChannelCredentials(), arguments);
+    EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTime));
+    const auto stub = v1::PredictionService::NewStub(channel);
     for (Clock::time_point next = Clock::now(); !end; next += interval) {
       std::this_thread::sleep_until(next);
       grpc::ClientContext context;

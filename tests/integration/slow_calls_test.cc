@@ -193,7 +193,7 @@ TEST_F(CostTest, AMessageThatWouldHoldAThreadForLongIsRefusedOnEachPath) {
   *learn.mutable_columns() = predict.columns();
   EXPECT_EQ(Reason(Learn(learn)), "MESSAGE_TOO_COSTLY");
   // A stream goes on.
-  RawLearnStream stream(*learning_, "models/slow");
+  RawLearnStream stream(*learning_, "slow");
   stream.Open();
   v1::LearnStreamRequest message;
   *message.mutable_columns() = predict.columns();
