@@ -55,7 +55,7 @@ double ConnectionWatch::ResetsAfter(const Figures& figures, absl::Time now) {
 }
 
 std::optional<CloseReason> ConnectionWatch::Check(const Figures& figures, const WatchLimits& limits,
-                                                 absl::Time now) {
+                                                  absl::Time now) {
   NoteProgress(figures, limits, now);
   resets_ = ResetsAfter(figures, now);
   last_ = figures;
