@@ -20,14 +20,14 @@ struct CallMetadata {
   // A bearer token, or a file that has one and nothing else; at most one of the two. The file is
   // read at the first call, and again when the server refuses the token: if it has another one by
   // then, the call ends with UNAVAILABLE, so that it is retried like one whose connection broke.
-  std::string token;
-  std::string token_file;
+  std::string token = {};
+  std::string token_file = {};
   // Send the token also over connections to other machines that are not encrypted, where everybody
   // on the way can read it. Otherwise such calls end with UNAUTHENTICATED, and send none.
   bool token_without_tls = false;
   // Returns the W3C traceparent of the caller, "00-<32 digits>-<16 digits>-01"; empty for none.
   // Called by the thread that starts a call. May be null.
-  std::function<std::string()> traceparent;
+  std::function<std::string()> traceparent = {};
 };
 
 // Whether the address is one of this machine: a Unix socket, localhost, 127.0.0.0/8 or ::1.

@@ -45,6 +45,7 @@ Store::Options StoreOptions(const Options& options) {
   store.committer.durability = options.durability;
   store.committer.interval = options.durability_interval;
   store.limits.max_example_features = options.max_example_features;
+  store.limits.max_message_cost = options.max_message_cost;
   store.memory_budget = options.memory_budget;
   store.max_new_model_bytes = options.memory_budget;
   store.snapshot_bytes = options.snapshot_bytes;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -40,6 +41,10 @@ namespace {
 // do not wait are given up on after the maximum.
 constexpr absl::Duration kDrainQuietPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kMaxDrainQuietWait = absl::Seconds(1);
+// Within this time cancelled work has ended and its answers are written.
+constexpr absl::Duration kCancelTime = absl::Seconds(1);
+// The work of a request of the page ends by then, for which a browser waits.
+constexpr std::chrono::seconds kPageTime(10);
 
 // Threads that poll the completion queue. One keeps up with a few processors and never passes the
 // polling role on. From eight processors on a third, since receiving is a third of the work
@@ -223,8 +228,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(options);
   if (!store.ok()) return store.status();
   parts->store = *std::move(store);
-  parts->analyses = std::make_unique<AnalysisQueue>();
-  parts->workers = std::make_unique<Workers>(WorkerThreads());
+  parts->analyses = std::make_unique<AnalysisQueue>(
+      AnalysisQueue::Options{options.max_queued_analyses, options.max_analysis_time});
+  parts->workers = std::make_unique<Workers>(WorkerThreads(), options.max_queued_calls);
   parts->AddServices();
   if (!options.metrics_address.empty()) {
     Store& store = *parts->store;
@@ -233,7 +239,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
       parts->page = std::make_unique<StatusPage>(
           store, [&drain = parts->drain] { return drain.draining(); },
           IsLoopback(options.metrics_address));
-      page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
+      page = [&page = *parts->page,
+              &stopping = parts->acceptor.cancellation()](const HttpRequest& request) {
+        const CancellationToken token(&stopping, CancellationToken::Clock::now() + kPageTime);
+        const CancellationScope scope(&token);
+        return page.Answer(request);
+      };
     }
     Metrics::Sources sources;
     sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
@@ -332,11 +343,14 @@ void Server::Shutdown() {
     parts_->drain.Begin();
     if (!parts_->drain.AwaitAllRemoved(parts_->options.drain_timeout)) {
       Log(LogLevel::kWarning, "calls exceed the drain timeout and are cancelled");
+      parts_->acceptor.CancelCalls();
+      (void)parts_->drain.AwaitAllRemoved(kCancelTime);
     }
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
     parts_->transport->Stop();
     // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
     // yet. A closed connection tells them more.
+    parts_->acceptor.CancelCalls();
     parts_->acceptor.Stop(*parts_->grpc);
   }
   parts_->metrics.reset();

@@ -34,8 +34,8 @@ class Server {
   void ReloadChanged();
 
   // Stops serving: sets health to NOT_SERVING, refuses new calls, and ends streams once what they
-  // have sent is answered. Cancels calls that take longer than the drain timeout. Returns when all
-  // updates are written. Further calls have no effect.
+  // have sent is answered. Stops the work of calls that take longer than the drain timeout, within
+  // a second. Returns when all updates are written. Further calls have no effect.
   void Shutdown();
 
  private:

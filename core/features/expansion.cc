@@ -114,6 +114,18 @@ ValidationCode CheckExtent(const Extent& extent, size_t max_features) {
              : ValidationCode::kNone;
 }
 
+uint64_t ProductWork(FeatureSpace::Kind kind) {
+  switch (kind) {
+    case FeatureSpace::Kind::kDense:
+      return 16;
+    case FeatureSpace::Kind::kHashed:
+      return 150;
+    case FeatureSpace::Kind::kNamed:
+      return 200;
+  }
+  return 1;
+}
+
 std::shared_ptr<const Expansion> MakeExpansion(const FeatureSpace& space) {
   switch (space.map.kind) {
     case FeatureMap::Kind::kIdentity:

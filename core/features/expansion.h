@@ -136,6 +136,19 @@ struct Mapped {
   absl::flat_hash_map<uint64_t, size_t> frequency_offsets;
 };
 
+// What a map takes for one row, found out from the number of its features alone. Estimates, from
+// above; saturates.
+struct MapCost {
+  // Multiply-adds that take as long.
+  uint64_t work = 0;
+  // Features of the mapped row; 0 for a row that Expand refuses.
+  uint64_t features = 0;
+};
+
+// How many multiply-adds take as long as making one product and finding its weight, by the space
+// that it is made in (tests/bench/message_cost.cc).
+uint64_t ProductWork(FeatureSpace::Kind kind);
+
 // A feature map made ready for one space.
 //
 // Thread contract: immutable; any number of threads may use one at once, each with its own Mapped.
@@ -154,8 +167,15 @@ class Expansion {
   virtual bool by_name() const { return false; }
   // Maps source.row into target. kTooManyFeatures, and target.row is undefined, if it would have
   // more than max_features or more than kMaxRowNameBytes of names. Values may be infinite.
+  //
+  // Asks KeepGoing (core/sync/cancellation.h): once that returned false, target.row is any row.
   virtual ValidationCode Expand(const Source& source, size_t max_features,
                                 Mapped& target) const = 0;
+  // What Expand takes for a row of `features` features. O(1).
+  virtual MapCost CostOf(uint64_t features, size_t max_features) const = 0;
+  // What the first rows of a batch take besides, whose rows have `features` features in all and at
+  // most `distinct` different ones: what is computed once for each of them. O(1).
+  virtual uint64_t CostOfDistinct(uint64_t /*features*/, uint64_t /*distinct*/) const { return 0; }
 };
 
 // The map of a space that CheckFeatureMap finds no problem with; null for the identity. Made once a

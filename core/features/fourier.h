@@ -43,9 +43,11 @@ class Fourier final : public Expansion {
   explicit Fourier(const FeatureSpace& space, uint64_t table_limit = kTableLimit);
 
   ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
+  MapCost CostOf(uint64_t features, size_t max_features) const override;
+  uint64_t CostOfDistinct(uint64_t features, uint64_t distinct) const override;
 
  private:
-  // The key's component of every omega. O(D).
+  // The key's component of every omega. Asks KeepGoing. O(D).
   void MakeFrequencies(uint64_t key, std::span<float> frequencies) const;
   // Returns them from the table or from memory, or makes them. Valid until the next call.
   std::span<const float> Frequencies(uint64_t key, Mapped& memory) const;

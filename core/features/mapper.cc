@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "core/features/names.h"
 #include "core/features/polynomial.h"
+#include "core/sync/cancellation.h"
 #include "core/vector/kernels.h"
 #include "core/vector/simd.h"
 
@@ -276,8 +277,13 @@ Row Mapper::InSlots(const Row& row) {
 }
 
 Row Mapper::ByProductNumber() {
+  constexpr size_t kFindWork = 100;
   numbers_.clear();
-  for (size_t i = 0; i < row_.size; ++i) numbers_.push_back(dictionary_->Find(mapped_.names[i]));
+  for (size_t i = 0; i < row_.size; ++i) {
+    // Unknown names have the weight 0 in every model.
+    numbers_.push_back(KeepGoing(kFindWork) ? dictionary_->Find(mapped_.names[i])
+                                            : Dictionary::kUnknown);
+  }
   return Row{row_.size == 0 ? kNoIndices : numbers_.data(), row_.values, row_.size};
 }
 
@@ -287,6 +293,7 @@ void Mapper::UnknownNames(size_t i, std::vector<absl::string_view>& names) {
   if (expansion_ != nullptr) {
     Prepare(i);
     for (size_t j = 0; j < row_.size; ++j) {
+      if (!KeepGoing(1)) return;
       if (dictionary_->Find(mapped_.names[j]) == Dictionary::kUnknown)
         names.push_back(mapped_.names[j]);
     }
@@ -320,12 +327,14 @@ bool Mapper::AddUnknownNames(size_t i, uint32_t cap, Dictionary& dictionary,
 }
 
 // For explanations, so not on the path of learning.
+constexpr size_t kPartWork = 100;
 void Mapper::Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts) {
   parts.clear();
   if (expansion_ == nullptr) return PartsAsSent(batch_.row(i), parts);
   const bool products = kind_ == Kind::kDense && space.map.kind == FeatureMap::Kind::kPolynomial;
   const Row row = Map(i);
   for (size_t j = 0; j < row.size; ++j) {
+    if (!KeepGoing(kPartWork)) return;
     FeaturePart& part = parts.emplace_back();
     part.index = row.index(j);
     part.value = row.value(j);

@@ -92,7 +92,7 @@ class Mapper {
 
   // The features of mapped row i, one by one with their names; `space` is the mapper's. In a hashed
   // space names that share a slot are parts of their own, whose values Map adds up. After Resolve.
-  // O(row, or what Phi makes of it).
+  // Asks KeepGoing. O(row, or what Phi makes of it).
   void Parts(size_t i, const FeatureSpace& space, std::vector<FeaturePart>& parts);
 
  private:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/sync/cancellation.h"
+
 namespace perceptrond {
 namespace {
 
@@ -50,13 +52,17 @@ uint64_t BytesOfDegree(uint64_t features, uint64_t bytes, uint32_t degree, bool 
   return bytes * occurrences + (degree - 1) * CountOfDegree(features, degree, interactions_only);
 }
 
-// Calls emit(factors, value) for every monomial of a row's features, in the order of MonomialIndex.
-// Factors are positions in the row.
+// Calls emit(factors, value) for every monomial of a row's features, in the order of MonomialIndex,
+// until KeepGoing returns false. Factors are positions in the row.
 template <typename Emit>
 class Monomials {
  public:
-  Monomials(const Row& row, const FeatureMap& map, Emit emit)
-      : row_(row), distinct_(map.interactions_only), emit_(emit) {
+  Monomials(const Row& row, const FeatureSpace& space, Emit emit)
+      : row_(row),
+        distinct_(space.map.interactions_only),
+        work_(ProductWork(space.kind)),
+        emit_(emit) {
+    const FeatureMap& map = space.map;
     for (degree_ = 1; degree_ <= map.degree; ++degree_)
       Choose(degree_, static_cast<uint32_t>(row.size), 1);
   }
@@ -64,11 +70,13 @@ class Monomials {
  private:
   // Chooses the factors left to choose, the last of them first, among positions before `end`.
   void Choose(uint32_t left, uint32_t end, double product) {
+    if (left == 1 && !KeepGoing(end * work_)) return;
     for (uint32_t i = 0; i < end; ++i) {
       factors_[left - 1] = i;
       const double value = product * static_cast<double>(row_.value(i));
       if (left > 1) {
         Choose(left - 1, distinct_ ? i : i + 1, value);
+        if (Stopped()) return;
       } else {
         emit_(std::span<const uint32_t>(factors_.data(), degree_), static_cast<float>(value));
       }
@@ -77,6 +85,7 @@ class Monomials {
 
   const Row& row_;
   const bool distinct_;
+  const size_t work_;
   Emit emit_;
   uint32_t degree_ = 0;
   std::array<uint32_t, kMaxDegree> factors_{};
@@ -136,6 +145,12 @@ std::vector<uint32_t> MonomialFactors(uint32_t index, uint32_t dimension, const 
 
 Polynomial::Polynomial(const FeatureSpace& space) : space_(space) {}
 
+MapCost Polynomial::CostOf(uint64_t features, size_t max_features) const {
+  const uint64_t monomials = MonomialCount(features, space_.map);
+  if (monomials > max_features) return {features, 0};
+  return {monomials * ProductWork(space_.kind), monomials};
+}
+
 ValidationCode Polynomial::Expand(const Source& source, size_t max_features, Mapped& target) const {
   target.extent = Measure(source);
   const ValidationCode code = CheckExtent(target.extent, max_features);
@@ -172,7 +187,7 @@ void Polynomial::ExpandDense(const Row& row, Mapped& target) const {
   if (sparse) target.indices.reserve(target.extent.features);
   target.values.reserve(target.extent.features);
   std::array<uint32_t, kMaxDegree> indices;
-  Monomials(row, space_.map, [&](std::span<const uint32_t> factors, float value) {
+  Monomials(row, space_, [&](std::span<const uint32_t> factors, float value) {
     // A dense row has every monomial, and they come in their order.
     if (sparse) {
       const std::span<const uint32_t> of = Indices(row, factors, indices);
@@ -188,7 +203,7 @@ void Polynomial::ExpandHashed(const Row& row, Mapped& target) const {
   target.slots.Clear();
   target.slots.Reserve(target.extent.features);
   std::array<uint32_t, kMaxDegree> indices;
-  Monomials(row, space_.map, [&](std::span<const uint32_t> factors, float value) {
+  Monomials(row, space_, [&](std::span<const uint32_t> factors, float value) {
     const std::span<const uint32_t> of = Indices(row, factors, indices);
     target.slots.Add(of.size() == 1 ? of[0] : ProductSlot(of, space_.size), value);
   });
@@ -202,7 +217,7 @@ void Polynomial::ExpandNamed(const Source& source, Mapped& target) const {
   target.values.clear();
   target.values.reserve(target.extent.features);
   std::array<uint32_t, kMaxDegree> indices;
-  Monomials(row, space_.map, [&](std::span<const uint32_t> factors, float value) {
+  Monomials(row, space_, [&](std::span<const uint32_t> factors, float value) {
     target.names.Add(Indices(row, factors, indices), source.names);
     target.values.push_back(value);
   });

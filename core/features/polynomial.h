@@ -52,6 +52,7 @@ class Polynomial final : public Expansion {
   explicit Polynomial(const FeatureSpace& space);
 
   ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
+  MapCost CostOf(uint64_t features, size_t max_features) const override;
 
  private:
   Extent Measure(const Source& source) const;

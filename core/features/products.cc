@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "core/sync/cancellation.h"
+
 namespace perceptrond {
 namespace {
+
+// Their products are more than every limit.
+constexpr uint64_t kManyFeatures = uint64_t{1} << 30;
 
 float Product(const Row& row, uint32_t a, uint32_t b) {
   return static_cast<float>(static_cast<double>(row.value(a)) * static_cast<double>(row.value(b)));
@@ -46,6 +51,14 @@ ValidationCode Products::Expand(const Source& source, size_t max_features, Mappe
     ExpandNamed(source, target);
   }
   return ValidationCode::kNone;
+}
+
+MapCost Products::CostOf(uint64_t features, size_t max_features) const {
+  // As if all features were of one group that is paired with itself.
+  const uint64_t few = std::min(features, kManyFeatures);
+  const uint64_t all = few + few * (few + 1) / 2;
+  const uint64_t mapped = std::min<uint64_t>(all, std::max<uint64_t>(features, max_features));
+  return {mapped * ProductWork(kind_), mapped};
 }
 
 void Products::FindMembers(const Source& source, std::vector<Member>& members) const {
@@ -98,6 +111,7 @@ void Products::ForEachProduct(const std::vector<Member>& members, Emit emit) con
     const std::span<const Member> ones = MembersOf(first, members);
     const std::span<const Member> others = MembersOf(second, members);
     for (size_t i = 0; i < ones.size(); ++i) {
+      if (!KeepGoing(others.size() * ProductWork(kind_))) return;
       const size_t begin = first != second ? 0 : (interactions_only_ ? i + 1 : i);
       for (size_t j = begin; j < others.size(); ++j) {
         const auto [low, high] = std::minmax(ones[i].second, others[j].second);

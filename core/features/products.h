@@ -41,6 +41,7 @@ class Products final : public Expansion {
   // Slots do not say which group they are of.
   bool by_name() const override { return true; }
   ValidationCode Expand(const Source& source, size_t max_features, Mapped& target) const override;
+  MapCost CostOf(uint64_t features, size_t max_features) const override;
 
  private:
   // A feature that has a group: the group's number, and the feature's position in the row.
@@ -50,7 +51,8 @@ class Products final : public Expansion {
   void FindMembers(const Source& source, std::vector<Member>& members) const;
   std::span<const Member> MembersOf(uint32_t group, const std::vector<Member>& members) const;
   Extent Measure(const Source& source, const std::vector<Member>& members) const;
-  // Calls emit with the positions of every product's factors, the smaller first.
+  // Calls emit with the positions of every product's factors, the smaller first, until KeepGoing
+  // returns false.
   template <typename Emit>
   void ForEachProduct(const std::vector<Member>& members, Emit emit) const;
   void ExpandHashed(const Source& source, Mapped& target) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/learner/state.h"
+#include "core/sync/cancellation.h"
 #include "core/vector/arithmetic.h"
 #include "core/vector/kernels.h"
 
@@ -51,9 +52,17 @@ KernelExpansion::KernelExpansion(const LearnerSettings& settings, size_t size)
 
 double KernelExpansion::Score(const Kernel::Example& example) const {
   double score = 0;
-  for (size_t i = 0; i < rows_.size(); ++i)
-    score += rows_.coefficient(i) * kernel_(example, rows_.row(i), squared_norms_[i]);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Row row = rows_.row(i);
+    if (!KeepGoing(Kernel::Work(example.row.row().size, row.size))) break;
+    score += rows_.coefficient(i) * kernel_(example, row, squared_norms_[i]);
+  }
   return score;
+}
+
+uint64_t KernelExpansion::ScoreCost(uint64_t features) const {
+  return rows_.size() * Kernel::Work(std::min(features, kManyFeatures), 0) +
+         Kernel::Work(0, rows_.features());
 }
 
 void KernelExpansion::Score(const Row& row, uint64_t /*age*/, std::span<double> scores) const {
@@ -73,6 +82,7 @@ std::vector<SupportExample> KernelExpansion::SupportExamples(const Row& row) con
   std::vector<SupportExample> support;
   support.reserve(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!KeepGoing(Kernel::Work(row.size, rows_.row(i).size))) break;
     const double coefficient = rows_.coefficient(i);
     // Coefficients that shrank to 0 keep their sign.
     support.push_back({rows_.size() - 1 - i, std::signbit(coefficient) ? -1 : 1,

@@ -57,6 +57,9 @@ class Kernel {
   double OfItself(double squared_norm) const;
   // b, the constant input.
   double bias_input() const { return bias_input_; }
+  // Multiply-adds that K of two sparse rows of these sizes takes as long as: each step of the merge
+  // waits for the comparison before.
+  static uint64_t Work(uint64_t x, uint64_t z) { return 6 * (x + z) + 20; }
 
  private:
   double Of(double dot, double squared_distance) const;
@@ -82,6 +85,7 @@ class KernelExpansion final : public Predictor, public SupportExpansion {
   size_t size() const override { return size_; }
   bool HasLabel(int32_t label) const override { return label == 1 || label == -1; }
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
+  uint64_t ScoreCost(uint64_t features) const override;
   int32_t Label(std::span<const double> scores) const override { return decision_.Label(scores); }
   double squared_norm(uint64_t age) const override;
   std::vector<SupportExample> SupportExamples(const Row& row) const override;

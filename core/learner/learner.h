@@ -2,6 +2,7 @@
 // core/learner/catalogue.h lists the learners and makes them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,9 @@ namespace perceptrond {
 // Thread contract: as Learner's; every method is const.
 class Predictor {
  public:
+  // Costs are those of this many features for a row that has more.
+  static constexpr uint64_t kManyFeatures = uint64_t{1} << 32;
+
   virtual ~Predictor() = default;
 
   // K. O(1).
@@ -39,8 +43,13 @@ class Predictor {
   virtual bool HasLabel(int32_t label) const = 0;
 
   // Writes the row's K scores. Indices must be below size(). O(K row.size) unless the learner's
-  // banner says otherwise.
+  // banner says otherwise. Asks KeepGoing (core/sync/cancellation.h): once that returned false the
+  // scores mean nothing. So does Learner::Evaluate.
   virtual void Score(const Row& row, uint64_t age, std::span<double> scores) const = 0;
+  // Multiply-adds that a row's scores take, or as much time; saturates. O(1).
+  virtual uint64_t ScoreCost(uint64_t features) const {
+    return std::min(features, kManyFeatures) * std::max<uint64_t>(1, scores());
+  }
   // CheckRow and Score for the unchecked rows of a batch from `first` on, one for each code;
   // `scores` holds K per row. The scores of a row with an error mean nothing.
   virtual void ScoreRows(const Batch& batch, size_t first, size_t max_features, uint64_t age,

@@ -19,6 +19,8 @@ class RowStore {
   // Holds until the next change. O(1).
   Row row(size_t i) const;
   double coefficient(size_t i) const { return coefficients_[first_ + i]; }
+  // Of all rows. O(1).
+  size_t features() const { return indices_.size() - Begin(first_); }
 
   // Adds the newest row. An index may occur twice only with values of zero. O(row.size log
   // row.size); O(row.size) if its indices ascend.

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/sync/cancellation.h"
+
 namespace perceptrond {
 
 bool LinearWeights::StaysFinite(double step, const Row& row, double bias_input) const {
@@ -53,8 +55,13 @@ bool ScoreVectors::Has(int32_t label) const {
 }
 
 void ScoreVectors::Scores(const Row& row, std::span<double> scores) const {
-  for (size_t k = 0; k < vectors_.size(); ++k)
-    scores[k] = exists_[k] ? Score(k, row) : std::numeric_limits<double>::quiet_NaN();
+  // Few scores are one piece of work, which the caller counts.
+  constexpr size_t kFew = size_t{1} << 18;
+  const bool many = vectors_.size() > kFew / (row.size + 1);
+  for (size_t k = 0; k < vectors_.size(); ++k) {
+    const bool scored = exists_[k] && (!many || KeepGoing(row.size));
+    scores[k] = scored ? Score(k, row) : std::numeric_limits<double>::quiet_NaN();
+  }
 }
 
 bool ScoreVectors::StaysFinite(size_t k, double step, const Row& row) const {

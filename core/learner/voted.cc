@@ -30,10 +30,14 @@
 #include <utility>
 
 #include "core/learner/linear_predictor.h"
+#include "core/sync/cancellation.h"
 #include "core/vector/kernels.h"
 
 namespace perceptrond {
 namespace {
+
+// Multiply-adds that a step of the merge of two rows takes as long as.
+constexpr uint64_t kMergeWork = 6;
 
 class Voted final : public LinearPredictor {
  public:
@@ -41,6 +45,7 @@ class Voted final : public LinearPredictor {
       : Voted(settings.budget, learned, learned) {}
 
   void Score(const Row& row, uint64_t age, std::span<double> scores) const override;
+  uint64_t ScoreCost(uint64_t features) const override;
   double squared_norm(uint64_t /*age*/) const override { return 0; }
   void AfterUpdate(const LinearUpdate& update) override;
   void Resize() override;
@@ -141,10 +146,17 @@ void Voted::ForEachHypothesis(const Row& row, uint64_t age, const Vote& vote,
   const double constant = below_.bias_input() * below_.bias_input();
   Survival survival(below_age_);
   for (size_t i = 0; i < updates_.size(); ++i) {
+    if (!KeepGoing(kMergeWork * (row.size + updates_.row(i).size) + below_.count())) return;
     vote(survival.Until(kept_[i].age));
     move(kept_[i], updates_.coefficient(i) * (Dot(sorted, updates_.row(i)) + constant));
   }
   vote(survival.Until(age));
+}
+
+uint64_t Voted::ScoreCost(uint64_t features) const {
+  const uint64_t one = kMergeWork * std::min(features, kManyFeatures) + below_.count();
+  return LinearPredictor::ScoreCost(features) + updates_.size() * one +
+         kMergeWork * updates_.features();
 }
 
 void Voted::VoteOnLabel(const Row& row, uint64_t age, std::span<double> scores) const {

@@ -6,6 +6,8 @@
 #include "absl/container/btree_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
+#include "core/model/cost.h"
 #include "core/model/explain.h"
 
 namespace perceptrond {
@@ -107,11 +109,18 @@ absl::Status Composition::Compose(const Batch& batch, std::span<const RowError> 
   composed.revisions.clear();
   PredictOutcome prediction;
   std::vector<StateFingerprint> fingerprints;
+  // The first component says what is wrong with malformed ones.
+  const bool well_formed = !CheckColumns(batch);
+  uint64_t cost = 0;
   for (size_t i = 0; i < components.size(); ++i) {
+    if (!KeepGoing()) return StoppedError();
     const absl::StatusOr<std::shared_ptr<Model>> model =
         components_(components[i].name, ComponentAccess::kLoad);
     if (!model.ok()) return model.status();
-    absl::Status status = (*model)->Predict(batch, composed.row_errors, 0, prediction);
+    if (well_formed) cost += (*model)->EstimateCost(batch);
+    absl::Status status = CheckCost(cost, core().limits.max_message_cost);
+    if (!status.ok()) return status;
+    status = (*model)->Predict(batch, composed.row_errors, 0, prediction);
     if (!status.ok()) return status;
     fingerprints.push_back(prediction.fingerprint);
     // Predict has checked the columns: only now is the number of rows known.
@@ -177,6 +186,21 @@ absl::Status Composition::Explain(const Batch& batch, std::span<const RowError> 
       contribution.part.name = settings().components[contribution.part.index].name;
   }
   return status;
+}
+
+uint64_t Composition::EstimateCost(const Batch& batch) const {
+  // A dense row, as wide as there are components.
+  const std::vector<float> values(settings().components.size());
+  Batch row;
+  row.values = values;
+  row.dense_width = static_cast<uint32_t>(values.size());
+  uint64_t cost = batch.rows() * core().EstimateCost(row);
+  for (const Component& component : settings().components) {
+    const absl::StatusOr<std::shared_ptr<Model>> model =
+        components_(component.name, ComponentAccess::kOnlyInMemory);
+    if (model.ok()) cost += (*model)->EstimateCost(batch);
+  }
+  return cost;
 }
 
 std::optional<StateFingerprint> Composition::ComponentsFingerprint(ComponentAccess access) const {

@@ -46,12 +46,14 @@ class Composition final : public Model {
   // Contributions are named after the components.
   absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
                        const ExplainOptions& options, ExplainOutcome& outcome) const override;
+  uint64_t EstimateCost(const Batch& batch) const override;
   std::optional<StateFingerprint> Fingerprint(ComponentAccess access) const override;
   std::optional<StateFingerprint> ComponentsFingerprint(ComponentAccess access) const override;
 
  private:
-  // Asks every component for the whole batch. INVALID_ARGUMENT for malformed columns; an error of
-  // the source or of a component if one cannot be asked.
+  // Asks every component for the whole batch. INVALID_ARGUMENT for malformed columns;
+  // RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY) if all of them together cost too much; an error of the
+  // source or of a component if one cannot be asked.
   absl::Status Compose(const Batch& batch, std::span<const RowError> row_errors,
                        ComposedBatch& composed) const;
 

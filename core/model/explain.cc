@@ -8,8 +8,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/batch_rows.h"
+#include "core/model/cost.h"
 #include "core/vector/top.h"
 
 namespace perceptrond {
@@ -49,6 +51,9 @@ struct SupportContext {
   // The stored updates, by ascending revision.
   std::span<const StoredUpdate> updates;
 };
+
+// What one look-up among a row's features takes, in multiply-adds.
+constexpr size_t kProductWork = 10;
 
 // The products of one row with others.
 class Products {
@@ -147,6 +152,7 @@ void AddStoredSupport(const SupportContext& context, size_t k, const Row& row,
   const std::span<const StoredUpdate> updates = Since(context, origin);
   const Products products(row, context.settings.bias_input);
   for (const StoredUpdate& update : updates) {
+    if (!KeepGoing(kProductWork * update.row->values.size())) return;
     const std::optional<double> coefficient = DualCoefficient(context, k, update);
     if (!coefficient.has_value()) {
       explanation.support.clear();
@@ -244,6 +250,7 @@ absl::StatusOr<Explanation> ExplainRow(const ModelCore& core, const Learner& lea
   explanation.bias = scores[*k];
   std::vector<FeaturePart> parts;
   mapper.Parts(i, core.settings.space, parts);
+  if (Stopped()) return StoppedError();
   for (FeaturePart& part : parts) {
     const double weight = weights->FeatureWeight(*k, part.index, age);
     const double contribution = weight * static_cast<double>(part.value);
@@ -277,6 +284,13 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   // Before the copy: it locks the ledger, which then has every update of this revision.
   const uint64_t replacement_revision = core.ledger.replacement_revision();
   const std::vector<StoredUpdate> updates = stored.CopyUpdates();
+  uint64_t cost = EstimateCost(core.expansion.get(), core.settings, learner,
+                               core.limits.max_example_features, batch);
+  for (const StoredUpdate& update : updates)
+    cost += batch.rows() * kProductWork * update.row->values.size();
+  if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
+    return status;
+  const LargeWork large(core, cost);
   const SupportContext context{learner,         core.settings.learner, age,
                                state->revision, replacement_revision,  stored.keeps_updates(),
                                updates};
@@ -286,13 +300,17 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
       return absl::OkStatus();
     }
     double squared_norm = 0;
-    if (const ValidationCode code = mapper.Check(i, &squared_norm); code != ValidationCode::kNone) {
+    const ValidationCode code = mapper.Check(i, &squared_norm);
+    if (!KeepGoing()) return StoppedError();
+    if (code != ValidationCode::kNone) {
       outcome.row_errors.push_back({static_cast<uint32_t>(i), mapper.Describe(i, code)});
       return absl::OkStatus();
     }
     absl::StatusOr<Explanation> explanation = ExplainRow(core, learner, mapper, i, age, options);
+    if (Stopped()) return StoppedError();
     if (!explanation.ok()) return explanation.status();
     ExplainBySupport(context, mapper.Map(i), options.max_features, *explanation);
+    if (Stopped()) return StoppedError();
     outcome.explanations.push_back(*std::move(explanation));
   }
   return absl::OkStatus();

@@ -3,14 +3,20 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "core/error/stopped.h"
 #include "core/ledger/producers.h"
 #include "core/model/admission.h"
 #include "core/model/batch_rows.h"
+#include "core/model/cost.h"
 #include "core/model/model.h"
 #include "core/model/row_learning.h"
 
 namespace perceptrond {
 namespace {
+
+// What a row takes besides its features, in multiply-adds.
+constexpr size_t kLearnWork = 100;
 
 using StateReader = Guarded<ModelState>::Reader;
 using StateWriter = Guarded<ModelState>::Writer;
@@ -91,15 +97,27 @@ class Learning {
     return absl::OkStatus();
   }
 
+  // Before the first row is worked on.
+  absl::Status CheckCost(const Learner& learner) {
+    if (large_.has_value() || row_ == rows_.size()) return absl::OkStatus();
+    const uint64_t cost = EstimateCost(core_.expansion.get(), core_.settings, learner,
+                                       core_.limits.max_example_features, rows_.batch()) +
+                          EstimateLearningCost(core_.settings, learner, rows_.batch());
+    large_.emplace(core_, cost);
+    return perceptrond::CheckCost(cost, core_.limits.max_message_cost);
+  }
+
   // Refuses the batch for its first new row that is invalid by itself.
   absl::Status CheckAllRows() {
     {
       const StateReader state(core_.state);
+      if (absl::Status status = CheckCost(*state->learner); !status.ok()) return status;
       rows_.Resolve(*state);
     }
     for (size_t i = row_; i < rows_.size(); ++i) {
       double squared_norm = 0;
       const ValidationCode code = rows_.Check(i, &squared_norm);
+      if (!KeepGoing(kLearnWork)) return StoppedError("nothing was learned");
       if (code == ValidationCode::kNone) continue;
       outcome_.row_errors.push_back({static_cast<uint32_t>(i), rows_.Describe(i, code)});
       return absl::InvalidArgumentError("a row is invalid");
@@ -111,6 +129,7 @@ class Learning {
   absl::Status EvaluateRows() {
     StateReader state(core_.state);
     if (!state->closed.ok()) return state->closed;
+    if (absl::Status status = CheckCost(*state->learner); !status.ok()) return status;
     rows_.Resolve(*state);
     evaluator_->Discard();
     const BatchLearning* const batch = state->learner->batch_learning();
@@ -119,6 +138,7 @@ class Learning {
                                     ? std::numeric_limits<uint64_t>::max()
                                     : batch->ExamplesUntilFull(core_.ledger.examples());
     while (row_ < rows_.size() && tally_.examples < until_full) {
+      if (!KeepGoing(kLearnWork)) return Stop(state, state->revision);
       const uint64_t most = until_full - tally_.examples;
       if (const size_t next = evaluator_->CountRightRows(row_, most, predictions_, tally_);
           next != row_) {
@@ -127,8 +147,9 @@ class Learning {
         continue;
       }
       RowEvaluation row;
-      if (const ValidationCode code = evaluator_->Evaluate(*state->learner, row_, row);
-          code != ValidationCode::kNone) {
+      const ValidationCode code = evaluator_->Evaluate(*state->learner, row_, row);
+      if (Stopped()) return Stop(state, state->revision);
+      if (code != ValidationCode::kNone) {
         Refuse(rows_.Describe(row_, code));
         continue;
       }
@@ -165,6 +186,10 @@ class Learning {
     rows_.Resolve(*state);
     UpdateRow& update = segment_.updates.emplace_back();
     RowUpdate result = updater_.Learn(*state, row_, tally_, update);
+    if (result.stopped) {
+      segment_.updates.pop_back();
+      return Stop(state, tally_revision_);
+    }
     const bool updated = !result.error && result.evaluation.update;
     uint64_t evaluated = result.age;
     if (result.error) {
@@ -185,6 +210,17 @@ class Learning {
     }
     Finish(state, IsFull(state->learner->batch_learning(), evaluated));
     return absl::OkStatus();
+  }
+
+  // Counts the rows before row_, evaluated on `revision`: they stay learned. Row row_ changed
+  // nothing.
+  template <typename Guard>
+  absl::Status Stop(Guard& state, uint64_t revision) {
+    CloseTally(revision);
+    outcome_.revision = state->revision;
+    Account(state);
+    return StoppedError(
+        absl::StrCat("the first ", row_, " of ", rows_.size(), " rows are learned, and stay so"));
   }
 
   void NoteUpdated(uint64_t revision) {
@@ -238,6 +274,8 @@ class Learning {
 
   void OfferToSample(const ModelState& state, int32_t label) {
     if (!core_.ledger.stored_examples().samples()) return;
+    // The row is learned: it is stored whole.
+    const CancellationScope whole(nullptr);
     const Row mapped = rows_.MapInOrder(row_);
     rows_.UnknownNames(row_, unknown_);
     sampler_.Offer({mapped, label, unknown_}, state.names, segment_.sample);
@@ -296,6 +334,7 @@ class Learning {
   }
 
   ModelCore& core_;
+  std::optional<LargeWork> large_;
   const LearningPlan& plan_;
   const LearnCall& call_;
   LearnOutcome& outcome_;

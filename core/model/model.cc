@@ -28,6 +28,7 @@ class FeatureModel final : public Model {
                        const ExplainOptions& options, ExplainOutcome& outcome) const override {
     return ExplainBatch(core(), batch, row_errors, options, outcome);
   }
+  uint64_t EstimateCost(const Batch& batch) const override { return core().EstimateCost(batch); }
   std::optional<StateFingerprint> Fingerprint(ComponentAccess /*access*/) const override {
     const Guarded<ModelState>::Reader state(core().state);
     return core().Fingerprint(*state);

@@ -141,7 +141,7 @@ class Model {
   // Restores a model from the journal: snapshot, records, counters. `components` is where a
   // composition finds the models it is made of; it must outlive the model. DATA_LOSS if what the
   // journal holds is inconsistent: replayed rows must call for updates again, and reach the
-  // recorded norm to the bit. O(snapshot and records).
+  // recorded norm to the bit. StoppedError. O(snapshot and records).
   static absl::StatusOr<std::shared_ptr<Model>> Load(const storage::ModelHeader& header,
                                                      Journal& journal, const ModelLimits& limits,
                                                      ComponentSource components = nullptr);
@@ -165,15 +165,18 @@ class Model {
   //   outcome.row_errors says which; OUT_OF_RANGE (OFFSET_GAP, PASS_GAP): rows or passes between
   //   the producer's position and this batch are missing; FAILED_PRECONDITION (MODEL_FROZEN): the
   //   batch has rows or passes that are not a replay.
-  // An error of any other code says that the model is closed: acquire it again. Rows before the
-  // close may be learned, and the producer's position counts them. What was learned is durable once
-  // a commit submitted after this call is written. O(features of the batch).
+  // RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY, see EstimateCost). Two errors come when rows may be
+  // learned, which the producer's position counts, all rows before one and none after it:
+  // StoppedError (core/error/stopped.h), once the thread's work was stopped, and any other code,
+  // which says that the model is closed: acquire it again. What was learned is durable once a
+  // commit submitted after this call is written. O(features of the batch).
   virtual absl::Status Learn(const LearnCall& call, LearnOutcome& outcome) = 0;
 
   // Predicts the batch on one revision. Changes nothing. `row_errors`: the rows in which reading
   // the batch found errors, ascending. `include_class_scores`: fill class_scores. INVALID_ARGUMENT
   // for malformed columns and for more than kMaxClassScores (TOO_MANY_SCORES); ABORTED
-  // (REVISION_TOO_OLD) below min_revision. O(features of the batch).
+  // (REVISION_TOO_OLD) below min_revision; RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY); StoppedError.
+  // O(features of the batch).
   virtual absl::Status Predict(const Batch& batch, std::span<const RowError> row_errors,
                                uint64_t min_revision, PredictOutcome& outcome,
                                bool include_class_scores = false) const = 0;
@@ -187,6 +190,11 @@ class Model {
   virtual absl::Status Explain(const Batch& batch, std::span<const RowError> row_errors,
                                const ExplainOptions& options, ExplainOutcome& outcome) const = 0;
 
+  // Multiply-adds, or as much time, that predicting the batch takes (core/model/cost.h); Predict,
+  // Learn and Explain refuse what costs more than Limits::max_message_cost. The columns must be
+  // well formed. A composition's components are asked, too, if they are in memory. O(rows).
+  virtual uint64_t EstimateCost(const Batch& batch) const = 0;
+
   // The state that predictions come from now. Absent if a component cannot be asked.
   virtual std::optional<StateFingerprint> Fingerprint(ComponentAccess access) const = 0;
   // The fingerprint of a composition's components. Absent for other models, and if a component
@@ -196,7 +204,7 @@ class Model {
   // Replaces all weights: an update, durable once a commit submitted after this call is written. On
   // an error nothing changed: FAILED_PRECONDITION (MODEL_FROZEN, NOT_REPLACEABLE), ABORTED
   // (REVISION_MISMATCH) if the model is not at expected_revision, RESOURCE_EXHAUSTED (FEATURE_CAP),
-  // or why the model is closed. Returns the revision. O(weights).
+  // StoppedError, or why the model is closed. Returns the revision. O(weights).
   absl::StatusOr<uint64_t> ReplaceWeights(const NewWeights& weights,
                                           std::optional<uint64_t> expected_revision);
 

@@ -12,11 +12,15 @@
 #include "core/convergence/analysis/bounds.h"
 #include "core/convergence/analysis/signed_rows.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 
 namespace perceptrond {
 namespace {
 
 namespace v1 = ::perceptron::v1;
+
+// What reading a stored example takes besides its features, in multiply-adds.
+constexpr size_t kReadWork = 500;
 
 // FAILED_PRECONDITION. why: follows the model's name.
 absl::Status CannotAnalyze(const Model& model, absl::string_view reason, absl::string_view why) {
@@ -122,12 +126,12 @@ NewWeights ToNewWeights(const AnalysisInput& input, const SignedRows& rows,
 
 // Scales the separator, rounds it to float32, and measures the margin it attains then. Sets nothing
 // if it leaves float32's range or no longer separates. Returns false if cancelled.
-bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, ModelAnalysis& result) {
-  const SignedRows rows(result.input.rows(), options, cancellation);
-  if (cancellation.cancelled()) return false;
+bool Scale(const AnalysisOptions& options, AnalysisMonitor& monitor, ModelAnalysis& result) {
+  const SignedRows rows(result.input.rows(), options, monitor);
+  if (monitor.stopped()) return false;
   std::vector<double> w = ToColumns(*result.analysis.separator, rows);
-  const Margins unit = MeasureMargins(rows, w, cancellation);
-  if (cancellation.cancelled()) return false;
+  const Margins unit = MeasureMargins(rows, w, monitor);
+  if (monitor.stopped()) return false;
   const RowScore least =
       *std::min_element(unit.lowest.begin(), unit.lowest.end(),
                         [](const RowScore& a, const RowScore& b) { return a.score < b.score; });
@@ -136,8 +140,8 @@ bool Scale(const AnalysisOptions& options, CancellationToken& cancellation, Mode
     return std::abs(weight) <= std::numeric_limits<float>::max();
   });
   if (!fits) return true;
-  const Margins scaled = MeasureMargins(rows, w, cancellation);
-  if (cancellation.cancelled()) return false;
+  const Margins scaled = MeasureMargins(rows, w, monitor);
+  if (monitor.stopped()) return false;
   if (!(scaled.floor > 0)) return true;
   result.separator = ToNewWeights(result.input, rows, w);
   result.separator_margin = scaled.floor;
@@ -171,9 +175,14 @@ absl::StatusOr<AnalysisInput> AnalysisInput::Make(const Model& model) {
   input.revision_ = view.revision;
   if (model.has_names()) input.NumberNames(model, stored);
   // Latest first: an example is represented by its latest update.
-  for (auto update = stored.updates.rbegin(); update != stored.updates.rend(); ++update)
+  for (auto update = stored.updates.rbegin(); update != stored.updates.rend(); ++update) {
+    if (!KeepGoing(kReadWork + update->row->values.size())) return StoppedError();
     input.Add(*update, model.has_names());
-  for (const auto& [hash, row] : stored.sample) input.Add({.row = row}, model.has_names());
+  }
+  for (const auto& [hash, row] : stored.sample) {
+    if (!KeepGoing(kReadWork + row->values.size())) return StoppedError();
+    input.Add({.row = row}, model.has_names());
+  }
   return input;
 }
 
@@ -264,17 +273,21 @@ absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options
     return keep_going({examples, progress});
   };
   result.analysis = Analyze(result.input.rows(), options, report);
-  if (result.analysis.end == AnalysisEnd::kCancelled) return Cancelled();
+  const auto cancelled = [] { return Stopped() ? StoppedError() : Cancelled(); };
+  if (result.analysis.end == AnalysisEnd::kCancelled) return cancelled();
   if (result.analysis.end == AnalysisEnd::kTooManyWeights) return TooLarge(model, options);
   if (result.analysis.separator.has_value()) {
-    CancellationToken cancellation(report);
-    cancellation.progress = {AnalysisStage::kRefining, result.analysis.rounds, 0,
-                             result.analysis.margin_floor, result.analysis.margin_ceiling};
-    if (!Scale(options, cancellation, result)) return Cancelled();
+    AnalysisMonitor monitor(report);
+    monitor.progress = {AnalysisStage::kRefining, result.analysis.rounds, 0,
+                        result.analysis.margin_floor, result.analysis.margin_ceiling};
+    if (!Scale(options, monitor, result)) return cancelled();
   }
   RenumberClasses(result.input, result.analysis);
   result.record = MakeRecord(result.input, result.analysis, now);
-  model.ledger().AddAnalysis(result.record);
+  // Out of time before the first round: an earlier analysis says more.
+  const bool nothing =
+      result.analysis.end == AnalysisEnd::kOutOfTime && result.analysis.rounds == 0;
+  if (!nothing) model.ledger().AddAnalysis(result.record);
   return result;
 }
 

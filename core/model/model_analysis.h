@@ -19,7 +19,7 @@ namespace perceptrond {
 class AnalysisInput {
  public:
   // Copies the stored examples of one moment. FAILED_PRECONDITION: NOTHING_STORED; KERNEL_SPACE:
-  // the model does not learn in the space of its features. O(features stored).
+  // the model does not learn in the space of its features. StoppedError. O(features stored).
   static absl::StatusOr<AnalysisInput> Make(const Model& model);
 
   // One a distinct example; of several classes the label is a position in classes(). The views are
@@ -86,10 +86,11 @@ struct ModelAnalysisProgress {
 using ModelAnalysisCallback = absl::FunctionRef<bool(const ModelAnalysisProgress&)>;
 
 // Analyzes the stored examples; options.bias_input and options.classes are set to the model's. What
-// was proven is in the model's ledger on return, and durable once a commit submitted after that is
-// written. Does not delay learning. On an error nothing was added to the ledger:
+// was proven, also by options.deadline, is in the model's ledger on return, and durable once a
+// commit submitted after that is written; measuring the separator after the deadline takes as long
+// as two or three rounds. Does not delay learning. On an error nothing was added to the ledger:
 // FAILED_PRECONDITION: see AnalysisInput::Make, and ANALYSIS_TOO_LARGE for more weights than
-// options.max_weights. CANCELLED.
+// options.max_weights. CANCELLED; StoppedError.
 absl::StatusOr<ModelAnalysis> AnalyzeModel(Model& model, AnalysisOptions options,
                                            ModelAnalysisCallback keep_going);
 

@@ -8,6 +8,7 @@
 #include "core/error/error.h"
 #include "core/features/names.h"
 #include "core/learner/catalogue.h"
+#include "core/model/cost.h"
 #include "perceptron/v1/model.pb.h"
 
 namespace perceptrond {
@@ -66,6 +67,12 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
       state(MakeState(settings, header.model().margin_of_interest())),
       plan(settings, *Guarded<ModelState>::Reader(state)->learner),
       ledger(committed, settings.stored_examples, FixedTheoremContext(settings)) {}
+
+uint64_t ModelCore::EstimateCost(const Batch& batch) const {
+  const Guarded<ModelState>::Reader reader(state);
+  return perceptrond::EstimateCost(expansion.get(), settings, *reader->learner,
+                                   limits.max_example_features, batch);
+}
 
 StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
   const bool by_age = FindLearner(settings.learner).separate_prediction_weights;

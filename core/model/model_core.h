@@ -42,6 +42,8 @@ StateFingerprint CombineFingerprints(const std::vector<StateFingerprint>& parts)
 struct ModelLimits {
   // Features of an example, before and after its map.
   size_t max_example_features = 1 << 20;
+  // What one batch may cost, in multiply-adds (core/model/cost.h): some seconds.
+  uint64_t max_message_cost = uint64_t{4'000'000'000};
 };
 
 // What a model has learned. Every field is of the same revision.
@@ -93,6 +95,8 @@ struct ModelCore {
   }
   // The same for predictions: 0 for rules that do not count.
   uint64_t Age() const { return CountedExamples().value_or(0); }
+  // Model::EstimateCost, for rows in the space that the model learns in.
+  uint64_t EstimateCost(const Batch& batch) const;
   // Of the weights alone: see StateFingerprint.
   StateFingerprint Fingerprint(const ModelState& state) const;
   // OK if the model may answer: it is open, and at least at `min_revision`. ABORTED
@@ -117,6 +121,8 @@ struct ModelCore {
   Guarded<JournalUse> journal_use;
   // Used without ModelCache::Acquire since the cache looked last (ModelHandle).
   std::atomic<bool> used = false;
+  // Batches being worked on that hold the state for long (core/model/cost.h).
+  mutable std::atomic<int> large_work = 0;
   // state->closed is not OK. Read without a lock.
   std::atomic<bool> is_closed = false;
 };
@@ -131,7 +137,8 @@ struct PredictOutcome;
 // Restores the state of a core that was made with the counters of `committed` and has learned
 // nothing yet: the snapshot, then every record after it, each checked against what it says of
 // itself (docs/journal.md). The restored weights are equal to the bit to those before. DATA_LOSS,
-// and the core is of no use, if the journal is inconsistent. O(snapshot and records). (recovery.cc)
+// and the core is of no use, if the journal is inconsistent; StoppedError likewise. O(snapshot and
+// records). (recovery.cc)
 absl::Status Recover(Journal& journal, const storage::Counters& committed, ModelCore& core);
 
 // Model::Learn, for rows in the space that the model learns in. Mistakes are the only writes: rows

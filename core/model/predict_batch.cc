@@ -7,10 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/features/mapper.h"
 #include "core/learner/catalogue.h"
 #include "core/learner/decision.h"
 #include "core/model/batch_rows.h"
+#include "core/model/cost.h"
 #include "core/model/model.h"
 #include "core/vector/kernels.h"
 
@@ -102,12 +104,14 @@ void ClassPredictions::CopyScores(size_t i, std::vector<float>& all) const {
 
 // Rows evaluated at a time.
 constexpr size_t kRowsAtOnce = 64;
+// What a row takes besides its features, in multiply-adds.
+constexpr size_t kPredictWork = 100;
 
 // Calls predict(i) for each row that check(i) finds valid, and adds the others to
-// outcome.row_errors, which holds the rows with errors found earlier.
+// outcome.row_errors, which holds the rows with errors found earlier. StoppedError.
 template <typename Check, typename Predict>
-void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
-                 const Predict& predict) {
+absl::Status PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Check& check,
+                         const Predict& predict) {
   const std::vector<RowError> before = std::exchange(outcome.row_errors, {});
   auto skip = before.begin();
   for (size_t i = 0; i < rows; ++i) {
@@ -118,7 +122,9 @@ void PredictRows(Mapper& mapper, size_t rows, PredictOutcome& outcome, const Che
     } else {
       predict(i);
     }
+    if (!KeepGoing(kPredictWork)) return StoppedError();
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -159,6 +165,11 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   const Predictor& predictor = learner.predictor();
   const double squared_norm = predictor.squared_norm(age);
   const double per_norm = squared_norm > 0 ? 1 / std::sqrt(squared_norm) : 0;
+  const uint64_t cost = EstimateCost(core.expansion.get(), core.settings, learner,
+                                     core.limits.max_example_features, batch);
+  if (absl::Status status = CheckCost(cost, core.limits.max_message_cost); !status.ok())
+    return status;
+  const LargeWork large(core, cost);
   mapper.Resolve(state->names);
   const auto check = [&](size_t i) {
     double squared_norm = 0;
@@ -167,9 +178,10 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   if (core.settings.is_multiclass()) {
     ClassPredictions predictions(learner, age, per_norm, include_class_scores, outcome);
     if (absl::Status status = predictions.Begin(rows); !status.ok()) return status;
-    PredictRows(mapper, rows, outcome, check,
-                [&](size_t i) { predictions.Predict(i, mapper.Map(i)); });
-    return absl::OkStatus();
+    return PredictRows(mapper, rows, outcome, check, [&](size_t i) {
+      const Row row = mapper.Map(i);
+      if (KeepGoing(row.size * predictor.scores())) predictions.Predict(i, row);
+    });
   }
   if (per_norm > 0) outcome.distances.resize(rows, kNoScore);
   const Probabilistic* const probabilistic = learner.probabilistic();
@@ -192,6 +204,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
       if (i >= end) {
         begin = i;
         end = std::min(rows, i + kRowsAtOnce);
+        KeepGoing(batch.row_begin(end - 1) + batch.row(end - 1).size - batch.row_begin(begin));
         predictor.ScoreRows(
             mapper.Together(begin, end - begin), begin, core.limits.max_example_features, age,
             std::span(codes).first(end - begin), std::span(scores).first(end - begin));
@@ -202,15 +215,16 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
         predictor.Score(mapper.Map(i), age, {&scores[i - begin], 1});
       return code;
     };
-    PredictRows(mapper, rows, outcome, check_scored, [&](size_t i) { set(i, scores[i - begin]); });
-  } else {
-    PredictRows(mapper, rows, outcome, check, [&](size_t i) {
-      double score = 0;
-      predictor.Score(mapper.Map(i), age, {&score, 1});
-      set(i, score);
-    });
+    return PredictRows(mapper, rows, outcome, check_scored,
+                       [&](size_t i) { set(i, scores[i - begin]); });
   }
-  return absl::OkStatus();
+  return PredictRows(mapper, rows, outcome, check, [&](size_t i) {
+    const Row row = mapper.Map(i);
+    if (!KeepGoing(row.size)) return;
+    double score = 0;
+    predictor.Score(row, age, {&score, 1});
+    set(i, score);
+  });
 }
 
 }  // namespace perceptrond

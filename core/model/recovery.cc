@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
 #include "core/model/snapshot.h"
@@ -11,6 +12,9 @@
 
 namespace perceptrond {
 namespace {
+
+// What replaying an update takes besides its features, in multiply-adds.
+constexpr size_t kReplayWork = 1000;
 
 class Recovery {
  public:
@@ -220,7 +224,11 @@ absl::Status Recovery::ReplayUpdate(const storage::UpdateRecord& record, const B
   if (!HasLabel(label)) return Inconsistent("an example has a label that the model does not have");
   const uint64_t age = counts_examples_ ? record.ages(static_cast<int>(i)) : 0;
   const Target target{label, batch.weight(i) * core_.settings.learner.class_weight(label), age};
+  if (!KeepGoing(row.size + kReplayWork)) return StoppedError();
   const Evaluation evaluation = state_.learner->Evaluate(row, label);
+  if (Stopped()) return StoppedError();
+  // An update is made whole.
+  const CancellationScope whole(nullptr);
   if (!evaluation.update)
     return Inconsistent("the next example calls for no update, but did when it was learned");
   state_.learner->Update(row, target, evaluation);
@@ -294,6 +302,7 @@ absl::Status Recover(Journal& journal, const storage::Counters& committed, Model
   Recovery recovery(core, *state);
   absl::StatusOr<std::optional<storage::Snapshot>> snapshot = journal.LoadSnapshot(core.id);
   if (!snapshot.ok()) return snapshot.status();
+  if (!KeepGoing()) return StoppedError();
   JournalUse use;
   if (snapshot->has_value()) {
     if (absl::Status status = recovery.RestoreSnapshot(**snapshot); !status.ok()) return status;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/model.h"
 
@@ -23,7 +24,10 @@ absl::Status FeatureCap(const ModelCore& core, const ModelState& state, size_t n
       absl::Hours(24));
 }
 
-// Names that have no weight yet.
+// What finding a name takes, in multiply-adds.
+constexpr size_t kFindWork = 200;
+
+// Names that have no weight yet. Asks KeepGoing.
 std::vector<std::string> FindNewNames(const ModelState& state, const NewWeights& weights) {
   std::set<uint32_t> used;
   for (const NewWeights::Vector& one : weights.vectors) {
@@ -32,6 +36,7 @@ std::vector<std::string> FindNewNames(const ModelState& state, const NewWeights&
   }
   std::vector<std::string> names;
   for (const uint32_t index : used) {
+    if (!KeepGoing(kFindWork)) break;
     const std::string& name = weights.new_names[index - weights.first_new];
     if (state.names.Find(name) == Dictionary::kUnknown) names.push_back(name);
   }
@@ -91,6 +96,9 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
     return status;
   UpdateRow update;
   update.new_names = FindNewNames(*state, weights);
+  if (!KeepGoing()) return StoppedError();
+  // From here on the weights are replaced whole.
+  const CancellationScope whole(nullptr);
   if (core.has_names() && state->names.size() + update.new_names.size() > core.weight_space.size)
     return FeatureCap(core, *state, update.new_names.size());
   for (const std::string& name : update.new_names) state->names.Add(name);

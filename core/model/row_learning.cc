@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/convergence/tally.h"
+#include "core/sync/cancellation.h"
 #include "core/vector/kernels.h"
 #include "core/vector/row.h"
 
@@ -26,6 +27,8 @@ class EvaluatedRows {
     end_ = std::min(batch_.size(), first + most);
     const size_t count = end_ - begin_;
     if (rows_.size() < count) rows_.resize(count);
+    const Batch& batch = batch_.batch();
+    KeepGoing(batch.row_begin(end_ - 1) + batch.row(end_ - 1).size - batch.row_begin(begin_));
     learner.batch_evaluation()->EvaluateRows(batch_.Together(first, count), first, max_features_,
                                              std::span(rows_).first(count));
   }
@@ -47,8 +50,9 @@ class EvaluatedRows {
 ValidationCode EvaluateAlone(BatchRows& rows, const Learner& learner, size_t i,
                              RowEvaluation& result) {
   const ValidationCode code = rows.Check(i, &result.squared_norm);
-  if (code == ValidationCode::kNone)
-    result.evaluation = learner.Evaluate(rows.Map(i), rows.label(i));
+  if (code != ValidationCode::kNone) return code;
+  const Row row = rows.Map(i);
+  if (KeepGoing(row.size)) result.evaluation = learner.Evaluate(row, rows.label(i));
   return code;
 }
 
@@ -156,6 +160,10 @@ RowUpdate RowUpdater::Learn(ModelState& state, size_t i, Tally& tally, UpdateRow
   RowUpdate result;
   result.age = target.age;
   result.evaluation = learner.Evaluate(mapped, label);
+  result.stopped = Stopped();
+  if (result.stopped) return result;
+  // From here on the row is learned whole.
+  const CancellationScope whole(nullptr);
   result.error = Prepare(state, i, target, result.evaluation, mapped, update);
   if (result.error || !result.evaluation.update) return result;
   learner.Update(mapped, target, result.evaluation);

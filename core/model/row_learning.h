@@ -38,7 +38,8 @@ class RowEvaluator {
  public:
   virtual ~RowEvaluator() = default;
 
-  // Checks row i, and evaluates it on the learner's state if it is valid. O(features).
+  // Checks row i, and evaluates it on the learner's state if it is valid. Once KeepGoing returned
+  // false the result means nothing. O(features).
   virtual ValidationCode Evaluate(const Learner& learner, size_t i, RowEvaluation& result) = 0;
   // Counts rows from i on, at most `most`, that are right and need nothing else, and returns the
   // first that is left. Costs little if it counts none.
@@ -61,6 +62,8 @@ std::unique_ptr<RowEvaluator> MakeRowEvaluator(const LearningPlan& plan, BatchRo
 struct RowUpdate {
   // Set: the row cannot be learned, and nothing changed.
   ValidationError error;
+  // The work was stopped before the row was evaluated, and nothing changed.
+  bool stopped = false;
   // On the state as it was found. If `evaluation.update` is false, nothing changed.
   Evaluation evaluation;
   // Examples evaluated before the row, for rules that count them; else 0.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error/error.h"
+#include "core/sync/cancellation.h"
 #include "core/vector/top.h"
 
 namespace perceptrond {
@@ -17,10 +18,14 @@ ReportContext ContextOf(const ModelReader& reader) {
           reader.components()};
 }
 
+// What reading a weight takes, in multiply-adds.
+constexpr size_t kWeightWork = 4;
+
 WeightList ToList(const ModelReader& reader, const Hypothesis& hypothesis) {
   WeightList list;
   const FloatArray& weights = hypothesis.weights;
   for (uint32_t i = 0; i < weights.size(); ++i) {
+    if (!KeepGoing(kWeightWork)) break;
     if (weights[i] == 0) continue;
     list.values.push_back(weights[i]);
     if (reader.core().has_names()) {
@@ -60,7 +65,7 @@ double ConstantOf(const Learner& learner, size_t k, uint64_t age) {
 WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& last_revision) {
   Top<Weight, IsLarger> largest(limit);
   WeightList list;
-  for (size_t begin = 0;; begin += kWeightsAtOnce) {
+  for (size_t begin = 0; KeepGoing(kWeightsAtOnce * kWeightWork); begin += kWeightsAtOnce) {
     const Guarded<ModelState>::Reader state(core.state);
     const Learner& learner = *state->learner;
     if (begin == 0) list.revision = state->revision;
@@ -84,6 +89,7 @@ WeightList FindLargest(const ModelCore& core, size_t k, size_t limit, uint64_t& 
     list.bias = ConstantOf(learner, k, age);
     return list;
   }
+  return list;
 }
 
 }  // namespace
@@ -101,7 +107,7 @@ std::vector<WeightList> ListWeights(const ModelReader& reader) {
   const Learner& learner = *reader.state().learner;
   const FeatureWeights* const weights = learner.feature_weights();
   if (weights == nullptr) return lists;
-  for (size_t k = 0; k < learner.predictor().scores(); ++k)
+  for (size_t k = 0; k < learner.predictor().scores() && KeepGoing(); ++k)
     lists.push_back(ToList(reader, weights->MakeHypothesis(k, reader.core().Age())));
   return lists;
 }

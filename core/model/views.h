@@ -76,7 +76,8 @@ struct WeightList {
 };
 
 // All weights that the model predicts with: one list for two labels, one a class, by number, for
-// several. No list if it does not predict with weights (Learner::feature_weights). O(weights).
+// several. No list if it does not predict with weights (Learner::feature_weights). Asks KeepGoing
+// (core/sync/cancellation.h): once that returned false, weights are missing. O(weights).
 std::vector<WeightList> ListWeights(const ModelReader& reader);
 inline std::vector<WeightList> ListWeights(const Model& model) {
   return ListWeights(ModelReader(model, ComponentAccess::kNone));
@@ -92,7 +93,8 @@ struct TopWeights {
   uint64_t last_revision = 0;
 };
 // Reads some weights at a time, so that an update waits for at most some 0.2 ms: the only view that
-// takes no reader. O(weights); takes memory for `limit` weights a class.
+// takes no reader. Asks KeepGoing as ListWeights. O(weights); takes memory for `limit` weights a
+// class.
 TopWeights FindTopWeights(const Model& model, size_t limit);
 
 // The names of +1 and -1, or of the classes there are now.

@@ -2,22 +2,52 @@
 
 #include <utility>
 
+#include "core/error/stopped.h"
 #include "core/model/views.h"
+#include "core/sync/cancellation.h"
 
 namespace perceptrond {
 
+namespace {
+
+// A load goes on while its own call does, or while others wait for it.
+class LoadToken final : public CancellationToken {
+ public:
+  LoadToken(const CancellationToken* own, std::shared_ptr<std::atomic<int>> waiting)
+      : own_(own), waiting_(std::move(waiting)) {}
+
+  StopReason reason() const override {
+    if (own_ == nullptr || waiting_->load(std::memory_order_relaxed) > 0) return StopReason::kNone;
+    return own_->reason();
+  }
+
+ private:
+  const CancellationToken* const own_;
+  const std::shared_ptr<const std::atomic<int>> waiting_;
+};
+
+// How often a thread that waits for a load looks whether its own work was stopped.
+constexpr absl::Duration kStopInterval = absl::Milliseconds(20);
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view name) {
+  const auto waiting = std::make_shared<std::atomic<int>>(0);
   {
     MutexLock lock(&mutex_);
-    AwaitLoad(name);
+    if (!AwaitLoadUnlessStopped(name)) return StoppedError();
     if (const auto found = slots_.find(name); found != slots_.end()) {
       lru_.splice(lru_.begin(), lru_, found->second.position);
       return found->second.model;
     }
     lru_.emplace_front(name);
-    slots_.emplace(name, Slot{nullptr, 0, lru_.begin()});
+    slots_.emplace(name, Slot{nullptr, waiting, 0, lru_.begin()});
   }
-  absl::StatusOr<std::shared_ptr<Model>> model = load_(name);
+  const LoadToken token(CurrentToken(), waiting);
+  absl::StatusOr<std::shared_ptr<Model>> model = [&] {
+    const CancellationScope scope(&token);
+    return load_(name);
+  }();
   if (!model.ok()) {
     MutexLock lock(&mutex_);
     RemoveSlot(name);
@@ -109,6 +139,22 @@ void ModelCache::AwaitLoad(absl::string_view name) const {
     return slot == slots_.end() || slot->second.model != nullptr;
   };
   mutex_.Await(absl::Condition(&loaded));
+}
+
+bool ModelCache::AwaitLoadUnlessStopped(absl::string_view name) const {
+  const auto loaded = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto slot = slots_.find(name);
+    return slot == slots_.end() || slot->second.model != nullptr;
+  };
+  if (loaded()) return true;
+  const std::shared_ptr<std::atomic<int>> waiting = slots_.find(name)->second.waiting;
+  waiting->fetch_add(1, std::memory_order_relaxed);
+  bool done = false;
+  // A token cannot wake a thread: whatever cancels it sets a flag and no more.
+  while (!done && KeepGoing())
+    done = mutex_.AwaitWithTimeout(absl::Condition(&loaded), kStopInterval);
+  waiting->fetch_sub(1, std::memory_order_relaxed);
+  return done;
 }
 
 void ModelCache::RemoveSlot(absl::string_view name) {

@@ -1,6 +1,7 @@
 // The models in memory, within a budget: the least recently used leave first.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -20,7 +21,8 @@ namespace perceptrond {
 // Thread contract: safe for any number of threads.
 class ModelCache {
  public:
-  // Loads the model of that name. Called without a lock, by one thread at a time for each name.
+  // Loads the model of that name. Called without a lock, by one thread at a time for each name, in
+  // a CancellationScope of its own.
   using Loader = std::function<absl::StatusOr<std::shared_ptr<Model>>(absl::string_view name)>;
 
   struct Stats {
@@ -34,8 +36,9 @@ class ModelCache {
   ModelCache(size_t memory_budget, Loader load)
       : memory_budget_(memory_budget), load_(std::move(load)) {}
 
-  // The model, loaded if necessary. Concurrent callers wait for one load. Returns the loader's
-  // error.
+  // The model, loaded if necessary. Concurrent callers wait for one load, each until its own work is
+  // stopped (StoppedError); the load is stopped once nobody waits for it any more. Returns the
+  // loader's error.
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The model if it is in memory, else null. Does not count as a use.
@@ -57,6 +60,8 @@ class ModelCache {
   struct Slot {
     // Null while it is being loaded.
     std::shared_ptr<Model> model;
+    // Threads that wait for the load, besides the one that loads.
+    std::shared_ptr<std::atomic<int>> waiting;
     size_t bytes = 0;
     // In lru_.
     std::list<std::string>::iterator position;
@@ -65,6 +70,8 @@ class ModelCache {
   // Evicts models without a handle until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitLoad(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same, until the thread's work is stopped; returns whether the load ended.
+  bool AwaitLoadUnlessStopped(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveSlot(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t memory_budget_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/model/views.h"
 #include "core/store/snapshotter.h"
 
@@ -73,6 +74,7 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
   // and after the commit no write can follow the deletion. A model too damaged to be loaded is
   // deleted all the same.
   absl::StatusOr<std::shared_ptr<Model>> model = Acquire(name);
+  if (!model.ok() && !KeepGoing()) return StoppedError();
   if (model.ok()) {
     (*model)->Close(ModelNotFound(name));
     (void)committer_->Commit(*model);
@@ -87,6 +89,7 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
 absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
   constexpr size_t kMostDamaged = 1000;
   absl::StatusOr<std::shared_ptr<Model>> model = LoadFromJournal(name);
+  if (!model.ok() && Stopped()) return StoppedError();
   bool is_new_damage = false;
   {
     MutexLock lock(&mutex_);
@@ -149,6 +152,8 @@ absl::StatusOr<ModelSummary> Store::GetSummary(absl::string_view name) {
 absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit, size_t most_read,
                                            const std::function<bool(const v1::Model&)>& wanted) {
   constexpr size_t kHeadersAtOnce = 256;
+  // What a header and its summary take, in multiply-adds.
+  constexpr size_t kHeaderWork = 10'000;
   Found found;
   std::string last(after);
   for (size_t read = 0; read < most_read && found.size() < limit;) {
@@ -158,6 +163,7 @@ absl::StatusOr<Store::Found> Store::Search(absl::string_view after, size_t limit
     read += headers->size();
     for (const storage::ModelHeader& header : *headers) {
       if (found.size() == limit) break;
+      if (!KeepGoing(kHeaderWork)) return StoppedError();
       last = header.model().name();
       if (!wanted(header.model())) continue;
       absl::StatusOr<ModelSummary> summary = SummarizeForList(header, GetIfLoaded(last), *journal_);

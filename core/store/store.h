@@ -93,7 +93,8 @@ class Store {
   // FAILED_PRECONDITION (MODEL_IN_USE) for a component.
   absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
 
-  // The model, loaded if necessary: concurrent callers wait for one load. NOT_FOUND.
+  // The model, loaded if necessary: concurrent callers wait for one load, each until its own work
+  // is stopped. NOT_FOUND; StoppedError (core/error/stopped.h).
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name) {
     return cache_.Acquire(name);
   }
@@ -114,7 +115,7 @@ class Store {
     std::string next;
   };
   // The models after `after` whose settings are `wanted`: until there are `limit` of them, or
-  // `most_read` models were read. Loads none. O(models read).
+  // `most_read` models were read. Loads none. StoppedError. O(models read).
   absl::StatusOr<Found> Search(absl::string_view after, size_t limit, size_t most_read,
                                const std::function<bool(const ::perceptron::v1::Model&)>& wanted);
   // At most `limit` models after `after`. Loads none.

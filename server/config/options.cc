@@ -96,6 +96,24 @@ std::vector<Flag> MakeFlags(Options* o) {
       "max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
       "The most features that one example may have. An example with more gets the row error\n"
       "TOO_MANY_FEATURES.");
+  flags.Number(
+      "max-message-cost", "Multiply-adds", &o->max_message_cost, 1'000'000, uint64_t{1} << 60,
+      "The most work that one message may take, estimated before it begins: rows times mapped\n"
+      "features, times classes or support examples. A processor does about 10^9 a second, so the\n"
+      "default is about four seconds. More is RESOURCE_EXHAUSTED (MESSAGE_TOO_COSTLY).");
+  flags.Number(
+      "max-queued-calls", "Calls", &o->max_queued_calls, 1, 1000000,
+      "The most unary calls of one kind (management, small, large) that wait for a thread. More, "
+      "and\n"
+      "small calls while others have waited for 250 ms, are RESOURCE_EXHAUSTED (SERVER_BUSY).");
+  flags.Time("max-analysis-time", &o->max_analysis_time, absl::Milliseconds(100),
+             absl::Hours(24 * 30),
+             "How long an analysis may run. It answers with what it has proven by then. A request "
+             "for more\n"
+             "is RESOURCE_EXHAUSTED (ANALYSIS_TIME).");
+  flags.Number(
+      "max-queued-analyses", "Analyses", &o->max_queued_analyses, 1, 10000,
+      "The most analyses that run or wait. Another is RESOURCE_EXHAUSTED (ANALYSIS_QUEUE_FULL).");
   flags.Bytes(
       "snapshot-bytes", &o->snapshot_bytes, 4 * kKiB, kTiB,
       "Size of a model's journal at which the server writes a snapshot, if that is also more than\n"

@@ -32,6 +32,10 @@ struct Options {
   uint64_t max_in_flight_messages = 1024;
   uint64_t max_in_flight_bytes = uint64_t{16} << 20;
   uint64_t max_example_features = uint64_t{1} << 20;
+  uint64_t max_message_cost = uint64_t{4'000'000'000};
+  uint64_t max_queued_calls = 1024;
+  absl::Duration max_analysis_time = absl::Minutes(15);
+  uint64_t max_queued_analyses = 64;
   uint64_t snapshot_bytes = uint64_t{4} << 20;
   // Empty if metrics are off.
   std::string metrics_address = "127.0.0.1:7601";

@@ -24,7 +24,7 @@
 #include "core/sync/thread_name.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
-#include "server/rpc/backend.h"
+#include "server/rpc/workers.h"
 
 namespace perceptrond {
 namespace {
@@ -318,7 +318,7 @@ MHD_Result HttpServer::Parts::OnRequest(void* parts, MHD_Connection* connection,
   if (!self.BeginHandling(connection)) return MHD_NO;
   exchange.request = ReadRequest(connection, path, method);
   MHD_suspend_connection(connection);
-  self.workers_.Schedule([&self, &exchange, connection] {
+  self.workers_.Schedule(WorkSize::kManagement, [&self, &exchange, connection] {
     exchange.answer = self.handler_(exchange.request);
     self.EndHandling(connection);
   });

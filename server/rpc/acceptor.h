@@ -18,6 +18,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "core/sync/cancellation.h"
 #include "core/sync/mutex.h"
 #include "server/rpc/call.h"
 #include "server/rpc/connections.h"
@@ -146,6 +147,10 @@ class Acceptor {
   void AddTo(grpc::ServerBuilder& builder);
   // To be called once, after the server is built. Starts `threads` polling threads.
   void Start(int threads, Spin spin = {});
+  // Has the work of all calls stop, with StopReason::kDraining. Any thread may call it.
+  void CancelCalls() { cancellation_.Cancel(StopReason::kDraining); }
+  // Cancelled by CancelCalls.
+  const CancellationToken& cancellation() const { return cancellation_; }
   // Shuts the server down: accepts no more calls, cancels those in flight, and waits until all of
   // them are done. After it returns nothing given to this object is used any more.
   void Stop(grpc::Server& server) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -168,6 +173,7 @@ class Acceptor {
   void ShutDownQueue();
 
   const Route route_;
+  CancellationToken cancellation_;
   Connections* const connections_;
   Admission* admission_ = nullptr;
   Spin spin_;

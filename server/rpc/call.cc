@@ -1,5 +1,7 @@
 #include "server/rpc/call.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -8,7 +10,7 @@
 
 namespace perceptrond {
 
-Call::Call(Acceptor& acceptor) : acceptor_(acceptor) {
+Call::Call(Acceptor& acceptor) : acceptor_(acceptor), cancellation_(&acceptor.cancellation()) {
   // May complete before the call is accepted: the client may have cancelled by then.
   context_.AsyncNotifyWhenDone(Hold(call_done_));
   acceptor_.Request(context_, stream_, Hold(accepted_));
@@ -23,6 +25,12 @@ void Call::OnAccepted(bool ok) {
   // The server shuts down. gRPC reports no end for a call that was never accepted.
   if (!ok) return Release();
   acceptor_.AwaitCall();
+  if (const auto deadline = context_.deadline(); deadline != deadline.max()) {
+    constexpr std::chrono::hours kMost(24 * 365);
+    cancellation_.set_deadline(
+        CancellationToken::Clock::now() +
+        std::min<std::chrono::nanoseconds>(kMost, deadline - std::chrono::system_clock::now()));
+  }
   // The reactor always finishes the call.
   Hold(finished_);
   if (IsWithinLimits() && IsAllowed()) acceptor_.Find(path())(*this);
@@ -68,7 +76,9 @@ void Call::OnWriteDone(bool ok) {
 
 void Call::OnCallDone(bool /*ok*/) {
   cancelled_ = context_.IsCancelled();
-  if (cancelled_) OnBoundOrCancelled(kCancelled);
+  if (!cancelled_) return;
+  cancellation_.Cancel();
+  OnBoundOrCancelled(kCancelled);
 }
 
 void Call::OnBoundOrCancelled(uint8_t what) {

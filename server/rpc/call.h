@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/sync/cancellation.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/message.h"
 
@@ -84,9 +85,15 @@ class Call {
   // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
+  // Whether the call's work should go on: until the client cancels, at most until its deadline, and
+  // until the server cancels all calls.
+  const CancellationToken& cancellation() const { return cancellation_; }
   // Has the reactor end the call as if the client had cancelled it; its end may have another status,
   // of CallAccess. No effect if it is cancelled.
-  void EndEarly() { OnBoundOrCancelled(kCancelled); }
+  void EndEarly() {
+    cancellation_.Cancel();
+    OnBoundOrCancelled(kCancelled);
+  }
   // Cancels the call, whose client gets no status.
   void Cancel() { context_.TryCancel(); }
 
@@ -144,6 +151,7 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  CancellationToken cancellation_;
   // Null until the call is accepted, or if its peer is none of the server's connections.
   std::shared_ptr<Connection> connection_;
   // The other calls of the acceptor, which guards them.

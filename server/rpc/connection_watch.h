@@ -48,7 +48,7 @@ class ConnectionWatch {
   // Why the connection must be closed; absent if it may go on. To be called regularly, more than
   // once a second while bytes arrive.
   std::optional<CloseReason> Check(const Figures& figures, const WatchLimits& limits,
-                                  absl::Time now);
+                                   absl::Time now);
 
   // Bytes read that are part of no message known to be whole: an upper bound of what the connection
   // makes the server hold. Part of it may belong to calls that have ended.

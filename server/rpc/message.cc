@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/features/names.h"
 #include "core/settings/settings.h"
 #include "core/vector/name.h"
@@ -78,16 +79,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
           details.SerializeAsString()};
 }
 
-absl::Status DrainingError() {
-  return WithRetry(MakeError(absl::StatusCode::kUnavailable, "DRAINING",
-                             "the server is stopping; everything it acknowledged is kept: "
-                             "reconnect and send the rest"),
-                   absl::Milliseconds(100));
-}
+absl::Status DrainingError() { return StoppedError(StopReason::kDraining); }
 
-absl::Status CancelledError() {
-  return MakeError(absl::StatusCode::kCancelled, "CANCELLED", "the client cancelled the call");
-}
+absl::Status CancelledError() { return StoppedError(StopReason::kCancelled); }
 
 namespace {
 

@@ -3,10 +3,16 @@
 #include <atomic>
 #include <optional>
 
+#include "core/error/error.h"
+#include "core/error/stopped.h"
+
 namespace perceptrond {
 namespace {
 
 using Handler = std::function<void(Call&, grpc::ByteBuffer&)>;
+
+// After this long a call that was refused may find room.
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 
 class OneRequest final : public Reactor {
  public:
@@ -42,6 +48,22 @@ void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer&
   } else {
     call.Finish(ToGrpc(status));
   }
+}
+
+absl::Status ServerBusy() {
+  return WithRetry(
+      MakeError(absl::StatusCode::kResourceExhausted, "SERVER_BUSY",
+                "more calls wait than the server can answer soon (--max-queued-calls): try again "
+                "later, or with fewer calls at once"),
+      kRetryDelay);
+}
+
+void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work work) {
+  Workers::Work whole = [&call, own = std::move(work)]() mutable {
+    const CancellationScope scope(&call.cancellation());
+    Stopped() ? call.Finish(ToGrpc(StoppedError())) : own();
+  };
+  if (!workers.TrySchedule(size, whole)) call.Finish(ToGrpc(ServerBusy()));
 }
 
 Call::Method OnRequest(Drain& drain, Handler handler) {

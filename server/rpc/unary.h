@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/store/store.h"
+#include "core/sync/cancellation.h"
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
@@ -24,39 +25,78 @@ void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer&
 // call finished, on any thread.
 Call::Method OnRequest(Drain& drain, std::function<void(Call&, grpc::ByteBuffer&)> handler);
 
-// Whether the polling thread may handle a request: it takes microseconds and does not block.
+// Where a request is handled.
+struct Placement {
+  WorkSize size = WorkSize::kSmall;
+  // It takes microseconds and does not block: the polling thread may handle it, if it is small on
+  // the wire, too.
+  bool can_run_inline = false;
+};
+// Decides without blocking, on any thread.
 template <typename Request>
-using InlineTest = bool (*)(Store&, const Request&);
+using PlacementRule = Placement (*)(Store&, const Request&);
 
-// The same with a parsed request. The handler runs on a worker, except for requests of at most
-// kMaxInlineBytes for which `can_run_inline` is true; null stands for never.
+// The placement of every request of a method.
+template <typename Request>
+Placement IsManagement(Store& /*store*/, const Request& /*request*/) {
+  return {WorkSize::kManagement};
+}
+
+template <typename Request>
+Placement IsLarge(Store& /*store*/, const Request& /*request*/) {
+  return {WorkSize::kLarge};
+}
+
+// RESOURCE_EXHAUSTED (SERVER_BUSY).
+absl::Status ServerBusy();
+
+// Has a worker run `work`, which must have the call finished, unless the call is over by then. If
+// too much waits the call ends with RESOURCE_EXHAUSTED (SERVER_BUSY).
+void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work work);
+
+// The same with a parsed request. The handler runs where `placement_of` says, for a call that is not over:
+// KeepGoing (core/sync/cancellation.h) asks the call.
 template <typename Request>
 Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
-                       InlineTest<Request> can_run_inline) {
-  // Examples are counted for the caller.
-  const auto shared = std::make_shared<const decltype(handler)>(
-      [handler = std::move(handler)](Call& call, const Request& request) {
-        if (call.access() == nullptr) return handler(call, request);
-        if (absl::Status status = call.access()->CheckLimit(); !status.ok())
-          return call.Finish(ToGrpc(status));
-        const CountedUsage counted(call.access()->usage());
-        handler(call, request);
-      });
-  return OnRequest(backend.drain, [backend, shared, can_run_inline](Call& call,
-                                                                    grpc::ByteBuffer& bytes) {
-    const size_t max_bytes = backend.max_message_bytes;
-    if (can_run_inline == nullptr || bytes.Length() > kMaxInlineBytes) {
-      return backend.workers.Schedule([&call, shared, max_bytes, own = std::move(bytes)]() mutable {
-        Request request;
-        const absl::Status status = ParseMessage(own, max_bytes, request);
-        status.ok() ? (*shared)(call, request) : call.Finish(ToGrpc(status));
-      });
+                       PlacementRule<Request> placement_of) {
+  struct Parsed {
+    const Backend backend;
+    const decltype(handler) handle;
+    const PlacementRule<Request> placement_of;
+
+    // On the thread that has parsed the request: handles it there if it may, else elsewhere.
+    void Handle(Call& call, Request& request, bool is_polling) const {
+      const Placement placement = placement_of(backend.store, request);
+      const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
+      if (here) {
+        const CancellationScope scope(&call.cancellation());
+        return HandleHere(call, request);
+      }
+      ScheduleCall(backend.workers, placement.size, call,
+                   [this, &call, own = std::move(request)] { HandleHere(call, own); });
     }
-    Request request;
-    if (absl::Status status = ParseMessage(bytes, max_bytes, request); !status.ok())
-      return call.Finish(ToGrpc(status));
-    if (can_run_inline(backend.store, request)) return (*shared)(call, request);
-    backend.workers.Schedule([&call, shared, own = std::move(request)] { (*shared)(call, own); });
+    // Examples are counted for the caller.
+    void HandleHere(Call& call, const Request& request) const {
+      if (call.access() == nullptr) return handle(call, request);
+      if (absl::Status status = call.access()->CheckLimit(); !status.ok())
+        return call.Finish(ToGrpc(status));
+      const CountedUsage counted(call.access()->usage());
+      handle(call, request);
+    }
+  };
+  const auto parsed =
+      std::make_shared<const Parsed>(Parsed{backend, std::move(handler), placement_of});
+  return OnRequest(backend.drain, [parsed](Call& call, grpc::ByteBuffer& bytes) {
+    const Backend& backend = parsed->backend;
+    const auto parse = [parsed, &call, max_bytes = backend.max_message_bytes](grpc::ByteBuffer& own,
+                                                                              bool is_polling) {
+      Request request;
+      const absl::Status status = ParseMessage(own, max_bytes, request);
+      status.ok() ? parsed->Handle(call, request, is_polling) : call.Finish(ToGrpc(status));
+    };
+    if (bytes.Length() <= kMaxInlineBytes) return parse(bytes, true);
+    ScheduleCall(backend.workers, WorkSize::kSmall, call,
+                 [parse, own = std::move(bytes)]() mutable { parse(own, false); });
   });
 }
 
@@ -71,18 +111,19 @@ class UnaryMethods {
   // The method is refused with DrainingError while the server drains.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Request&, Response&),
-                          InlineTest<Request> can_run_inline = nullptr) const {
+                          PlacementRule<Request> placement_of) const {
     return Make<Request, Response>(
         [backend = backend_, body](const Request& request, Response& response) {
           return backend.drain.draining() ? DrainingError()
                                           : body(backend.store, request, response);
         },
-        can_run_inline);
+        placement_of);
   }
   // For a body whose answer depends on what the caller may do: null if nothing is checked.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const CallAccess*, const Request&,
-                                               Response&)) const {
+                                               Response&),
+                          PlacementRule<Request> placement_of) const {
     return OnRequest<Request>(
         backend_,
         [backend = backend_, body](Call& call, const Request& request) {
@@ -92,22 +133,22 @@ class UnaryMethods {
                                           : body(backend.store, call.access(), request, response);
           FinishWithMessage(call, status, response);
         },
-        nullptr);
+        placement_of);
   }
   // For a body that looks at the drain itself.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Drain&, const Request&, Response&),
-                          InlineTest<Request> can_run_inline = nullptr) const {
+                          PlacementRule<Request> placement_of) const {
     return Make<Request, Response>(
         [backend = backend_, body](const Request& request, Response& response) {
           return body(backend.store, backend.drain, request, response);
         },
-        can_run_inline);
+        placement_of);
   }
 
  private:
   template <typename Request, typename Response, typename Body>
-  Call::Method Make(Body body, InlineTest<Request> can_run_inline) const {
+  Call::Method Make(Body body, PlacementRule<Request> placement_of) const {
     return OnRequest<Request>(
         backend_,
         [body](Call& call, const Request& request) {
@@ -115,7 +156,7 @@ class UnaryMethods {
           const absl::Status status = body(request, response);
           FinishWithMessage(call, status, response);
         },
-        can_run_inline);
+        placement_of);
   }
 
   template <typename Response>

@@ -1,6 +1,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/model/views.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/message.h"
@@ -18,6 +19,9 @@ constexpr size_t kDefaultExamplePageSize = 1000;
 constexpr size_t kMaxExamplePageSize = 10'000;
 // A page ends when its examples have this many features: about 10 MB, without names.
 constexpr size_t kMaxPageFeatures = 1 << 20;
+
+// What looking at an example takes, in multiply-adds.
+constexpr size_t kLookWork = 10;
 
 // Where a page ended. Updates are listed first, by their revision, then the sample, by its hashes.
 struct Position {
@@ -59,13 +63,15 @@ class Page {
     last_ = position;
     return true;
   }
-  // Adds the examples after `after`; returns whether these are all.
+  // Adds the examples after `after`; returns whether these are all. Asks KeepGoing.
   bool Fill(const StoredExamplesCopy& stored, const Position& after) {
     for (const StoredUpdate& update : stored.updates) {
+      if (!KeepGoing(kLookWork)) return false;
       if (after.in_sample || update.revision <= after.number) continue;
       if (!Add(update, {false, update.revision})) return false;
     }
     for (const auto& [hash, row] : stored.sample) {
+      if (!KeepGoing(kLookWork)) return false;
       if (after.in_sample && hash <= after.number) continue;
       if (!Add({.row = row}, {true, hash})) return false;
     }
@@ -94,8 +100,10 @@ absl::Status ListStoredExamples(Store& store, const v1::ListStoredExamplesReques
   const StoredExamplesCopy stored = CopyStoredExamples(**model).examples;
   Page page(*page_size);
   const bool all = page.Fill(stored, *after);
-  for (v1::StoredExample& example : ToProto(**model, page.examples()))
-    *response.add_examples() = std::move(example);
+  if (!KeepGoing()) return StoppedError();
+  std::vector<v1::StoredExample> examples = ToProto(**model, page.examples());
+  if (!KeepGoing()) return StoppedError();
+  for (v1::StoredExample& example : examples) *response.add_examples() = std::move(example);
   if (!all) response.set_next_page_token(Token(**model, page.last()));
   response.set_total_size(stored.updates.size() + stored.sample.size());
   response.set_complete(stored.complete);
@@ -109,7 +117,7 @@ void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& q
   router.AddService(
       "perceptron.v1.AnalysisService",
       {{"Analyze", [backend, &queue](Call& call) { AnalyzeReactor::Start(call, backend, queue); }},
-       {"ListStoredExamples", unary(ListStoredExamples)}});
+       {"ListStoredExamples", unary(ListStoredExamples, IsLarge<v1::ListStoredExamplesRequest>)}});
 }
 
 }  // namespace perceptrond

@@ -45,7 +45,8 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
 void AddBackupService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
   router.AddService("perceptron.v1.BackupService",
-                    {{"CreateBackup", unary(CreateBackup)}, {"ListBackups", unary(ListBackups)}});
+                    {{"CreateBackup", unary(CreateBackup, IsLarge<v1::CreateBackupRequest>)},
+                     {"ListBackups", unary(ListBackups, IsManagement<v1::ListBackupsRequest>)}});
 }
 
 }  // namespace perceptrond

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "server/services/inference_batch.h"
 #include "server/services/inference_outputs.h"
 #include "server/services/services.h"
+#include "server/sessions/placement.h"
 #include "server/sessions/predict_session.h"
 
 namespace perceptrond {
@@ -230,12 +232,33 @@ absl::Status ServerReady(Store& /*store*/, const Drain& drain,
 }
 
 template <typename Request>
-bool Always(Store& /*store*/, const Request& /*request*/) {
-  return true;
+Placement Inline(Store& /*store*/, const Request& /*request*/) {
+  return {WorkSize::kManagement, true};
 }
 
-bool CanInferInline(Store& store, const oip::ModelInferRequest& request) {
-  return CanRunInline(store, absl::StrCat(kModelCollection, request.model_name()));
+// The metadata of a model.
+template <typename Request>
+Placement PlacementOfMetadata(Store& store, const Request& request) {
+  return PlacementOfReport(store, absl::StrCat(kModelCollection, request.name()));
+}
+
+// A value has four bytes, or is a name of about as many.
+constexpr uint64_t kMinFeatureBytes = 4;
+
+// The bytes of the tensors say how many features there are, at most; the rows share them.
+Placement PlacementOfInfer(Store& store, const oip::ModelInferRequest& request) {
+  const std::shared_ptr<Model> model =
+      store.GetIfLoaded(absl::StrCat(kModelCollection, request.model_name()));
+  const uint64_t features = request.ByteSizeLong() / kMinFeatureBytes;
+  uint64_t rows = 1;
+  for (const auto& input : request.inputs()) {
+    if (input.shape_size() > 0 && input.shape(0) > 0)
+      rows = std::max(rows, static_cast<uint64_t>(input.shape(0)));
+  }
+  BatchShape shape;
+  shape.dense_rows = std::min(rows, features + 1);
+  shape.dense_width = features / shape.dense_rows + 1;
+  return PlacementOfRows(store, model.get(), shape);
 }
 
 }  // namespace
@@ -266,13 +289,14 @@ absl::Status Infer(Store& store, const ::inference::ModelInferRequest& request,
 
 void AddInferenceService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
-  router.AddService("inference.GRPCInferenceService",
-                    {{"ServerLive", unary(ServerLive, Always)},
-                     {"ServerReady", unary(ServerReady, Always)},
-                     {"ModelReady", unary(ModelReady)},
-                     {"ServerMetadata", unary(ServerMetadata, Always)},
-                     {"ModelMetadata", unary(ModelMetadata)},
-                     {"ModelInfer", unary(Infer, CanInferInline)}});
+  router.AddService(
+      "inference.GRPCInferenceService",
+      {{"ServerLive", unary(ServerLive, Inline<oip::ServerLiveRequest>)},
+       {"ServerReady", unary(ServerReady, Inline<oip::ServerReadyRequest>)},
+       {"ModelReady", unary(ModelReady, PlacementOfMetadata<oip::ModelReadyRequest>)},
+       {"ServerMetadata", unary(ServerMetadata, Inline<oip::ServerMetadataRequest>)},
+       {"ModelMetadata", unary(ModelMetadata, PlacementOfMetadata<oip::ModelMetadataRequest>)},
+       {"ModelInfer", unary(Infer, PlacementOfInfer)}});
 }
 
 }  // namespace perceptrond

@@ -11,6 +11,7 @@
 #include "server/sessions/example_batch.h"
 #include "server/sessions/learn_session.h"
 #include "server/sessions/nested_examples.h"
+#include "server/sessions/placement.h"
 #include "server/sessions/stream_reactor.h"
 
 namespace perceptrond {
@@ -73,6 +74,8 @@ void Learn(Store& store, const Drain& drain, Call& call, const LearnExamplesRequ
   absl::Status status = drain.draining()
                             ? DrainingError()
                             : LearnExamples(store, request, *response.mutable_result(), model);
+  // Rows that were learned before the work was stopped become durable all the same.
+  if (Stopped() && model != nullptr) store.committer().Submit(model, [](const absl::Status&) {});
   if (!status.ok()) return call.Finish(ToGrpc(status));
   // The examples are learned: they are committed even if the response cannot be sent.
   grpc::ByteBuffer bytes;
@@ -82,9 +85,11 @@ void Learn(Store& store, const Drain& drain, Call& call, const LearnExamplesRequ
   });
 }
 
-// A named producer may have to wait for its turn.
-bool CanLearnInline(Store& store, const LearnExamplesRequest& request) {
-  return request.message.producer_id().empty() && RequestCanRunInline(store, request);
+Placement PlacementOfLearn(Store& store, const LearnExamplesRequest& request) {
+  Placement placement = PlacementOfExamples(store, request);
+  // A named producer may have to wait for its turn.
+  if (!request.message.producer_id().empty()) placement.can_run_inline = false;
+  return placement;
 }
 
 }  // namespace
@@ -94,7 +99,7 @@ void AddLearningService(Router& router, const Backend& backend) {
     Learn(backend.store, backend.drain, call, request);
   };
   router.AddService("perceptron.v1.LearningService",
-                    {{"Learn", OnRequest<LearnExamplesRequest>(backend, learn, CanLearnInline)},
+                    {{"Learn", OnRequest<LearnExamplesRequest>(backend, learn, PlacementOfLearn)},
                      {"LearnStream", OnStream<LearnSession>(backend)}});
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
+#include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
 #include "google/rpc/error_details.pb.h"
@@ -15,6 +16,7 @@
 #include "server/rpc/unary.h"
 #include "server/services/services.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/placement.h"
 #include "server/sessions/watch_reactor.h"
 
 namespace perceptrond {
@@ -72,7 +74,9 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   // Report and weights have the same revision, also while the model learns.
   const ModelReader reader(**model);
   *response.mutable_report() = MakeReport(reader);
-  for (const WeightList& weights : ListWeights(reader))
+  const std::vector<WeightList> lists = ListWeights(reader);
+  if (Stopped()) return StoppedError();
+  for (const WeightList& weights : lists)
     ToProto(weights, *response.mutable_weights()->add_vectors());
   response.set_revision(static_cast<int64_t>(reader.revision()));
   return absl::OkStatus();
@@ -195,19 +199,44 @@ absl::Status Unfreeze(Store& store, const v1::UnfreezeModelRequest& request, v1:
   return SetState(store, request, v1::MODEL_STATE_ACTIVE, response);
 }
 
+// Starting weights make a request long; the others are as long as all weights.
+Placement PlacementOfCreate(Store& /*store*/, const v1::CreateModelRequest& request) {
+  constexpr size_t kShort = 64 << 10;
+  constexpr uint32_t kFewWeights = 1 << 22;
+  constexpr uint32_t kFewBits = 22;
+  const v1::FeatureSpace& space = request.model().feature_space();
+  const bool large = request.ByteSizeLong() > kShort || space.has_map() ||
+                     space.dense().dimension() > kFewWeights || space.hashed().bits() > kFewBits;
+  return {large ? WorkSize::kLarge : WorkSize::kManagement};
+}
+
+Placement PlacementOfGet(Store& store, const v1::GetModelRequest& request) {
+  if (request.view() == v1::MODEL_VIEW_WEIGHTS) return {WorkSize::kLarge};
+  return PlacementOfReport(store, request.name());
+}
+
+Placement PlacementOfUpdate(Store& store, const v1::UpdateModelRequest& request) {
+  return PlacementOfManagement(store, request.model().name());
+}
+
+template <typename Request>
+Placement PlacementOfNamed(Store& store, const Request& request) {
+  return PlacementOfManagement(store, request.name());
+}
+
 }  // namespace
 
 void AddModelService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
   router.AddService(
       "perceptron.v1.ModelService",
-      {{"CreateModel", unary(Create)},
-       {"GetModel", unary(Get)},
-       {"ListModels", unary(ListModels)},
-       {"UpdateModel", unary(Update)},
-       {"DeleteModel", unary(Delete)},
-       {"FreezeModel", unary(Freeze)},
-       {"UnfreezeModel", unary(Unfreeze)},
+      {{"CreateModel", unary(Create, PlacementOfCreate)},
+       {"GetModel", unary(Get, PlacementOfGet)},
+       {"ListModels", unary(ListModels, IsManagement<v1::ListModelsRequest>)},
+       {"UpdateModel", unary(Update, PlacementOfUpdate)},
+       {"DeleteModel", unary(Delete, PlacementOfNamed<v1::DeleteModelRequest>)},
+       {"FreezeModel", unary(Freeze, PlacementOfNamed<v1::FreezeModelRequest>)},
+       {"UnfreezeModel", unary(Unfreeze, PlacementOfNamed<v1::UnfreezeModelRequest>)},
        {"WatchModel", [backend](Call& call) { WatchReactor::Start(call, backend); }}});
 }
 

@@ -10,6 +10,7 @@
 #include "server/sessions/convert.h"
 #include "server/sessions/example_batch.h"
 #include "server/sessions/nested_examples.h"
+#include "server/sessions/placement.h"
 #include "server/sessions/predict_session.h"
 #include "server/sessions/stream_reactor.h"
 
@@ -73,15 +74,19 @@ absl::Status ExplainBatch(Store& store, const RequestWithExamples<v1::ExplainReq
   return absl::OkStatus();
 }
 
+Placement PlacementOfExplain(Store& store, const RequestWithExamples<v1::ExplainRequest>& request) {
+  // It looks at the stored examples, too.
+  return {PlacementOfExamples(store, request).size};
+}
+
 }  // namespace
 
 void AddPredictionService(Router& router, const Backend& backend) {
   const UnaryMethods unary(backend);
-  router.AddService(
-      "perceptron.v1.PredictionService",
-      {{"Predict", unary(PredictBatch, RequestCanRunInline<MessagePredictor::Request>)},
-       {"PredictStream", OnStream<PredictSession>(backend)},
-       {"Explain", unary(ExplainBatch)}});
+  router.AddService("perceptron.v1.PredictionService",
+                    {{"Predict", unary(PredictBatch, PlacementOfExamples<v1::PredictRequest>)},
+                     {"PredictStream", OnStream<PredictSession>(backend)},
+                     {"Explain", unary(ExplainBatch, PlacementOfExplain)}});
 }
 
 }  // namespace perceptrond

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -11,71 +10,27 @@
 #include "core/model/model_analysis.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/message.h"
+#include "server/rpc/unary.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/placement.h"
 
 namespace perceptrond {
-
-AnalysisQueue::~AnalysisQueue() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  thread_.join();
-}
-
-void AnalysisQueue::Submit(std::shared_ptr<Job> job) {
-  size_t jobs_ahead = 0;
-  {
-    MutexLock lock(&mutex_);
-    DropCancelled();
-    jobs_ahead = jobs_.size();
-    jobs_.push_back(job);
-  }
-  if (jobs_ahead > 0) job->OnQueued(jobs_ahead);
-}
-
-void AnalysisQueue::DropCancelled() {
-  if (jobs_.empty()) return;
-  // The queue's thread removes the first itself.
-  jobs_.erase(std::remove_if(jobs_.begin() + 1, jobs_.end(),
-                             [](const std::shared_ptr<Job>& job) { return job->cancelled(); }),
-              jobs_.end());
-}
-
-void AnalysisQueue::NotifyPositions() {
-  std::vector<std::shared_ptr<Job>> jobs;
-  {
-    MutexLock lock(&mutex_);
-    DropCancelled();
-    jobs.assign(jobs_.begin(), jobs_.end());
-  }
-  for (size_t i = 1; i < jobs.size(); ++i) jobs[i]->OnQueued(i);
-}
-
-void AnalysisQueue::RunAll() {
-  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !jobs_.empty();
-  };
-  while (true) {
-    std::shared_ptr<Job> job;
-    {
-      MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&has_work));
-      if (stopping_) return jobs_.clear();
-      job = jobs_.front();
-    }
-    NotifyPositions();
-    if (!job->cancelled()) job->Run();
-    MutexLock lock(&mutex_);
-    jobs_.pop_front();
-  }
-}
 
 namespace {
 
 namespace v1 = ::perceptron::v1;
 
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(100);
+// Stored examples of no more bytes, all classes together, make a small analysis.
+constexpr size_t kSmallBytes = size_t{16} << 20;
+// What an analysis leaves of the time before its call's deadline.
+constexpr double kAnswerShare = 0.1;
+constexpr absl::Duration kMinAnswerTime = absl::Milliseconds(50);
+
+absl::Duration TimeLimit(const v1::AnalyzeRequest& request) {
+  return absl::Seconds(request.time_limit().seconds()) +
+         absl::Nanoseconds(request.time_limit().nanos());
+}
 
 absl::Status NoSeparator(const ModelAnalysis& analysis) {
   const bool none = analysis.analysis.separability == Separability::kNotSeparable;
@@ -89,6 +44,7 @@ absl::Status NoSeparator(const ModelAnalysis& analysis) {
 
 void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& queue) {
   std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(call, backend, queue));
+  reactor->token_.set_deadline(call.cancellation().deadline());
   call.Bind(reactor);
   call.StartRead(&reactor->incoming_);
   backend.drain.Add(
@@ -97,31 +53,64 @@ void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& qu
         if (alive == nullptr) return;
         alive->Finish(DrainingError());
         // Only now, so that the status of the cancelled analysis comes after this one.
-        alive->cancelled_ = true;
+        alive->token_.Cancel(StopReason::kDraining);
       },
       reactor->drain_id_);
 }
 
 void AnalyzeReactor::OnReadDone(bool ok) {
   if (!ok) return Finish(MissingRequest());
+  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request_);
+      !status.ok())
+    return Finish(status);
   // On a worker, since the model may have to be loaded.
-  backend_.workers.Schedule([self = shared_from_this()] { self->Enqueue(); });
+  Workers::Work work = [self = shared_from_this()] { self->Enqueue(); };
+  const WorkSize size = PlacementOfManagement(backend_.store, request_.model()).size;
+  if (!backend_.workers.TrySchedule(size, work)) Finish(ServerBusy());
 }
 
 void AnalyzeReactor::Enqueue() {
-  const absl::Status status = ReadRequest();
-  if (!status.ok()) return Finish(status);
-  queue_.Submit(shared_from_this());
+  const CancellationScope scope(&token_);
+  if (absl::Status status = CheckRequest(); !status.ok()) return Finish(status);
+  if (queue_.Submit(shared_from_this())) return;
+  const std::string most = absl::StrCat(queue_.options().max_jobs);
+  Finish(WithRetry(MakeError(absl::StatusCode::kResourceExhausted, "ANALYSIS_QUEUE_FULL",
+                             absl::StrCat(most, " analyses run or wait, the most that may (",
+                                          "--max-queued-analyses): try again when one is done"),
+                             {{"max_queued_analyses", most}}),
+                   absl::Seconds(10)));
 }
 
-absl::Status AnalyzeReactor::ReadRequest() {
-  if (absl::Status status = ParseMessage(incoming_, backend_.max_message_bytes, request_);
-      !status.ok())
-    return status;
+absl::Status AnalyzeReactor::CheckRequest() {
   if (absl::Status status = CheckModelName(request_.model(), "model"); !status.ok()) return status;
   if (absl::StatusOr<AnalysisOptions> options = ReadAnalysisOptions(request_); !options.ok())
     return options.status();
-  return backend_.store.Acquire(request_.model()).status();
+  const absl::Duration most = queue_.options().max_time;
+  if (TimeLimit(request_) > most) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "ANALYSIS_TIME",
+                     absl::StrCat("time_limit is above ", absl::FormatDuration(most),
+                                  ", the server's --max-analysis-time: ask for less, or start the "
+                                  "server with more"),
+                     {{"max_analysis_time", absl::FormatDuration(most)}});
+  }
+  const absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.model());
+  if (!model.ok()) return model.status();
+  const size_t classes = std::max<size_t>(1, (*model)->settings().learner.classes.max);
+  const size_t bytes = (*model)->ledger().stored_examples().statistics().memory_bytes;
+  small_ = bytes <= kSmallBytes / classes;
+  return absl::OkStatus();
+}
+
+AnalysisMonitor::Clock::time_point AnalyzeReactor::Deadline() const {
+  using Clock = AnalysisMonitor::Clock;
+  const Clock::time_point now = Clock::now();
+  absl::Duration limit = queue_.options().max_time;
+  if (request_.has_time_limit()) limit = TimeLimit(request_);
+  if (token_.deadline() == Clock::time_point::max()) return now + absl::ToChronoNanoseconds(limit);
+  // The answer needs its time, too: the separator is measured once more, and sent.
+  const absl::Duration left = absl::FromChrono(token_.deadline() - now);
+  const absl::Duration answer = std::max(left * kAnswerShare, kMinAnswerTime);
+  return now + absl::ToChronoNanoseconds(std::min(limit, left - answer));
 }
 
 void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
@@ -132,6 +121,7 @@ void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
 }
 
 void AnalyzeReactor::Run() {
+  const CancellationScope scope(&token_);
   v1::AnalyzeResponse response;
   const absl::Status status = Analyze(*response.mutable_result());
   MutexLock lock(&mutex_);
@@ -141,31 +131,34 @@ void AnalyzeReactor::Run() {
 
 absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   const absl::Time started = absl::Now();
+  absl::Duration waited;
   absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.model());
   if (!model.ok()) return model.status();
+  AnalysisOptions options = *ReadAnalysisOptions(request_);
+  options.deadline = Deadline();
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
+    waited += absl::FromChrono(queue_.AwaitTurn(*this));
     if (absl::Now() - last_progress_ >= kProgressInterval) {
       last_progress_ = absl::Now();
       v1::AnalysisProgress progress;
       ToProto(now, progress);
       SendProgress(progress);
     }
-    return !cancelled_ && (*model)->closed().ok();
+    return (*model)->closed().ok();
   };
-  absl::StatusOr<ModelAnalysis> analysis =
-      AnalyzeModel(**model, *ReadAnalysisOptions(request_), keep_going);
+  absl::StatusOr<ModelAnalysis> analysis = AnalyzeModel(**model, options, keep_going);
   if (absl::Status closed = (*model)->closed(); !closed.ok()) return closed;
   if (!analysis.ok()) return analysis.status();
   ToProto(**model, *analysis, result);
   absl::Status replaced;
   // A client that has cancelled does not want the weights any more; the analysis is kept.
-  if (request_.replace_weights() && !cancelled_) {
+  if (request_.replace_weights() && !cancelled()) {
     replaced = analysis->separator.has_value()
                    ? ReplaceWeights(**model, *analysis->separator, result)
                    : NoSeparator(*analysis);
   }
   const absl::Status durable = backend_.store.committer().Commit(*model);
-  const absl::Duration run = absl::Now() - started;
+  const absl::Duration run = absl::Now() - started - waited;
   result.mutable_run_duration()->set_seconds(absl::ToInt64Seconds(run));
   result.mutable_run_duration()->set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(run) % 1'000'000'000));
@@ -195,18 +188,18 @@ void AnalyzeReactor::Finish(const absl::Status& status) {
 }
 
 void AnalyzeReactor::OnWriteDone(bool ok) {
-  if (!ok) cancelled_ = true;
+  if (!ok) token_.Cancel();
   MutexLock lock(&mutex_);
   writer_.OnWriteDone(ok);
 }
 
 void AnalyzeReactor::OnCancel() {
-  cancelled_ = true;
+  token_.Cancel();
   Finish(MakeError(absl::StatusCode::kCancelled, "ANALYSIS_CANCELLED", "the client cancelled"));
 }
 
 void AnalyzeReactor::OnDone() {
-  cancelled_ = true;
+  token_.Cancel();
   backend_.drain.Remove(drain_id_);
 }
 

@@ -1,56 +1,22 @@
-// Analyze calls, and the queue that runs their analyses one at a time.
+// Analyze calls.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
-#include <atomic>
-#include <deque>
 #include <memory>
-#include <thread>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/convergence/analysis/analysis.h"
 #include "core/store/store.h"
+#include "core/sync/cancellation.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/analysis_service.pb.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/sessions/analysis_queue.h"
 
 namespace perceptrond {
-
-// Runs analyses one at a time, in the order of their submission: each may use a core for seconds,
-// and serving needs the others. Thread contract: safe for any number of threads.
-class AnalysisQueue {
- public:
-  // The methods are called on the queue's thread, unless they say otherwise.
-  class Job {
-   public:
-    virtual ~Job() = default;
-    // The job waits for `jobs_ahead` others. Called again when that number changes; the first time
-    // on the thread that submits the job.
-    virtual void OnQueued(size_t jobs_ahead) = 0;
-    virtual void Run() = 0;
-    // Whether the job should not run, since its client is gone. Any thread may call it.
-    virtual bool cancelled() const = 0;
-  };
-
-  AnalysisQueue() : thread_([this] { RunAll(); }) {}
-  // Waits for the running job, which should have been cancelled, and drops the others.
-  ~AnalysisQueue();
-
-  void Submit(std::shared_ptr<Job> job) ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  void RunAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  void NotifyPositions() ABSL_LOCKS_EXCLUDED(mutex_);
-  void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  Mutex mutex_;
-  // The first job is running, or the next to run.
-  std::deque<std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // The last member, since it uses all the others.
-  std::thread thread_;
-};
 
 // One Analyze call: waits in the queue, reports its progress, and ends with the result. Ownership:
 // the call, the queue and each running listener keep the reactor.
@@ -62,7 +28,9 @@ class AnalyzeReactor final : public Reactor,
 
   void OnQueued(size_t jobs_ahead) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Run() override ABSL_LOCKS_EXCLUDED(mutex_);
-  bool cancelled() const override { return cancelled_; }
+  bool cancelled() const override { return token_.reason() != StopReason::kNone; }
+  const std::string& model() const override { return request_.model(); }
+  bool small() const override { return small_; }
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -73,9 +41,12 @@ class AnalyzeReactor final : public Reactor,
   AnalyzeReactor(Call& call, const Backend& backend, AnalysisQueue& queue)
       : backend_(backend), queue_(queue), writer_(call) {}
 
-  // Reads the request and enqueues the analysis.
+  // Checks the request and enqueues the analysis.
   void Enqueue() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status ReadRequest();
+  absl::Status CheckRequest();
+  // When the analysis that begins now ends: after the request's time limit, at most the server's,
+  // and early enough that the answer arrives before the call's deadline.
+  AnalysisMonitor::Clock::time_point Deadline() const;
   // Analyzes the model, replaces its weights if the request says so, and makes both durable.
   absl::Status Analyze(::perceptron::v1::AnalysisResult& result);
   absl::Status ReplaceWeights(Model& model, const NewWeights& separator,
@@ -89,7 +60,9 @@ class AnalyzeReactor final : public Reactor,
   grpc::ByteBuffer incoming_;
   // Constant once the queue has the job.
   ::perceptron::v1::AnalyzeRequest request_;
-  std::atomic<bool> cancelled_ = false;
+  bool small_ = false;
+  // Cancelled also when the call is over, which the reactor outlives.
+  CancellationToken token_;
   // Used by the queue's thread alone.
   absl::Time last_progress_ = absl::InfinitePast();
 

@@ -267,7 +267,10 @@ absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(const v1::AnalyzeRequest& re
     }
     options.relative_gap = request.relative_gap();
   }
-  if (request.has_time_limit()) return UnsupportedField("time_limit");
+  const google::protobuf::Duration& limit = request.time_limit();
+  if (request.has_time_limit() &&
+      (limit.seconds() < 0 || limit.nanos() < 0 || (limit.seconds() == 0 && limit.nanos() == 0)))
+    return InvalidField("INVALID_FIELD", "time_limit", "is not above 0; leave it out for the most");
   absl::Status status = Limit("max_rounds", request.max_rounds(), kMaxRounds, options.max_rounds);
   if (status.ok())
     status = Limit("max_support_vectors", request.max_support_vectors(), kMaxSupport,

@@ -5,9 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/error/error.h"
 #include "core/model/views.h"
+#include "core/sync/cancellation.h"
 #include "google/rpc/status.pb.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/placement.h"
 
 namespace perceptrond {
 namespace {
@@ -19,8 +21,9 @@ constexpr int64_t kMaxAcknowledged = int64_t{1} << 48;
 
 // Whether an error is about one message and leaves the stream open.
 bool IsInBand(const absl::Status& status) {
+  // RESOURCE_EXHAUSTED: the message costs too much.
   return absl::IsInvalidArgument(status) || absl::IsOutOfRange(status) ||
-         absl::IsFailedPrecondition(status);
+         absl::IsFailedPrecondition(status) || absl::IsResourceExhausted(status);
 }
 
 absl::Status ModelReplaced(const std::string& model) {
@@ -86,6 +89,12 @@ absl::Status CheckNothingLost(const v1::Producer& producer, const Model& model,
 
 }  // namespace
 
+WorkSize LearnSession::SizeOf(const Request& request) const {
+  std::shared_ptr<Model> model = handle_.GetIfLoaded();
+  if (model == nullptr) model = store_.GetIfLoaded(messages_ == 0 ? request.model() : model_name_);
+  return PlacementOfExamples(store_, model.get(), request).size;
+}
+
 absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool more) {
   if (messages_ == 0) {
     if (absl::Status status = ReadTarget(request.message); !status.ok()) return status;
@@ -104,7 +113,11 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
     }
     if (absl::Status status = failure(); !status.ok()) return status;
     answer.result.set_message_number(messages_);
-    if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) return status;
+    if (absl::Status status = Learn(**model, request, answer.result); !status.ok()) {
+      // Rows that were learned before the work was stopped become durable all the same.
+      if (Stopped()) store_.committer().Submit(*model, [](const absl::Status&) {});
+      return status;
+    }
   }
   answer.bytes =
       answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));

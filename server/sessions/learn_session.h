@@ -41,6 +41,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // unless another stream of the same producer learns meanwhile. Not to be called while Accept
   // runs.
   bool CanRunInline() const { return perceptrond::CanRunInline(handle_.GetIfLoaded().get()); }
+  // How large the work of a message is. Not to be called while Accept runs.
+  WorkSize SizeOf(const Request& request) const;
   // Learns the examples of a message, which has `bytes` bytes on the wire. `more`: others wait to
   // be accepted. An error ends the stream; messages that were accepted before are still answered.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);

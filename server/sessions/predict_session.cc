@@ -8,6 +8,7 @@
 #include "google/rpc/status.pb.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/placement.h"
 
 namespace perceptrond {
 
@@ -42,6 +43,9 @@ absl::Status MessagePredictor::Predict(const Model& model, const Request& reques
 
 namespace {
 
+// The message alone is refused.
+bool IsTooCostly(const absl::Status& status) { return absl::IsResourceExhausted(status); }
+
 absl::Status TableSizeDiffers() {
   return InvalidField("INVALID_FIELD", "name_table_size",
                       "differs from the stream's first message; leave it out, or open another "
@@ -49,6 +53,13 @@ absl::Status TableSizeDiffers() {
 }
 
 }  // namespace
+
+WorkSize PredictSession::SizeOf(const Request& request) const {
+  std::shared_ptr<Model> model = predictor_.GetIfLoaded();
+  const std::string& name = request.model().empty() ? model_name_ : request.model();
+  if (model == nullptr || name != model_name_) model = store_.GetIfLoaded(name);
+  return PlacementOfExamples(store_, model.get(), request).size;
+}
 
 absl::Status PredictSession::Accept(const Request& request, size_t bytes, bool /*more*/) {
   const bool is_first = model_name_.empty();
@@ -69,7 +80,7 @@ absl::Status PredictSession::Accept(const Request& request, size_t bytes, bool /
   status = message.name_table_size() > 0 && message.name_table_size() != asked_table_size_
                ? TableSizeDiffers()
                : predictor_.Predict(model_name_, request, answer.response);
-  if (absl::IsInvalidArgument(status) || absl::IsAborted(status)) {
+  if (absl::IsInvalidArgument(status) || absl::IsAborted(status) || IsTooCostly(status)) {
     ToProto(status, *answer.response.mutable_error());
   } else if (!status.ok()) {
     return status;

@@ -52,10 +52,13 @@ class PredictSession {
 
   static constexpr bool kAnswersSynchronously = true;
 
-  PredictSession(Store& store, const StreamLimits& limits) : predictor_(store), limits_(limits) {}
+  PredictSession(Store& store, const StreamLimits& limits)
+      : store_(store), predictor_(store), limits_(limits) {}
 
   void OnReady(std::function<void()> /*ready*/) {}
   bool CanRunInline() const { return perceptrond::CanRunInline(predictor_.GetIfLoaded().get()); }
+  // How large the work of a message is. Not to be called while Accept runs.
+  WorkSize SizeOf(const Request& request) const;
   // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
   SessionState Poll(Response* response) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -66,6 +69,7 @@ class PredictSession {
     size_t bytes = 0;
   };
 
+  Store& store_;
   MessagePredictor predictor_;
   const StreamLimits limits_;
   // Used by Accept alone.

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
+#include "core/sync/cancellation.h"
 #include "core/sync/mutex.h"
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
@@ -65,7 +66,7 @@ class StreamReactor final : public Reactor,
         return Pump();
       working_ = true;
     }
-    HandleInbox();
+    HandleInbox(WorkSize::kSmall);
   }
 
   void OnWriteDone(bool ok) override {
@@ -112,17 +113,20 @@ class StreamReactor final : public Reactor,
     Pump();
   }
 
-  void ScheduleWork() {
-    backend_.workers.Schedule([self = this->shared_from_this()] { self->HandleInbox(); });
+  void ScheduleWork(WorkSize size = WorkSize::kSmall) {
+    backend_.workers.Schedule(size,
+                              [self = this->shared_from_this(), size] { self->HandleInbox(size); });
   }
 
   // Handles the messages in the inbox while the session has room for their answers. Runs on one
-  // thread at a time, the one that set working_.
-  void HandleInbox() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // thread at a time, the one that set working_. In a small turn a large message waits for a large
+  // one, parsed.
+  void HandleInbox(WorkSize turn) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const CancellationScope scope(&call_.cancellation());
     for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
       grpc::ByteBuffer message;
       bool more = false;
-      {
+      if (!parsed_bytes_.has_value()) {
         MutexLock lock(&mutex_);
         if (inbox_.empty() || state_.Full() || paused_) {
           working_ = false;
@@ -133,7 +137,12 @@ class StreamReactor final : public Reactor,
         inbox_bytes_ -= message.Length();
         more = !inbox_.empty();
       }
-      absl::Status status = HandleMessage(message, more);
+      absl::Status status = Parse(message);
+      if (status.ok() && turn != WorkSize::kLarge && !Stopped() &&
+          session_->SizeOf(request_) == WorkSize::kLarge)
+        return ScheduleWork(WorkSize::kLarge);
+      if (status.ok()) status = Accept(more);
+      parsed_bytes_.reset();
       MutexLock lock(&mutex_);
       if (!status.ok()) EndWith(std::move(status));
       PauseIfLimited();
@@ -142,12 +151,17 @@ class StreamReactor final : public Reactor,
     ScheduleWork();
   }
 
-  // `more`: others wait.
-  absl::Status HandleMessage(grpc::ByteBuffer& message, bool more) {
-    const size_t bytes = message.Length();
+  // Parses the message, unless one is parsed already.
+  absl::Status Parse(grpc::ByteBuffer& message) {
+    if (parsed_bytes_.has_value()) return absl::OkStatus();
+    parsed_bytes_ = message.Length();
+    return ParseMessage(message, backend_.max_message_bytes, request_);
+  }
+
+  // Has the session handle the parsed message. `more`: others wait.
+  absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
-    absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
-    return status.ok() ? session_->Accept(request_, bytes, more) : status;
+    return session_->Accept(request_, *parsed_bytes_, more);
   }
 
   // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
@@ -239,8 +253,10 @@ class StreamReactor final : public Reactor,
 
   // The message being read.
   grpc::ByteBuffer incoming_;
-  // The message being handled.
+  // The message being handled, and its size if it is parsed and was not handled yet. Used by the
+  // thread in HandleInbox.
   typename Session::Request request_;
+  std::optional<size_t> parsed_bytes_;
 
   Mutex mutex_;
   // Of the last Pump. Only the thread in HandleInbox makes the session fuller, and it pumps then.

@@ -8,6 +8,7 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
+#include "server/sessions/placement.h"
 
 namespace perceptrond {
 namespace {
@@ -24,6 +25,7 @@ void WatchReactor::Start(Call& call, const Backend& backend) {
       [weak = std::weak_ptr<WatchReactor>(reactor)] {
         const std::shared_ptr<WatchReactor> alive = weak.lock();
         if (alive == nullptr) return;
+        alive->token_.Cancel(StopReason::kDraining);
         MutexLock lock(&alive->mutex_);
         alive->End(DrainingError());
       },
@@ -54,7 +56,9 @@ absl::Status WatchReactor::ReadRequest() {
 }
 
 void WatchReactor::ScheduleCheck() {
-  backend_.workers.Schedule([self = shared_from_this(), name = name_] {
+  const WorkSize size = PlacementOfReport(backend_.store, name_).size;
+  backend_.workers.Schedule(size, [self = shared_from_this(), name = name_] {
+    const CancellationScope scope(&self->token_);
     absl::StatusOr<ModelSummary> summary = self->backend_.store.Get(name);
     MutexLock lock(&self->mutex_);
     self->OnSummary(std::move(summary));
@@ -117,10 +121,14 @@ void WatchReactor::OnWriteDone(bool ok) {
 }
 
 void WatchReactor::OnCancel() {
+  token_.Cancel();
   MutexLock lock(&mutex_);
   End(CancelledError());
 }
 
-void WatchReactor::OnDone() { backend_.drain.Remove(drain_id_); }
+void WatchReactor::OnDone() {
+  token_.Cancel();
+  backend_.drain.Remove(drain_id_);
+}
 
 }  // namespace perceptrond

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/store/store.h"
+#include "core/sync/cancellation.h"
 #include "core/sync/mutex.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/rpc/backend.h"
@@ -46,6 +47,8 @@ class WatchReactor final : public Reactor, public std::enable_shared_from_this<W
   const Backend backend_;
   uint64_t drain_id_ = 0;
   grpc::ByteBuffer incoming_;
+  // Cancelled also when the call is over, which a check may outlive.
+  CancellationToken token_;
 
   Mutex mutex_;
   std::string name_ ABSL_GUARDED_BY(mutex_);

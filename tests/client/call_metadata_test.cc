@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -15,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/client.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
-#include "tests/support/temp_dir.h"
 
 namespace perceptrond::client {
 namespace {
@@ -76,6 +76,8 @@ class TokenServer final : public v1::LearningService::Service {
 
 class CallMetadataTest : public ::testing::Test {
  protected:
+  ~CallMetadataTest() override { unlink(path_.c_str()); }
+
   absl::Status Learn(const CallMetadata& metadata) {
     return LearnWith(Client::Connect(server_.address(), OptionsWith(metadata)));
   }
@@ -90,13 +92,12 @@ class CallMetadataTest : public ::testing::Test {
     return client.Learn("m", v1::ExampleColumns(), Numbered{"p", 0}).status();
   }
   std::string File(const std::string& text) const {
-    const std::string path = dir_.path() + "/token";
-    std::ofstream(path) << text;
-    return path;
+    std::ofstream(path_) << text;
+    return path_;
   }
 
   TokenServer server_;
-  perceptrond::testing::TempDir dir_;
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "/token-", getpid());
 };
 
 TEST_F(CallMetadataTest, ATokenIsSentFromTheOptionsAndFromAFile) {

@@ -31,7 +31,10 @@ class ServerSettingsTest(unittest.TestCase):
         for name, value in environment.items():
             flag = name.removeprefix("PERCEPTROND_").lower().replace("_", "-")
             self.assertIn(flag, default, name)
-            said = settings(sys.argv[1], {name: value})[flag]
+            # An address by itself is refused.
+            said = settings(sys.argv[1], {"PERCEPTROND_INSECURE": "true", name: value})[flag]
+            if isinstance(said, bool):
+                said = str(said).lower()
             self.assertEqual(said if isinstance(said, str) else said[0], value)
 
     def test_the_image_the_pod_and_the_unit_set_what_the_server_knows(self):
@@ -39,6 +42,15 @@ class ServerSettingsTest(unittest.TestCase):
         self.known(image_environment())
         self.known({one["name"]: one["value"] for one in container["env"]})
         self.known(dict(one.split("=", 1) for one in unit()["Environment"]))
+
+    def test_the_image_is_refused_by_itself_and_started_by_pod_compose_and_the_documented_command(self):
+        with self.assertRaisesRegex(AssertionError, "other machines can reach"):
+            settings(sys.argv[1], image_environment())
+        (container,) = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"]
+        (run,) = re.findall(r"`docker run ([^`]*)`", (ROOT / "docs/operate.md").read_text())
+        for more in ({one["name"]: one["value"] for one in container["env"]}, compose()["services"]["perceptrond"]["environment"],
+                     dict(one.split("=", 1) for one in re.findall(r"-e (\S+)", run))):
+            self.assertTrue(settings(sys.argv[1], image_environment() | more)["insecure"])
 
     def test_each_waits_longer_than_the_server_drains(self):
         self.assertGreater(manifest("StatefulSet")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], DRAIN_SECONDS)

@@ -40,7 +40,7 @@ namespace testing = perceptrond::testing;
 namespace v1 = ::perceptron::v1;
 namespace oip = ::inference;
 
-constexpr size_t kMostMessages = 24;
+constexpr size_t kMostMessages = 8;
 constexpr size_t kMostRows = 12;
 
 v1::Model Settings(FuzzInput& input) {

@@ -41,6 +41,8 @@ void CheckCut(std::string_view bytes, size_t part_bytes) {
   storage::Snapshot snapshot;
   if (!Parse(bytes, snapshot) || !CanBeCut(snapshot)) return;
   snapshot.DiscardUnknownFields();
+  // Present without rows or absent is the same.
+  if (snapshot.stored_rows().ByteSizeLong() == 0) snapshot.clear_stored_rows();
   storage::Snapshot whole;
   const absl::Status status =
       perceptrond::ForEachPart(snapshot, part_bytes, [&](const storage::Snapshot& part) {

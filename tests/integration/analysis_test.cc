@@ -213,33 +213,77 @@ TEST_F(AnalysisTest, AFrozenModelIsAnalyzedButKeepsItsWeights) {
   EXPECT_TRUE(Analyze(Request("frozen")).ok());
 }
 
-// The proof of this takes seconds; the second analysis waits for it, and goes on once the first is
-// cancelled.
-TEST_F(AnalysisTest, CancellingAnAnalysisLetsTheNextOneRun) {
+// The proof of this takes seconds; the second analysis of the model waits for it, and goes on once
+// the first is cancelled.
+TEST_F(AnalysisTest, CancellingAnAnalysisLetsTheNextOneOfTheModelRun) {
   CreateSampling("noise", 450);
-  const std::vector<v1::Example> noise = Noise(1350, 450);
-  Teach("noise", noise);
-  CreateDense("and", 2);
-  Teach("and", and_);
+  Teach("noise", Noise(1350, 450));
   grpc::ClientContext first_context;
   const auto first = analysis_->Analyze(&first_context, Request("noise"));
   v1::AnalyzeResponse response;
   ASSERT_TRUE(first->Read(&response));  // it runs
   ASSERT_TRUE(response.has_progress());
   grpc::ClientContext second_context;
-  const auto second = analysis_->Analyze(&second_context, Request("and"));
+  const auto second = analysis_->Analyze(&second_context, Request("noise"));
   v1::AnalyzeResponse waiting;
   ASSERT_TRUE(second->Read(&waiting));
   EXPECT_EQ(waiting.progress().stage(), v1::ANALYSIS_STAGE_WAITING);
   EXPECT_EQ(waiting.progress().queue_position(), 1U);
   first_context.TryCancel();
-  bool solved = false;
-  while (second->Read(&waiting)) solved = solved || waiting.has_result();
-  EXPECT_TRUE(solved);
-  EXPECT_TRUE(second->Finish().ok());
+  do {
+    ASSERT_TRUE(second->Read(&waiting));
+  } while (waiting.progress().stage() == v1::ANALYSIS_STAGE_WAITING);
+  second_context.TryCancel();
   while (first->Read(&response)) EXPECT_FALSE(response.has_result());
   EXPECT_EQ(first->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  while (second->Read(&response)) EXPECT_FALSE(response.has_result());
+  EXPECT_EQ(second->Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_FALSE(Get("noise", v1::MODEL_VIEW_BASIC).report().has_analysis());
+}
+
+TEST_F(AnalysisTest, AShortAnalysisIsDoneWhileALongOneRuns) {
+  CreateSampling("noise", 450);
+  Teach("noise", Noise(1350, 450));
+  CreateDense("and", 2);
+  Teach("and", and_);
+  grpc::ClientContext context;
+  const auto running = analysis_->Analyze(&context, Request("noise"));
+  v1::AnalyzeResponse response;
+  ASSERT_TRUE(running->Read(&response));
+  EXPECT_TRUE(Analyze(Request("and")).ok());
+  ASSERT_TRUE(running->Read(&response));
+  EXPECT_TRUE(response.has_progress()) << "it ended before the short one";
+  context.TryCancel();
+  while (running->Read(&response)) continue;
+}
+
+// Proving that nothing separates the noise takes seconds.
+TEST_F(AnalysisTest, ATimeLimitEndsTheAnalysisWithWhatIsProvenByThen) {
+  CreateSampling("noise", 450);
+  Teach("noise", Noise(1350, 450));
+  v1::AnalyzeRequest request = Request("noise");
+  request.mutable_time_limit()->set_nanos(200'000'000);
+  v1::AnalysisResult result;
+  ASSERT_TRUE(Analyze(request, &result).ok());
+  EXPECT_EQ(result.end_reason(), "the time limit is reached");
+  EXPECT_EQ(result.analysis().separability(), v1::SEPARABILITY_UNDECIDED);
+  request.mutable_time_limit()->set_seconds(-1);
+  EXPECT_EQ(Reason(Analyze(request)), "INVALID_FIELD");
+  request.mutable_time_limit()->set_seconds(3600);
+  EXPECT_EQ(Reason(Analyze(request)), "ANALYSIS_TIME");
+}
+
+TEST_F(AnalysisTest, TheDeadlineOfTheCallIsATimeLimitToo) {
+  CreateSampling("noise", 450);
+  Teach("noise", Noise(1350, 450));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  const auto stream = analysis_->Analyze(&context, Request("noise"));
+  v1::AnalyzeResponse response;
+  while (stream->Read(&response)) continue;
+  EXPECT_TRUE(stream->Finish().ok());
+  ASSERT_TRUE(response.has_result());
+  EXPECT_EQ(response.result().end_reason(), "the time limit is reached");
 }
 
 TEST_F(AnalysisTest, AServerThatStopsEndsTheAnalysis) {

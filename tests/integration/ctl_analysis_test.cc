@@ -2,6 +2,7 @@
 #include <csignal>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
@@ -75,6 +76,7 @@ TEST_F(CtlTest, AnAnalysisKeepsToTheLimitsItIsGiven) {
   for (const char* wrong :
        {"analyze xor --gap 1", "analyze xor --max-rounds 0", "analyze xor --max-rounds 1000001",
         "analyze xor --max-support-vectors 20001", "analyze xor --max-certificate-examples 0",
+        "analyze xor --time-limit 0", "analyze xor --time-limit soon",
         "learn xor - --analyze-gap 0.1", "learn xor - --analyze-max-rounds 9"})
     EXPECT_EQ(Ctl(wrong).exit_code, 2) << wrong;
 }
@@ -113,8 +115,8 @@ class CtlInterruptedAnalysis : public CtlTest {
     }
     noise_ = Write("noise.svm", lines);
   }
-  // Runs it until its analysis has begun and another would have to wait for it, and sends it the
-  // signal. That other one is then solved, since the server has given up the first.
+  // Runs it until its analysis has begun and another of the model has to wait for it, and sends it
+  // the signal. That other one then begins, since the server has given up the first.
   CommandResult Interrupt(const std::string& arguments, int signal) {
     const std::string pid_file = dir_.path() + "/pid";
     const int begun = StartedCalls(server_.metrics_port(), "Analyze");
@@ -130,19 +132,20 @@ class CtlInterruptedAnalysis : public CtlTest {
     while (!waited) {
       grpc::ClientContext context;
       v1::AnalyzeRequest request;
-      request.set_model("models/and");
+      request.set_model("models/noise");
       const auto stream = analysis_->Analyze(&context, request);
       v1::AnalyzeResponse response;
       while (stream->Read(&response)) {
-        if (waited || response.progress().stage() != v1::ANALYSIS_STAGE_WAITING) continue;
-        waited = true;
-        pid_t pid = 0;
-        std::ifstream(pid_file) >> pid;
-        EXPECT_GT(pid, 0);
-        kill(pid, signal);
+        if (response.progress().stage() != v1::ANALYSIS_STAGE_WAITING) {
+          context.TryCancel();
+        } else if (!std::exchange(waited, true)) {
+          pid_t pid = 0;
+          std::ifstream(pid_file) >> pid;
+          EXPECT_GT(pid, 0);
+          kill(pid, signal);
+        }
       }
-      EXPECT_TRUE(response.has_result());
-      EXPECT_TRUE(stream->Finish().ok());
+      EXPECT_FALSE(response.has_result());
     }
     running.join();
     return result;
@@ -169,6 +172,12 @@ TEST_F(CtlInterruptedAnalysis, EndsAnalyzeWithoutOutputAndCancelsItOnTheServer) 
   }
   EXPECT_FALSE(Get("noise").report().has_analysis());
   EXPECT_EQ(Get("noise").revision(), revision);
+}
+
+TEST_F(CtlInterruptedAnalysis, ByATimeLimitHasAResult) {
+  ASSERT_EQ(Ctl("learn noise " + noise_ + " --index-base 0").exit_code, 0);
+  const auto result = Json<v1::AnalysisResult>("analyze noise --time-limit 0.25");
+  EXPECT_EQ(result.end_reason(), "the time limit is reached");
 }
 
 TEST_F(CtlInterruptedAnalysis, EndsLearningWithItsSummaryAndWithoutAnalysis) {

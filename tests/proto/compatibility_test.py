@@ -12,7 +12,7 @@ import descriptors
 import release
 
 # Files that came after the last release, which nobody depends on yet; release.py takes them in, and they leave this list.
-NOT_YET_RELEASED = set()
+NOT_YET_RELEASED = {"perceptron/storage/v1/verification.proto", "perceptron/v1/backup_service.proto"}
 
 OLD = """\
 syntax = "proto3";

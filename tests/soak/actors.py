@@ -145,7 +145,7 @@ class StreamProducer(Actor):
         super().__init__(f"stream-{model}-{producer}", services, promises, stop)
         self.model, self.examples, self._names, self._sole, self._pass_rows = model, examples, names, sole, pass_rows
         self._state = Position(self.name, model, producer)
-        self._uid, self._passes, self._acknowledged_passes = "", 0, 0
+        self._uid, self._history_id, self._passes, self._acknowledged_passes = "", "", 0, 0
         self._random = random.Random(self.name)
         # The next example to send.
         self.position = 0
@@ -167,6 +167,8 @@ class StreamProducer(Actor):
         if self._uid and self._state.acknowledged >= 0:
             request.producer.resume.model_uid = self._uid
             request.producer.resume.acknowledged_offset = self._state.acknowledged
+            request.producer.resume.acknowledged_revision = self._state.revision
+            request.producer.resume.history_id = self._history_id
         return request
 
     def _stream(self):
@@ -204,7 +206,7 @@ class StreamProducer(Actor):
                             opened.revision >= self._state.revision, **facts, revision=opened.revision, before=self._state.revision, passes=opened.passes)
         self.promises.check("nothing is accounted for that was not sent", opened.next_offset <= self.position, **facts, sent=self.position)
         self.promises.check("a model keeps its uid", self._uid in ("", opened.model_uid), **facts)
-        self._uid, self._passes = opened.model_uid, opened.passes
+        self._uid, self._history_id, self._passes = opened.model_uid, opened.history_id, opened.passes
         self.position = opened.next_offset
         self._state.acknowledged = opened.next_offset - 1
         self._state.revision = opened.revision

@@ -11,8 +11,8 @@ import time
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # A server that just started fills caches; what it takes then is not compared.
 WARM_UP_SECONDS = 10
-# With fewer samples nothing is compared.
-LEAST_SAMPLES = 60
+# With fewer samples nothing is compared; latencies need more, since whatever else the machine does shows in them.
+LEAST_SAMPLES, LEAST_FOR_LATENCY = 30, 300
 # What may be added over the whole run: a part of the median, or this many bytes.
 MOST_GROWTH, MOST_GROWTH_BYTES = 0.10, 16 << 20
 MOST_MORE_DESCRIPTORS = 8
@@ -94,7 +94,7 @@ class Recorder:
             figures["not_flat"].append("memory")
         if figures["descriptors"][1] > figures["descriptors"][0] + MOST_MORE_DESCRIPTORS:
             figures["not_flat"].append("descriptors")
-        if figures["p99_ms"][1] > MOST_SLOWER * max(figures["p99_ms"][0], 1):
+        if len(warm) >= LEAST_FOR_LATENCY and figures["p99_ms"][1] > MOST_SLOWER * max(figures["p99_ms"][0], 1):
             figures["not_flat"].append("latency")
         return figures
 

@@ -203,7 +203,7 @@ def run(flags):
     stop, stop_killing = threading.Event(), threading.Event()
     make = lambda: Services(server.address)
     services, solo, streams, actors = make_actors(flags.seed, make, server, promises, recorder, stop)
-    killer = Killer(server, promises, flags.seed, max(6.0, flags.seconds / 12), stop_killing)
+    killer = Killer(server, promises, flags.seed, max(6.0, flags.seconds / 8), stop_killing)
     recorder.start()
     for actor in (*actors, killer):
         actor.start()
@@ -217,6 +217,7 @@ def run(flags):
         actor.join(timeout=120)
         promises.check("every actor comes to its end", not actor.is_alive() and actor.failure is None, actor=actor.name, failure=repr(actor.failure))
     recorder.stop()
+    found = dict(re.findall(r"^perceptrond_(loads|evictions)_total (\S+)$", server.metrics(), re.M))
     check_end(services, promises, server, solo, streams, actors)
     check_against_undisturbed(flags.binary, directory, services, promises, solo, actors)
     promises.check("the server ends cleanly when asked to", server.end(signal.SIGTERM) == 0)
@@ -226,6 +227,7 @@ def run(flags):
     for actor in actors:
         counted.update(actor.counts)
     summary = {"seed": flags.seed, "seconds": flags.seconds, "passed": not promises.violations and not flat["not_flat"], "ends": dict(server.ends),
+               "of_the_last_life": {name: int(float(value)) for name, value in found.items()},
                "counts": dict(counted), "checks": dict(promises.checks), "reasons": dict(promises.seen_reasons), "server": flat,
                "violations": promises.violations[:100]}
     (directory / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")

@@ -34,7 +34,7 @@ BEGIN {
   allowed["learner"] = "sync vector features"
   allowed["convergence"] = "sync vector learner records messages"
   allowed["journal"] = "sync records"
-  allowed["error"] = "messages"
+  allowed["error"] = "sync messages"
   allowed["settings"] = "error vector features learner messages records"
   allowed["ledger"] = "error settings sync vector features learner convergence journal records messages"
   allowed["model"] = allowed["ledger"] " ledger"

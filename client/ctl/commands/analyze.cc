@@ -29,6 +29,9 @@ void AnalysisFlags::AddTo(CLI::App* command, const std::string& prefix, CLI::Opt
       "Most examples in a proof of inseparability; if more are needed the result is undecided. "
       "Time "
       "grows at least with the cube: 500 take seconds");
+  add("time-limit", time_limit_, Between(1e-3, 1e7),
+      "Stop after this many seconds with what is proven by then; without it, after the server's "
+      "--max-analysis-time");
 }
 
 void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
@@ -36,6 +39,11 @@ void AnalysisFlags::Fill(perceptron::v1::AnalyzeRequest* request) const {
   request->set_max_rounds(max_rounds_);
   request->set_max_support_vectors(max_support_vectors_);
   request->set_max_certificate_examples(max_certificate_examples_);
+  if (time_limit_ <= 0) return;
+  const auto seconds = static_cast<int64_t>(time_limit_);
+  request->mutable_time_limit()->set_seconds(seconds);
+  request->mutable_time_limit()->set_nanos(
+      static_cast<int32_t>((time_limit_ - static_cast<double>(seconds)) * 1e9));
 }
 
 Outcome RunAnalysis(const Client& client, const v1::AnalyzeRequest& request,

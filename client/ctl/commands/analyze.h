@@ -30,6 +30,8 @@ class AnalysisFlags {
   uint32_t max_rounds_ = 1000;
   uint32_t max_support_vectors_ = 4000;
   uint32_t max_certificate_examples_ = 500;
+  // Seconds; 0: as long as the server allows.
+  double time_limit_ = 0;
 };
 
 // Runs an analysis, showing its progress; Ctrl-C cancels it with kExitInterrupted. Call

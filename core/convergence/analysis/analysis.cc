@@ -33,12 +33,12 @@ constexpr double kVanishingMargin = 1e-7;
 class MarginSolver {
  public:
   MarginSolver(std::span<const LabelledRow> examples, const AnalysisOptions& options,
-               CancellationToken& cancellation)
-      : options_(options), cancellation_(cancellation), rows_(examples, options, cancellation) {}
+               AnalysisMonitor& monitor)
+      : options_(options), monitor_(monitor), rows_(examples, options, monitor) {}
 
   Analysis Run() {
-    if (cancellation_.cancelled()) {
-      End(AnalysisEnd::kCancelled);
+    if (monitor_.stopped()) {
+      EndStopped();
     } else if (rows_.columns() > options_.max_weights) {
       End(AnalysisEnd::kTooManyWeights);
     } else {
@@ -54,6 +54,10 @@ class MarginSolver {
   bool End(AnalysisEnd end) {
     analysis_.end = end;
     return false;
+  }
+
+  bool EndStopped() {
+    return End(monitor_.late() ? AnalysisEnd::kOutOfTime : AnalysisEnd::kCancelled);
   }
 
   // Examples at equal distances, with one of their rows each in turn.
@@ -79,7 +83,7 @@ class MarginSolver {
     std::partial_sort(violated.begin(), violated.begin() + static_cast<std::ptrdiff_t>(count),
                       violated.end());
     for (size_t k = 0; k < count; ++k) AddRow(violated[k].second);
-    cancellation_.progress.working_rows = working_.size();
+    monitor_.progress.working_rows = working_.size();
     return count > 0;
   }
   // Of the rows of this one's example that are not solved for that of the lowest score.
@@ -98,24 +102,24 @@ class MarginSolver {
   // Makes a round: the bounds that a combination gives, over all rows. False: ended.
   bool MeasureBounds(std::span<const RowMultiplier> combination) {
     ceiling_ = MarginCeiling(rows_, combination);
-    if (ceiling_ < cancellation_.progress.margin_ceiling) {
-      cancellation_.progress.margin_ceiling = ceiling_;
+    if (ceiling_ < monitor_.progress.margin_ceiling) {
+      monitor_.progress.margin_ceiling = ceiling_;
       best_combination_.assign(combination.begin(), combination.end());
     }
     w_.assign(rows_.columns(), 0);
     for (const RowMultiplier& one : combination) rows_.AddScaled(one.row, one.multiplier, w_);
-    Margins margins = MeasureMargins(rows_, w_, cancellation_);
-    if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
+    Margins margins = MeasureMargins(rows_, w_, monitor_);
+    if (monitor_.stopped()) return EndStopped();
     lowest_ = std::move(margins.lowest);
-    if (margins.floor > cancellation_.progress.margin_floor) {
-      cancellation_.progress.margin_floor = margins.floor;
+    if (margins.floor > monitor_.progress.margin_floor) {
+      monitor_.progress.margin_floor = margins.floor;
       best_ = w_;
     }
-    ++cancellation_.progress.round;
+    ++monitor_.progress.round;
     return !Finished();
   }
   bool Finished() {
-    const AnalysisProgress& now = cancellation_.progress;
+    const AnalysisProgress& now = monitor_.progress;
     const double gap = now.margin_ceiling - now.margin_floor;
     if (now.margin_floor > 0 && gap <= options_.relative_gap * now.margin_ceiling) {
       End(AnalysisEnd::kGapReached);
@@ -128,10 +132,10 @@ class MarginSolver {
 
   // Finds most of the support, by LIBSVM. True: the refinement is to continue from combination_.
   bool Search() {
-    cancellation_.progress.stage = AnalysisStage::kSearching;
+    monitor_.progress.stage = AnalysisStage::kSearching;
     while (true) {
-      combination_ = SolveWithSvm(rows_, working_, cancellation_);
-      if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
+      combination_ = SolveWithSvm(rows_, working_, monitor_);
+      if (monitor_.stopped()) return EndStopped();
       if (!MeasureBounds(combination_)) return false;
       if (ceiling_ < kRoughMargin * analysis_.radius) return true;
       if (working_.size() > kMaxSvmRows - kRowsPerRound) return true;
@@ -141,14 +145,14 @@ class MarginSolver {
 
   // Brings the bounds together, in float64, or proves that nothing separates. Always false.
   bool Refine() {
-    NearestPoint nearest(rows_, options_.max_support_rows, cancellation_);
+    NearestPoint nearest(rows_, options_.max_support_rows, monitor_);
     const double tolerance = options_.relative_gap / 4;
     auto outcome = nearest.Start(combination_);
     bool certifying = true;
     while (true) {
-      cancellation_.progress.stage = AnalysisStage::kRefining;
+      monitor_.progress.stage = AnalysisStage::kRefining;
       if (outcome == NearestPoint::Outcome::kDone) outcome = nearest.Improve(working_, tolerance);
-      if (outcome == NearestPoint::Outcome::kCancelled) return End(AnalysisEnd::kCancelled);
+      if (outcome == NearestPoint::Outcome::kCancelled) return EndStopped();
       if (outcome == NearestPoint::Outcome::kTooManyRows)
         return End(AnalysisEnd::kTooManySupportRows);
       if (!MeasureBounds(nearest.support())) return false;
@@ -168,19 +172,19 @@ class MarginSolver {
   // Tries to prove that nothing separates the working rows. True: it could not, and the analysis
   // may continue.
   bool Certify() {
-    cancellation_.progress.stage = AnalysisStage::kCertifying;
+    monitor_.progress.stage = AnalysisStage::kCertifying;
     std::vector<size_t> chosen = working_;
     std::sort(chosen.begin(), chosen.end());
-    const std::vector<size_t> vertex = FindVanishingVertex(rows_, chosen, cancellation_);
+    const std::vector<size_t> vertex = FindVanishingVertex(rows_, chosen, monitor_);
     if (vertex.size() > options_.max_certificate_rows)
       return End(AnalysisEnd::kCertificateTooLarge);
-    analysis_.certificate = FindExactCombination(rows_, vertex, cancellation_);
-    if (cancellation_.cancelled()) return End(AnalysisEnd::kCancelled);
+    analysis_.certificate = FindExactCombination(rows_, vertex, monitor_);
+    if (monitor_.stopped()) return EndStopped();
     return analysis_.certificate.empty() || End(AnalysisEnd::kCertified);
   }
 
   Analysis Finish() {
-    const AnalysisProgress& now = cancellation_.progress;
+    const AnalysisProgress& now = monitor_.progress;
     analysis_.rounds = now.round;
     analysis_.update_bound = kInfinity;
     if (!analysis_.certificate.empty()) {
@@ -209,7 +213,7 @@ class MarginSolver {
   }
 
   const AnalysisOptions& options_;
-  CancellationToken& cancellation_;
+  AnalysisMonitor& monitor_;
   const SignedRows rows_;
   Analysis analysis_;
   // Rows solved for, in the order they were added.
@@ -231,12 +235,12 @@ class MarginSolver {
 
 Analysis Analyze(std::span<const LabelledRow> examples, const AnalysisOptions& options,
                  AnalysisCallback keep_going) {
-  CancellationToken cancellation(keep_going);
-  cancellation.progress.margin_ceiling = kInfinity;
+  AnalysisMonitor monitor(keep_going, options.deadline);
+  monitor.progress.margin_ceiling = kInfinity;
   Analysis nothing;
   nothing.margin_ceiling = nothing.update_bound = kInfinity;
   if (examples.empty() || options.classes == 1) return nothing;
-  return MarginSolver(examples, options, cancellation).Run();
+  return MarginSolver(examples, options, monitor).Run();
 }
 
 const char* ToString(AnalysisEnd end) {
@@ -252,6 +256,8 @@ const char* ToString(AnalysisEnd end) {
       return "cancelled";
     case AnalysisEnd::kOutOfRounds:
       return "the limit on rounds is reached";
+    case AnalysisEnd::kOutOfTime:
+      return "the time limit is reached";
     case AnalysisEnd::kTooManySupportRows:
       return "more examples support the margin than the limit allows";
     case AnalysisEnd::kCertificateTooLarge:

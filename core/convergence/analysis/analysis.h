@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/sync/cancellation.h"
 #include "core/vector/row.h"
 
 namespace perceptrond {
@@ -36,26 +37,6 @@ struct LabelledRow {
   Row row;
   // -1 or +1; with several classes the class, from 0 to K - 1.
   int32_t label = 0;
-};
-
-struct AnalysisOptions {
-  // b: each example gets one more coordinate of this value, if it is not 0. Finite.
-  double bias_input = 1;
-  // K, at least 2, classes without an example among them; 0: the two labels -1 and +1.
-  uint32_t classes = 0;
-  // The analysis is done once (ceiling - floor) / ceiling is at most this. In (0, 1); below 1e-10
-  // it may not be reached in float64.
-  double relative_gap = 1e-6;
-  // Passes over all examples. More rounds, a smaller gap.
-  size_t max_rounds = 1000;
-  // Rows that may support the margin. Memory grows with the square: 4000 take 64 MB.
-  size_t max_support_rows = 4000;
-  // Rows that a proof of inseparability may combine. Time grows with the cube and more: 500 take
-  // seconds.
-  size_t max_certificate_rows = 500;
-  // Weights of a separator: the features that some example has, and the bias, times K. Each takes
-  // 40 bytes: 2^25 take 1.3 GB.
-  size_t max_weights = size_t{1} << 25;
 };
 
 enum class AnalysisStage : uint8_t { kReading, kSearching, kRefining, kCertifying };
@@ -77,24 +58,33 @@ struct AnalysisProgress {
 // cancel.
 using AnalysisCallback = absl::FunctionRef<bool(const AnalysisProgress&)>;
 
-// How an analysis asks whether to go on. Calls back once for each kInterval of work, not by the
-// clock: the calls are the same on each run. Not thread-safe: each analysis has its own.
-class CancellationToken {
+// How an analysis reports its progress, and finds out whether to go on: by the callback, by the
+// thread's cancellation token (core/sync/cancellation.h), and by the clock if there is a deadline.
+// Looks once for each kInterval of work, so that the calls are the same on each run. Not
+// thread-safe: each analysis has its own.
+class AnalysisMonitor {
  public:
-  explicit CancellationToken(AnalysisCallback keep_going) : keep_going_(keep_going) {}
+  using Clock = CancellationToken::Clock;
 
-  // Adds `work` multiplications; false once the analysis was cancelled.
+  explicit AnalysisMonitor(AnalysisCallback keep_going,
+                           Clock::time_point deadline = Clock::time_point::max())
+      : keep_going_(keep_going), deadline_(deadline) {}
+
+  // Adds `work` multiplications; false once the analysis was stopped.
   bool Spend(size_t work) {
     spent_ += work;
-    return spent_ < kInterval ? !cancelled_ : Ask();
+    return spent_ < kInterval ? !stopped() : Ask();
   }
-  // Calls back at once: before and after what cannot be interrupted.
+  // Looks at once: before and after what cannot be interrupted.
   bool Ask() {
     spent_ = 0;
-    if (!cancelled_) cancelled_ = !keep_going_(progress);
-    return !cancelled_;
+    if (!stopped()) cancelled_ = !keep_going_(progress) || !KeepGoing();
+    if (!stopped() && deadline_ != Clock::time_point::max()) late_ = Clock::now() >= deadline_;
+    return !stopped();
   }
-  bool cancelled() const { return cancelled_; }
+  bool stopped() const { return cancelled_ || late_; }
+  // Stopped by the deadline, and not cancelled.
+  bool late() const { return late_; }
 
   AnalysisProgress progress;
 
@@ -103,8 +93,32 @@ class CancellationToken {
   static constexpr size_t kInterval = 10'000'000;
 
   AnalysisCallback keep_going_;
+  const Clock::time_point deadline_;
   size_t spent_ = 0;
   bool cancelled_ = false;
+  bool late_ = false;
+};
+
+struct AnalysisOptions {
+  // b: each example gets one more coordinate of this value, if it is not 0. Finite.
+  double bias_input = 1;
+  // K, at least 2, classes without an example among them; 0: the two labels -1 and +1.
+  uint32_t classes = 0;
+  // The analysis is done once (ceiling - floor) / ceiling is at most this. In (0, 1); below 1e-10
+  // it may not be reached in float64.
+  double relative_gap = 1e-6;
+  // Passes over all examples. More rounds, a smaller gap.
+  size_t max_rounds = 1000;
+  // Rows that may support the margin. Memory grows with the square: 4000 take 64 MB.
+  size_t max_support_rows = 4000;
+  // Rows that a proof of inseparability may combine. Time grows with the cube and more: 500 take
+  // seconds.
+  size_t max_certificate_rows = 500;
+  // Weights of a separator: the features that some example has, and the bias, times K. Each takes
+  // 40 bytes: 2^25 take 1.3 GB.
+  size_t max_weights = size_t{1} << 25;
+  // When the analysis ends, with what is proven by then.
+  AnalysisMonitor::Clock::time_point deadline = AnalysisMonitor::Clock::time_point::max();
 };
 
 enum class Separability : uint8_t { kUndecided, kSeparable, kNotSeparable };
@@ -117,6 +131,8 @@ enum class AnalysisEnd : uint8_t {
   kNoRows,
   kCancelled,
   kOutOfRounds,
+  // AnalysisOptions::deadline has passed.
+  kOutOfTime,
   kTooManySupportRows,
   kCertificateTooLarge,
   // float64 does not distinguish gamma* from 0, or brings the bounds no closer.
@@ -198,8 +214,8 @@ struct Analysis {
 // Analyzes the examples, which must not change meanwhile. Contradictions, repetitions and zero rows
 // are allowed. A cancelled or otherwise unfinished analysis returns what was proven by then.
 //
-// A pure function: any number of threads may call it at once, and equal arguments give equal
-// results, bit for bit. Between two calls of the callback lies work for at most about 0.1 s, for
+// A pure function, but for the deadline: any number of threads may call it at once, and equal
+// arguments give equal results, bit for bit. Between two calls of the callback lies work for at most about 0.1 s, for
 // examples of up to a thousand nonzero values. Memory: 12 bytes a nonzero value and 28 an example;
 // 40 bytes a weight (AnalysisOptions::max_weights); 4 n^2 for n rows of the support. The K - 1 rows
 // of an example are never stored. A round costs O(nonzeros K).

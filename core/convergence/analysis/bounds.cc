@@ -78,7 +78,7 @@ double NormAbove(std::span<const double> v) {
 }  // namespace
 
 Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
-                       CancellationToken& cancellation) {
+                       AnalysisMonitor& monitor) {
   Margins margins;
   margins.lowest.reserve(rows.examples());
   std::vector<BlockScore> scores(rows.blocks());
@@ -89,7 +89,7 @@ Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
     const LowestScore lowest = FindLowest(rows, i, scores);
     margins.lowest.push_back(lowest.row);
     least = std::min(least, lowest.below);
-    if (!cancellation.Spend(2 * rows.blocks() * (rows.indices(i).size() + 1))) return margins;
+    if (!monitor.Spend(2 * rows.blocks() * (rows.indices(i).size() + 1))) return margins;
   }
   const double norm = NormAbove(w);
   if (least > 0 && least < kUnbounded && norm < kUnbounded) margins.floor = Down(least / norm);
@@ -122,7 +122,7 @@ std::optional<Separator> RoundSeparator(const SignedRows& rows, std::span<const 
   for (const double x : w) rounded.push_back(static_cast<float>(x / std::sqrt(squared)));
   // A cancelled analysis still returns what it has.
   const auto go_on = [](const AnalysisProgress&) { return true; };
-  CancellationToken uncancelled(go_on);
+  AnalysisMonitor uncancelled(go_on);
   const double floor = MeasureMargins(rows, rounded, uncancelled).floor;
   if (floor <= 0) return std::nullopt;
   return Separator{ToWeightVectors(rows, rounded), floor};

@@ -25,13 +25,12 @@ struct RowScore {
 struct Margins {
   // At most min_i w . z_i / ||w||; 0 if it is not known to be positive.
   double floor = 0;
-  // Of each example its row of the lowest score. Incomplete if the token was cancelled.
+  // Of each example its row of the lowest score. Incomplete if the analysis was stopped.
   std::vector<RowScore> lowest;
 };
 
 // What w, of rows.columns() finite values, attains. O(nonzeros K).
-Margins MeasureMargins(const SignedRows& rows, std::span<const double> w,
-                       CancellationToken& cancellation);
+Margins MeasureMargins(const SignedRows& rows, std::span<const double> w, AnalysisMonitor& monitor);
 
 // At least ||sum multiplier_i z_i|| / sum multiplier_i; infinite if no bound is known. The
 // multipliers are at least 0. O(nonzeros of the support + columns).

@@ -18,19 +18,18 @@ constexpr double kLeastMultiplier = 1e-10;
 // Clp copies its handlers; the copies share the token.
 class Interrupter final : public ClpEventHandler {
  public:
-  Interrupter(CancellationToken& cancellation, size_t work)
-      : cancellation_(&cancellation), work_(work) {}
+  Interrupter(AnalysisMonitor& monitor, size_t work) : monitor_(&monitor), work_(work) {}
 
   int event(Event which) override {
     constexpr int kGoOn = -1;
     constexpr int kStop = 5;
     if (which != endOfIteration) return kGoOn;
-    return cancellation_->Spend(work_) ? kGoOn : kStop;
+    return monitor_->Spend(work_) ? kGoOn : kStop;
   }
   ClpEventHandler* clone() const override { return new Interrupter(*this); }
 
  private:
-  CancellationToken* cancellation_;
+  AnalysisMonitor* monitor_;
   // Of one pivot, about.
   size_t work_;
 };
@@ -66,10 +65,10 @@ struct Program {
 }  // namespace
 
 std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const size_t> chosen,
-                                        CancellationToken& cancellation) {
+                                        AnalysisMonitor& monitor) {
   const Program program(rows, chosen);
   const auto height = static_cast<size_t>(program.height);
-  const Interrupter interrupter(cancellation, program.indices.size() + 10 * height * height);
+  const Interrupter interrupter(monitor, program.indices.size() + 10 * height * height);
   ClpSimplex clp;
   clp.setLogLevel(0);
   clp.passInEventHandler(&interrupter);
@@ -80,7 +79,7 @@ std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const 
   clp.setPrimalTolerance(1e-9);
   clp.dual();
   std::vector<size_t> vertex;
-  if (cancellation.cancelled() || !clp.isProvenOptimal()) return vertex;
+  if (monitor.stopped() || !clp.isProvenOptimal()) return vertex;
   for (size_t k = 0; k < chosen.size(); ++k)
     if (clp.primalColumnSolution()[k] > kLeastMultiplier) vertex.push_back(chosen[k]);
   return vertex;
@@ -143,8 +142,8 @@ class Lifting {
   }
   double bits() const { return static_cast<double>(mpz_sizeinbase(modulus_.get_mpz_t(), 2)); }
   // Integers proportional to (x, 1 at the free column), if the digits so far are enough to find
-  // them. Empty if they are not, or if the token was cancelled.
-  std::vector<mpz_class> Read(CancellationToken& cancellation) const {
+  // them. Empty if they are not, or if the analysis was stopped.
+  std::vector<mpz_class> Read(AnalysisMonitor& monitor) const {
     const mpz_class bound = sqrt(mpz_class(modulus_ / 2));
     // Denominators divide one determinant: what was found serves the next unknowns too.
     mpz_class denominator = 1;
@@ -152,7 +151,7 @@ class Lifting {
     for (const mpz_class& x : solution_) {
       const mpz_class scaled = x * denominator % modulus_;
       const auto fraction = Reconstruct(scaled, modulus_, bound);
-      if (!fraction || !cancellation.Spend(mpz_size(modulus_.get_mpz_t()) * 64)) return {};
+      if (!fraction || !monitor.Spend(mpz_size(modulus_.get_mpz_t()) * 64)) return {};
       denominator *= fraction->denominator;
       if (denominator > bound) return {};
       fractions.push_back({fraction->numerator, denominator});
@@ -183,10 +182,9 @@ class Lifting {
   size_t work_ = 0;
 };
 
-// The one null vector; empty if there is none, or if the token was cancelled.
-std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix,
-                                      CancellationToken& cancellation) {
-  const SquarePart part = FindSquarePart(matrix, cancellation);
+// The one null vector; empty if there is none, or if the analysis was stopped.
+std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix, AnalysisMonitor& monitor) {
+  const SquarePart part = FindSquarePart(matrix, monitor);
   if (part.equations.size() + 1 != matrix.columns()) return {};
   Lifting lifting(matrix, part);
   // Cramer: numerators and denominator are minors, which this many digits determine.
@@ -194,12 +192,12 @@ std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix,
   double next = 64;
   while (true) {
     if (lifting.bits() >= next) {
-      std::vector<mpz_class> x = lifting.Read(cancellation);
+      std::vector<mpz_class> x = lifting.Read(monitor);
       if (!x.empty() && matrix.Annihilates(x)) return x;
       if (lifting.bits() >= enough) return {};
       next = std::min(enough, 1.4 * next);
     }
-    if (!cancellation.Spend(lifting.work())) return {};
+    if (!monitor.Spend(lifting.work())) return {};
     lifting.Step();
   }
 }
@@ -208,11 +206,11 @@ std::vector<mpz_class> FindNullVector(const IntegerMatrix& matrix,
 
 std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
                                                    std::span<const size_t> chosen,
-                                                   CancellationToken& cancellation) {
+                                                   AnalysisMonitor& monitor) {
   const IntegerMatrix matrix(rows, chosen);
   std::vector<CertificateEntry> entries;
   if (matrix.columns() == 0) return entries;
-  const std::vector<mpz_class> x = FindNullVector(matrix, cancellation);
+  const std::vector<mpz_class> x = FindNullVector(matrix, monitor);
   if (x.empty() || std::any_of(x.begin(), x.end(), [](const auto& v) { return v < 0; }))
     return entries;
   const std::vector<mpz_class> multipliers = matrix.Unscale(x);

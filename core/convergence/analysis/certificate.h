@@ -14,14 +14,14 @@ namespace perceptrond {
 // the lambda >= 0 with sum lambda_i z_i = 0 and sum lambda_i = 1, as the dual simplex finds it
 // within float64's tolerance. At most one more than their rank, and in exact arithmetic their
 // combination would be the only one that vanishes. Empty if there seems to be no such lambda, or if
-// the token was cancelled, which is checked after each pivot. Any thread may call it.
+// the analysis was stopped, which is checked after each pivot. Any thread may call it.
 std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const size_t> chosen,
-                                        CancellationToken& cancellation);
+                                        AnalysisMonitor& monitor);
 
 // Positive integers without a common divisor whose combination of `chosen` rows (some of them may
 // be left out) is exactly 0. Checked over all columns before it is returned: float values are
 // integers times powers of 2, so that nothing is rounded. Empty if there is none, if there are
-// several independent ones, or if the token was cancelled.
+// several independent ones, or if the analysis was stopped.
 //
 //   method    t rows of rank t - 1 have one combination but for a factor. With one row's multiplier
 //             set to 1, the others solve a square system over the rationals: found modulo a prime
@@ -33,6 +33,6 @@ std::vector<size_t> FindVanishingVertex(const SignedRows& rows, std::span<const 
 // `chosen` strictly ascends. Any thread may call it.
 std::vector<CertificateEntry> FindExactCombination(const SignedRows& rows,
                                                    std::span<const size_t> chosen,
-                                                   CancellationToken& cancellation);
+                                                   AnalysisMonitor& monitor);
 
 }  // namespace perceptrond

@@ -107,14 +107,14 @@ Residues Reduce(const IntegerMatrix::Equation& equation, size_t columns) {
 }
 
 // Picks equations, and the column that none of them has its pivot in. False: too few.
-bool PickEquations(const IntegerMatrix& matrix, SquarePart& part, CancellationToken& cancellation) {
+bool PickEquations(const IntegerMatrix& matrix, SquarePart& part, AnalysisMonitor& monitor) {
   const size_t columns = matrix.columns();
   std::vector<std::pair<size_t, Residues>> pivots;
   std::vector<bool> taken(columns);
   for (size_t e = 0; e < matrix.equations().size() && pivots.size() + 1 < columns; ++e) {
     Residues row = Reduce(matrix.equations()[e], columns);
     for (const auto& [column, pivot] : pivots) Eliminate(row, row[column], pivot, 0);
-    if (!cancellation.Spend(4 * (1 + pivots.size()) * columns)) return false;
+    if (!monitor.Spend(4 * (1 + pivots.size()) * columns)) return false;
     const auto first = std::find_if(row.begin(), row.end(), [](uint64_t v) { return v != 0; });
     if (first == row.end()) continue;
     const size_t column = first - row.begin();
@@ -127,8 +127,8 @@ bool PickEquations(const IntegerMatrix& matrix, SquarePart& part, CancellationTo
   return pivots.size() + 1 == columns;
 }
 
-// Gauss and Jordan on (A | 1), which is known to be regular. False: the token was cancelled.
-bool Invert(const IntegerMatrix& matrix, SquarePart& part, CancellationToken& cancellation) {
+// Gauss and Jordan on (A | 1), which is known to be regular. False: the analysis was stopped.
+bool Invert(const IntegerMatrix& matrix, SquarePart& part, AnalysisMonitor& monitor) {
   const size_t n = part.equations.size();
   std::vector<Residues> work;
   for (size_t r = 0; r < n; ++r) {
@@ -145,7 +145,7 @@ bool Invert(const IntegerMatrix& matrix, SquarePart& part, CancellationToken& ca
     Scale(work[c], Inverse(work[c][c]));
     for (size_t r = 0; r < n; ++r)
       if (r != c) Eliminate(work[r], work[r][c], work[c], c);
-    if (!cancellation.Spend(8 * n * n)) return false;
+    if (!monitor.Spend(8 * n * n)) return false;
   }
   for (Residues& row : work)
     part.inverse.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(n), row.end());
@@ -166,9 +166,9 @@ uint64_t SumOfProducts(std::span<const uint64_t> a, std::span<const uint64_t> b)
   return sum;
 }
 
-SquarePart FindSquarePart(const IntegerMatrix& matrix, CancellationToken& cancellation) {
+SquarePart FindSquarePart(const IntegerMatrix& matrix, AnalysisMonitor& monitor) {
   SquarePart part;
-  if (PickEquations(matrix, part, cancellation) && Invert(matrix, part, cancellation)) return part;
+  if (PickEquations(matrix, part, monitor) && Invert(matrix, part, monitor)) return part;
   return {};
 }
 

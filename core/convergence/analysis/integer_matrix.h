@@ -68,6 +68,6 @@ struct SquarePart {
 
 // Empty equations for a matrix of more than one column: the rank is less, or the token was
 // cancelled. O(columns^2 equations + columns^3).
-SquarePart FindSquarePart(const IntegerMatrix& matrix, CancellationToken& cancellation);
+SquarePart FindSquarePart(const IntegerMatrix& matrix, AnalysisMonitor& monitor);
 
 }  // namespace perceptrond

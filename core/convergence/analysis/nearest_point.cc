@@ -29,9 +29,9 @@ void Silence() {
 }
 
 // Q / R^2 as LIBSVM takes it: row k is its number, counted from 1, and its products with all rows.
-// Divided, since LIBSVM's float32 must hold all of it. Empty if the token was cancelled.
+// Divided, since LIBSVM's float32 must hold all of it. Empty if the analysis was stopped.
 std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<const size_t> working,
-                                            CancellationToken& cancellation) {
+                                            AnalysisMonitor& monitor) {
   const size_t n = working.size();
   const double scale = rows.squared_radius() > 0 ? 1 / rows.squared_radius() : 1;
   std::vector<std::vector<svm_node>> products(n, std::vector<svm_node>(n + 1));
@@ -46,7 +46,7 @@ std::vector<std::vector<svm_node>> Products(const SignedRows& rows, std::span<co
       work += rows.size(working[k]);
     }
     rows.ForEach(working[i], [&](size_t column, double) { scattered[column] = 0; });
-    if (!cancellation.Spend(work)) return {};
+    if (!monitor.Spend(work)) return {};
   }
   return products;
 }
@@ -65,11 +65,11 @@ svm_parameter Parameters(size_t n) {
 }  // namespace
 
 std::vector<RowMultiplier> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
-                                        CancellationToken& cancellation) {
+                                        AnalysisMonitor& monitor) {
   Silence();
-  std::vector<std::vector<svm_node>> products = Products(rows, working, cancellation);
+  std::vector<std::vector<svm_node>> products = Products(rows, working, monitor);
   std::vector<RowMultiplier> support;
-  if (!cancellation.Ask()) return support;
+  if (!monitor.Ask()) return support;
   std::vector<svm_node*> starts;
   for (std::vector<svm_node>& one : products) starts.push_back(one.data());
   std::vector<double> ones(working.size(), 1);
@@ -160,11 +160,10 @@ double SquaredNorm(const std::vector<double>& v) {
 
 }  // namespace
 
-NearestPoint::NearestPoint(const SignedRows& rows, size_t max_support,
-                           CancellationToken& cancellation)
+NearestPoint::NearestPoint(const SignedRows& rows, size_t max_support, AnalysisMonitor& monitor)
     : rows_(rows),
       max_support_(max_support),
-      cancellation_(cancellation),
+      monitor_(monitor),
       ridge_(rows.squared_radius() > 0 ? 1e-13 * rows.squared_radius() : 1),
       scratch_(rows.columns()) {}
 
@@ -177,7 +176,7 @@ NearestPoint::Outcome NearestPoint::Start(std::span<const RowMultiplier> support
   double total = 0;
   for (const RowMultiplier& one : ordered) {
     if (Append(one)) total += one.multiplier;
-    if (!cancellation_.Spend(factor_.size() * factor_.size())) return Outcome::kCancelled;
+    if (!monitor_.Spend(factor_.size() * factor_.size())) return Outcome::kCancelled;
   }
   for (RowMultiplier& one : support_) one.multiplier /= total;
   return Settle();
@@ -201,7 +200,7 @@ NearestPoint::Outcome NearestPoint::Improve(std::span<const size_t> candidates, 
       }
       work += rows_.size(i);
     }
-    if (!cancellation_.Spend(work)) return Outcome::kCancelled;
+    if (!monitor_.Spend(work)) return Outcome::kCancelled;
     if (least >= squared * (1 - tolerance)) return Outcome::kDone;
     if (squared <= kVanishing * rows_.squared_radius()) return Outcome::kDone;
     // A row of the support that is violated needs a refinement only.
@@ -276,7 +275,7 @@ NearestPoint::Outcome NearestPoint::Settle() {
       support_[k].multiplier = std::max(0.0, support_[k].multiplier + step * change[k]);
     if (leaving == change.size()) return Outcome::kDone;
     Drop(leaving);
-    if (!cancellation_.Spend(4 * (support_.size() * support_.size() + rows_.columns())))
+    if (!monitor_.Spend(4 * (support_.size() * support_.size() + rows_.columns())))
       return Outcome::kCancelled;
   }
 }

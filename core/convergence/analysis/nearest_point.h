@@ -22,10 +22,10 @@ namespace perceptrond {
 //             interrupted: some 0.05 s for 1000 rows (docs/adr/0011)
 //   source    Schoelkopf et al. 2001; Fan, Chen, Lin 2005 (the choice of pairs)
 //
-// `working` must not be empty. The result is empty if the token was cancelled. Any thread may call
+// `working` must not be empty. The result is empty if the analysis was stopped. Any thread may call
 // it.
 std::vector<RowMultiplier> SolveWithSvm(const SignedRows& rows, std::span<const size_t> working,
-                                        CancellationToken& cancellation);
+                                        AnalysisMonitor& monitor);
 
 // A Cholesky factor whose rows can be added and removed: L with L L' = A, A symmetric and
 // positive definite, n x n. Not thread-safe.
@@ -63,8 +63,8 @@ class NearestPoint {
  public:
   enum class Outcome { kDone, kCancelled, kTooManyRows };
 
-  // `rows` and `cancellation` must outlive it.
-  NearestPoint(const SignedRows& rows, size_t max_support, CancellationToken& cancellation);
+  // `rows` and `monitor` must outlive it.
+  NearestPoint(const SignedRows& rows, size_t max_support, AnalysisMonitor& monitor);
 
   // Begins with this support. O(k^3 + k^2 nonzeros a row) for k rows.
   Outcome Start(std::span<const RowMultiplier> support);
@@ -90,7 +90,7 @@ class NearestPoint {
 
   const SignedRows& rows_;
   const size_t max_support_;
-  CancellationToken& cancellation_;
+  AnalysisMonitor& monitor_;
   const double ridge_;
   std::vector<RowMultiplier> support_;
   // Of z_i . z_j + ridge [i = j] over the support.

@@ -7,26 +7,25 @@
 namespace perceptrond {
 
 SignedRows::SignedRows(std::span<const LabelledRow> examples, const AnalysisOptions& options,
-                       CancellationToken& cancellation)
+                       AnalysisMonitor& monitor)
     : has_bias_(options.bias_input != 0),
       blocks_(std::max<size_t>(options.classes, 1)),
       rows_per_example_(std::max<size_t>(blocks_ - 1, 1)) {
-  if (!CollectFeatures(examples, cancellation)) return;
+  if (!CollectFeatures(examples, monitor)) return;
   labels_.reserve(examples.size());
   ends_.reserve(examples.size());
   for (const LabelledRow& one : examples) {
     Append(one, options.bias_input);
-    if (!cancellation.Spend(10 * one.row.size)) return;
+    if (!monitor.Spend(10 * one.row.size)) return;
   }
 }
 
-bool SignedRows::CollectFeatures(std::span<const LabelledRow> examples,
-                                 CancellationToken& cancellation) {
+bool SignedRows::CollectFeatures(std::span<const LabelledRow> examples, AnalysisMonitor& monitor) {
   absl::flat_hash_set<uint32_t> seen;
   for (const LabelledRow& one : examples) {
     for (size_t i = 0; i < one.row.size; ++i)
       if (one.row.value(i) != 0) seen.insert(one.row.index(i));
-    if (!cancellation.Spend(10 * one.row.size)) return false;
+    if (!monitor.Spend(10 * one.row.size)) return false;
   }
   features_.assign(seen.begin(), seen.end());
   std::sort(features_.begin(), features_.end());

@@ -20,9 +20,9 @@ namespace perceptrond {
 // may read it.
 class SignedRows {
  public:
-  // O(nonzeros log features). If the token is cancelled, the rows are not to be used.
+  // O(nonzeros log features). If the analysis is stopped, the rows are not to be used.
   SignedRows(std::span<const LabelledRow> examples, const AnalysisOptions& options,
-             CancellationToken& cancellation);
+             AnalysisMonitor& monitor);
 
   size_t examples() const { return labels_.size(); }
   size_t rows() const { return examples() * rows_per_example_; }
@@ -70,7 +70,7 @@ class SignedRows {
   };
   Blocks BlocksOf(size_t row) const;
   size_t begin(size_t example) const { return example == 0 ? 0 : ends_[example - 1]; }
-  bool CollectFeatures(std::span<const LabelledRow> examples, CancellationToken& cancellation);
+  bool CollectFeatures(std::span<const LabelledRow> examples, AnalysisMonitor& monitor);
   void Append(const LabelledRow& one, double bias_input);
 
   const bool has_bias_;

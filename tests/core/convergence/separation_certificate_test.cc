@@ -22,20 +22,20 @@ AnalysisOptions ThroughTheOrigin() {
 // The multipliers of all examples, through the origin.
 std::vector<CertificateEntry> Combine(const Examples& examples,
                                       AnalysisCallback keep_going = GoOn) {
-  CancellationToken building(GoOn);
+  AnalysisMonitor building(GoOn);
   const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), building);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
-  CancellationToken cancellation(keep_going);
-  return FindExactCombination(rows, all, cancellation);
+  AnalysisMonitor monitor(keep_going);
+  return FindExactCombination(rows, all, monitor);
 }
 
 std::vector<size_t> Vertex(const Examples& examples) {
-  CancellationToken cancellation(GoOn);
-  const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), cancellation);
+  AnalysisMonitor monitor(GoOn);
+  const SignedRows rows(RowsOf(examples), ThroughTheOrigin(), monitor);
   std::vector<size_t> all;
   for (size_t i = 0; i < examples.size(); ++i) all.push_back(i);
-  return FindVanishingVertex(rows, all, cancellation);
+  return FindVanishingVertex(rows, all, monitor);
 }
 
 TEST(ExactCombination, FindsTheSmallestIntegers) {

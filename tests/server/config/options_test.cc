@@ -74,6 +74,14 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "1MiB",
                                 "--max-example-features",
                                 "5",
+                                "--max-message-cost",
+                                "1000000",
+                                "--max-queued-calls",
+                                "7",
+                                "--max-analysis-time",
+                                "20m",
+                                "--max-queued-analyses",
+                                "8",
                                 "--snapshot-bytes",
                                 "64kib",
                                 "--metrics-address",
@@ -132,6 +140,10 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.max_in_flight_messages, 1u);
   EXPECT_EQ(options.max_in_flight_bytes, 1048576u);
   EXPECT_EQ(options.max_example_features, 5u);
+  EXPECT_EQ(options.max_message_cost, 1'000'000u);
+  EXPECT_EQ(options.max_queued_calls, 7u);
+  EXPECT_EQ(options.max_analysis_time, absl::Minutes(20));
+  EXPECT_EQ(options.max_queued_analyses, 8u);
   EXPECT_EQ(options.snapshot_bytes, 65536u);
   EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
   EXPECT_EQ(options.metrics_max_models, 0u);
@@ -230,6 +242,13 @@ INSTANTIATE_TEST_SUITE_P(
             "max-in-flight-bytes", {"64KiB", "16GiB"}, {"65535", "17GiB"}, "from 64KiB to 16GiB"},
         RangeCase{
             "max-example-features", {"1", "268435456"}, {"0", "268435457"}, "from 1 to 268435456"},
+        RangeCase{"max-message-cost",
+                  {"1000000", "1152921504606846976"},
+                  {"", "999999", "1e9"},
+                  "from 1000000 to 1152921504606846976"},
+        RangeCase{"max-queued-calls", {"1", "1000000"}, {"0", "1000001"}, "from 1 to 1000000"},
+        RangeCase{"max-analysis-time", {"100ms", "720h"}, {"99ms", "721h"}, "from 100ms to 720h"},
+        RangeCase{"max-queued-analyses", {"1", "10000"}, {"0", "10001"}, "from 1 to 10000"},
         RangeCase{"snapshot-bytes", {"4KiB", "1TiB"}, {"4095", "2TiB"}, "from 4KiB to 1TiB"},
         RangeCase{"metrics-address",
                   {"127.0.0.1:0", "[::1]:7601", "[::]:1", "off"},

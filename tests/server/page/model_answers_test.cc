@@ -52,6 +52,30 @@ TEST_F(StatusPageTest, PagesHoldEveryModelOnceAndASearchThoseThatItIsOf) {
     EXPECT_EQ(List({{"page_size", none}}).models_size(), 25) << none;
 }
 
+TEST_F(StatusPageTest, AReaderSeesTheModelsThatItMayReadAndNothingOfTheRest) {
+  for (const char* name : {"models/a", "models/b1", "models/b2", "models/b3", "models/c"})
+    Create(DenseSettings(name, 2));
+  HttpRequest request;
+  request.method = "GET";
+  request.host = "localhost";
+  request.readable = std::vector<std::string>{"models/b"};
+  const auto ask = [&](const std::string& path) {
+    request.path = path;
+    return page_->Answer(request);
+  };
+  request.query = {{"page_size", "3"}};
+  const auto list = Json<page::ModelList>(ask("/api/models"));
+  EXPECT_THAT(Names(list), ElementsAre("models/b1", "models/b2", "models/b3"));
+  EXPECT_EQ(list.next_page_token(), "");
+  EXPECT_EQ(list.server().models(), 0);
+  request.query = {{"search", "a"}};
+  EXPECT_THAT(Names(Json<page::ModelList>(ask("/api/models"))), IsEmpty());
+  EXPECT_EQ(ask("/api/models/b1").status, 200);
+  EXPECT_EQ(ask("/models/b1").status, 200);
+  for (const char* path : {"/api/models/a", "/models/c", "/api/models/absent", "/models/absent"})
+    EXPECT_EQ(ask(path).status, 404) << path;
+}
+
 TEST_F(StatusPageTest, ANumberOutOfItsRangeIsTheNearestInIt) {
   for (int i = 0; i < 120; ++i) Create(DenseSettings(absl::StrCat("models/m", i), 2));
   for (const char* below : {"0", "-1", "-99999999999999999999"})

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -25,9 +26,13 @@ using namespace ::perceptrond::testing;
 
 constexpr size_t kMostBytes = 64 << 10;
 
+// How often a request was answered by the function below.
+std::atomic<int> bodies = 0;
+
 // Returns the thread that answers; fails on request.
 absl::Status WhichThread(Store& /*store*/, const v1::GetModelRequest& request,
                          v1::Model& response) {
+  ++bodies;
   if (request.name() == "fail") return absl::FailedPreconditionError("as requested");
   response.set_description(absl::StrCat(gettid()));
   return absl::OkStatus();
@@ -37,9 +42,13 @@ absl::Status WhetherDraining(Store& /*store*/, const Drain& drain,
   response.set_description(drain.draining() ? "draining" : "serving");
   return absl::OkStatus();
 }
-bool CanRunInlineTest(Store& /*store*/, const v1::GetModelRequest& request) {
-  return request.name().find("slow") == std::string::npos;
+Placement PlacementOfSlow(Store& /*store*/, const v1::GetModelRequest& request) {
+  return {WorkSize::kSmall, request.name().find("slow") == std::string::npos};
 }
+Placement PlacementOfLarge(Store& /*store*/, const v1::GetModelRequest& /*request*/) {
+  return {WorkSize::kLarge};
+}
+constexpr auto kManaging = IsManagement<v1::GetModelRequest>;
 
 class UnaryTest : public ::testing::Test {
  protected:
@@ -54,10 +63,11 @@ class UnaryTest : public ::testing::Test {
 
   static std::map<std::string, Call::Method> Methods(const Backend& backend) {
     const UnaryMethods unary(backend);
-    return {{"/slow", unary(WhichThread)},
-            {"/quick", unary(WhichThread, CanRunInlineTest)},
-            {"/drain", unary(WhetherDraining)},
-            {"/quickdrain", unary(WhetherDraining, CanRunInlineTest)}};
+    return {{"/slow", unary(WhichThread, kManaging)},
+            {"/quick", unary(WhichThread, PlacementOfSlow)},
+            {"/large", unary(WhichThread, PlacementOfLarge)},
+            {"/drain", unary(WhetherDraining, kManaging)},
+            {"/quickdrain", unary(WhetherDraining, PlacementOfSlow)}};
   }
   v1::GetModelRequest Request(const std::string& name) {
     v1::GetModelRequest request;
@@ -95,7 +105,7 @@ TEST_F(UnaryTest, ASmallRequestThatCannotRunInlineIsAnsweredByAWorker) {
   EXPECT_NE(Thread("/quick", "slow"), poller_);
 }
 
-TEST_F(UnaryTest, AMethodWithoutAnInlineTestIsAnsweredByAWorker) {
+TEST_F(UnaryTest, AMethodWithoutInlineRequestsIsAnsweredByAWorker) {
   EXPECT_NE(Thread("/slow", "small"), poller_);
 }
 
@@ -166,16 +176,17 @@ TEST_F(UnaryTest, ABodyThatAsksForTheDrainItselfIsAnsweredWhileTheServerDrains) 
 
 TEST_F(UnaryTest, OneThatPollsAnswersWhileTheWorkersAreBusy) {
   for (int i = 0; i < 2; ++i)
-    workers_.Schedule([&] { EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong)); });
+    workers_.Schedule(WorkSize::kManagement,
+                      [&] { EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong)); });
   EXPECT_EQ(Thread("/quick", "small"), poller_);
   go_.Notify();
 }
 
 TEST_F(UnaryTest, AModelCanRunInlineOnceItIsInMemory) {
-  EXPECT_FALSE(CanRunInline(store_, "models/m"));
+  EXPECT_FALSE(CanRunInline(store_.GetIfLoaded("models/m").get()));
   ASSERT_TRUE(store_.Create(DenseSettings("models/m", 2), "", false).ok());
   ASSERT_TRUE(store_.Acquire("models/m").ok());
-  EXPECT_TRUE(CanRunInline(store_, "models/m"));
+  EXPECT_TRUE(CanRunInline(store_.GetIfLoaded("models/m").get()));
 }
 
 TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
@@ -196,7 +207,70 @@ TEST_F(UnaryTest, AModelThatNeedsMoreThanOneProductPerRowCannotRunInline) {
     ASSERT_OK(store_.Create(settings, "", false).status());
     ASSERT_OK(store_.Acquire(settings.name()).status());
     EXPECT_NE(store_.GetIfLoaded(settings.name()), nullptr);
-    EXPECT_FALSE(CanRunInline(store_, settings.name())) << settings.name();
+    EXPECT_FALSE(CanRunInline(store_.GetIfLoaded(settings.name()).get())) << settings.name();
+  }
+}
+
+TEST_F(UnaryTest, LargeRequestsLeaveAThreadToTheOthers) {
+  absl::Notification begun;
+  workers_.Schedule(WorkSize::kLarge, [&] {
+    begun.Notify();
+    EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong));
+  });
+  ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+  EXPECT_NE(Thread("/slow", "small"), 0);
+  go_.Notify();
+}
+
+TEST_F(UnaryTest, ACallThatIsCancelledInTheQueueIsDroppedWithoutWork) {
+  absl::Notification begun;
+  workers_.Schedule(WorkSize::kLarge, [&] {
+    begun.Notify();
+    EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong));
+  });
+  ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+  const int before = bodies;
+  {
+    ClientCall late(channel_, "/large");
+    ASSERT_TRUE(late.Write(Request("late").SerializeAsString()));
+    ASSERT_TRUE(late.WritesDone());
+    while (!workers_.HasBacklog()) std::this_thread::yield();
+    late.Cancel();
+    EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  // Its cancellation has reached the server before this on the same connection.
+  EXPECT_EQ(Thread("/quick", "small"), poller_);
+  go_.Notify();
+  // It was queued before this one.
+  EXPECT_NE(Thread("/large", "next"), 0);
+  EXPECT_EQ(bodies, before + 2);
+}
+
+TEST_F(UnaryTest, ACallBeyondTheQueueIsRefusedAndSaysWhenToTryAgain) {
+  Drain drain;
+  Workers busy(1, 1);
+  const Backend backend{store_, drain, busy, kMostBytes};
+  const std::map<std::string, Call::Method> methods = Methods(backend);
+  {
+    RpcServer server(
+        [&](const std::string& path) -> const Call::Method& { return methods.at(path); });
+    const auto channel = server.Connect();
+    absl::Notification begun;
+    busy.Schedule(WorkSize::kSmall, [&] {
+      begun.Notify();
+      EXPECT_TRUE(go_.WaitForNotificationWithTimeout(kLong));
+    });
+    ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
+    Workers::Work queued = [] {};
+    ASSERT_TRUE(busy.TrySchedule(WorkSize::kSmall, queued));
+    v1::Model response;
+    const grpc::Status status = Ask(channel, "/quick", Request("slow"), response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(ReasonOf(status), "SERVER_BUSY");
+    google::rpc::Status details;
+    ASSERT_TRUE(details.ParseFromString(status.error_details()));
+    EXPECT_TRUE(FromProto(details).GetPayload(kRetryInfoUrl).has_value());
+    go_.Notify();
   }
 }
 

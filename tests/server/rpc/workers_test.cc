@@ -1,10 +1,11 @@
 // Work that is given to threads is done, all of it, in order, and by the thread with warm caches.
-#include "server/rpc/backend.h"
+#include "server/rpc/workers.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -24,7 +25,7 @@ struct Busy {
   pid_t id = 0;
 
   void Give(Workers& workers) {
-    workers.Schedule([this] {
+    workers.Schedule(WorkSize::kManagement, [this] {
       id = gettid();
       begun.Notify();
       EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
@@ -40,7 +41,7 @@ TEST(Workers, AllThatWasGivenIsDoneBeforeTheyAreDestroyed) {
   {
     Workers workers(3);
     busy.Give(workers);
-    for (int i = 0; i < kGiven; ++i) workers.Schedule([&] { ++done; });
+    for (int i = 0; i < kGiven; ++i) workers.Schedule(WorkSize::kManagement, [&] { ++done; });
     busy.go.Notify();
   }
   EXPECT_EQ(done, kGiven);
@@ -58,13 +59,13 @@ TEST(Workers, WorkThatFindsNoThreadFreeWaitsAndIsDoneInOrder) {
     for (Busy& one : busy) one.Give(workers);
     EXPECT_FALSE(workers.HasBacklog());
     for (int i = 0; i < kGiven; ++i) {
-      workers.Schedule([&order, i] { order.push_back(i); });
+      workers.Schedule(WorkSize::kManagement, [&order, i] { order.push_back(i); });
       EXPECT_TRUE(workers.HasBacklog());
     }
     EXPECT_TRUE(order.empty());
     // One thread does it all; the others stay.
     absl::Notification last;
-    workers.Schedule([&last] { last.Notify(); });
+    workers.Schedule(WorkSize::kManagement, [&last] { last.Notify(); });
     busy[1].go.Notify();
     ASSERT_TRUE(last.WaitForNotificationWithTimeout(kLong));
     EXPECT_FALSE(workers.HasBacklog());
@@ -82,7 +83,7 @@ TEST(Workers, WorkMayGiveWork) {
   std::function<void(int)> give;
   Workers workers(2);
   give = [&](int left) {
-    workers.Schedule([&, left] {
+    workers.Schedule(WorkSize::kManagement, [&, left] {
       ++done;
       left == 0 ? last.Notify() : give(left - 1);
     });
@@ -107,14 +108,14 @@ TEST(Workers, WorkThatIsGivenWhileTheyAreDestroyedIsDoneAlsoWhenOtherThreadsHave
   {
     Workers workers(2);
     absl::Notification begun;
-    workers.Schedule([&] {
+    workers.Schedule(WorkSize::kManagement, [&] {
       begun.Notify();
       EXPECT_TRUE(other_left.WaitForNotificationWithTimeout(kLong));
-      workers.Schedule([&] { done = true; });
+      workers.Schedule(WorkSize::kManagement, [&] { done = true; });
     });
     ASSERT_TRUE(begun.WaitForNotificationWithTimeout(kLong));
     absl::Notification marked;
-    workers.Schedule([&] {
+    workers.Schedule(WorkSize::kManagement, [&] {
       at_thread_end.ended = &other_left;
       marked.Notify();
     });
@@ -156,12 +157,102 @@ TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
     for (int giver = 0; giver < kGivers; ++giver) {
       givers.emplace_back([&, giver] {
         for (int i = 0; i < kEach; ++i)
-          workers.Schedule([&one = done[giver * kEach + i]] { ++one; });
+          workers.Schedule(WorkSize::kManagement, [&one = done[giver * kEach + i]] { ++one; });
       });
     }
     for (std::thread& giver : givers) giver.join();
   }
   for (const std::atomic<int>& one : done) EXPECT_EQ(one, 1);
+}
+
+// Work that runs until it is let go, and says so.
+struct Held {
+  explicit Held(Workers& workers, WorkSize size) {
+    workers.Schedule(size, [this] {
+      begun.Notify();
+      EXPECT_TRUE(go.WaitForNotificationWithTimeout(kLong));
+    });
+  }
+  absl::Notification begun;
+  absl::Notification go;
+};
+
+TEST(WorkSizes, LargeWorkLeavesTwoThreadsAndSmallWorkOne) {
+  std::deque<Held> held;
+  {
+    Workers workers(4);
+    for (int i = 0; i < 3; ++i) held.emplace_back(workers, WorkSize::kLarge);
+    EXPECT_TRUE(held[1].begun.WaitForNotificationWithTimeout(kLong));
+    EXPECT_TRUE(workers.HasBacklog());
+    for (int i = 0; i < 2; ++i) held.emplace_back(workers, WorkSize::kSmall);
+    EXPECT_TRUE(held[3].begun.WaitForNotificationWithTimeout(kLong));
+    EXPECT_EQ(workers.idle(), 1U);
+    held.emplace_back(workers, WorkSize::kManagement);
+    EXPECT_TRUE(held[5].begun.WaitForNotificationWithTimeout(kLong));
+    EXPECT_FALSE(held[2].begun.HasBeenNotified());
+    EXPECT_FALSE(held[4].begun.HasBeenNotified());
+    // The thread of large work is given to the older of the two that wait: large again.
+    held[0].go.Notify();
+    EXPECT_TRUE(held[2].begun.WaitForNotificationWithTimeout(kLong));
+    EXPECT_FALSE(held[4].begun.HasBeenNotified());
+    held[3].go.Notify();
+    EXPECT_TRUE(held[4].begun.WaitForNotificationWithTimeout(kLong));
+    for (const int i : {1, 2, 4, 5}) held[i].go.Notify();
+  }
+}
+
+TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
+  std::vector<int> order;
+  {
+    Workers workers(1);
+    Held first(workers, WorkSize::kLarge);
+    EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
+    workers.Schedule(WorkSize::kLarge, [&] { order.push_back(1); });
+    workers.Schedule(WorkSize::kSmall, [&] { order.push_back(2); });
+    workers.Schedule(WorkSize::kManagement, [&] { order.push_back(3); });
+    absl::Notification last;
+    workers.Schedule(WorkSize::kSmall, [&] { last.Notify(); });
+    first.go.Notify();
+    EXPECT_TRUE(last.WaitForNotificationWithTimeout(kLong));
+  }
+  EXPECT_EQ(order, (std::vector<int>{3, 1, 2}));
+}
+
+TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
+  Workers workers(1, 2);
+  Held first(workers, WorkSize::kSmall);
+  EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
+  std::atomic<int> done = 0;
+  for (int i = 0; i < 3; ++i) {
+    Workers::Work work = [&] { ++done; };
+    EXPECT_EQ(workers.TrySchedule(WorkSize::kSmall, work), i < 2);
+    EXPECT_EQ(work != nullptr, i == 2);
+  }
+  // Other sizes have queues of their own, and what must be done is never refused.
+  Workers::Work management = [&] { ++done; };
+  EXPECT_TRUE(workers.TrySchedule(WorkSize::kManagement, management));
+  absl::Notification last;
+  workers.Schedule(WorkSize::kSmall, [&] { last.Notify(); });
+  first.go.Notify();
+  EXPECT_TRUE(last.WaitForNotificationWithTimeout(kLong));
+  EXPECT_EQ(done, 3);
+}
+
+TEST(WorkSizes, SmallWorkIsRefusedOnceWhatIsNextHasWaitedLong) {
+  Workers workers(1, 1000);
+  Held first(workers, WorkSize::kSmall);
+  EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
+  const absl::Time queued = absl::Now();
+  Workers::Work work;
+  for (int i = 0; i < 4; ++i) {
+    work = [] {};
+    EXPECT_TRUE(workers.TrySchedule(WorkSize::kSmall, work));
+  }
+  while (absl::Now() < queued + absl::Milliseconds(300)) std::this_thread::yield();
+  work = [] {};
+  EXPECT_FALSE(workers.TrySchedule(WorkSize::kSmall, work));
+  EXPECT_TRUE(workers.TrySchedule(WorkSize::kManagement, work));
+  first.go.Notify();
 }
 
 }  // namespace

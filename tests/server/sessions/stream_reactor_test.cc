@@ -42,6 +42,7 @@ struct Script {
   // The number of unanswered messages at which the session is full.
   std::atomic<size_t> most = 1000;
   bool can_run_inline = true;
+  WorkSize size = WorkSize::kSmall;
   std::vector<std::string> accepted ABSL_GUARDED_BY(mutex);
   std::function<void()> ready ABSL_GUARDED_BY(mutex);
 
@@ -70,6 +71,7 @@ class ScriptedSession {
     script_.ready = std::move(ready);
   }
   bool CanRunInline() const { return script_.can_run_inline; }
+  WorkSize SizeOf(const Request& /*request*/) const { return script_.size; }
   absl::Status Accept(const Request& request, size_t /*bytes*/, bool /*more*/) {
     MutexLock lock(&script_.mutex);
     script_.accepted.push_back(request.name().substr(0, request.name().find(':')));
@@ -135,7 +137,7 @@ class StreamReactorTest : public ::testing::TestWithParam<bool> {
   Script script_;
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
   Drain drain_;
-  Workers workers_{2};
+  Workers workers_{3};
   const Call::Method method_;
   RpcServer server_;
   ClientCall stream_;
@@ -193,7 +195,7 @@ TEST_P(StreamReactorTest, WhatWasReadAheadIsNotAcceptedWhileAnswersHaveNoRoom) {
   // A worker that would go on does so before this has gone through the same workers.
   for (int i = 0; i < 2; ++i) {
     absl::Notification done;
-    workers_.Schedule([&] { done.Notify(); });
+    workers_.Schedule(WorkSize::kSmall, [&] { done.Notify(); });
     done.WaitForNotification();
   }
   EXPECT_EQ(accepted(), 3U);

@@ -1,0 +1,130 @@
+#include "server/rpc/workers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/sync/thread_name.h"
+
+namespace perceptrond {
+namespace {
+
+size_t QueueOf(WorkSize size) { return static_cast<size_t>(size); }
+
+size_t AllBut(int threads, int reserved) {
+  return static_cast<size_t>(std::max(1, threads - reserved));
+}
+
+}  // namespace
+
+Workers::Workers(int threads, size_t max_queued)
+    : max_queued_(max_queued), max_other_(AllBut(threads, 1)), max_large_(AllBut(threads, 2)) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+}
+
+Workers::~Workers() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::Schedule(WorkSize size, Work work) {
+  MutexLock lock(&mutex_);
+  Give(size, std::move(work));
+}
+
+bool Workers::TrySchedule(WorkSize size, Work& work) {
+  MutexLock lock(&mutex_);
+  if (IsFull(size)) return false;
+  Give(size, std::move(work));
+  return true;
+}
+
+void Workers::Give(WorkSize size, Work work) {
+  if (idle_.empty() || !MayRun(size)) {
+    queues_[QueueOf(size)].push_back({std::move(work), absl::Now()});
+    return;
+  }
+  ++running_[QueueOf(size)];
+  idle_.back()->work = std::move(work);
+  idle_.back()->size = size;
+  idle_.pop_back();
+}
+
+bool Workers::IsFull(WorkSize size) const {
+  const std::deque<Queued>& queue = queues_[QueueOf(size)];
+  if (queue.size() >= max_queued_) return true;
+  return queue.size() >= kShortQueue * threads_.size() &&
+         absl::Now() - queue.front().since > kMaxWait[QueueOf(size)];
+}
+
+bool Workers::MayRun(WorkSize size) const {
+  const size_t large = running_[QueueOf(WorkSize::kLarge)];
+  const size_t other = large + running_[QueueOf(WorkSize::kSmall)];
+  switch (size) {
+    case WorkSize::kManagement:
+      return true;
+    case WorkSize::kSmall:
+      return other < max_other_;
+    case WorkSize::kLarge:
+      return other < max_other_ && large < max_large_;
+  }
+  return true;
+}
+
+bool Workers::Take(Next& next) {
+  std::deque<Queued>* oldest = nullptr;
+  for (const WorkSize size : {WorkSize::kManagement, WorkSize::kSmall, WorkSize::kLarge}) {
+    std::deque<Queued>& queue = queues_[QueueOf(size)];
+    if (queue.empty() || !MayRun(size)) continue;
+    if (oldest != nullptr && oldest->front().since <= queue.front().since) continue;
+    oldest = &queue;
+    next.size = size;
+    if (size == WorkSize::kManagement) break;
+  }
+  if (oldest == nullptr) return false;
+  next.work = std::move(oldest->front().work);
+  oldest->pop_front();
+  ++running_[QueueOf(next.size)];
+  return true;
+}
+
+bool Workers::HasBacklog() const {
+  MutexLock lock(&mutex_);
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const std::deque<Queued>& queue) { return !queue.empty(); });
+}
+
+size_t Workers::idle() const {
+  MutexLock lock(&mutex_);
+  return idle_.size();
+}
+
+void Workers::Run() {
+  NameThisThread("worker");
+  for (Next next;;) {
+    Await(next);
+    if (next.work == nullptr) return;
+    next.work();
+    // What it holds is released before anybody sees the thread free.
+    next.work = nullptr;
+    next.done = true;
+  }
+}
+
+void Workers::Await(Next& next) {
+  MutexLock lock(&mutex_);
+  if (std::exchange(next.done, false)) --running_[QueueOf(next.size)];
+  if (Take(next)) return;
+  idle_.push_back(&next);
+  const auto woken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return next.work != nullptr || stopping_;
+  };
+  mutex_.Await(absl::Condition(&woken));
+  // A thread that ends must not receive any more work.
+  if (next.work == nullptr) std::erase(idle_, &next);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,98 @@
+// Threads for work that takes long or blocks, and would keep a polling thread from its queue.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+
+// How long work may take, which decides how many threads it may hold at once.
+enum class WorkSize : uint8_t {
+  // Short, and the server cannot be managed without it: may take every thread.
+  kManagement,
+  // Some milliseconds: leaves one thread to kManagement.
+  kSmall,
+  // Up to seconds: leaves one more to kSmall.
+  kLarge,
+};
+
+// Work of each size runs in the order of its calls. Management comes first; of the other two what
+// waits longest, if it may have one more thread. So neither starves, and small work waits for large
+// work only while large work of the same age holds its share of the threads.
+//
+// Thread contract: safe for any number of threads.
+class Workers {
+ public:
+  using Work = absl::AnyInvocable<void()>;
+
+  // `max_queued`: the most work that TrySchedule lets wait for a thread, of each size.
+  explicit Workers(int threads, size_t max_queued = 1024);
+  // Waits until all scheduled work is done.
+  ~Workers();
+
+  // Runs `work` on one of the threads. Of several idle threads the one that was busy last gets it,
+  // since its processor's caches are warm.
+  void Schedule(WorkSize size, Work work) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same, unless too much waits: `work` stays as it is, and false is returned. Sheds early: also
+  // when the work that is next has waited for longer than kMaxWait, so that what is accepted is
+  // still wanted when it is done.
+  bool TrySchedule(WorkSize size, Work& work) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether work waits for a thread.
+  bool HasBacklog() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t size() const { return threads_.size(); }
+  // The number of threads that have no work.
+  size_t idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr size_t kSizes = 3;
+  // By size. A queue no longer than a few for each thread is none: on a busy machine a thread itself
+  // may wait for a processor.
+  static constexpr std::array<absl::Duration, kSizes> kMaxWait = {
+      absl::InfiniteDuration(), absl::Milliseconds(250), absl::Seconds(5)};
+  static constexpr size_t kShortQueue = 4;
+
+  struct Queued {
+    Work work;
+    absl::Time since;
+  };
+  // What a thread does next.
+  struct Next {
+    Work work;
+    WorkSize size = WorkSize::kManagement;
+    // Work of this size was done, and is not uncounted yet.
+    bool done = false;
+  };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends a thread's last work and waits for its next; null if the thread must end.
+  void Await(Next& next) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the work that is next; false if none may run.
+  bool Take(Next& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRun(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsFull(WorkSize size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(WorkSize size, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t max_queued_;
+  // The most threads with work that is not kManagement, and with kLarge.
+  const size_t max_other_;
+  const size_t max_large_;
+  mutable Mutex mutex_;
+  std::array<std::deque<Queued>, kSizes> queues_ ABSL_GUARDED_BY(mutex_);
+  // By size: threads with such work.
+  std::array<size_t, kSizes> running_ ABSL_GUARDED_BY(mutex_) = {};
+  // Where each idle thread receives its next work; the thread that was busy last is at the end.
+  std::vector<Next*> idle_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // The last member, since the threads use all the others.
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace perceptrond

@@ -1,0 +1,71 @@
+#include "server/sessions/placement.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace perceptrond {
+namespace {
+
+// A composition of more models is large, whatever they cost.
+constexpr size_t kFewModels = 64;
+
+// Adds what the model and its components take; false if that is large.
+bool AddCost(const Store& store, const Model* model, const BatchShape& shape, size_t& models,
+             uint64_t& cost) {
+  if (model == nullptr || ++models > kFewModels ||
+      model->core().large_work.load(std::memory_order_relaxed) > 0)
+    return false;
+  const std::vector<Component>& components = model->settings().components;
+  if (components.empty()) {
+    cost += std::min(CostBound(model->core(), shape), kLargeCost + 1);
+    return cost <= kLargeCost;
+  }
+  return std::all_of(components.begin(), components.end(), [&](const Component& component) {
+    return AddCost(store, store.GetIfLoaded(component.name).get(), shape, models, cost);
+  });
+}
+
+}  // namespace
+
+Placement PlacementOfRows(const Store& store, const Model* model, const BatchShape& shape) {
+  size_t models = 0;
+  uint64_t cost = 0;
+  if (!AddCost(store, model, shape, models, cost)) return {WorkSize::kLarge};
+  return {WorkSize::kSmall, CanRunInline(model)};
+}
+
+RequestShape::RequestShape(const NestedExamples& examples,
+                           const ::perceptron::v1::ExampleColumns& columns) {
+  if (columns.dense_width() > 0) {
+    const auto values =
+        static_cast<uint64_t>(columns.values_size()) + columns.half_values().size() / 2;
+    shape_.dense_width = columns.dense_width();
+    shape_.dense_rows = values / columns.dense_width();
+    return;
+  }
+  if (examples.empty()) {
+    shape_.row_ends = {columns.row_ends().data(), static_cast<size_t>(columns.row_ends_size())};
+    return;
+  }
+  uint32_t end = 0;
+  row_ends_.reserve(examples.size());
+  for (const NestedExample& example : examples) {
+    const size_t names = example.names_end - example.names_begin;
+    end += static_cast<uint32_t>(std::max(names, example.values.size()));
+    row_ends_.push_back(end);
+  }
+  shape_.row_ends = row_ends_;
+}
+
+Placement PlacementOfReport(const Store& store, const std::string& name) {
+  const std::shared_ptr<Model> model = store.GetIfLoaded(name);
+  const bool free =
+      model != nullptr && model->core().large_work.load(std::memory_order_relaxed) == 0;
+  return {free ? WorkSize::kManagement : WorkSize::kLarge};
+}
+
+Placement PlacementOfManagement(const Store& store, const std::string& model) {
+  return {store.GetIfLoaded(model) == nullptr ? WorkSize::kLarge : WorkSize::kManagement};
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,49 @@
+// How long the work of a request may take, by its rows and its model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/cost.h"
+#include "core/store/store.h"
+#include "perceptron/v1/example.pb.h"
+#include "server/rpc/unary.h"
+#include "server/sessions/nested_examples.h"
+
+namespace perceptrond {
+
+// kLarge for rows whose estimated cost is above kLargeCost, and for any rows if the model is null,
+// since it must be loaded first, or if something large holds it. Any thread; takes no model's lock.
+Placement PlacementOfRows(const Store& store, const Model* model, const BatchShape& shape);
+
+// The rows of a request.
+class RequestShape {
+ public:
+  RequestShape(const NestedExamples& examples, const ::perceptron::v1::ExampleColumns& columns);
+  const BatchShape& shape() const { return shape_; }
+
+ private:
+  std::vector<uint32_t> row_ends_;
+  BatchShape shape_;
+};
+
+// Of a request with examples for the model; the model may be null.
+template <typename Message>
+Placement PlacementOfExamples(const Store& store, const Model* model,
+                              const RequestWithExamples<Message>& request) {
+  const RequestShape rows(request.examples, request.message.columns());
+  return PlacementOfRows(store, model, rows.shape());
+}
+// The same, by the model that the request names.
+template <typename Message>
+Placement PlacementOfExamples(Store& store, const RequestWithExamples<Message>& request) {
+  return PlacementOfExamples(store, store.GetIfLoaded(request.model()).get(), request);
+}
+
+// A method of the management, which changes one model: kLarge if that must be loaded.
+Placement PlacementOfManagement(const Store& store, const std::string& model);
+// One that reads the model's state: kLarge also if something large holds that.
+Placement PlacementOfReport(const Store& store, const std::string& model);
+
+}  // namespace perceptrond

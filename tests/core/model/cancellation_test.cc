@@ -1,0 +1,365 @@
+// Work that is stopped at each of its checks in turn: what was learned is exactly what is counted,
+// and everything else is as it was.
+#include "core/sync/cancellation.h"
+
+#include "core/model/cost.h"
+#include "core/model/explain.h"
+#include "core/model/model_analysis.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/model/analysed_model.h"
+#include "tests/support/learners.h"
+#include "tests/support/separable.h"
+#include "tests/support/stop_after.h"
+#include "tests/support/traffic.h"
+
+namespace perceptrond::cancellation_test {
+namespace {
+
+using testing::Columns;
+using testing::CountChecks;
+using ::testing::HasSubstr;
+using testing::LoneModel;
+using testing::ReasonOf;
+using testing::Space;
+using testing::SpaceBatch;
+using testing::StateBytes;
+using testing::StopAfter;
+using testing::SvmExample;
+namespace v1 = ::perceptron::v1;
+
+// Random rows of `features` features of `dimension`, half of them +1.
+std::vector<SvmExample> RandomRows(int rows, uint32_t features, uint32_t dimension,
+                                   uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  std::vector<SvmExample> examples(static_cast<size_t>(rows));
+  for (SvmExample& example : examples) {
+    example.label = random() % 2 == 0 ? 1 : -1;
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < features; ++i) {
+      index += 1 + random() % (dimension / features);
+      example.indices.push_back(index - 1);
+      example.values.push_back(static_cast<float>(random() % 7) - 3);
+    }
+  }
+  return examples;
+}
+
+struct Case {
+  std::string name;
+  Space space;
+  std::string learner;
+  // 0: Fourier; 1: none.
+  uint32_t degree = 1;
+  uint32_t classes = 0;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+v1::Model Settings(const Case& c) {
+  v1::Model settings = testing::SpaceSettings(c.space, "models/m", 40);
+  if (c.space == Space::kNamed)
+    settings.mutable_feature_space()->mutable_named()->set_max_features(100'000);
+  testing::SetLearner(*settings.mutable_learner(), c.learner);
+  v1::FeatureMap& map = *settings.mutable_feature_space()->mutable_map();
+  if (c.degree == 0) {
+    map.mutable_fourier()->set_dimension(64);
+    map.mutable_fourier()->set_gamma(0.1);
+  } else if (c.degree > 1) {
+    map.mutable_polynomial()->set_degree(c.degree);
+  } else {
+    settings.mutable_feature_space()->clear_map();
+  }
+  settings.mutable_stored_examples()->set_max_sample(1000);
+  return settings;
+}
+
+class StoppedWork : public ::testing::TestWithParam<Case> {
+ protected:
+  // Learns the rows of examples_ from `first` on, as producer p.
+  absl::Status Learn(Model& model, int64_t first, LearnOutcome& outcome) const {
+    const auto producer = model.ledger().FindProducer("p").value();
+    MutexLock turn(&producer->turn);
+    LearnCall call;
+    const SpaceBatch rows(GetParam().space, examples_);
+    call.batch = rows.batch();
+    call.producer = producer.get();
+    call.first_offset = first;
+    return model.Learn(call, outcome);
+  }
+  // A model that has learned the first `rows` rows.
+  std::unique_ptr<LoneModel> Learned(size_t rows) const {
+    auto lone = std::make_unique<LoneModel>(Settings(GetParam()));
+    const auto producer = lone->model->ledger().FindProducer("p").value();
+    MutexLock turn(&producer->turn);
+    const SpaceBatch first(GetParam().space, {examples_.begin(), examples_.begin() + rows});
+    LearnCall call;
+    call.batch = first.batch();
+    call.producer = producer.get();
+    call.first_offset = 0;
+    LearnOutcome outcome;
+    EXPECT_OK(lone->model->Learn(call, outcome));
+    return lone;
+  }
+
+  const std::vector<SvmExample> examples_ = RandomRows(12, 4, 40);
+};
+
+TEST_P(StoppedWork, WhatIsLearnedByThenIsExactlyWhatIsCounted) {
+  std::vector<std::unique_ptr<LoneModel>> after;
+  for (size_t rows = 0; rows <= examples_.size(); ++rows) after.push_back(Learned(rows));
+  size_t stops = 0;
+  for (int checks = 0;; ++checks) {
+    LoneModel lone(Settings(GetParam()));
+    LearnOutcome outcome;
+    absl::Status status;
+    {
+      const StopAfter token(checks);
+      const CancellationScope scope(&token, 1);
+      status = Learn(*lone.model, 0, outcome);
+    }
+    if (status.ok()) break;
+    ++stops;
+    ASSERT_TRUE(absl::IsCancelled(status)) << status;
+    const auto producer = lone.model->ledger().FindProducer("p").value();
+    const auto rows = static_cast<size_t>(testing::PositionOf(*producer).next_offset);
+    ASSERT_LT(rows, examples_.size());
+    ASSERT_THAT(status.message(), HasSubstr(absl::StrCat("first ", rows, " of 12 rows")));
+    ASSERT_EQ(outcome.next_offset, static_cast<int64_t>(rows));
+    ASSERT_EQ(outcome.examples, rows);
+    ASSERT_EQ(MakeReport(*lone.model).examples(), rows);
+    ASSERT_EQ(StateBytes(*lone.model), StateBytes(*after[rows]->model)) << checks;
+    // The producer sends the whole message again.
+    LearnOutcome again;
+    ASSERT_OK(Learn(*lone.model, 0, again));
+    ASSERT_EQ(again.duplicates, rows);
+    ASSERT_EQ(StateBytes(*lone.model), StateBytes(*after.back()->model)) << checks;
+  }
+  // It can be stopped within each row.
+  EXPECT_GT(stops, examples_.size());
+}
+
+TEST_P(StoppedWork, ABatchWithoutErrorsOrNothingIsStoppedWhileItIsChecked) {
+  LoneModel lone(Settings(GetParam()));
+  const SpaceBatch rows(GetParam().space, examples_);
+  LearnCall call;
+  call.batch = rows.batch();
+  call.producer = &lone.producer;
+  call.all_or_nothing = true;
+  LearnOutcome outcome;
+  const StopAfter token(1);
+  const CancellationScope scope(&token, 1);
+  MutexLock turn(&lone.producer.turn);
+  const absl::Status status = lone.model->Learn(call, outcome);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("nothing was learned"));
+  EXPECT_EQ(lone.model->revision(), 0U);
+}
+
+TEST_P(StoppedWork, PredictionsChangeNothingAndAreTheSameAfterwards) {
+  const auto lone = Learned(examples_.size());
+  const SpaceBatch rows(GetParam().space, RandomRows(8, 4, 40, 2));
+  const std::string before = StateBytes(*lone->model);
+  const PredictOutcome whole = lone->Predict(rows.batch());
+  int checks = 0;
+  for (;; ++checks) {
+    const StopAfter token(checks);
+    const CancellationScope scope(&token, 1);
+    PredictOutcome outcome;
+    const absl::Status status = lone->model->Predict(rows.batch(), {}, 0, outcome);
+    ASSERT_EQ(status.ok(), !token.has_stopped());
+    if (!status.ok()) {
+      ASSERT_EQ(ReasonOf(status), "CANCELLED");
+      continue;
+    }
+    EXPECT_EQ(outcome.scores, whole.scores);
+    break;
+  }
+  EXPECT_GT(checks, 8);
+  EXPECT_EQ(StateBytes(*lone->model), before);
+}
+
+TEST_P(StoppedWork, ExplanationsEndAtEachCheck) {
+  const auto lone = Learned(examples_.size());
+  const SpaceBatch rows(GetParam().space, RandomRows(2, 4, 40, 2));
+  for (int checks = 0;; ++checks) {
+    const StopAfter token(checks);
+    const CancellationScope scope(&token, 1);
+    ExplainOutcome outcome;
+    const absl::Status status = lone->model->Explain(rows.batch(), {}, {}, outcome);
+    if (ReasonOf(status) == "NOT_LINEAR") return;
+    ASSERT_EQ(status.ok(), !token.has_stopped()) << status;
+    if (status.ok()) break;
+  }
+}
+
+TEST_P(StoppedWork, AStoppedLoadIsNoDamage) {
+  const auto lone = Learned(examples_.size());
+  JournalEntry entry = lone->model->ledger().TakePending();
+  entry.model_id = lone->model->id();
+  ASSERT_OK(lone->journal.Commit({&entry, 1}, true));
+  const storage::ModelHeader header = lone->journal.Find(lone->model->name()).value();
+  int checks = 0;
+  for (;; ++checks) {
+    const StopAfter token(checks);
+    const CancellationScope scope(&token, 1);
+    const auto loaded = Model::Load(header, lone->journal, Model::Limits());
+    if (loaded.ok()) {
+      EXPECT_EQ(testing::LearnedState(**loaded), testing::LearnedState(*lone->model));
+      break;
+    }
+    ASSERT_EQ(ReasonOf(loaded.status()), "CANCELLED") << loaded.status();
+  }
+  EXPECT_GT(checks, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, StoppedWork,
+    ::testing::Values(Case{"dense", Space::kDense, "perceptron"},
+                      Case{"named", Space::kNamed, "arow"},
+                      Case{"fourier", Space::kNamed, "perceptron", 0},
+                      Case{"fourierDense", Space::kDense, "averaged-perceptron", 0},
+                      Case{"polynomial", Space::kNamed, "perceptron", 3},
+                      Case{"hashedPolynomial", Space::kHashed, "margin-perceptron", 2},
+                      Case{"densePolynomial", Space::kDense, "pocket-perceptron", 2},
+                      Case{"kernel", Space::kDense, "kernel-perceptron"},
+                      Case{"voted", Space::kDense, "voted-perceptron"}),
+    [](const auto& info) { return info.param.name; });
+
+// One row of a feature map and a kernel is checked every few milliseconds of its work.
+TEST(OneRow, IsCheckedWithinItsFeatureMapAndItsKernel) {
+  v1::Model fourier = testing::NamedSettings("models/fourier");
+  fourier.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(1 << 18);
+  fourier.mutable_feature_space()->mutable_map()->mutable_fourier()->set_gamma(1);
+  v1::Model polynomial = testing::NamedSettings("models/polynomial");
+  polynomial.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(4);
+  for (const v1::Model& settings : {fourier, polynomial}) {
+    const LoneModel lone(settings);
+    const SpaceBatch row(Space::kNamed, RandomRows(1, 50, 100));
+    const CountChecks token;
+    const CancellationScope scope(&token);
+    PredictOutcome outcome;
+    ASSERT_OK(lone.model->Predict(row.batch(), {}, 0, outcome));
+    EXPECT_GT(token.asked(), 50) << settings.name();
+  }
+}
+
+TEST(OneRow, IsCheckedWithinItsKernel) {
+  v1::Model settings = testing::DenseSettings("models/kernel", 20'000);
+  testing::SetLearner(*settings.mutable_learner(), "kernel-perceptron");
+  LoneModel lone(settings);
+  // Random labels: most rows are mistakes.
+  const Columns rows(RandomRows(300, 2000, 20'000));
+  {
+    MutexLock turn(&lone.producer.turn);
+    lone.Learn(rows.batch());
+  }
+  ASSERT_GT(lone.model->revision(), 100U);
+  const Columns row(RandomRows(1, 2000, 20'000, 2));
+  const CountChecks token;
+  const CancellationScope scope(&token);
+  PredictOutcome outcome;
+  ASSERT_OK(lone.model->Predict(row.batch(), {}, 0, outcome));
+  EXPECT_GT(token.asked(), 2);
+}
+
+TEST(Cost, GrowsWithRowsMapAndSupport) {
+  const Columns one(RandomRows(1, 10, 40));
+  const Columns two(RandomRows(2, 10, 40));
+  const LoneModel plain(testing::DenseSettings("models/plain", 40));
+  const uint64_t cost = plain.model->EstimateCost(one.unlabelled());
+  EXPECT_EQ(cost, 10U);
+  EXPECT_EQ(plain.model->EstimateCost(two.unlabelled()), 2 * cost);
+  v1::Model squared = testing::DenseSettings("models/squared", 40);
+  squared.mutable_feature_space()->mutable_map()->mutable_polynomial()->set_degree(2);
+  EXPECT_GT(LoneModel(squared).model->EstimateCost(one.unlabelled()), 65U);
+  v1::Model kernel = testing::DenseSettings("models/kernel", 40);
+  testing::SetLearner(*kernel.mutable_learner(), "kernel-perceptron");
+  LoneModel learned(kernel);
+  const uint64_t before = learned.model->EstimateCost(one.unlabelled());
+  MutexLock turn(&learned.producer.turn);
+  learned.Learn(Columns(RandomRows(50, 10, 40)).batch());
+  EXPECT_GT(learned.model->EstimateCost(one.unlabelled()), before + 10 * learned.model->revision());
+}
+
+TEST(Cost, AboveTheLimitIsRefusedAndTheErrorSaysWhatToDo) {
+  v1::Model settings = testing::NamedSettings("models/m");
+  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_dimension(1 << 20);
+  settings.mutable_feature_space()->mutable_map()->mutable_fourier()->set_gamma(1);
+  LoneModel lone(settings);
+  const SpaceBatch rows(Space::kNamed, RandomRows(100, 20, 1000));
+  PredictOutcome outcome;
+  const absl::Status status = lone.model->Predict(rows.batch(), {}, 0, outcome);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(ReasonOf(status), "MESSAGE_TOO_COSTLY");
+  EXPECT_THAT(status.message(), HasSubstr("--max-message-cost"));
+  EXPECT_THAT(status.message(), HasSubstr("4000000000"));
+  LearnCall call;
+  call.batch = rows.batch();
+  call.producer = &lone.producer;
+  LearnOutcome learned;
+  MutexLock turn(&lone.producer.turn);
+  EXPECT_EQ(ReasonOf(lone.model->Learn(call, learned)), "MESSAGE_TOO_COSTLY");
+  ExplainOutcome explained;
+  EXPECT_EQ(ReasonOf(lone.model->Explain(rows.batch(), {}, {}, explained)), "MESSAGE_TOO_COSTLY");
+  EXPECT_EQ(lone.model->revision(), 0U);
+}
+
+TEST(Cost, IsThatOfTheWholeMessageForAModelThatGrowsWithIt) {
+  v1::Model settings = testing::DenseSettings("models/kernel", 1000);
+  testing::SetLearner(*settings.mutable_learner(), "kernel-perceptron");
+  ASSERT_TRUE(testing::SetCount(*settings.mutable_learner(), "budget", 100'000));
+  LoneModel lone(settings);
+  // Nothing is kept yet, and each row may be.
+  const Columns rows(RandomRows(10'000, 50, 1000));
+  LearnCall call;
+  call.batch = rows.batch();
+  call.producer = &lone.producer;
+  LearnOutcome learned;
+  MutexLock turn(&lone.producer.turn);
+  EXPECT_EQ(ReasonOf(lone.model->Learn(call, learned)), "MESSAGE_TOO_COSTLY");
+}
+
+TEST(Analysis, OutOfTimeReturnsWhatIsProvenAndKeepsIt) {
+  v1::Model settings = testing::DenseSettings("m", 100);
+  settings.mutable_stored_examples()->set_max_sample(10'000);
+  LoneModel lone(settings);
+  const testing::SeparableData data = testing::MakeSeparable(11, 4000, 100, 0.01, 1);
+  {
+    MutexLock turn(&lone.producer.turn);
+    lone.Learn(Columns(data.examples).batch());
+  }
+  AnalysisOptions options;
+  // Passes once two rounds have made bounds.
+  options.relative_gap = 1e-9;
+  absl::StatusOr<ModelAnalysis> analysis = absl::UnknownError("not run");
+  for (std::chrono::milliseconds time(1);; time *= 2) {
+    options.deadline = AnalysisMonitor::Clock::now() + time;
+    analysis =
+        AnalyzeModel(*lone.model, options, [](const ModelAnalysisProgress&) { return true; });
+    ASSERT_OK(analysis.status());
+    if (analysis->analysis.end != AnalysisEnd::kOutOfTime || analysis->analysis.rounds > 0) break;
+    EXPECT_FALSE(MakeReport(*lone.model).has_analysis());
+  }
+  EXPECT_GE(analysis->analysis.margin_ceiling, data.margin);
+  EXPECT_TRUE(MakeReport(*lone.model).has_analysis());
+}
+
+TEST(Analysis, ThatIsStoppedLeavesNothing) {
+  v1::Model settings = testing::DenseSettings("m", 100);
+  settings.mutable_stored_examples()->set_max_sample(10'000);
+  LoneModel lone(settings);
+  {
+    MutexLock turn(&lone.producer.turn);
+    lone.Learn(Columns(testing::MakeSeparable(11, 4000, 100, 0.01, 1).examples).batch());
+  }
+  const StopAfter token(3, StopReason::kDraining);
+  const CancellationScope scope(&token, 1'000'000);
+  const auto analysis =
+      AnalyzeModel(*lone.model, {}, [](const ModelAnalysisProgress&) { return true; });
+  EXPECT_EQ(ReasonOf(analysis.status()), "DRAINING");
+  EXPECT_FALSE(MakeReport(*lone.model).has_analysis());
+}
+
+}  // namespace
+}  // namespace perceptrond::cancellation_test
