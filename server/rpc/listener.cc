@@ -21,12 +21,12 @@
 namespace perceptrond {
 namespace {
 
-// One connection after another is accepted for so long before others get a turn.
+// Connections accepted on one socket before the others get a turn.
 constexpr int kMaxAcceptsInTurn = 64;
 // The time between two looks at the connections while bytes arrive, and otherwise.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(50);
 constexpr absl::Duration kQuietLookInterval = absl::Milliseconds(500);
-// Looking takes at most one part in so many of one processor.
+// Checking takes at most one part in this many of one processor.
 constexpr int kLookShare = 50;
 // A connection is closed for memory only without progress for this long, and with this much.
 constexpr absl::Duration kMinStall = absl::Milliseconds(500);

@@ -48,6 +48,15 @@ def peak_bytes(pid):
 
 
 class ManifestTest(unittest.TestCase):
+    def test_the_image_has_the_base_and_the_user_of_the_servers(self):
+        server = (ROOT / "Dockerfile").read_text()
+        proxy = (PROXY / "Dockerfile").read_text()
+        self.assertEqual(re.search(r"^FROM (\S+)$", proxy, re.MULTILINE)[1], re.search(r"^ARG BASE=(\S+)$", server, re.MULTILINE)[1])
+        user = re.search(r"^USER (\d+):", server, re.MULTILINE)[1]
+        self.assertIn(f"\nUSER {user}:{user}\n", proxy)
+        pod = yaml.safe_load((PROXY / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+        self.assertEqual(pod["securityContext"]["runAsUser"], int(user))
+
     def test_the_published_schemas_have_nothing_to_say(self):
         schemas = Schemas()
         for name in yaml.safe_load((PROXY / "kustomization.yaml").read_text())["resources"]:
