@@ -122,7 +122,8 @@ class UnaryMethods {
   // For a body whose answer depends on what the caller may do: null if nothing is checked.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const CallAccess*, const Request&,
-                                               Response&)) const {
+                                               Response&),
+                          PlacementRule<Request> placement_of) const {
     return OnRequest<Request>(
         backend_,
         [backend = backend_, body](Call& call, const Request& request) {
