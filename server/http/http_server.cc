@@ -32,7 +32,7 @@ namespace {
 // For request line and headers.
 constexpr size_t kMaxRequestBytes = 16 << 10;
 // Connections beyond kMaxConnections that may exist until others are closed for them.
-constexpr unsigned kSpareConnections = 32;
+constexpr unsigned kSpareConnections = 16;
 constexpr char kTlsPriorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 // What is read of a request before it is handled.

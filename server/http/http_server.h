@@ -18,7 +18,7 @@ namespace perceptrond {
 // Thread contract: one thread at a time. The handler runs on several threads at once.
 class HttpServer {
  public:
-  static constexpr size_t kMaxConnections = 200;
+  static constexpr size_t kMaxConnections = 64;
   // Also the time that a client has to read an answer.
   static constexpr int kRequestSeconds = 10;
   // The threads that run the handler.

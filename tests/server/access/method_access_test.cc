@@ -9,6 +9,7 @@
 #include <string>
 
 #include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/sessions/nested_examples.h"
@@ -43,8 +44,8 @@ NamedModels Read(const MethodAccess& access, const std::string& bytes, size_t sl
 TEST(MethodAccess, EveryMethodOfEveryServiceHasOne) {
   for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
                            "perceptron.v1.PredictionService", "perceptron.v1.AnalysisService",
-                           "inference.GRPCInferenceService", "grpc.health.v1.Health",
-                           "grpc.reflection.v1alpha.ServerReflection"}) {
+                           "perceptron.v1.BackupService", "inference.GRPCInferenceService",
+                           "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
     const auto* const service =
         google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
     ASSERT_NE(service, nullptr) << name;
@@ -79,6 +80,8 @@ TEST(MethodAccess, RolesRiseWithWhatACallChanges) {
   EXPECT_EQ(Access("perceptron.v1.LearningService.LearnStream").role(), Role::kLearn);
   EXPECT_EQ(Access("perceptron.v1.ModelService.DeleteModel").role(), Role::kAdmin);
   EXPECT_EQ(Access("grpc.health.v1.Health.Check").right(), Right::kHealth);
+  // A backup has every model.
+  EXPECT_TRUE(Access("perceptron.v1.BackupService.CreateBackup").for_every_model());
   v1::AnalyzeRequest analyze;
   analyze.set_model("models/a");
   const MethodAccess access = Access("perceptron.v1.AnalysisService.Analyze");
