@@ -32,7 +32,9 @@ Store& TheStore() {
 }
 
 void CheckRefusal(const absl::Status& status) {
-  Check(absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status));
+  // Not found: a component.
+  Check(absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status) ||
+        absl::IsNotFound(status));
   Check(status.GetPayload(perceptrond::kErrorInfoUrl).has_value() && !status.message().empty());
   Check(!absl::IsInvalidArgument(status) ||
         status.GetPayload(perceptrond::kBadRequestUrl).has_value());
