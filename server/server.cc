@@ -21,6 +21,7 @@
 #include "server/page/status_page.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
 #include "server/rpc/tls_certificates.h"
@@ -69,7 +70,11 @@ Store::Options StoreOptions(const Options& options) {
   store.committer.interval = options.durability_interval;
   store.limits.max_example_features = options.max_example_features;
   store.memory_budget = options.memory_budget;
-  store.max_new_model_bytes = options.memory_budget;
+  store.in_flight_share = options.memory_budget / 4;
+  store.max_model_bytes = options.memory_budget - store.in_flight_share;
+  store.max_models = options.max_models;
+  store.max_model_features = options.max_model_features;
+  store.limits.max_model_bytes = store.max_model_bytes;
   store.snapshot_bytes = options.snapshot_bytes;
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {
     Log(LogLevel::kError,
@@ -99,6 +104,7 @@ struct Server::Parts {
   Router router;
   Health health{router};
   std::unique_ptr<Store> store;
+  std::unique_ptr<InFlightMemory> memory;
   std::unique_ptr<AnalysisQueue> analyses;
   std::unique_ptr<Workers> workers;
   Acceptor acceptor{
@@ -120,6 +126,7 @@ void Server::Parts::AddServices() {
   const Backend backend{*store,
                         drain,
                         *workers,
+                        *memory,
                         options.max_message_bytes,
                         {options.max_in_flight_messages, options.max_in_flight_bytes}};
   AddModelService(router, backend);
@@ -156,6 +163,9 @@ absl::Status Server::Parts::Listen() {
   }
   // A second server on the same port must be an error and not share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // gRPC would let each stream send as much ahead as the network holds, megabytes on a fast one,
+  // and keep it while the stream is not read: the budget does not see that memory.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.SetMaxReceiveMessageSize(TransportMessageBytes(options.max_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   acceptor.AddTo(builder);
@@ -196,6 +206,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
   if (!journal.ok()) return journal.status();
   parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
+  parts->memory = std::make_unique<InFlightMemory>(parts->store->memory(), options.write_timeout);
   parts->analyses = std::make_unique<AnalysisQueue>();
   parts->workers = std::make_unique<Workers>(WorkerThreads());
   parts->AddServices();
@@ -208,11 +219,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
           IsLoopback(options.metrics_address));
       page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
     }
-    absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
-        options.metrics_address, options.metrics_max_models,
-        {[&store](size_t limit) { return CollectModels(store, limit); },
-         [&store, &options = parts->options] { return CollectServer(store, options); }, &parts->rpc,
-         std::move(page)});
+    absl::StatusOr<std::unique_ptr<Metrics>> metrics =
+        Metrics::Start(options.metrics_address, options.metrics_max_models,
+                       {[&store](size_t limit) { return CollectModels(store, limit); },
+                        [&memory = *parts->memory, &store, &options = parts->options] {
+                          return CollectServer(store, memory, options);
+                        },
+                        &parts->rpc, std::move(page)});
     if (!metrics.ok()) return metrics.status();
     parts->metrics = *std::move(metrics);
   }
@@ -267,6 +280,7 @@ void Server::Shutdown() {
   parts_->grpc.reset();
   parts_->workers.reset();
   parts_->analyses.reset();
+  parts_->memory.reset();
   // No call holds a model any more. The store writes pending updates before it is destroyed.
   parts_->store.reset();
 }

@@ -83,7 +83,7 @@ void ModelAnswers::Describe(page::ServerStatus& server) {
   server.set_models(store_.Count().value_or(0));
   server.set_models_in_memory(stats.models_in_memory);
   server.set_memory_bytes(stats.memory_bytes);
-  server.set_memory_budget_bytes(store_.memory_budget());
+  server.set_memory_budget_bytes(store_.memory().limit());
   server.set_draining(draining_());
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -77,6 +78,17 @@ class Call {
   // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
+  // Has the call count its memory within a budget. To be called once, before any operation.
+  void UseMemory(InFlightMemory& all) { memory_.emplace(all, *this); }
+  CallMemory& memory() { return *memory_; }
+  // Sets the memory of answers that are not sent, if the call counts its memory.
+  void CountAnswers(size_t bytes) {
+    if (memory_.has_value()) memory_->Set(MemoryUse::kAnswers, bytes);
+  }
+  // Ends the call with this status, also while a write is pending, which fails then. The reactor
+  // must finish the call nevertheless. Any thread, as long as the call exists.
+  void Abort(grpc::StatusCode code, const std::string& message);
+
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
 
@@ -103,7 +115,10 @@ class Call {
 
   void OnAccepted(bool ok);
   void OnReadDone(bool ok) { reactor_->OnReadDone(ok); }
-  void OnWriteDone(bool ok) { reactor_->OnWriteDone(ok); }
+  void OnWriteDone(bool ok) {
+    if (memory_.has_value()) memory_->OnWritten();
+    reactor_->OnWriteDone(ok);
+  }
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
   void OnFinished(bool /*ok*/) {}
   void OnCallDone(bool ok);
@@ -120,6 +135,7 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  std::optional<CallMemory> memory_;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
   std::atomic<bool> bound_or_cancelled_{false};
@@ -149,6 +165,7 @@ class StreamWriter {
     if (absl::Status status = SerializeMessage(message, bytes); !status.ok()) return Finish(status);
     next_ = bytes;
     Advance();
+    CountMemory();
   }
 
   // Ends the stream, after the write in progress and, if the status is OK, after the message that
@@ -163,8 +180,10 @@ class StreamWriter {
   // To be called from the reactor's OnWriteDone.
   void OnWriteDone(bool ok) {
     writing_ = false;
+    current_.Clear();
     if (!ok) Finish(CancelledError());
     Advance();
+    CountMemory();
   }
 
   bool writing() const { return writing_; }
@@ -183,6 +202,12 @@ class StreamWriter {
       finish_started_ = true;
       call_.Finish(*end_);
     }
+  }
+
+  void CountMemory() {
+    // The call may be gone.
+    if (finish_started_) return;
+    call_.CountAnswers(current_.Length() + (next_.has_value() ? next_->Length() : 0));
   }
 
   Call& call_;

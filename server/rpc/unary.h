@@ -11,6 +11,7 @@
 #include "core/store/store.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -22,6 +23,11 @@ void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer&
 // drain waits for the call. The handler may consume the bytes and must not block; it must have the
 // call finished, on any thread.
 Call::Method OnRequest(Drain& drain, std::function<void(Call&, grpc::ByteBuffer&)> handler);
+
+// Counts a request that was received. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED).
+absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuffer& request);
+// Counts an answer until the client has it. RESOURCE_EXHAUSTED (MEMORY_EXHAUSTED).
+absl::Status HoldAnswer(Call& call, const Backend& backend, const grpc::ByteBuffer& answer);
 
 // Whether the polling thread may handle a request: it takes microseconds and does not block.
 template <typename Request>
@@ -36,10 +42,15 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
   return OnRequest(backend.drain, [backend, shared, can_run_inline](Call& call,
                                                                     grpc::ByteBuffer& bytes) {
     const size_t max_bytes = backend.max_message_bytes;
+    call.UseMemory(backend.memory);
+    if (absl::Status status = HoldRequest(call, backend, bytes); !status.ok())
+      return call.Finish(ToGrpc(status));
     if (can_run_inline == nullptr || bytes.Length() > kMaxInlineBytes) {
-      return backend.workers.Schedule([&call, shared, max_bytes, own = std::move(bytes)]() mutable {
+      return backend.workers.Schedule([&call, backend, shared, own = std::move(bytes)]() mutable {
+        const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(own.Length()));
         Request request;
-        const absl::Status status = ParseMessage(own, max_bytes, request);
+        const absl::Status status =
+            WithinMemory([&] { return ParseMessage(own, backend.max_message_bytes, request); });
         status.ok() ? (*shared)(call, request) : call.Finish(ToGrpc(status));
       });
     }
@@ -86,11 +97,14 @@ class UnaryMethods {
   Call::Method Make(Body body, InlineTest<Request> can_run_inline) const {
     return OnRequest<Request>(
         backend_,
-        [body](Call& call, const Request& request) {
-          Response response;
+        [backend = backend_, body](Call& call, const Request& request) {
           grpc::ByteBuffer bytes;
-          absl::Status status = body(request, response);
-          if (status.ok()) status = SerializeMessage(response, bytes);
+          absl::Status status = WithinMemory([&] {
+            Response response;
+            absl::Status answered = body(request, response);
+            return answered.ok() ? SerializeMessage(response, bytes) : answered;
+          });
+          if (status.ok()) status = HoldAnswer(call, backend, bytes);
           FinishUnary(call, status, bytes);
         },
         can_run_inline);

@@ -5,11 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/model/model_analysis.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
 
@@ -76,6 +78,9 @@ namespace {
 namespace v1 = ::perceptron::v1;
 
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(100);
+// What an analysis takes, in sizes of the stored examples: copies with wider numbers, and the
+// solvers' own.
+constexpr size_t kMemoryFactor = 6;
 
 absl::Status NoSeparator(const ModelAnalysis& analysis) {
   const bool none = analysis.analysis.separability == Separability::kNotSeparable;
@@ -90,6 +95,7 @@ absl::Status NoSeparator(const ModelAnalysis& analysis) {
 void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& queue) {
   std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(call, backend, queue));
   call.Bind(reactor);
+  call.UseMemory(backend.memory);
   call.StartRead(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
@@ -133,7 +139,7 @@ void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
 
 void AnalyzeReactor::Run() {
   v1::AnalyzeResponse response;
-  const absl::Status status = Analyze(*response.mutable_result());
+  const absl::Status status = WithinMemory([&] { return Analyze(*response.mutable_result()); });
   MutexLock lock(&mutex_);
   if (status.ok()) writer_.Write(response);
   writer_.Finish(status);
@@ -143,6 +149,12 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   const absl::Time started = absl::Now();
   absl::StatusOr<std::shared_ptr<Model>> model = backend_.store.Acquire(request_.model());
   if (!model.ok()) return model.status();
+  MemoryBudget& budget = backend_.memory.budget();
+  const size_t bytes =
+      kMemoryFactor * (*model)->ledger().stored_examples().statistics().memory_bytes;
+  if (!budget.TryReserve(MemoryUse::kAnalyses, bytes))
+    return MemoryExhausted("the analysis", bytes, budget);
+  const absl::Cleanup release = [&] { budget.Release(MemoryUse::kAnalyses, bytes); };
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
     if (absl::Now() - last_progress_ >= kProgressInterval) {
       last_progress_ = absl::Now();

@@ -2,6 +2,10 @@
 // handle messages in order while the next ones are received, writes responses that are ready, and
 // ends the stream once every message that was handled has been answered. It writes without
 // StreamWriter, which keeps only the newest message that waits: here each response is sent.
+//
+// What it holds counts within the memory budget. While that is short, a stream reads and handles its
+// next message only when all before are answered, which each answer brings nearer: no stream waits
+// for another.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -15,6 +19,7 @@
 #include "core/sync/mutex.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 #include "server/sessions/session_state.h"
 
@@ -31,6 +36,7 @@ class StreamReactor final : public Reactor,
   static void Start(Call& call, const Backend& backend, std::shared_ptr<Session> session) {
     std::shared_ptr<StreamReactor> reactor(new StreamReactor(call, backend, std::move(session)));
     call.Bind(reactor);
+    call.UseMemory(backend.memory);
     const std::weak_ptr<StreamReactor> weak = reactor;
     const auto on_ready = [weak] {
       if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->Advance(std::nullopt);
@@ -55,9 +61,11 @@ class StreamReactor final : public Reactor,
         EndWith(absl::OkStatus());
         return Pump();
       }
-      inbox_bytes_ += incoming_.Length();
-      inbox_.emplace_back().Swap(&incoming_);
-      if (working_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() || !session_->CanRunInline())
+      if (absl::Status status = AcceptIncoming(); !status.ok()) {
+        refused_ = std::move(status);
+        return Pump();
+      }
+      if (working_ || inbox_bytes_ > kMaxInlineBytes || MustWait() || !session_->CanRunInline())
         return Pump();
       working_ = true;
     }
@@ -87,6 +95,8 @@ class StreamReactor final : public Reactor,
   static constexpr uint32_t kMaxWritesTogether = 16;
   // A message of at most this size is handled within about 100 us.
   static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
+  // Memory for messages that a stream keeps for the next ones.
+  static constexpr size_t kMaxKeptBytes = 256 << 10;
   // The number of messages of one stream that a worker handles before it serves other streams.
   static constexpr int kMessagesPerTurn = 32;
 
@@ -103,6 +113,44 @@ class StreamReactor final : public Reactor,
     backend_.workers.Schedule([self = this->shared_from_this()] { self->HandleInbox(); });
   }
 
+  // Moves the message that was read to the inbox, if there is memory for it. RESOURCE_EXHAUSTED
+  // (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED): it is dropped, and the stream must end after the messages
+  // before it.
+  absl::Status AcceptIncoming() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t bytes = incoming_.Length();
+    absl::Status status = CheckMessageSize(incoming_, backend_.max_message_bytes);
+    if (status.ok() && !call_.memory().TrySet(MemoryUse::kRequests, request_bytes() + bytes))
+      status = MemoryExhausted("the message", bytes, backend_.memory.budget());
+    if (!status.ok()) {
+      incoming_.Clear();
+      return status;
+    }
+    inbox_bytes_ += bytes;
+    inbox_.emplace_back().Swap(&incoming_);
+    return status;
+  }
+
+  size_t request_bytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return inbox_bytes_ + handled_bytes_ + state_.name_table_bytes;
+  }
+  void CountMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    call_.memory().Set(MemoryUse::kRequests, request_bytes());
+    call_.memory().Set(MemoryUse::kAnswers,
+                       state_.answer_bytes + (writing_ ? outgoing_.Length() : 0));
+  }
+
+  // Whether the next message must not be handled before others are answered.
+  bool MustWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (state_.Full()) return true;
+    return (writing_ || !state_.idle) && backend_.memory.budget().IsShort();
+  }
+  // The same for reading another message.
+  bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (InboxFull() || state_.Full(inbox_.size(), inbox_bytes_)) return false;
+    const bool idle = state_.idle && inbox_.empty() && !working_ && !writing_;
+    return idle || !backend_.memory.budget().IsShort();
+  }
+
   // Handles the messages in the inbox while the session has room for their answers. Runs on one
   // thread at a time, the one that set working_.
   void HandleInbox() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -111,17 +159,19 @@ class StreamReactor final : public Reactor,
       bool more = false;
       {
         MutexLock lock(&mutex_);
-        if (inbox_.empty() || state_.Full()) {
+        if (inbox_.empty() || MustWait()) {
           working_ = false;
           return Pump();
         }
         message.Swap(&inbox_.front());
         inbox_.pop_front();
-        inbox_bytes_ -= message.Length();
+        handled_bytes_ = message.Length();
+        inbox_bytes_ -= handled_bytes_;
         more = !inbox_.empty();
       }
       absl::Status status = HandleMessage(message, more);
       MutexLock lock(&mutex_);
+      handled_bytes_ = 0;
       if (!status.ok()) EndWith(std::move(status));
       Pump();
     }
@@ -131,8 +181,18 @@ class StreamReactor final : public Reactor,
   // `more`: others wait.
   absl::Status HandleMessage(grpc::ByteBuffer& message, bool more) {
     const size_t bytes = message.Length();
-    absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
-    return status.ok() ? session_->Accept(request_, bytes, more) : status;
+    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(bytes));
+    absl::Status status = WithinMemory([&] {
+      absl::Status parsed = ParseMessage(message, backend_.max_message_bytes, request_);
+      return parsed.ok() ? session_->Accept(request_, bytes, more) : parsed;
+    });
+    // A stream that sends large messages one after the other takes the memory again, which costs
+    // little beside handling them; thousands of streams that once did do not keep it.
+    if (bytes > kMaxKeptBytes && !more) {
+      request_ = {};
+      session_->DropSpareMemory();
+    }
+    return status;
   }
 
   // The client is gone.
@@ -160,14 +220,16 @@ class StreamReactor final : public Reactor,
     if (finished_) return;
     state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
     if (!state_.failure.ok()) EndWith(state_.failure);
+    if (refused_.has_value() && inbox_.empty() && !working_) EndWith(*refused_);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (state_.has_response) WriteResponse();
-    if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
-        !state_.Full(inbox_.size(), inbox_bytes_)) {
+    CountMemory();
+    if (!broken_.has_value() && !end_.has_value() && !refused_.has_value() && !reading_ &&
+        MayRead()) {
       reading_ = true;
       call_.StartRead(&incoming_);
     }
-    if (!working_ && !inbox_.empty() && !state_.Full()) {
+    if (!working_ && !inbox_.empty() && !MustWait()) {
       working_ = true;
       ScheduleWork();
     }
@@ -194,6 +256,7 @@ class StreamReactor final : public Reactor,
     }
     writing_ = true;
     call_.StartWrite(outgoing_, MoreFollows());
+    if (outgoing_.Length() > kMaxKeptBytes) response_ = {};
   }
 
   // Whether another response will be written soon, so that the two may be sent together. Sessions
@@ -223,6 +286,8 @@ class StreamReactor final : public Reactor,
   std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;
   size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the message being handled.
+  size_t handled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
@@ -233,6 +298,8 @@ class StreamReactor final : public Reactor,
   // Set if nothing more can be sent: unanswered messages stay unanswered.
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why the last message that was read was dropped; none is read after it.
+  std::optional<absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
   // Set if the stream must end: nothing more is read.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };

@@ -231,6 +231,8 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .models_in_memory = 4,
             .memory_bytes = 5,
             .memory_budget_bytes = 6,
+            .memory_uses = {{"models", 61, 62}, {"answers", 63, 64}},
+            .slow_consumers = 65,
             .journal_commits = 7,
             .journal_commit_failures = 8,
             .journal_commit_seconds = 0.5,
@@ -244,16 +246,29 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .snapshots = 12,
             .snapshot_failures = 13});
   const std::vector<std::string> lines = Lines();
-  for (const char* line :
-       {"perceptrond_models 9", "perceptrond_models_not_exported 9",
-        "perceptrond_models_in_memory 4", "perceptrond_memory_bytes 5",
-        "perceptrond_memory_budget_bytes 6", "perceptrond_journal_commits_total 7",
-        "perceptrond_journal_commit_failures_total 8", "perceptrond_loads_total 10",
-        "perceptrond_evictions_total 11", "perceptrond_snapshots_total 12",
-        "perceptrond_snapshot_failures_total 13", "perceptrond_journal_commit_seconds_total 0.5",
-        "perceptrond_journal_wait_seconds 0.25", "perceptrond_disk_free_bytes 14",
-        "perceptrond_disk_size_bytes 15", "perceptrond_disk_reserve_bytes 16",
-        "perceptrond_snapshot_threshold_bytes 17", "perceptrond_in_flight_rpcs 0"}) {
+  for (const char* line : {"perceptrond_models 9",
+                           "perceptrond_models_not_exported 9",
+                           "perceptrond_models_in_memory 4",
+                           "perceptrond_memory_bytes 5",
+                           "perceptrond_memory_budget_bytes 6",
+                           "perceptrond_memory_reserved_bytes{use=\"models\"} 61",
+                           "perceptrond_memory_reserved_bytes{use=\"answers\"} 63",
+                           "perceptrond_memory_refusals_total{use=\"models\"} 62",
+                           "perceptrond_memory_refusals_total{use=\"answers\"} 64",
+                           "perceptrond_slow_consumers_total 65",
+                           "perceptrond_journal_commits_total 7",
+                           "perceptrond_journal_commit_failures_total 8",
+                           "perceptrond_loads_total 10",
+                           "perceptrond_evictions_total 11",
+                           "perceptrond_snapshots_total 12",
+                           "perceptrond_snapshot_failures_total 13",
+                           "perceptrond_journal_commit_seconds_total 0.5",
+                           "perceptrond_journal_wait_seconds 0.25",
+                           "perceptrond_disk_free_bytes 14",
+                           "perceptrond_disk_size_bytes 15",
+                           "perceptrond_disk_reserve_bytes 16",
+                           "perceptrond_snapshot_threshold_bytes 17",
+                           "perceptrond_in_flight_rpcs 0"}) {
     EXPECT_THAT(lines, ::testing::Contains(line));
   }
   const std::string text = Scrape();
