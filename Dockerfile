@@ -5,10 +5,12 @@
 #              compiling where that was done anyway
 #   REVISION   what the source is, for --version and the image's labels: $(git describe --always --dirty)
 #   JOBS       compilers at once; each takes up to 1 GiB (default: a processor each)
+#   BASE       the Debian 12 to build on, by its digest: the same bytes for everybody
 # tests/deploy/container_test.py builds and runs it without an engine or a registry. docs/operate.md says how to run it.
 ARG BINARIES=compiled
+ARG BASE=debian:bookworm-20260918-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 
-FROM debian:bookworm-slim AS toolchain
+FROM ${BASE} AS toolchain
 WORKDIR /source
 COPY deploy/install_packages.sh deploy/packages.txt deploy/
 RUN sh deploy/install_packages.sh build

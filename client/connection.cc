@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
+#include "perceptron/v1/backup_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 #include "perceptron/v1/prediction_service.grpc.pb.h"
@@ -88,6 +89,7 @@ class StubConnection final : public Connection {
         learning_(v1::LearningService::NewStub(channel)),
         predictions_(v1::PredictionService::NewStub(channel)),
         analysis_(v1::AnalysisService::NewStub(channel)),
+        backups_(v1::BackupService::NewStub(channel)),
         channel_(std::move(channel)) {}
 
   grpc::Status CreateModel(grpc::ClientContext* context, const v1::CreateModelRequest& request,
@@ -152,6 +154,14 @@ class StubConnection final : public Connection {
                                   v1::ListStoredExamplesResponse* response) override {
     return analysis_->ListStoredExamples(context, request, response);
   }
+  grpc::Status CreateBackup(grpc::ClientContext* context, const v1::CreateBackupRequest& request,
+                            v1::Backup* backup) override {
+    return backups_->CreateBackup(context, request, backup);
+  }
+  grpc::Status ListBackups(grpc::ClientContext* context, const v1::ListBackupsRequest& request,
+                           v1::ListBackupsResponse* response) override {
+    return backups_->ListBackups(context, request, response);
+  }
   void LearnStream(grpc::ClientContext* context, LearnReactor* reactor) override {
     learning_->async()->LearnStream(context, reactor);
   }
@@ -164,6 +174,7 @@ class StubConnection final : public Connection {
   const std::unique_ptr<v1::LearningService::Stub> learning_;
   const std::unique_ptr<v1::PredictionService::Stub> predictions_;
   const std::unique_ptr<v1::AnalysisService::Stub> analysis_;
+  const std::unique_ptr<v1::BackupService::Stub> backups_;
   const std::shared_ptr<grpc::Channel> channel_;
 };
 
@@ -185,7 +196,8 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls) {
+                                           const std::optional<TlsOptions>& tls,
+                                           const CallMetadata& metadata) {
   // gRPC stays initialized until the process ends. Else the end of the last channel waits for a
   // thread of gRPC's own, which may be polling for another 10 s.
   [[maybe_unused]] static const bool initialized = (grpc_init(), true);
@@ -201,7 +213,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   if (tls.has_value() && !tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(tls->server_name);
   }
-  return grpc::CreateCustomChannel(address, Credentials(tls), arguments);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      address, Credentials(tls), arguments,
+      MakeMetadataInterceptors(metadata, address, tls.has_value()));
 }
 
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection) {

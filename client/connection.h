@@ -17,8 +17,10 @@
 #include <string>
 #include <string_view>
 
+#include "client/call_metadata.h"
 #include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
@@ -55,6 +57,10 @@ class Connection {
                                v1::PredictResponse*) = 0;
   virtual grpc::Status Explain(grpc::ClientContext*, const v1::ExplainRequest&,
                                v1::ExplainResponse*) = 0;
+  virtual grpc::Status CreateBackup(grpc::ClientContext*, const v1::CreateBackupRequest&,
+                                    v1::Backup*) = 0;
+  virtual grpc::Status ListBackups(grpc::ClientContext*, const v1::ListBackupsRequest&,
+                                   v1::ListBackupsResponse*) = 0;
   // grpc.health.v1.Health.Check.
   virtual grpc::Status CheckHealth(grpc::ClientContext*, const std::string& service,
                                    Health* health) = 0;
@@ -87,9 +93,10 @@ std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channe
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
 // `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port". Connects when first
-// used. Without `tls` the connection is neither encrypted nor authenticated.
+// used. Without `tls` the connection is not encrypted. Each call sends `metadata`.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls = std::nullopt);
+                                           const std::optional<TlsOptions>& tls = std::nullopt,
+                                           const CallMetadata& metadata = {});
 
 // Returns a policy for unary calls that wait for a server to come back: without a stream gRPC
 // reconnects only while a call waits for it, so each wait is a health check that waits for the

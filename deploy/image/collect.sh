@@ -2,14 +2,15 @@
 # Lays out the root of an image that holds the given programs and what they load, on the Debian that they were built on.
 #   sh collect.sh PROGRAMS ROOT
 # PROGRAMS is a directory. The root gets, besides programs and libraries: the packages that the libraries are of, with their
-# licences, where scanners look for them (as in distroless images); a user; a directory for the data, that user's own.
+# licences, where scanners look for them (as in distroless images), and as a bill of materials in usr/share/sbom; a user; a
+# directory for the data, that user's own.
 set -eu
 
 programs=$1
 root=$2
 user=65532
 
-mkdir -p "$root/usr/bin" "$root/usr/lib" "$root/etc" "$root/tmp" "$root/var/lib/dpkg/status.d" "$root/var/lib/perceptrond"
+mkdir -p "$root/usr/bin" "$root/usr/lib" "$root/usr/share/sbom" "$root/etc" "$root/tmp" "$root/var/lib/dpkg/status.d" "$root/var/lib/perceptrond"
 # As Debian has them.
 for link in bin lib lib64 sbin; do
   if [ -L "/$link" ]; then ln -s "usr/$link" "$root/$link"; fi
@@ -21,7 +22,7 @@ install -s -t "$root/usr/bin" "$programs"/*
 ldd "$programs"/* >"$root.libraries"
 if grep 'not found' "$root.libraries" >&2; then exit 1; fi
 libraries=$(awk '$2 == "=>" { print $3 } $1 ~ /^\// && $2 ~ /^\(/ { print $1 }' "$root.libraries" | sort -u)
-packages=
+: >"$root.parts"
 for library in $libraries; do
   # Under /usr, where the root's links lead too.
   case $library in
@@ -33,25 +34,31 @@ for library in $libraries; do
   real=$(readlink -f "$library")
   # Files that came before /lib was a link into /usr are known by their old names.
   owner=$(dpkg -S "$real" 2>/dev/null || dpkg -S "${real#/usr}")
-  packages="$packages ${owner%%:*}"
+  printf '%s dynamic\n' "${owner%%:*}" >>"$root.parts"
 done
 
-# And those of which the server has a part within it, as archives; where it was built with them.
+# And those of which the programs have a part within them: archives, headers that are whole libraries, and the page's script;
+# where the programs were built with them.
 for library in librocksdb.a libClp.a libCoinUtils.a liblapack.a libblas.a libgfortran.a libquadmath.a; do
-  archive=$(cc -print-file-name=$library 2>/dev/null || true)
-  if [ -e "$archive" ]; then
-    owner=$(dpkg -S "$(readlink -f "$archive")" 2>/dev/null || true)
-    packages="$packages ${owner%%:*}"
+  cc -print-file-name=$library 2>/dev/null || true
+done >"$root.within"
+printf '/usr/include/%s\n' CLI/CLI.hpp spdlog/spdlog.h hwy/highway.h >>"$root.within"
+printf '/usr/share/javascript/chart.js/chart.min.js\n' >>"$root.within"
+while read -r file; do
+  if [ -e "$file" ]; then
+    owner=$(dpkg -S "$(readlink -f "$file")" 2>/dev/null || dpkg -S "$file")
+    printf '%s static\n' "${owner%%:*}" >>"$root.parts"
   fi
-done
+done <"$root.within"
 
 # Each once, whatever the number of its libraries.
-for package in $packages; do
-  if [ -e "$root/var/lib/dpkg/status.d/$package" ]; then continue; fi
+cut -d ' ' -f 1 "$root.parts" | sort -u | while read -r package; do
   dpkg-query -s "$package" >"$root/var/lib/dpkg/status.d/$package"
   mkdir -p "$root/usr/share/doc/$package"
   cp -L "/usr/share/doc/$package/copyright" "$root/usr/share/doc/$package/"
 done
+sh "$(dirname "$0")/sbom.sh" "$root" "$root.parts" "$("$programs/perceptrond" --version | cut -d ' ' -f 2)" \
+  >"$root/usr/share/sbom/perceptrond.spdx.json"
 
 printf 'root:x:0:0:root:/:/usr/sbin/nologin\nperceptrond:x:%d:%d:perceptrond:/var/lib/perceptrond:/usr/sbin/nologin\n' $user $user >"$root/etc/passwd"
 printf 'root:x:0:\nperceptrond:x:%d:\n' $user >"$root/etc/group"

@@ -16,6 +16,7 @@ class Store;
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit);
 
 // Any thread.
-ServerStats CollectServer(Store& store, const InFlightMemory& memory, const Options& options);
+ServerStats CollectServer(Store& store, const InFlightMemory& memory,
+                          const Connections& connections, const Options& options);
 
 }  // namespace perceptrond

@@ -1,5 +1,6 @@
 #include "server/rpc/unary.h"
 
+#include <atomic>
 #include <optional>
 
 namespace perceptrond {
@@ -12,11 +13,15 @@ class OneRequest final : public Reactor {
   OneRequest(Call& call, Drain& drain, const Handler& handler)
       : call_(call), drain_(drain), handler_(handler) {}
 
-  void Start() { call_.StartRead(&request_); }
+  void Start() { call_.StartReadRequest(&request_); }
   void OnReadDone(bool ok) override {
+    if (decided_.exchange(true)) return;
     if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
     in_flight_.emplace(drain_);
     handler_(call_, request_);
+  }
+  void OnRequestTimeout() override {
+    if (!decided_.exchange(true)) call_.Finish(ToGrpc(RequestTimeout()));
   }
 
  private:
@@ -24,6 +29,8 @@ class OneRequest final : public Reactor {
   Drain& drain_;
   const Handler& handler_;
   grpc::ByteBuffer request_;
+  // Whether the request has arrived or its time is over.
+  std::atomic<bool> decided_{false};
   std::optional<Drain::InFlightCall> in_flight_;
 };
 

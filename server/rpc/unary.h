@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/store/store.h"
+#include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
@@ -38,7 +39,15 @@ using InlineTest = bool (*)(Store&, const Request&);
 template <typename Request>
 Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
                        InlineTest<Request> can_run_inline) {
-  const auto shared = std::make_shared<const decltype(handler)>(std::move(handler));
+  // Examples are counted for the caller.
+  const auto shared = std::make_shared<const decltype(handler)>(
+      [handler = std::move(handler)](Call& call, const Request& request) {
+        if (call.access() == nullptr) return handler(call, request);
+        if (absl::Status status = call.access()->CheckLimit(); !status.ok())
+          return call.Finish(ToGrpc(status));
+        const CountedUsage counted(call.access()->usage());
+        handler(call, request);
+      });
   return OnRequest(backend.drain, [backend, shared, can_run_inline](Call& call,
                                                                     grpc::ByteBuffer& bytes) {
     const size_t max_bytes = backend.max_message_bytes;
@@ -81,6 +90,20 @@ class UnaryMethods {
         },
         can_run_inline);
   }
+  // For a body whose answer depends on what the caller may do: null if nothing is checked.
+  template <typename Request, typename Response>
+  Call::Method operator()(absl::Status (*body)(Store&, const CallAccess*, const Request&,
+                                               Response&)) const {
+    return OnRequest<Request>(
+        backend_,
+        [backend = backend_, body](Call& call, const Request& request) {
+          Answer<Response>(call, backend, [&](Response& response) {
+            return backend.drain.draining() ? DrainingError()
+                                            : body(backend.store, call.access(), request, response);
+          });
+        },
+        nullptr);
+  }
   // For a body that looks at the drain itself.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Drain&, const Request&, Response&),
@@ -98,16 +121,23 @@ class UnaryMethods {
     return OnRequest<Request>(
         backend_,
         [backend = backend_, body](Call& call, const Request& request) {
-          grpc::ByteBuffer bytes;
-          absl::Status status = WithinMemory([&] {
-            Response response;
-            absl::Status answered = body(request, response);
-            return answered.ok() ? SerializeMessage(response, bytes) : answered;
-          });
-          if (status.ok()) status = HoldAnswer(call, backend, bytes);
-          FinishUnary(call, status, bytes);
+          Answer<Response>(call, backend,
+                           [&](Response& response) { return body(request, response); });
         },
         can_run_inline);
+  }
+
+  // Finishes the call with what `fill` makes of a response, or with its error.
+  template <typename Response, typename Fill>
+  static void Answer(Call& call, const Backend& backend, const Fill& fill) {
+    grpc::ByteBuffer bytes;
+    absl::Status status = WithinMemory([&] {
+      Response response;
+      absl::Status filled = fill(response);
+      return filled.ok() ? SerializeMessage(response, bytes) : filled;
+    });
+    if (status.ok()) status = HoldAnswer(call, backend, bytes);
+    FinishUnary(call, status, bytes);
   }
 
   const Backend backend_;

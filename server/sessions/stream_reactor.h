@@ -10,13 +10,16 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "core/sync/mutex.h"
+#include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
@@ -85,6 +88,14 @@ class StreamReactor final : public Reactor,
     Pump();
   }
 
+  // The time of a pause is over.
+  void OnAlarm(bool /*ok*/) override {
+    MutexLock lock(&mutex_);
+    paused_ = false;
+    PauseIfLimited();
+    Pump();
+  }
+
   void OnDone() override { backend_.drain.Remove(drain_id_); }
 
  private:
@@ -99,6 +110,7 @@ class StreamReactor final : public Reactor,
   static constexpr size_t kMaxKeptBytes = 256 << 10;
   // The number of messages of one stream that a worker handles before it serves other streams.
   static constexpr int kMessagesPerTurn = 32;
+  static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
       : call_(call), backend_(backend), session_(std::move(session)) {}
@@ -141,12 +153,12 @@ class StreamReactor final : public Reactor,
 
   // Whether the next message must not be handled before others are answered.
   bool MustWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (state_.Full()) return true;
+    if (paused_ || state_.Full()) return true;
     return (writing_ || !state_.idle) && backend_.memory.budget().IsShort();
   }
   // The same for reading another message.
   bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (InboxFull() || state_.Full(inbox_.size(), inbox_bytes_)) return false;
+    if (paused_ || InboxFull() || state_.Full(inbox_.size(), inbox_bytes_)) return false;
     const bool idle = state_.idle && inbox_.empty() && !working_ && !writing_;
     return idle || !backend_.memory.budget().IsShort();
   }
@@ -173,6 +185,7 @@ class StreamReactor final : public Reactor,
       MutexLock lock(&mutex_);
       handled_bytes_ = 0;
       if (!status.ok()) EndWith(std::move(status));
+      PauseIfLimited();
       Pump();
     }
     ScheduleWork();
@@ -181,6 +194,7 @@ class StreamReactor final : public Reactor,
   // `more`: others wait.
   absl::Status HandleMessage(grpc::ByteBuffer& message, bool more) {
     const size_t bytes = message.Length();
+    const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
     const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(bytes));
     absl::Status status = WithinMemory([&] {
       absl::Status parsed = ParseMessage(message, backend_.max_message_bytes, request_);
@@ -193,6 +207,16 @@ class StreamReactor final : public Reactor,
       session_->DropSpareMemory();
     }
     return status;
+  }
+
+  // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
+  // control holds the sender back. The rate may be raised meanwhile.
+  void PauseIfLimited() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (call_.access() == nullptr || paused_ || finished_ || broken_.has_value()) return;
+    const absl::Duration wait = std::min(call_.access()->LimitWait(), kMaxPause);
+    if (wait <= absl::ZeroDuration()) return;
+    paused_ = true;
+    call_.StartAlarm(absl::Now() + wait);
   }
 
   // The client is gone.
@@ -238,6 +262,7 @@ class StreamReactor final : public Reactor,
     const bool answered = end_.has_value() && inbox_.empty() && state_.idle;
     if (!writing_ && !working_ && (broken_.has_value() || answered)) {
       finished_ = true;
+      if (paused_) call_.CancelAlarm();
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
   }
@@ -294,6 +319,8 @@ class StreamReactor final : public Reactor,
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // An alarm is pending, until which nothing is read or handled.
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Set if nothing more can be sent: unanswered messages stay unanswered.
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);

@@ -3,8 +3,7 @@ the server, starts it again on the same volume, and finds model and predictions 
 
     sudo python3 tests/deploy/container_test.py [--given] [--work DIRECTORY]
 
-For where neither an engine nor a registry is at hand: the image is built by buildah in a chroot, on a base made by debootstrap under
-the name that the Dockerfile asks for. As root; installs what is missing of deploy/packages.txt, section [container]. From nothing
+For where neither an engine nor a registry is at hand: the image is built by buildah in a chroot, on a base made by debootstrap. As root; installs what is missing of deploy/packages.txt, section [container]. From nothing
 it takes some 20 minutes and 10 GiB, most of it for compiling.
 
   --given     with the programs in build/bin instead of compiling them (the Dockerfile's BINARIES=given)
@@ -55,7 +54,7 @@ class Buildah:
 
 
 def make_base(buildah, directory):
-    """What the registry would have under that name."""
+    """What the registry has under the digest in the Dockerfile, made here."""
     with tempfile.TemporaryDirectory(dir=directory) as root:
         run("debootstrap", "--variant=minbase", "bookworm", root, stdout=subprocess.DEVNULL)
         container = buildah("from", "scratch")
@@ -66,7 +65,7 @@ def make_base(buildah, directory):
 def build(buildah, given):
     revision = run("git", "-C", ROOT, "describe", "--always", "--dirty", stdout=subprocess.PIPE).stdout.strip()
     run(*buildah.command("build", "--isolation", "chroot", "--format", "docker", "--layers=false", "--pull=false",
-                         "--build-arg", f"BINARIES={'given' if given else 'compiled'}", "--build-arg", f"REVISION={revision}",
+                         "--build-arg", f"BASE={BASE}", "--build-arg", f"BINARIES={'given' if given else 'compiled'}", "--build-arg", f"REVISION={revision}",
                          "--tag", IMAGE, ROOT))
     return revision
 
@@ -212,6 +211,8 @@ def check_content(root, version):
     assert programs == ["perceptronctl", "perceptrond"], programs
     said = run("chroot", root, "/usr/bin/perceptrond", "--version", stdout=subprocess.PIPE).stdout
     assert said.startswith(f"perceptrond {version} "), said
+    materials = json.loads((root / "usr/share/sbom/perceptrond.spdx.json").read_text())
+    assert materials["packages"][0]["versionInfo"] == version, materials["packages"][0]
     megabytes = int(run("du", "-sm", root, stdout=subprocess.PIPE).stdout.split()[0])
     assert megabytes < 100, f"the image has {megabytes} MB"
     say(f"{said.strip()}, {megabytes} MB in all")

@@ -111,6 +111,17 @@ class KubernetesTest(unittest.TestCase):
         (job,) = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
         self.assertEqual(service["metadata"]["name"], job["job_name"])
 
+    def test_the_network_policy_is_for_the_pod_opens_its_ports_alone_and_lets_it_call_nobody(self):
+        policy = manifest("NetworkPolicy")["spec"]
+        labels = manifest("StatefulSet")["spec"]["template"]["metadata"]["labels"]
+        self.assertLessEqual(policy["podSelector"]["matchLabels"].items(), labels.items())
+        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+        self.assertEqual(policy["egress"], [])
+        opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+        self.assertEqual(sorted(opened), sorted(port["name"] for port in self.container["ports"]))
+        for rule in policy["ingress"]:
+            self.assertTrue(rule["from"])
+
     def test_the_rule_for_the_operator_holds_every_rule(self):
         groups = [group for path in sorted((DEPLOY / "prometheus/rules").glob("*.yml")) for group in yaml.safe_load(path.read_text())["groups"]]
         self.assertEqual(prometheus_rule()["spec"]["groups"], groups)
@@ -125,6 +136,10 @@ class ImageTest(unittest.TestCase):
         image = manifest("StatefulSet")["spec"]["template"]["spec"]["containers"][0]["image"]
         self.assertEqual(image, f"perceptrond:{version}")
 
+    def test_its_base_is_named_by_digest(self):
+        (base,) = re.findall(r"^ARG BASE=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+        self.assertRegex(base, r"^debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}$")
+
     def test_what_it_copies_is_let_in(self):
         copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
         allowed = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
@@ -138,6 +153,11 @@ class ComposeTest(unittest.TestCase):
         wrong = copy.deepcopy(compose())
         wrong["services"]["grafana"]["port"] = ["3000:3000"]
         self.assertEqual(len(schemas.of_compose(wrong)), 1)
+
+    def test_images_of_others_are_named_by_digest(self):
+        for name, service in compose()["services"].items():
+            if "build" not in service:
+                self.assertRegex(service["image"], r":[^@]+@sha256:[0-9a-f]{64}$", name)
 
     def test_what_is_mounted_is_there_and_each_volume_is_declared(self):
         for name, service in compose()["services"].items():
