@@ -48,11 +48,49 @@ absl::StatusOr<v1::Model> Client::GetModel(std::string_view name, v1::ModelView 
   request.set_name(ModelName(name));
   request.set_view(view);
   v1::Model model;
-  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
-    return connection_->GetModel(context, request, &model);
-  });
-  if (!status.ok()) return status;
-  return model;
+  const auto get = [&] {
+    return Call(true, [&](grpc::ClientContext* context) {
+      return connection_->GetModel(context, request, &model);
+    });
+  };
+  absl::Status status = get();
+  if (view != v1::MODEL_VIEW_WEIGHTS || ErrorReason(status) != "ANSWER_TOO_LARGE") {
+    if (!status.ok()) return status;
+    return model;
+  }
+  constexpr int kAttempts = 5;
+  request.set_view(v1::MODEL_VIEW_BASIC);
+  for (int i = 0; i < kAttempts; ++i) {
+    if (status = get(); !status.ok()) return status;
+    const int64_t revision = model.revision();
+    status = ReadWeights(model);
+    if (status.ok() && model.revision() == revision) return model;
+    if (!status.ok() && !absl::IsAborted(status)) return status;
+  }
+  return status.ok() ? absl::AbortedError("the model learns while it is read; freeze it first")
+                     : status;
+}
+
+absl::Status Client::ReadWeights(v1::Model& model) const {
+  v1::ListWeightsRequest request;
+  request.set_model(model.name());
+  request.set_page_size(1 << 16);
+  v1::Weights& weights = *model.mutable_weights();
+  do {
+    v1::ListWeightsResponse page;
+    const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+      return connection_->ListWeights(context, request, &page);
+    });
+    if (!status.ok()) return status;
+    for (int i = 0; i < page.weights().vectors_size(); ++i) {
+      const int vector = static_cast<int>(page.first_vector()) + i;
+      if (vector >= weights.vectors_size()) weights.add_vectors();
+      weights.mutable_vectors(vector)->MergeFrom(page.weights().vectors(i));
+    }
+    model.set_revision(page.revision());
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels() const {

@@ -67,7 +67,8 @@ class Client {
   absl::StatusOr<v1::Model> CreateModel(std::string_view name, const v1::Model& model,
                                         std::string request_id = "",
                                         bool validate_only = false) const;
-  // NOT_FOUND.
+  // NOT_FOUND. Large weights are read page by page: ABORTED (REVISION_MISMATCH) if the model learns
+  // meanwhile, several times; freeze it then.
   absl::StatusOr<v1::Model> GetModel(std::string_view name,
                                      v1::ModelView view = v1::MODEL_VIEW_BASIC) const;
   // Lists all models. The result has no page token; `unreachable` has the names of damaged models.
@@ -130,6 +131,8 @@ class Client {
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
  private:
+  // Reads all weights, page by page. Sets the model's revision to theirs.
+  absl::Status ReadWeights(v1::Model& model) const;
   using Attempt = std::function<grpc::Status(grpc::ClientContext*)>;
   absl::Status Call(bool repeatable, const Attempt& attempt) const;
 

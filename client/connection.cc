@@ -100,6 +100,10 @@ class StubConnection final : public Connection {
                         v1::Model* model) override {
     return models_->GetModel(context, request, model);
   }
+  grpc::Status ListWeights(grpc::ClientContext* context, const v1::ListWeightsRequest& request,
+                           v1::ListWeightsResponse* response) override {
+    return models_->ListWeights(context, request, response);
+  }
   grpc::Status ListModels(grpc::ClientContext* context, const v1::ListModelsRequest& request,
                           v1::ListModelsResponse* response) override {
     return models_->ListModels(context, request, response);

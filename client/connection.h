@@ -41,6 +41,8 @@ class Connection {
   virtual grpc::Status CreateModel(grpc::ClientContext*, const v1::CreateModelRequest&,
                                    v1::Model*) = 0;
   virtual grpc::Status GetModel(grpc::ClientContext*, const v1::GetModelRequest&, v1::Model*) = 0;
+  virtual grpc::Status ListWeights(grpc::ClientContext*, const v1::ListWeightsRequest&,
+                                   v1::ListWeightsResponse*) = 0;
   virtual grpc::Status ListModels(grpc::ClientContext*, const v1::ListModelsRequest&,
                                   v1::ListModelsResponse*) = 0;
   virtual grpc::Status UpdateModel(grpc::ClientContext*, const v1::UpdateModelRequest&,

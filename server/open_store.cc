@@ -47,7 +47,11 @@ Store::Options StoreOptions(const Options& options) {
   store.limits.max_example_features = options.max_example_features;
   store.limits.max_message_cost = options.max_message_cost;
   store.memory_budget = options.memory_budget;
-  store.max_new_model_bytes = options.memory_budget;
+  store.in_flight_share = options.memory_budget / 4;
+  store.max_model_bytes = options.memory_budget - store.in_flight_share;
+  store.max_models = options.max_models;
+  store.max_model_features = options.max_model_features;
+  store.limits.max_model_bytes = store.max_model_bytes;
   store.snapshot_bytes = options.snapshot_bytes;
   store.backup_directory = options.backup_dir;
   store.on_write_failure = [](const std::string& model, const absl::Status& why) {

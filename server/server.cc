@@ -26,6 +26,7 @@
 #include "server/page/status_page.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
 #include "server/rpc/tls_certificates.h"
@@ -86,6 +87,7 @@ struct Server::Parts {
   Router router;
   Health health{router};
   std::unique_ptr<Store> store;
+  std::unique_ptr<InFlightMemory> memory;
   std::unique_ptr<AnalysisQueue> analyses;
   std::unique_ptr<Workers> workers;
   Connections connections;
@@ -142,6 +144,7 @@ void Server::Parts::AddServices() {
   const Backend backend{*store,
                         drain,
                         *workers,
+                        *memory,
                         options.max_message_bytes,
                         {options.max_in_flight_messages, options.max_in_flight_bytes}};
   AddModelService(router, backend);
@@ -167,6 +170,9 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.connection_idle = options.max_connection_idle;
   transport.connection_age = options.max_connection_age;
   transport.probe_interval = options.self_probe_interval;
+  // Memory that the budget does not see, and that keeps a fast sender busy.
+  transport.stream_window_bytes =
+      std::clamp<uint64_t>(options.memory_budget / 2048, 64 << 10, 1 << 20);
   transport.max_resident_bytes = options.memory_budget + kMemoryBesideBudget;
   transport.on_probe_failure = ExitForSupervisor;
   transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };
@@ -228,6 +234,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(options);
   if (!store.ok()) return store.status();
   parts->store = *std::move(store);
+  parts->memory = std::make_unique<InFlightMemory>(parts->store->memory(), options.write_timeout);
   parts->analyses = std::make_unique<AnalysisQueue>(
       AnalysisQueue::Options{options.max_queued_analyses, options.max_analysis_time});
   parts->workers = std::make_unique<Workers>(WorkerThreads(), options.max_queued_calls);
@@ -249,7 +256,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     Metrics::Sources sources;
     sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
     sources.server = [&store, &parts = *parts] {
-      return CollectServer(store, parts.connections, parts.options);
+      return CollectServer(store, *parts.memory, parts.connections, parts.options);
     };
     sources.principals = [&parts = *parts] { return parts.admission->principal_metrics(); };
     sources.dropped_audit_records = [&audit = *parts->audit] { return audit.dropped(); };
@@ -358,6 +365,7 @@ void Server::Shutdown() {
   parts_->grpc.reset();
   parts_->workers.reset();
   parts_->analyses.reset();
+  parts_->memory.reset();
   // No call holds a model any more. The store writes pending updates before it is destroyed.
   parts_->store.reset();
 }

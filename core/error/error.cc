@@ -52,6 +52,15 @@ absl::Status WithReason(absl::Status status, absl::string_view reason) {
   return MakeError(status.code(), reason, status.message());
 }
 
+absl::Status OutOfMemory() {
+  static const auto* const status = new absl::Status(
+      WithRetry(MakeError(absl::StatusCode::kResourceExhausted, "OUT_OF_MEMORY",
+                          "the server could not allocate the memory for this; try again later, "
+                          "send less at once, or give the process more memory"),
+                absl::Seconds(1)));
+  return *status;
+}
+
 absl::Status ModelFrozen(absl::string_view name) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "MODEL_FROZEN",
                    absl::StrCat("model \"", name, "\" is frozen; unfreeze it to let it learn"),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,20 @@ absl::Status WithRetry(absl::Status status, absl::Duration delay);
 
 // Adds ErrorInfo to an error that has none, as those of the journal.
 absl::Status WithReason(absl::Status status, absl::string_view reason);
+
+// RESOURCE_EXHAUSTED (OUT_OF_MEMORY), with RetryInfo: an allocation failed. Does not allocate, but
+// for the first call.
+absl::Status OutOfMemory();
+
+// Runs `work`, which returns a status, and returns OutOfMemory if an allocation in it fails.
+template <typename Work>
+absl::Status WithinMemory(Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
+}
 
 // FAILED_PRECONDITION, MODEL_FROZEN.
 absl::Status ModelFrozen(absl::string_view name);

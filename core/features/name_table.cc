@@ -130,6 +130,7 @@ ValidationError NameTable::Append(absl::string_view text, std::span<const uint32
   if (capacity_ > 0) {
     blocks_.push_back({std::string(text), end_ + static_cast<uint32_t>(lengths.size())});
     text = blocks_.back().text;
+    text_bytes_ += sizeof(Block) + text.size();
     const uint32_t after = blocks_.back().end;
     if (after - begin_ > capacity_) RemoveOldest(after - begin_ - capacity_);
   }
@@ -151,7 +152,8 @@ void NameTable::RemoveOldest(uint32_t count) {
   begin_ += count;
   // Names that were never read.
   resolved_ = std::max(resolved_, std::min(begin_, end_));
-  while (blocks_.front().end <= begin_) blocks_.pop_front();
+  for (; blocks_.front().end <= begin_; blocks_.pop_front())
+    text_bytes_ -= sizeof(Block) + blocks_.front().text.size();
 }
 
 void NameTable::Intern(std::span<const absl::string_view> names, uint32_t* numbers) {

@@ -84,6 +84,10 @@ class NameTable {
   uint32_t end() const { return end_; }
   absl::string_view name(uint32_t number) const { return entry(number).name; }
   uint64_t hash(uint32_t number) const { return entry(number).hash; }
+  // Approximate; of a stream's table with the text of its names. O(1).
+  size_t memory_bytes() const {
+    return entries_.size() * (sizeof(Entry) + 5 * sizeof(uint32_t)) + text_bytes_;
+  }
 
   // ---- Weights ----
 
@@ -162,6 +166,8 @@ class NameTable {
   std::vector<uint32_t> indices_;
   uint32_t mask_ = 0;
   std::deque<Block> blocks_;
+  // Of blocks_.
+  size_t text_bytes_ = 0;
   // The serial of number 0 in the sets.
   uint32_t first_serial_ = 1;
   // By hash: the names of Intern.

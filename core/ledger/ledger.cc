@@ -6,6 +6,10 @@
 
 namespace perceptrond {
 
+TornByException::~TornByException() {
+  if (std::uncaught_exceptions() > exceptions_) ledger_.MarkTorn();
+}
+
 Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
                const TheoremContext& theorem)
     : theorem_(theorem),
@@ -23,6 +27,7 @@ absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view
 
 void Ledger::Resume(Producer& producer, int64_t next_offset) {
   MutexLock lock(&mutex_);
+  const TornByException torn(*this);
   producer.turn.AssertHeld();
   if (next_offset <= producer.position().next_offset) return;
   stored_examples_.MarkIncomplete();
@@ -36,6 +41,7 @@ void Ledger::Resume(Producer& producer, int64_t next_offset) {
 Ledger::Applied Ledger::Apply(Producer& producer, const Segment& segment, const Dictionary& names,
                               absl::FunctionRef<void()> on_locked) {
   MutexLock lock(&mutex_);
+  const TornByException torn(*this);
   on_locked();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   auto unchanged = segment.unchanged.begin();
@@ -111,17 +117,20 @@ PassSummary Ledger::EndPass(Producer& producer, const Segment& segment) {
 void Ledger::AddWeightReplacement(const UpdateRow& update,
                                   std::span<const ReplacementVector> vectors) {
   MutexLock lock(&mutex_);
+  const TornByException torn(*this);
   progress_.AddWeightReplacement(update.revision);
   pending_.AddWeightReplacement(update, vectors);
 }
 
 void Ledger::AddAnalysis(const ::perceptron::v1::Analysis& analysis) {
   MutexLock lock(&mutex_);
+  const TornByException torn(*this);
   progress_.AddAnalysis(analysis);
 }
 
 JournalEntry Ledger::TakePending(bool* has_grown) {
   MutexLock lock(&mutex_);
+  const TornByException torn(*this);
   JournalEntry entry;
   entry.records = pending_.Take();
   entry.counters = progress_.counters();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,22 @@ struct ReportContext {
   double margin_of_interest = 0;
   // Of a composition: the fingerprint of its components now; absent: not known.
   std::optional<uint64_t> components;
+};
+
+class Ledger;
+
+// Marks the ledger as torn if an exception leaves the scope of this: std::bad_alloc is the only one
+// there is. Make it after the lock of what is changed, so that nobody sees that before the mark.
+class TornByException {
+ public:
+  explicit TornByException(Ledger& ledger) : ledger_(ledger) {}
+  ~TornByException();
+  TornByException(const TornByException&) = delete;
+  TornByException& operator=(const TornByException&) = delete;
+
+ private:
+  Ledger& ledger_;
+  const int exceptions_ = std::uncaught_exceptions();
 };
 
 // Thread contract: safe for any number of threads. Lock order: Producer::turn, the model's state,
@@ -90,6 +107,11 @@ class Ledger {
   // take more memory than at the last call: by updates, new producers, or its sample.
   JournalEntry TakePending(bool* has_grown = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether an allocation failed while an update was applied, to the state or here: what is in
+  // memory is then no consistent cut, must not be written, and must be loaded again. Takes no lock.
+  bool torn() const { return torn_.load(std::memory_order_acquire); }
+  void MarkTorn() { torn_.store(true, std::memory_order_release); }
+
   // Examples evaluated. Takes no lock.
   uint64_t examples() const { return examples_.load(); }
   // The revision of the latest weight replacement, 0 if there was none.
@@ -135,6 +157,7 @@ class Ledger {
   PendingRecords pending_ ABSL_GUARDED_BY(mutex_);
   // Those of progress_, for rules that count them at each update and prediction.
   std::atomic<uint64_t> examples_;
+  std::atomic<bool> torn_ = false;
   // Of the producers at the last TakePending.
   size_t producer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

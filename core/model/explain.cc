@@ -272,7 +272,7 @@ absl::Status ExplainBatch(const ModelCore& core, const Batch& batch,
   Mapper mapper(core.settings.space, core.expansion, core.limits.max_example_features);
   if (absl::Status status = BeginBatch(batch, mapper); !status.ok()) return status;
   const Guarded<ModelState>::Reader state(core.state);
-  if (absl::Status status = ModelCore::CheckReadable(*state, options.min_revision); !status.ok())
+  if (absl::Status status = core.CheckReadable(*state, options.min_revision); !status.ok())
     return status;
   outcome.revision = state->revision;
   const Learner& learner = *state->learner;

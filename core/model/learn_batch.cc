@@ -128,7 +128,7 @@ class Learning {
   // Passes correct rows and rows with errors, up to one that calls for an update or fills a batch.
   absl::Status EvaluateRows() {
     StateReader state(core_.state);
-    if (!state->closed.ok()) return state->closed;
+    if (absl::Status open = core_.CheckOpen(*state); !open.ok()) return open;
     if (absl::Status status = CheckCost(*state->learner); !status.ok()) return status;
     rows_.Resolve(*state);
     evaluator_->Discard();
@@ -180,7 +180,8 @@ class Learning {
   // does.
   absl::Status Update() {
     StateWriter state(core_.state);
-    if (!state->closed.ok()) return state->closed;
+    if (absl::Status open = core_.CheckOpen(*state); !open.ok()) return open;
+    const TornByException torn(core_.ledger);
     // Another stream has updated the state since.
     if (state->revision != tally_revision_) CloseTally(tally_revision_);
     rows_.Resolve(*state);
@@ -231,7 +232,8 @@ class Learning {
   // Ends the batch of a rule that learns from batches, if it is full or ends with the pass.
   absl::Status EndBatch() {
     StateWriter state(core_.state);
-    if (!state->closed.ok()) return state->closed;
+    if (absl::Status open = core_.CheckOpen(*state); !open.ok()) return open;
+    const TornByException torn(core_.ledger);
     const std::optional<uint64_t> age = core_.CountedExamples();
     BatchLearning* const batch = state->learner->batch_learning();
     const bool ends_with_pass = row_ == rows_.size() && ends_new_pass_;

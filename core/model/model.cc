@@ -81,7 +81,8 @@ void Model::Close(absl::Status why) {
 }
 
 absl::Status Model::closed() const {
-  if (!core_->is_closed.load(std::memory_order_acquire)) return absl::OkStatus();
+  if (!core_->is_closed.load(std::memory_order_acquire))
+    return core_->ledger.torn() ? OutOfMemory() : absl::OkStatus();
   return Guarded<ModelState>::Reader(core_->state)->closed;
 }
 

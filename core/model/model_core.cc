@@ -82,8 +82,14 @@ StateFingerprint ModelCore::Fingerprint(const ModelState& state) const {
   return HashBytes(parts.data(), sizeof(parts), 0);
 }
 
-absl::Status ModelCore::CheckReadable(const ModelState& state, uint64_t min_revision) {
-  if (!state.closed.ok() || state.revision >= min_revision) return state.closed;
+absl::Status ModelCore::CheckOpen(const ModelState& state) const {
+  if (!state.closed.ok() || !ledger.torn()) return state.closed;
+  return OutOfMemory();
+}
+
+absl::Status ModelCore::CheckReadable(const ModelState& state, uint64_t min_revision) const {
+  absl::Status open = CheckOpen(state);
+  if (!open.ok() || state.revision >= min_revision) return open;
   return WithRetry(
       MakeError(absl::StatusCode::kAborted, "REVISION_TOO_OLD",
                 absl::StrCat("the model is at revision ", state.revision, ", below ", min_revision,

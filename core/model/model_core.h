@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,9 @@ struct ModelLimits {
   size_t max_example_features = 1 << 20;
   // What one batch may cost, in multiply-adds (core/model/cost.h): some seconds.
   uint64_t max_message_cost = uint64_t{4'000'000'000};
+  // The most bytes that weights and names may take: a row that needs new names beyond it gets the
+  // error kFeatureCap.
+  size_t max_model_bytes = std::numeric_limits<size_t>::max();
 };
 
 // What a model has learned. Every field is of the same revision.
@@ -99,9 +103,12 @@ struct ModelCore {
   uint64_t EstimateCost(const Batch& batch) const;
   // Of the weights alone: see StateFingerprint.
   StateFingerprint Fingerprint(const ModelState& state) const;
+  // Why the model neither learns nor predicts any more: it is closed, or an update was cut short by
+  // a failed allocation.
+  absl::Status CheckOpen(const ModelState& state) const;
   // OK if the model may answer: it is open, and at least at `min_revision`. ABORTED
   // (REVISION_TOO_OLD), or why it is closed.
-  static absl::Status CheckReadable(const ModelState& state, uint64_t min_revision);
+  absl::Status CheckReadable(const ModelState& state, uint64_t min_revision) const;
 
   const uint64_t id;
   const std::string name;

@@ -155,8 +155,7 @@ absl::Status PredictBatch(const ModelCore& core, const Batch& batch,
   outcome.row_errors.assign(row_errors.begin(), row_errors.end());
 
   const Guarded<ModelState>::Reader state(core.state);
-  if (absl::Status status = ModelCore::CheckReadable(*state, min_revision); !status.ok())
-    return status;
+  if (absl::Status status = core.CheckReadable(*state, min_revision); !status.ok()) return status;
   const Learner& learner = *state->learner;
   outcome.revision = state->revision;
   outcome.fingerprint = core.Fingerprint(*state);

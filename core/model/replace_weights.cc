@@ -63,7 +63,7 @@ absl::Status RevisionMismatch(const ModelState& state, absl::string_view expecte
 absl::Status CheckReplaceable(const ModelCore& core, const ModelState& state,
                               const NewWeights& weights,
                               std::optional<uint64_t> expected_revision) {
-  if (!state.closed.ok()) return state.closed;
+  if (absl::Status open = core.CheckOpen(state); !open.ok()) return open;
   if (state.learner->replaceable_weights() == nullptr) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_REPLACEABLE",
                      absl::StrCat("the learner ", FindLearner(core.settings.learner).name,
@@ -94,6 +94,7 @@ absl::StatusOr<uint64_t> ReplaceAllWeights(ModelCore& core, NewWeights weights,
   if (absl::Status status = CheckReplaceable(core, *state, weights, expected_revision);
       !status.ok())
     return status;
+  const TornByException torn(core.ledger);
   UpdateRow update;
   update.new_names = FindNewNames(*state, weights);
   if (!KeepGoing()) return StoppedError();

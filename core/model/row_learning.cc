@@ -202,13 +202,32 @@ ValidationError RowUpdater::Prepare(ModelState& state, size_t i, const Target& t
 }
 
 ValidationError RowUpdater::AddNames(ModelState& state, size_t i, Row& mapped, UpdateRow& update) {
-  if (!rows_.AddUnknownNames(i, core_.settings.space.size, state.names, update.new_names))
-    return FeatureCap(state, i);
+  const bool full = !HasRoom(state);
+  const uint32_t cap = full ? state.names.size() : core_.settings.space.size;
+  if (!rows_.AddUnknownNames(i, cap, state.names, update.new_names))
+    return full ? MemoryCap() : FeatureCap(state, i);
   if (update.new_names.empty()) return {};
   state.learner->Grow(state.names.size() + 1);
   rows_.Resolve(state);
   mapped = rows_.Map(i);
   return {};
+}
+
+bool RowUpdater::HasRoom(const ModelState& state) const {
+  const size_t most = core_.limits.max_model_bytes;
+  const Learner& learner = *state.learner;
+  size_t bytes = state.names.bytes();
+  if (bytes + learner.size() * learner.max_arrays() * sizeof(float) <= most) return true;
+  for (const std::span<const float> array : learner.State().arrays) bytes += array.size_bytes();
+  return bytes <= most;
+}
+
+ValidationError RowUpdater::MemoryCap() const {
+  return {
+      ValidationCode::kFeatureCap, "feature_names",
+      absl::StrCat("the model's names and weights take the ", core_.limits.max_model_bytes >> 20,
+                   " MiB that a model may take, and it keeps all of them; leave new names "
+                   "out, or raise the server's --memory-budget")};
 }
 
 ValidationError RowUpdater::ClassCap() const {

@@ -91,6 +91,9 @@ class RowUpdater {
   ValidationError AddNames(ModelState& state, size_t i, Row& mapped, UpdateRow& update);
   ValidationError ClassCap() const;
   ValidationError FeatureCap(const ModelState& state, size_t i);
+  // Whether weights and names take less than they may. O(classes) at most.
+  bool HasRoom(const ModelState& state) const;
+  ValidationError MemoryCap() const;
 
   ModelCore& core_;
   BatchRows& rows_;

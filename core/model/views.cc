@@ -112,6 +112,56 @@ std::vector<WeightList> ListWeights(const ModelReader& reader) {
   return lists;
 }
 
+namespace {
+
+// Indices that one page of weights looks at.
+constexpr size_t kIndicesAPage = size_t{1} << 20;
+
+// Appends the weight of an index, if it is not 0, and returns the bytes that it takes.
+size_t AppendWeight(const ModelReader& reader, double value, uint32_t index, WeightList& list) {
+  const auto weight = static_cast<float>(value);
+  if (weight == 0) return 0;
+  list.values.push_back(weight);
+  if (!reader.core().has_names()) {
+    list.indices.push_back(index);
+    return sizeof(float) + sizeof(uint32_t);
+  }
+  list.names.emplace_back(reader.state().names.Name(index));
+  return sizeof(float) + sizeof(std::string) + list.names.back().size();
+}
+
+}  // namespace
+
+WeightPage ListWeightPage(const ModelReader& reader, WeightPosition from, size_t limit,
+                          size_t max_bytes) {
+  WeightPage page;
+  const Learner& learner = *reader.state().learner;
+  const FeatureWeights* const weights = learner.feature_weights();
+  if (weights == nullptr) return page;
+  const uint64_t age = reader.core().Age();
+  page.vectors = learner.predictor().scores();
+  size_t bytes = 0;
+  size_t looked_at = 0;
+  for (size_t count = 0; from.vector < page.vectors; ++from.vector, from.index = 0) {
+    WeightList& list = page.lists.emplace_back();
+    list.revision = reader.revision();
+    list.bias = ConstantOf(learner, from.vector, age);
+    bytes += sizeof(WeightList);
+    for (; from.index < learner.size(); ++from.index, ++looked_at) {
+      if (count >= limit || bytes >= max_bytes || looked_at >= kIndicesAPage) {
+        page.next = from;
+        return page;
+      }
+      const auto index = static_cast<uint32_t>(from.index);
+      const size_t added =
+          AppendWeight(reader, weights->FeatureWeight(from.vector, index, age), index, list);
+      bytes += added;
+      count += added > 0 ? 1 : 0;
+    }
+  }
+  return page;
+}
+
 std::vector<std::string> LabelNames(const ModelReader& reader) {
   if (!reader.settings().is_multiclass()) return reader.settings().label_names;
   const Dictionary& class_names = reader.state().class_names;

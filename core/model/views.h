@@ -137,6 +137,24 @@ bool HasProbabilities(const ModelReader& reader);
 inline bool HasProbabilities(const Model& model) {
   return HasProbabilities(ModelReader(model, ComponentAccess::kNone));
 }
+// Where a page of weights begins: a vector, and an index in it.
+struct WeightPosition {
+  size_t vector = 0;
+  size_t index = 0;
+};
+struct WeightPage {
+  // Of consecutive vectors, the first from where the page begins.
+  std::vector<WeightList> lists;
+  // The vectors of the model.
+  size_t vectors = 0;
+  // Where the next page begins; absent: there is none.
+  std::optional<WeightPosition> next;
+};
+// The lists of ListWeights from a position on: at most `limit` weights, and about `max_bytes`, of
+// as many indices as are looked at in some 10 ms. O(indices looked at).
+WeightPage ListWeightPage(const ModelReader& reader, WeightPosition from, size_t limit,
+                          size_t max_bytes);
+
 // How many weights the model predicts with, of all classes together. O(1).
 size_t CountWeights(const ModelReader& reader);
 inline size_t CountWeights(const Model& model) {

@@ -130,15 +130,29 @@ void Committer::CommitAll(std::vector<Submission>& submissions) {
   std::vector<std::shared_ptr<Model>> models;
   std::vector<JournalEntry> entries;
   std::vector<char> grown;
+  std::vector<std::shared_ptr<Model>> torn;
   bool updates = false;
   for (const Submission& submission : submissions) {
     const std::shared_ptr<Model>& model = submission.model;
     const auto [result, is_new] = results.try_emplace(model.get());
     if (!is_new) continue;
+    if (model->ledger().torn()) {
+      torn.push_back(model);
+      continue;
+    }
     result->second = model->closed();
     if (!result->second.ok()) continue;
     bool has_grown = false;
-    entries.push_back(model->ledger().TakePending(&has_grown));
+    const absl::Status taken = WithinMemory([&] {
+      entries.push_back(model->ledger().TakePending(&has_grown));
+      return absl::OkStatus();
+    });
+    // Looked at after what was taken, which is then discarded.
+    if (!taken.ok() || model->ledger().torn()) {
+      if (taken.ok()) entries.pop_back();
+      torn.push_back(model);
+      continue;
+    }
     grown.push_back(has_grown);
     entries.back().model_id = model->id();
     updates |= !entries.back().records.empty();
@@ -147,9 +161,15 @@ void Committer::CommitAll(std::vector<Submission>& submissions) {
   absl::Status written;
   if (!entries.empty()) {
     const absl::Time begin = absl::Now();
-    written = journal_.Commit(entries, updates && options_.durability == Durability::kSync);
+    written = WithinMemory([&] {
+      return journal_.Commit(entries, updates && options_.durability == Durability::kSync);
+    });
     busy_nanos_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - begin), std::memory_order_relaxed);
     (written.ok() ? commits_ : failures_).fetch_add(1, std::memory_order_relaxed);
+  }
+  for (const std::shared_ptr<Model>& model : torn) {
+    results[model.get()] = OutOfMemory();
+    on_failure_(*model, OutOfMemory());
   }
   for (size_t i = 0; i < models.size(); ++i) {
     Model& model = *models[i];

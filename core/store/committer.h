@@ -53,8 +53,9 @@ class Committer {
   };
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
-  // `on_failure` is called for each model whose pending updates could not be written, before their
-  // waiters are notified: the model's memory is ahead of the journal. `on_commit` is called for
+  // `on_failure` is called for each model whose pending updates could not be written, or whose
+  // ledger is torn, before their waiters are notified: the model's memory is not what the journal
+  // has. `on_commit` is called for
   // each model whose entry was written and whose memory may have grown (Ledger::TakePending).
   Committer(Journal& journal, const Options& options,
             std::function<void(Model&, const absl::Status&)> on_failure,

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/model/views.h"
 #include "core/sync/cancellation.h"
@@ -56,12 +58,43 @@ absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view nam
   const size_t bytes = MeasureMemory(**model).total;
   MutexLock lock(&mutex_);
   Slot& slot = slots_[name];
+  if (absl::Status status = Resize(name, slot, bytes); !status.ok()) {
+    RemoveSlot(name);
+    return status;
+  }
   slot.model = *model;
-  slot.bytes = bytes;
-  bytes_ += bytes;
   ++loads_;
-  Evict();
   return model;
+}
+
+absl::Status ModelCache::MakeRoom(absl::string_view name, size_t bytes) {
+  MutexLock lock(&mutex_);
+  const auto found = slots_.find(name);
+  return found == slots_.end() ? absl::OkStatus() : Resize(name, found->second, bytes);
+}
+
+absl::Status ModelCache::Resize(absl::string_view name, Slot& slot, size_t bytes) {
+  Count(slot, bytes);
+  Evict();
+  if (bytes_ <= max_bytes_) return absl::OkStatus();
+  budget_.CountRefusal(MemoryUse::kModels);
+  const size_t others = bytes_ - bytes;
+  return WithRetry(
+      MakeError(
+          absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
+          absl::StrCat("model \"", name, "\" takes ", bytes >> 20, " MiB, but models may take ",
+                       max_bytes_ >> 20, " MiB, of which those in use have ", others >> 20,
+                       " MiB: try again later, or raise the server's --memory-budget"),
+          {{"model", std::string(name)},
+           {"bytes", absl::StrCat(bytes)},
+           {"max_bytes", absl::StrCat(max_bytes_)}}),
+      absl::Seconds(1));
+}
+
+void ModelCache::Count(Slot& slot, size_t bytes) {
+  budget_.ChangeModels(slot.bytes, bytes);
+  bytes_ += bytes - slot.bytes;
+  slot.bytes = bytes;
 }
 
 std::shared_ptr<Model> ModelCache::Find(absl::string_view name) const {
@@ -108,8 +141,7 @@ void ModelCache::UpdateMemory(const Model& model) {
   MutexLock lock(&mutex_);
   const auto found = slots_.find(model.name());
   if (found == slots_.end() || found->second.model.get() != &model) return;
-  bytes_ += bytes - found->second.bytes;
-  found->second.bytes = bytes;
+  Count(found->second, bytes);
   Evict();
 }
 
@@ -120,7 +152,10 @@ ModelCache::Stats ModelCache::stats() const {
 
 void ModelCache::Evict() {
   // Each model is looked at twice at the most: those in use or used go to the front.
-  for (size_t looks = 2 * lru_.size(); bytes_ > memory_budget_ && looks > 0; --looks) {
+  const auto too_many = [this] {
+    return budget_.reserved(MemoryUse::kModels) > budget_.model_room();
+  };
+  for (size_t looks = 2 * lru_.size(); too_many() && looks > 0; --looks) {
     const std::string name = lru_.back();
     Slot& slot = slots_[name];
     if (slot.model == nullptr || slot.model.use_count() > 1 ||
@@ -160,7 +195,7 @@ bool ModelCache::AwaitLoadUnlessStopped(absl::string_view name) const {
 void ModelCache::RemoveSlot(absl::string_view name) {
   const auto found = slots_.find(name);
   if (found == slots_.end()) return;
-  bytes_ -= found->second.bytes;
+  Count(found->second, 0);
   lru_.erase(found->second.position);
   slots_.erase(found);
 }

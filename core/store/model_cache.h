@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <list>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/model/model.h"
+#include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {
@@ -32,13 +34,19 @@ class ModelCache {
     uint64_t memory_bytes = 0;
   };
 
-  // Models may take memory_budget bytes. Those that somebody holds stay, whatever they take.
-  ModelCache(size_t memory_budget, Loader load)
-      : memory_budget_(memory_budget), load_(std::move(load)) {}
+  // Models may take what the budget gives them. Those that somebody holds stay, whatever they take,
+  // but no other is loaded if they leave it no room: all together take at most max_bytes.
+  ModelCache(MemoryBudget& budget, size_t max_bytes, Loader load)
+      : budget_(budget), max_bytes_(max_bytes), load_(std::move(load)) {
+    budget_.OnNoRoom([this] {
+      MutexLock lock(&mutex_);
+      Evict();
+    });
+  }
 
   // The model, loaded if necessary. Concurrent callers wait for one load, each until its own work is
   // stopped (StoppedError); the load is stopped once nobody waits for it any more. Returns the
-  // loader's error.
+  // loader's error, or that of MakeRoom for what it turns out to take.
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The model if it is in memory, else null. Does not count as a use.
@@ -46,6 +54,11 @@ class ModelCache {
   // The same, but waits for a load in progress.
   std::shared_ptr<Model> FindAfterLoad(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<Model>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For the loader, before it takes memory: counts these bytes for the model of that name, which is
+  // being loaded, and evicts others for them. RESOURCE_EXHAUSTED (MODEL_TOO_LARGE) if those in use
+  // leave no room.
+  absl::Status MakeRoom(absl::string_view name, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the model from memory if it is the one of its name. Whoever holds it keeps it.
   void Remove(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,14 +80,19 @@ class ModelCache {
     std::list<std::string>::iterator position;
   };
 
-  // Evicts models without a handle until the rest fits.
+  // Evicts models that nobody holds until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitLoad(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, until the thread's work is stopped; returns whether the load ended.
   bool AwaitLoadUnlessStopped(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveSlot(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the slot's bytes and evicts others for them. Errors as MakeRoom.
+  absl::Status Resize(absl::string_view name, Slot& slot, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(Slot& slot, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t memory_budget_;
+  MemoryBudget& budget_;
+  const size_t max_bytes_;
   const Loader load_;
 
   mutable Mutex mutex_;

@@ -73,7 +73,16 @@ void ClearOutputs(v1::Model& model) {
   stored.clear_complete();
 }
 
-absl::Status CheckSize(const ModelSettings& settings, uint64_t max_bytes) {
+absl::Status CheckSize(const ModelSettings& settings, const CatalogueLimits& limits) {
+  if (settings.space.mapped().size > limits.max_model_features) {
+    return MakeError(
+        absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
+        absl::StrCat("the model may have ", settings.space.mapped().size,
+                     " features, and the server's models at most ", limits.max_model_features,
+                     ": create it with fewer, or raise --max-model-features"),
+        {{"max_model_features", absl::StrCat(limits.max_model_features)}});
+  }
+  const uint64_t max_bytes = limits.max_model_bytes;
   const uint64_t bytes = EstimateWeightBytes(settings.learner, settings.space.initial_weights());
   if (bytes <= max_bytes) return absl::OkStatus();
   return MakeError(absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",
@@ -81,7 +90,7 @@ absl::Status CheckSize(const ModelSettings& settings, uint64_t max_bytes) {
                                 " MiB, and models may take ", max_bytes >> 20,
                                 " MiB: create it with fewer dimensions, hash bits or "
                                 "classes, or raise the server's --memory-budget"),
-                   {{"bytes", absl::StrCat(bytes)}, {"memory_budget", absl::StrCat(max_bytes)}});
+                   {{"bytes", absl::StrCat(bytes)}, {"max_bytes", absl::StrCat(max_bytes)}});
 }
 
 }  // namespace
@@ -105,7 +114,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
   FillDefaults(settings);
   const absl::StatusOr<ModelSettings> read = ReadSettings(settings);
   if (!read.ok()) return read.status();
-  if (absl::Status status = CheckSize(*read, max_new_model_bytes_); !status.ok()) return status;
+  if (absl::Status status = CheckSize(*read, limits_); !status.ok()) return status;
   const std::string name = settings.name();
   storage::ModelHeader header;
   header.set_request_id(request_id);
@@ -121,6 +130,7 @@ absl::StatusOr<v1::Model> ModelCatalogue::Create(v1::Model settings, const std::
     return JournalError(absl::AlreadyExistsError(""), name);
   }
   if (!absl::IsNotFound(existing.status())) return JournalError(existing.status(), name);
+  if (absl::Status status = CheckCount(); !status.ok()) return status;
   model.set_state(v1::MODEL_STATE_ACTIVE);
   Stamp(model);
   *model.mutable_create_time() = model.update_time();
@@ -182,6 +192,25 @@ absl::StatusOr<uint64_t> ModelCatalogue::Count() {
   }
   // No model is created or deleted while they are counted.
   MutexLock headers(&mutex_);
+  return CountLocked();
+}
+
+absl::Status ModelCatalogue::CheckCount() {
+  if (limits_.max_models == std::numeric_limits<uint64_t>::max()) return absl::OkStatus();
+  const absl::StatusOr<uint64_t> count = CountLocked();
+  if (!count.ok()) return count.status();
+  if (*count < limits_.max_models) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted, "MODEL_LIMIT",
+                   absl::StrCat("the server has ", *count,
+                                " models, the most it may have: delete one, or raise --max-models"),
+                   {{"max_models", absl::StrCat(limits_.max_models)}});
+}
+
+absl::StatusOr<uint64_t> ModelCatalogue::CountLocked() {
+  {
+    MutexLock lock(&count_mutex_);
+    if (count_.has_value()) return *count_;
+  }
   absl::StatusOr<uint64_t> counted = journal_.Count();
   if (!counted.ok()) return JournalError(counted.status(), "");
   MutexLock lock(&count_mutex_);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,15 +27,24 @@ struct ChangeOptions {
   bool validate_only = false;
 };
 
+// What models may be created.
+struct CatalogueLimits {
+  // The most bytes of weights of a new model.
+  uint64_t max_model_bytes = std::numeric_limits<uint64_t>::max();
+  // The most models.
+  uint64_t max_models = std::numeric_limits<uint64_t>::max();
+  // The most dimensions, slots or names that a new model may have.
+  uint64_t max_model_features = std::numeric_limits<uint64_t>::max();
+};
+
 // Thread contract: safe for any number of threads. Changes are made one at a time. Each method may
 // also return UNAVAILABLE (JOURNAL_UNAVAILABLE) or DATA_LOSS (JOURNAL_CORRUPT). What is returned as
 // changed is durable.
 class ModelCatalogue {
  public:
-  // The journal must outlive it. A model whose weights take more than `max_new_model_bytes` is not
-  // created.
-  ModelCatalogue(Journal& journal, uint64_t max_new_model_bytes)
-      : journal_(journal), max_new_model_bytes_(max_new_model_bytes) {}
+  // The journal must outlive it.
+  ModelCatalogue(Journal& journal, const CatalogueLimits& limits)
+      : journal_(journal), limits_(limits) {}
 
   // NOT_FOUND (MODEL_NOT_FOUND).
   absl::StatusOr<storage::ModelHeader> Find(absl::string_view name);
@@ -60,10 +70,15 @@ class ModelCatalogue {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // RESOURCE_EXHAUSTED (MODEL_LIMIT) if there is no room for another model.
+  absl::Status CheckCount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(count_mutex_);
+  // What Count returns, from the journal if it has not been counted yet.
+  absl::StatusOr<uint64_t> CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_)
+      ABSL_LOCKS_EXCLUDED(count_mutex_);
   void AddToCount(int difference) ABSL_LOCKS_EXCLUDED(count_mutex_);
 
   Journal& journal_;
-  const uint64_t max_new_model_bytes_;
+  const CatalogueLimits limits_;
   // Held by each change.
   Mutex mutex_;
   // A lock of its own: a deletion may take long, and scrapes of the count do not wait for it.

@@ -4,14 +4,17 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "core/error/error.h"
 #include "core/model/snapshot.h"
 #include "core/sync/thread_name.h"
 
 namespace perceptrond {
 
-Snapshotter::Snapshotter(Journal& journal, Committer& committer, FailureCallback on_failure)
+Snapshotter::Snapshotter(Journal& journal, Committer& committer, MemoryBudget& memory,
+                         FailureCallback on_failure)
     : journal_(journal),
       committer_(committer),
+      memory_(memory),
       on_failure_(std::move(on_failure)),
       thread_([this] { Run(); }) {}
 
@@ -57,17 +60,19 @@ void Snapshotter::Run() {
       }
       model = queue_.front();
     }
-    Take(model);
+    const absl::Status taken = WithinMemory([&] { return Take(model); });
+    if (!taken.ok()) OnFailure(*model, taken);
     MutexLock lock(&mutex_);
     queue_.erase(queue_.begin());
   }
 }
 
-void Snapshotter::Take(const std::shared_ptr<Model>& model) {
+absl::Status Snapshotter::Take(const std::shared_ptr<Model>& model) {
   StoredExamples& stored = model->ledger().stored_examples();
   Guarded<JournalUse>& journal_use = model->core().journal_use;
   uint64_t covered = Guarded<JournalUse>::Reader(journal_use)->bytes;
   const size_t sampled = stored.unsaved_bytes();
+  const ModelCopyMemory copy(memory_, MeasureMemory(*model).state);
   storage::Snapshot snapshot = MakeSnapshot(*model);
   const absl::Time now = absl::Now();
   const int64_t nanos = absl::ToUnixNanos(now);
@@ -75,9 +80,9 @@ void Snapshotter::Take(const std::shared_ptr<Model>& model) {
   snapshot.mutable_time()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
   // A snapshot may cover only what is in the journal, or a crash would leave weights ahead of their
   // counters.
-  if (!committer_.Commit(model).ok()) return;
+  if (!committer_.Commit(model).ok()) return absl::OkStatus();
   if (absl::Status status = journal_.SaveSnapshot(model->id(), snapshot); !status.ok())
-    return OnFailure(*model, status);
+    return status;
   failing_.erase(model->id());
   // What was committed while the snapshot was made is covered too, if nothing was learned since.
   const uint64_t all = Guarded<JournalUse>::Reader(journal_use)->bytes;
@@ -90,6 +95,7 @@ void Snapshotter::Take(const std::shared_ptr<Model>& model) {
   }
   stored.MarkSaved(sampled);
   snapshots_.fetch_add(1, std::memory_order_relaxed);
+  return absl::OkStatus();
 }
 
 void Snapshotter::OnFailure(const Model& model, const absl::Status& why) {

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "core/journal/journal.h"
 #include "core/store/committer.h"
+#include "core/store/memory_budget.h"
 #include "core/sync/mutex.h"
 
 namespace perceptrond {
@@ -23,7 +24,8 @@ class Snapshotter {
   // after one was taken.
   using FailureCallback = std::function<void(const std::string& model, const absl::Status& why)>;
 
-  Snapshotter(Journal& journal, Committer& committer, FailureCallback on_failure);
+  Snapshotter(Journal& journal, Committer& committer, MemoryBudget& memory,
+              FailureCallback on_failure);
   ~Snapshotter();
   // Finishes the snapshot in progress and drops the others: they only shorten replay. Later
   // requests are ignored.
@@ -40,11 +42,13 @@ class Snapshotter {
 
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Take(const std::shared_ptr<Model>& model);
+  // Errors of the journal; OutOfMemory.
+  absl::Status Take(const std::shared_ptr<Model>& model);
   void OnFailure(const Model& model, const absl::Status& why);
 
   Journal& journal_;
   Committer& committer_;
+  MemoryBudget& memory_;
   const FailureCallback on_failure_;
   std::atomic<uint64_t> snapshots_ = 0;
   std::atomic<uint64_t> failures_ = 0;

@@ -5,27 +5,29 @@
 
 #include "core/error/error.h"
 #include "core/error/stopped.h"
+#include "core/learner/catalogue.h"
 #include "core/model/views.h"
+#include "core/settings/settings.h"
 #include "core/store/snapshotter.h"
 
 namespace perceptrond {
-namespace {
 
 namespace v1 = ::perceptron::v1;
 
-}  // namespace
-
 Store::Store(std::unique_ptr<Journal> journal, const Options& options)
     : options_(options),
+      memory_(options.memory_budget, options.in_flight_share),
       journal_(std::move(journal)),
-      catalogue_(*journal_, options.max_new_model_bytes),
-      cache_(options.memory_budget, [this](absl::string_view name) { return Load(name); }) {
+      catalogue_(*journal_,
+                 {options.max_model_bytes, options.max_models, options.max_model_features}),
+      cache_(memory_, options.max_model_bytes,
+             [this](absl::string_view name) { return Load(name); }) {
   committer_ = std::make_unique<Committer>(
       *journal_, options_.committer,
       [this](Model& model, const absl::Status& why) { OnCommitFailure(model, why); },
       [this](const std::shared_ptr<Model>& model) { OnCommit(model); });
   snapshotter_ =
-      std::make_unique<Snapshotter>(*journal_, *committer_, options_.on_snapshot_failure);
+      std::make_unique<Snapshotter>(*journal_, *committer_, memory_, options_.on_snapshot_failure);
 }
 
 Store::~Store() {
@@ -86,9 +88,22 @@ absl::Status Store::DeleteLoaded(absl::string_view name) {
   return JournalError(deleted, name);
 }
 
+absl::StatusOr<std::shared_ptr<Model>> Store::Acquire(absl::string_view name) {
+  absl::StatusOr<std::shared_ptr<Model>> model = cache_.Acquire(name);
+  if (!model.ok() || !(*model)->ledger().torn()) return model;
+  // Once this commit has failed no write of it can follow, and the cache has dropped it.
+  (void)committer_->Commit(*std::move(model));
+  return cache_.Acquire(name);
+}
+
 absl::StatusOr<std::shared_ptr<Model>> Store::Load(absl::string_view name) {
   constexpr size_t kMostDamaged = 1000;
-  absl::StatusOr<std::shared_ptr<Model>> model = LoadFromJournal(name);
+  absl::StatusOr<std::shared_ptr<Model>> model(absl::InternalError("not loaded"));
+  const absl::Status loaded = WithinMemory([&] {
+    model = LoadFromJournal(name);
+    return model.status();
+  });
+  if (!loaded.ok()) model = loaded;
   if (!model.ok() && Stopped()) return StoppedError();
   bool is_new_damage = false;
   {
@@ -109,6 +124,12 @@ absl::StatusOr<std::shared_ptr<Model>> Store::LoadFromJournal(absl::string_view 
   absl::StatusOr<storage::ModelHeader> header = journal_->Find(name);
   if (!header.ok()) return header.status();
   if (absl::Status status = DropLeftovers(header->id()); !status.ok()) return status;
+  const absl::StatusOr<ModelSettings> settings = ReadSettings(header->model());
+  const uint64_t weight_bytes =
+      settings.ok() ? EstimateWeightBytes(settings->learner, settings->space.initial_weights()) : 0;
+  if (absl::Status status = cache_.MakeRoom(name, weight_bytes); !status.ok()) return status;
+  // What is read from the journal is there twice until it is restored.
+  const ModelCopyMemory copy(memory_, weight_bytes);
   const auto component = [this](absl::string_view name, ComponentAccess access) {
     if (access == ComponentAccess::kLoad) return Acquire(name);
     std::shared_ptr<Model> model = GetIfLoaded(name);

@@ -17,6 +17,7 @@
 #include "core/model/model.h"
 #include "core/model/views.h"
 #include "core/store/committer.h"
+#include "core/store/memory_budget.h"
 #include "core/store/model_cache.h"
 #include "core/store/model_catalogue.h"
 #include "core/store/open_streams.h"
@@ -39,11 +40,17 @@ class Store {
   struct Options {
     Committer::Options committer;
     ModelLimits limits;
-    // Bytes that the models in memory may take. The least recently used are evicted first; models
-    // in use stay, whatever they take.
+    // Bytes that models in memory and data in flight may take. The least recently used models are
+    // evicted first; models in use stay, whatever they take.
     size_t memory_budget = size_t{1} << 30;
-    // The most bytes of weights that a model may have when it is created.
-    uint64_t max_new_model_bytes = std::numeric_limits<uint64_t>::max();
+    // The part of it that is for data in flight alone.
+    size_t in_flight_share = 0;
+    // The most bytes that the models in use may take together: a model that would take more is
+    // neither created nor loaded.
+    size_t max_model_bytes = std::numeric_limits<size_t>::max();
+    // The most models, and the most features that a new one may have.
+    uint64_t max_models = std::numeric_limits<uint64_t>::max();
+    uint64_t max_model_features = std::numeric_limits<uint64_t>::max();
     // A snapshot is taken when a model's journal has grown by this, and by twice the size of its
     // state.
     uint64_t snapshot_bytes = 4 << 20;
@@ -77,7 +84,7 @@ class Store {
   // Creates a model named settings.name(). With validate_only only returns what would be created. A
   // composition's components must exist: CheckComponents (core/model/composition.h).
   // ALREADY_EXISTS (MODEL_EXISTS), unless the same non-empty request_id created the one that
-  // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE).
+  // exists; INVALID_ARGUMENT; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, MODEL_LIMIT).
   absl::StatusOr<::perceptron::v1::Model> Create(::perceptron::v1::Model settings,
                                                  const std::string& request_id,
                                                  bool validate_only) {
@@ -94,10 +101,10 @@ class Store {
   absl::Status Delete(absl::string_view name, absl::string_view etag, bool validate_only);
 
   // The model, loaded if necessary: concurrent callers wait for one load, each until its own work
-  // is stopped. NOT_FOUND; StoppedError (core/error/stopped.h).
-  absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name) {
-    return cache_.Acquire(name);
-  }
+  // is stopped. NOT_FOUND; RESOURCE_EXHAUSTED (MODEL_TOO_LARGE, OUT_OF_MEMORY); StoppedError
+  // (core/error/stopped.h). Loads a model again whose update was cut short by a failed allocation
+  // (Ledger::torn).
+  absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name);
   // The model if it is in memory, else null. Does not count as a use.
   std::shared_ptr<Model> GetIfLoaded(absl::string_view name) const { return cache_.Find(name); }
 
@@ -137,7 +144,7 @@ class Store {
   Committer& committer() { return *committer_; }
   OpenStreams& streams() { return streams_; }
   Stats stats() const;
-  size_t memory_budget() const { return options_.memory_budget; }
+  MemoryBudget& memory() { return memory_; }
 
  private:
   absl::Status DeleteLoaded(absl::string_view name);
@@ -152,6 +159,7 @@ class Store {
   void OnCommit(const std::shared_ptr<Model>& model);
 
   const Options options_;
+  MemoryBudget memory_;
   const std::unique_ptr<Journal> journal_;
   OpenStreams streams_;
   ModelCatalogue catalogue_;

@@ -46,6 +46,7 @@ constexpr Entry kEntries[] = {
      .id = "model_id",
      .also_read = "model.feature_space.composition.inputs.model"},
     {.method = "perceptron.v1.ModelService.GetModel", .role = Role::kRead, .name = "name"},
+    {.method = "perceptron.v1.ModelService.ListWeights", .role = Role::kRead, .name = "model"},
     {.method = "perceptron.v1.ModelService.ListModels", .role = Role::kRead},
     {.method = "perceptron.v1.ModelService.UpdateModel",
      .role = Role::kAdmin,

@@ -43,9 +43,23 @@ std::vector<Flag> MakeFlags(Options* o) {
       "durability-interval", &o->durability_interval, absl::Milliseconds(1), absl::Hours(1),
       "The time between two fsyncs with --durability=interval: a power failure loses at most this\n"
       "much.");
-  flags.Bytes("memory-budget", &o->memory_budget, kMiB, 1024 * kTiB,
-              "Memory for models. Above it the server evicts the least recently used models, and\n"
-              "loads them again on their next use, which takes longer.");
+  flags.Bytes(
+      "memory-budget", &o->memory_budget, kMiB, 1024 * kTiB,
+      "Memory for models, requests, answers and analyses together. Models may take three\n"
+      "quarters of it. Above it the server evicts the least recently used models, which are\n"
+      "loaded again on their next use, then reads streams one message at a time, and then\n"
+      "refuses requests with RESOURCE_EXHAUSTED (MEMORY_EXHAUSTED).");
+  flags.Time(
+      "write-timeout", &o->write_timeout, absl::Seconds(1), absl::Hours(1),
+      "How long a client may take to receive an answer, and a second more for each 64KiB of it.\n"
+      "While answers and requests take more than an eighth of --memory-budget, the server ends\n"
+      "calls of clients that take longer.");
+  flags.Number("max-models", "Models", &o->max_models, 1, 100'000'000,
+               "The most models. Creating another is RESOURCE_EXHAUSTED (MODEL_LIMIT).");
+  flags.Number(
+      "max-model-features", "Features", &o->max_model_features, 1, uint64_t{1} << 28,
+      "The most dimensions, slots or names that a new model may have. A model with more is\n"
+      "RESOURCE_EXHAUSTED (MODEL_TOO_LARGE). Its names also end where its memory does.");
   flags.Bytes(
       "max-message-bytes", &o->max_message_bytes, 64 * kKiB, kGiB,
       "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"

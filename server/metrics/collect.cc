@@ -10,6 +10,7 @@
 #include "core/journal/rocksdb_journal.h"
 #include "core/store/store.h"
 #include "server/config/logging.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -53,13 +54,20 @@ void CollectDisk(const Options& options, ServerStats& server) {
 
 }  // namespace
 
-ServerStats CollectServer(Store& store, const Connections& connections, const Options& options) {
+ServerStats CollectServer(Store& store, const InFlightMemory& memory,
+                          const Connections& connections, const Options& options) {
   const Store::Stats stats = store.stats();
   ServerStats server;
   server.models = store.Count().value_or(0);
   server.models_in_memory = stats.models_in_memory;
   server.memory_bytes = stats.memory_bytes;
-  server.memory_budget_bytes = store.memory_budget();
+  server.memory_budget_bytes = memory.budget().limit();
+  for (size_t i = 0; i < kMemoryUses; ++i) {
+    const auto use = static_cast<MemoryUse>(i);
+    server.memory_uses.push_back({std::string(MemoryUseName(use)), memory.budget().reserved(use),
+                                  memory.budget().refusals(use)});
+  }
+  server.slow_consumers = memory.slow_consumers();
   server.journal_commits = stats.commits;
   server.journal_commit_failures = stats.commit_failures;
   server.journal_commit_seconds = absl::ToDoubleSeconds(stats.commit_busy);

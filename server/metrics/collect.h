@@ -9,12 +9,14 @@
 
 namespace perceptrond {
 
+class InFlightMemory;
 class Store;
 
 // The figures of at most `limit` models, in the order of their names. Loads none. Any thread.
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit);
 
 // Any thread.
-ServerStats CollectServer(Store& store, const Connections& connections, const Options& options);
+ServerStats CollectServer(Store& store, const InFlightMemory& memory,
+                          const Connections& connections, const Options& options);
 
 }  // namespace perceptrond

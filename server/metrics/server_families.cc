@@ -106,6 +106,21 @@ void AppendDiskFamilies(const ServerStats& stats, MetricFamilies& families) {
                Number(stats.disk_reserve_bytes), families);
 }
 
+void AppendMemoryFamilies(const ServerStats& stats, MetricFamilies& families) {
+  MetricFamily reserved{"perceptrond_memory_reserved_bytes",
+                        "Memory reserved within the memory budget, by what it is for.", kGauge};
+  MetricFamily refusals{"perceptrond_memory_refusals_total",
+                        "Requests refused because their memory did not fit the memory budget, by "
+                        "what it was for.",
+                        kCounter};
+  for (const ServerStats::MemoryUsed& one : stats.memory_uses) {
+    reserved.Add({{"use", one.use}}, static_cast<double>(one.bytes));
+    refusals.Add({{"use", one.use}}, static_cast<double>(one.refusals));
+  }
+  Append(std::move(reserved), families);
+  Append(std::move(refusals), families);
+}
+
 }  // namespace
 
 void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families) {
@@ -122,8 +137,13 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
         "Models without series of their own, beyond --metrics-max-models.", models - exported);
   gauge("perceptrond_models_in_memory", "Models in memory.", stats.models_in_memory);
   gauge("perceptrond_memory_bytes", "Memory that models use.", stats.memory_bytes);
-  gauge("perceptrond_memory_budget_bytes", "Limit of the memory that models use.",
+  gauge("perceptrond_memory_budget_bytes",
+        "Limit of the memory that models, requests, answers and analyses use.",
         stats.memory_budget_bytes);
+  AppendMemoryFamilies(stats, families);
+  counter("perceptrond_slow_consumers_total",
+          "Calls ended, while memory was short, because their client did not receive an answer.",
+          stats.slow_consumers);
   counter("perceptrond_journal_commits_total", "Commits: batches of updates made durable.",
           stats.journal_commits);
   counter("perceptrond_journal_commit_failures_total", "Commits that failed.",

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
@@ -37,6 +38,15 @@ struct ServerStats {
   uint64_t models_in_memory = 0;
   uint64_t memory_bytes = 0;
   uint64_t memory_budget_bytes = 0;
+  // What is reserved of the memory budget, one entry a use.
+  struct MemoryUsed {
+    std::string use;
+    uint64_t bytes = 0;
+    uint64_t refusals = 0;
+  };
+  std::vector<MemoryUsed> memory_uses;
+  // Calls ended because their client did not receive an answer.
+  uint64_t slow_consumers = 0;
   uint64_t journal_commits = 0;
   uint64_t journal_commit_failures = 0;
   double journal_commit_seconds = 0;

@@ -97,7 +97,7 @@ void ModelAnswers::Describe(const ReadablePrefixes& readable, page::ServerStatus
     server.set_models_in_memory(stats.models_in_memory);
     server.set_memory_bytes(stats.memory_bytes);
   }
-  server.set_memory_budget_bytes(store_.memory_budget());
+  server.set_memory_budget_bytes(store_.memory().limit());
   server.set_draining(draining_());
 }
 

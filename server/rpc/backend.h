@@ -8,6 +8,7 @@
 
 namespace perceptrond {
 
+class InFlightMemory;
 class Model;
 class Store;
 
@@ -25,6 +26,7 @@ struct Backend {
   Store& store;
   Drain& drain;
   Workers& workers;
+  InFlightMemory& memory;
   // The largest request message, in bytes.
   size_t max_message_bytes = 0;
   StreamLimits stream_limits = {};

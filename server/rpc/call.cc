@@ -1,5 +1,7 @@
 #include "server/rpc/call.h"
 
+#include <grpc/grpc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -71,6 +73,7 @@ void Call::OnReadDone(bool ok) {
 
 void Call::OnWriteDone(bool ok) {
   if (ok && connection_ != nullptr) connection_->OnProgress();
+  if (memory_.has_value()) memory_->OnWritten();
   reactor_->OnWriteDone(ok);
 }
 
@@ -110,6 +113,7 @@ void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
   // were held back, it would never complete and nothing would follow.
   if (more && has_written_) options.set_buffer_hint();
   has_written_ = true;
+  if (memory_.has_value()) memory_->OnWrite(message.Length());
   stream_.Write(message, options, Hold(write_done_));
 }
 
@@ -126,12 +130,19 @@ void Call::Finish(const grpc::Status& status) {
   stream_.Finish(end, static_cast<Event*>(&finished_));
 }
 
+void Call::Abort(grpc::StatusCode code, const std::string& message) {
+  // TryCancel can only say CANCELLED.
+  grpc_call_cancel_with_status(context_.c_call(), static_cast<grpc_status_code>(code),
+                               message.c_str(), nullptr);
+}
+
 void Call::FinishWith(const grpc::ByteBuffer& message) {
   if (access_ != nullptr) {
     grpc::Status end;
     access_->OnFinish(end);
     if (!end.ok()) return stream_.Finish(end, static_cast<Event*>(&finished_));
   }
+  if (memory_.has_value()) memory_->OnWrite(message.Length());
   stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK,
                          static_cast<Event*>(&finished_));
 }

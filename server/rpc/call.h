@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/sync/cancellation.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/message.h"
 
@@ -88,6 +89,17 @@ class Call {
   // Whether the call's work should go on: until the client cancels, at most until its deadline, and
   // until the server cancels all calls.
   const CancellationToken& cancellation() const { return cancellation_; }
+  // Has the call count its memory within a budget. To be called once, before any operation.
+  void UseMemory(InFlightMemory& all) { memory_.emplace(all, *this); }
+  CallMemory& memory() { return *memory_; }
+  // Sets the memory of answers that are not sent, if the call counts its memory.
+  void CountAnswers(size_t bytes) {
+    if (memory_.has_value()) memory_->Set(MemoryUse::kAnswers, bytes);
+  }
+  // Ends the call with this status, also while a write is pending, which fails then. The reactor
+  // must finish the call nevertheless. Any thread, as long as the call exists.
+  void Abort(grpc::StatusCode code, const std::string& message);
+
   // Has the reactor end the call as if the client had cancelled it; its end may have another status,
   // of CallAccess. No effect if it is cancelled.
   void EndEarly() {
@@ -152,6 +164,7 @@ class Call {
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
   CancellationToken cancellation_;
+  std::optional<CallMemory> memory_;
   // Null until the call is accepted, or if its peer is none of the server's connections.
   std::shared_ptr<Connection> connection_;
   // The other calls of the acceptor, which guards them.
@@ -195,6 +208,7 @@ class StreamWriter {
     if (absl::Status status = SerializeMessage(message, bytes); !status.ok()) return Finish(status);
     next_ = bytes;
     Advance();
+    CountMemory();
   }
 
   // Ends the stream, after the write in progress and, if the status is OK, after the message that
@@ -209,8 +223,10 @@ class StreamWriter {
   // To be called from the reactor's OnWriteDone.
   void OnWriteDone(bool ok) {
     writing_ = false;
+    current_.Clear();
     if (!ok) Finish(CancelledError());
     Advance();
+    CountMemory();
   }
 
   bool writing() const { return writing_; }
@@ -229,6 +245,12 @@ class StreamWriter {
       finish_started_ = true;
       call_.Finish(*end_);
     }
+  }
+
+  void CountMemory() {
+    // The call may be gone.
+    if (finish_started_) return;
+    call_.CountAnswers(current_.Length() + (next_.has_value() ? next_->Length() : 0));
   }
 
   Call& call_;

@@ -43,17 +43,21 @@ inline absl::Status MalformedMessage(absl::string_view type) {
   return InvalidField("MALFORMED_MESSAGE", type, "the bytes are not a message of this type");
 }
 
+// RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE).
+inline absl::Status CheckMessageSize(const grpc::ByteBuffer& bytes, size_t max_bytes) {
+  if (bytes.Length() <= max_bytes) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE",
+      absl::StrCat("the message has ", bytes.Length(), " bytes; the server accepts at most ",
+                   max_bytes, ": send fewer examples at once, or raise --max-message-bytes"),
+      {{"max_message_bytes", absl::StrCat(max_bytes)}});
+}
+
 // Parses and consumes `bytes`. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE); INVALID_ARGUMENT
 // (MALFORMED_MESSAGE).
 template <typename Message>
 absl::Status ParseMessage(grpc::ByteBuffer& bytes, size_t max_bytes, Message& message) {
-  if (bytes.Length() > max_bytes) {
-    return MakeError(
-        absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE",
-        absl::StrCat("the message has ", bytes.Length(), " bytes; the server accepts at most ",
-                     max_bytes, ": send fewer examples at once, or raise --max-message-bytes"),
-        {{"max_message_bytes", absl::StrCat(max_bytes)}});
-  }
+  if (absl::Status status = CheckMessageSize(bytes, max_bytes); !status.ok()) return status;
   if (grpc::SerializationTraits<Message>::Deserialize(&bytes, &message).ok())
     return absl::OkStatus();
   return MalformedMessage(message.GetTypeName());

@@ -13,6 +13,7 @@
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 
 namespace perceptrond {
@@ -24,6 +25,11 @@ void FinishUnary(Call& call, const absl::Status& status, const grpc::ByteBuffer&
 // drain waits for the call. The handler may consume the bytes and must not block; it must have the
 // call finished, on any thread.
 Call::Method OnRequest(Drain& drain, std::function<void(Call&, grpc::ByteBuffer&)> handler);
+
+// Counts a request that was received. RESOURCE_EXHAUSTED (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED).
+absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuffer& request);
+// Counts an answer until the client has it. RESOURCE_EXHAUSTED (MEMORY_EXHAUSTED).
+absl::Status HoldAnswer(Call& call, const Backend& backend, const grpc::ByteBuffer& answer);
 
 // Where a request is handled.
 struct Placement {
@@ -64,8 +70,8 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     const decltype(handler) handle;
     const PlacementRule<Request> placement_of;
 
-    // On the thread that has parsed the request: handles it there if it may, else elsewhere.
-    void Handle(Call& call, Request& request, bool is_polling) const {
+    // On the thread that has parsed the request, of so many bytes: handles it there if it may, else elsewhere.
+    void Handle(Call& call, Request& request, size_t bytes, bool is_polling) const {
       const Placement placement = placement_of(backend.store, request);
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;
       if (here) {
@@ -73,7 +79,10 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
         return HandleHere(call, request);
       }
       ScheduleCall(backend.workers, placement.size, call,
-                   [this, &call, own = std::move(request)] { HandleHere(call, own); });
+                   [this, &call, bytes, own = std::move(request)] {
+                     const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(bytes));
+                     HandleHere(call, own);
+                   });
     }
     // Examples are counted for the caller.
     void HandleHere(Call& call, const Request& request) const {
@@ -88,11 +97,17 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       std::make_shared<const Parsed>(Parsed{backend, std::move(handler), placement_of});
   return OnRequest(backend.drain, [parsed](Call& call, grpc::ByteBuffer& bytes) {
     const Backend& backend = parsed->backend;
-    const auto parse = [parsed, &call, max_bytes = backend.max_message_bytes](grpc::ByteBuffer& own,
-                                                                              bool is_polling) {
+    call.UseMemory(backend.memory);
+    if (absl::Status status = HoldRequest(call, backend, bytes); !status.ok())
+      return call.Finish(ToGrpc(status));
+    const auto parse = [parsed, &call](grpc::ByteBuffer& own, bool is_polling) {
+      const Backend& backend = parsed->backend;
+      const size_t bytes = own.Length();
+      const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(bytes));
       Request request;
-      const absl::Status status = ParseMessage(own, max_bytes, request);
-      status.ok() ? parsed->Handle(call, request, is_polling) : call.Finish(ToGrpc(status));
+      const absl::Status status =
+          WithinMemory([&] { return ParseMessage(own, backend.max_message_bytes, request); });
+      status.ok() ? parsed->Handle(call, request, bytes, is_polling) : call.Finish(ToGrpc(status));
     };
     if (bytes.Length() <= kMaxInlineBytes) return parse(bytes, true);
     ScheduleCall(backend.workers, WorkSize::kSmall, call,
@@ -127,11 +142,10 @@ class UnaryMethods {
     return OnRequest<Request>(
         backend_,
         [backend = backend_, body](Call& call, const Request& request) {
-          Response response;
-          const absl::Status status = backend.drain.draining()
-                                          ? DrainingError()
-                                          : body(backend.store, call.access(), request, response);
-          FinishWithMessage(call, status, response);
+          Answer<Response>(call, backend, [&](Response& response) {
+            return backend.drain.draining() ? DrainingError()
+                                            : body(backend.store, call.access(), request, response);
+          });
         },
         placement_of);
   }
@@ -151,18 +165,23 @@ class UnaryMethods {
   Call::Method Make(Body body, PlacementRule<Request> placement_of) const {
     return OnRequest<Request>(
         backend_,
-        [body](Call& call, const Request& request) {
-          Response response;
-          const absl::Status status = body(request, response);
-          FinishWithMessage(call, status, response);
+        [backend = backend_, body](Call& call, const Request& request) {
+          Answer<Response>(call, backend,
+                           [&](Response& response) { return body(request, response); });
         },
         placement_of);
   }
 
-  template <typename Response>
-  static void FinishWithMessage(Call& call, absl::Status status, const Response& response) {
+  // Finishes the call with what `fill` makes of a response, or with its error.
+  template <typename Response, typename Fill>
+  static void Answer(Call& call, const Backend& backend, const Fill& fill) {
     grpc::ByteBuffer bytes;
-    if (status.ok()) status = SerializeMessage(response, bytes);
+    absl::Status status = WithinMemory([&] {
+      Response response;
+      absl::Status filled = fill(response);
+      return filled.ok() ? SerializeMessage(response, bytes) : filled;
+    });
+    if (status.ok()) status = HoldAnswer(call, backend, bytes);
     FinishUnary(call, status, bytes);
   }
 

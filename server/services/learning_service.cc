@@ -68,21 +68,26 @@ absl::Status LearnExamples(Store& store, const LearnExamplesRequest& examples,
 }
 
 // Finishes the call once the examples are learned and durable.
-void Learn(Store& store, const Drain& drain, Call& call, const LearnExamplesRequest& request) {
+void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& request) {
   v1::LearnResponse response;
   std::shared_ptr<Model> model;
-  absl::Status status = drain.draining()
-                            ? DrainingError()
-                            : LearnExamples(store, request, *response.mutable_result(), model);
+  absl::Status status = WithinMemory([&] {
+    return backend.drain.draining()
+               ? DrainingError()
+               : LearnExamples(backend.store, request, *response.mutable_result(), model);
+  });
   // Rows that were learned before the work was stopped become durable all the same.
-  if (Stopped() && model != nullptr) store.committer().Submit(model, [](const absl::Status&) {});
+  if (Stopped() && model != nullptr)
+    backend.store.committer().Submit(model, [](const absl::Status&) {});
   if (!status.ok()) return call.Finish(ToGrpc(status));
   // The examples are learned: they are committed even if the response cannot be sent.
   grpc::ByteBuffer bytes;
-  status = SerializeMessage(response, bytes);
-  store.committer().Submit(std::move(model), [&call, status, bytes](const absl::Status& durable) {
-    FinishUnary(call, durable.ok() ? status : durable, bytes);
-  });
+  status = WithinMemory([&] { return SerializeMessage(response, bytes); });
+  call.memory().Set(MemoryUse::kAnswers, bytes.Length());
+  backend.store.committer().Submit(std::move(model),
+                                   [&call, status, bytes](const absl::Status& durable) {
+                                     FinishUnary(call, durable.ok() ? status : durable, bytes);
+                                   });
 }
 
 Placement PlacementOfLearn(Store& store, const LearnExamplesRequest& request) {
@@ -96,7 +101,7 @@ Placement PlacementOfLearn(Store& store, const LearnExamplesRequest& request) {
 
 void AddLearningService(Router& router, const Backend& backend) {
   const auto learn = [backend](Call& call, const LearnExamplesRequest& request) {
-    Learn(backend.store, backend.drain, call, request);
+    Learn(backend, call, request);
   };
   router.AddService("perceptron.v1.LearningService",
                     {{"Learn", OnRequest<LearnExamplesRequest>(backend, learn, PlacementOfLearn)},

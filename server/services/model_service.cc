@@ -1,12 +1,18 @@
 #include <google/protobuf/util/field_mask_util.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/error/error.h"
 #include "core/error/stopped.h"
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
+#include "core/sync/cancellation.h"
 #include "google/rpc/error_details.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "server/access/admission.h"
@@ -27,6 +33,11 @@ namespace v1 = ::perceptron::v1;
 constexpr size_t kDefaultPageSize = 100;
 constexpr size_t kMaxPageSize = 1000;
 constexpr absl::string_view kModelList = "ListModels";
+constexpr absl::string_view kWeightList = "ListWeights ";
+constexpr size_t kDefaultWeightPageSize = 1 << 14;
+constexpr size_t kMaxWeightPageSize = 1 << 16;
+// A client of gRPC receives at most 4 MiB unless it asks for more.
+constexpr size_t kMaxWeightBytes = 3 << 20;
 
 absl::Status Create(Store& store, const v1::CreateModelRequest& request, v1::Model& response) {
   const std::string name = absl::StrCat(kModelCollection, request.model_id());
@@ -56,6 +67,33 @@ absl::Status CheckLinear(const Model& model) {
                    {{"model", model.name()}, {"learner", std::string(learner.name)}});
 }
 
+// RESOURCE_EXHAUSTED (ANSWER_TOO_LARGE).
+absl::Status AddAllWeights(const ModelReader& reader, v1::Weights& weights) {
+  size_t bytes = 0;
+  std::optional<WeightPosition> from = WeightPosition{};
+  while (from.has_value()) {
+    if (!KeepGoing()) return StoppedError();
+    const WeightPage page = ListWeightPage(reader, *from, SIZE_MAX, kMaxWeightBytes + 1);
+    for (const WeightList& list : page.lists) {
+      // A page may end within a vector.
+      v1::WeightVector part;
+      ToProto(list, part);
+      bytes += part.ByteSizeLong();
+      const bool continues = from->index > 0 && &list == &page.lists.front();
+      (continues ? *weights.mutable_vectors(weights.vectors_size() - 1) : *weights.add_vectors())
+          .MergeFrom(part);
+    }
+    if (bytes > kMaxWeightBytes) {
+      return MakeError(absl::StatusCode::kResourceExhausted, "ANSWER_TOO_LARGE",
+                       absl::StrCat("the model has more than ", kMaxWeightBytes >> 20,
+                                    " MiB of weights; get them page by page with ListWeights"),
+                       {{"max_bytes", absl::StrCat(kMaxWeightBytes)}});
+    }
+    from = page.next;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& response) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
   if (absl::Status status = CheckModelView(request.view()); !status.ok()) return status;
@@ -74,11 +112,58 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   // Report and weights have the same revision, also while the model learns.
   const ModelReader reader(**model);
   *response.mutable_report() = MakeReport(reader);
-  const std::vector<WeightList> lists = ListWeights(reader);
-  if (Stopped()) return StoppedError();
-  for (const WeightList& weights : lists)
-    ToProto(weights, *response.mutable_weights()->add_vectors());
   response.set_revision(static_cast<int64_t>(reader.revision()));
+  return AddAllWeights(reader, *response.mutable_weights());
+}
+
+// Where the next page of weights begins, and the state that the pages are of.
+std::string WeightToken(const ModelReader& reader, const WeightPosition& position) {
+  return MakePageToken(absl::StrCat(kWeightList, reader.core().uid),
+                       absl::StrCat(position.vector, " ", position.index, " ",
+                                    reader.core().Fingerprint(reader.state())));
+}
+
+// ABORTED (REVISION_MISMATCH) if the model is in another state now.
+absl::StatusOr<WeightPosition> ReadWeightToken(const ModelReader& reader,
+                                               const std::string& token) {
+  const absl::StatusOr<std::string> text =
+      ReadPageToken(absl::StrCat(kWeightList, reader.core().uid), token);
+  if (!text.ok()) return text.status();
+  WeightPosition position;
+  if (text->empty()) return position;
+  StateFingerprint fingerprint = 0;
+  const std::vector<absl::string_view> parts = absl::StrSplit(*text, ' ');
+  // Cannot fail: the token is one that WeightToken made.
+  (void)absl::SimpleAtoi(parts[0], &position.vector);
+  (void)absl::SimpleAtoi(parts[1], &position.index);
+  (void)absl::SimpleAtoi(parts[2], &fingerprint);
+  if (fingerprint == reader.core().Fingerprint(reader.state())) return position;
+  return MakeError(
+      absl::StatusCode::kAborted, "REVISION_MISMATCH",
+      absl::StrCat("the model has learned since the first page, and is at revision ",
+                   reader.revision(), " now: list its weights again, or freeze it meanwhile"),
+      {{"revision", absl::StrCat(reader.revision())}});
+}
+
+absl::Status ListModelWeights(Store& store, const v1::ListWeightsRequest& request,
+                              v1::ListWeightsResponse& response) {
+  if (absl::Status status = CheckModelName(request.model(), "model"); !status.ok()) return status;
+  const absl::StatusOr<size_t> limit =
+      ReadPageSize(request.page_size(), kDefaultWeightPageSize, kMaxWeightPageSize);
+  if (!limit.ok()) return limit.status();
+  const absl::StatusOr<std::shared_ptr<Model>> model = store.Acquire(request.model());
+  if (!model.ok()) return model.status();
+  if (absl::Status status = CheckLinear(**model); !status.ok()) return status;
+  const ModelReader reader(**model, ComponentAccess::kNone);
+  const absl::StatusOr<WeightPosition> from = ReadWeightToken(reader, request.page_token());
+  if (!from.ok()) return from.status();
+  const WeightPage page = ListWeightPage(reader, *from, *limit, kMaxWeightBytes / 3);
+  for (const WeightList& list : page.lists)
+    ToProto(list, *response.mutable_weights()->add_vectors());
+  response.set_first_vector(static_cast<uint32_t>(from->vector));
+  response.set_vectors(static_cast<uint32_t>(page.vectors));
+  response.set_revision(static_cast<int64_t>(reader.revision()));
+  if (page.next.has_value()) response.set_next_page_token(WeightToken(reader, *page.next));
   return absl::OkStatus();
 }
 
@@ -215,6 +300,10 @@ Placement PlacementOfGet(Store& store, const v1::GetModelRequest& request) {
   return PlacementOfReport(store, request.name());
 }
 
+Placement PlacementOfWeights(Store& store, const v1::ListWeightsRequest& request) {
+  return PlacementOfReport(store, request.model());
+}
+
 Placement PlacementOfUpdate(Store& store, const v1::UpdateModelRequest& request) {
   return PlacementOfManagement(store, request.model().name());
 }
@@ -232,6 +321,7 @@ void AddModelService(Router& router, const Backend& backend) {
       "perceptron.v1.ModelService",
       {{"CreateModel", unary(Create, PlacementOfCreate)},
        {"GetModel", unary(Get, PlacementOfGet)},
+       {"ListWeights", unary(ListModelWeights, PlacementOfWeights)},
        {"ListModels", unary(ListModels, IsManagement<v1::ListModelsRequest>)},
        {"UpdateModel", unary(Update, PlacementOfUpdate)},
        {"DeleteModel", unary(Delete, PlacementOfNamed<v1::DeleteModelRequest>)},

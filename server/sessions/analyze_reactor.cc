@@ -4,11 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/model/model_analysis.h"
 #include "server/rpc/backend.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 #include "server/rpc/unary.h"
 #include "server/sessions/convert.h"
@@ -31,6 +33,9 @@ absl::Duration TimeLimit(const v1::AnalyzeRequest& request) {
   return absl::Seconds(request.time_limit().seconds()) +
          absl::Nanoseconds(request.time_limit().nanos());
 }
+// What an analysis takes, in sizes of the stored examples: copies with wider numbers, and the
+// solvers' own.
+constexpr size_t kMemoryFactor = 6;
 
 absl::Status NoSeparator(const ModelAnalysis& analysis) {
   const bool none = analysis.analysis.separability == Separability::kNotSeparable;
@@ -46,6 +51,7 @@ void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& qu
   std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(call, backend, queue));
   reactor->token_.set_deadline(call.cancellation().deadline());
   call.Bind(reactor);
+  call.UseMemory(backend.memory);
   call.StartRead(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
@@ -123,7 +129,7 @@ void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
 void AnalyzeReactor::Run() {
   const CancellationScope scope(&token_);
   v1::AnalyzeResponse response;
-  const absl::Status status = Analyze(*response.mutable_result());
+  const absl::Status status = WithinMemory([&] { return Analyze(*response.mutable_result()); });
   MutexLock lock(&mutex_);
   if (status.ok()) writer_.Write(response);
   writer_.Finish(status);
@@ -136,6 +142,12 @@ absl::Status AnalyzeReactor::Analyze(v1::AnalysisResult& result) {
   if (!model.ok()) return model.status();
   AnalysisOptions options = *ReadAnalysisOptions(request_);
   options.deadline = Deadline();
+  MemoryBudget& budget = backend_.memory.budget();
+  const size_t bytes =
+      kMemoryFactor * (*model)->ledger().stored_examples().statistics().memory_bytes;
+  if (!budget.TryReserve(MemoryUse::kAnalyses, bytes))
+    return MemoryExhausted("the analysis", bytes, budget);
+  const absl::Cleanup release = [&] { budget.Release(MemoryUse::kAnalyses, bytes); };
   const auto keep_going = [&](const ModelAnalysisProgress& now) {
     waited += absl::FromChrono(queue_.AwaitTurn(*this));
     if (absl::Now() - last_progress_ >= kProgressInterval) {

@@ -43,6 +43,14 @@ void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, const Model
 void ToProto(const PredictOutcome& outcome, const ExampleBatch& batch,
              ::perceptron::v1::PredictResponse& proto);
 
+// The memory of an answer: about its size on the wire, but for row errors, which are many
+// small objects.
+template <typename Answer>
+size_t MemoryOf(const Answer& answer) {
+  constexpr size_t kRowError = 256;
+  return answer.ByteSizeLong() + kRowError * static_cast<size_t>(answer.row_errors_size());
+}
+
 // INVALID_ARGUMENT (INVALID_FIELD).
 absl::StatusOr<AnalysisOptions> ReadAnalysisOptions(
     const ::perceptron::v1::AnalyzeRequest& request);

@@ -70,6 +70,16 @@ void ExampleBatch::MakeStreamNames(uint32_t name_table_size) {
   if (name_table_size_ > 0) stream_names_ = std::make_unique<NameTable>(name_table_size_);
 }
 
+void ExampleBatch::DropSpareMemory() {
+  batch_ = Batch();
+  examples_ = nullptr;
+  for (std::vector<uint32_t>* numbers : {&row_ends_, &indices_, &last_row_}) *numbers = {};
+  for (std::vector<float>* numbers : {&values_, &weights_}) *numbers = {};
+  labels_ = {};
+  names_.emplace();
+  label_names_ = {};
+}
+
 absl::Status ExampleBatch::AppendStreamNames(const v1::ExampleColumns& columns) {
   if (!columns.has_stream_names() || stream_names_ == nullptr) return absl::OkStatus();
   return AppendNames(columns.stream_names(), "columns.stream_names", *stream_names_);
@@ -212,9 +222,9 @@ absl::Status ExampleBatch::ReadNames(const v1::ExampleColumns& columns) {
                             "stream's first message, or send feature_names");
   }
   if (!columns.has_feature_names()) return absl::OkStatus();
-  names_.Clear();
-  batch_.names = &names_;
-  return AppendNames(columns.feature_names(), "columns.feature_names", names_);
+  names_->Clear();
+  batch_.names = &*names_;
+  return AppendNames(columns.feature_names(), "columns.feature_names", *names_);
 }
 
 void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSettings& settings,
@@ -224,7 +234,7 @@ void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSetti
   values_.clear();
   labels_.clear();
   weights_.clear();
-  names_.Clear();
+  names_->Clear();
   last_row_.clear();
   label_names_.clear();
   label_positions_.clear();
@@ -259,7 +269,7 @@ void ExampleBatch::ReadExamples(const NestedExamples& examples, const ModelSetti
   batch_.values = values_;
   batch_.labels = labels_;
   batch_.label_names = label_names_;
-  batch_.names = has_names_ ? &names_ : nullptr;
+  batch_.names = has_names_ ? &*names_ : nullptr;
   batch_.indices_are_checked = has_names_;
 }
 
@@ -372,8 +382,8 @@ ValidationError ExampleBatch::AppendNamed(const NestedExample& example) {
   }
   const size_t begin = indices_.size();
   indices_.resize(begin + names.size());
-  names_.Intern(names, indices_.data() + begin);
-  if (last_row_.size() < names_.end()) last_row_.resize(2 * size_t{names_.end()});
+  names_->Intern(names, indices_.data() + begin);
+  if (last_row_.size() < names_->end()) last_row_.resize(2 * size_t{names_->end()});
   for (size_t i = 0; i < names.size(); ++i) {
     uint32_t& last = last_row_[indices_[begin + i]];
     if (last == row) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,19 @@ class ExampleBatch {
   enum class Use : uint8_t { kLearn, kPredict };
 
   // The most examples that a message may hold, so that the response fits a message too.
-  static constexpr size_t kMaxExamples = 1 << 16;
+  static constexpr size_t kMaxExamples = NestedExamples::kMaxExamples;
 
   // Gives the stream that the messages come on a table of names, as its first message asks for;
   // 0: none.
   void MakeStreamNames(uint32_t name_table_size);
   // The names that the table holds; 0: there is none.
   uint32_t name_table_size() const { return name_table_size_; }
+  // What the table takes, approximately: it grows with the names that were appended.
+  size_t stream_names_bytes() const {
+    return stream_names_ == nullptr ? 0 : stream_names_->memory_bytes();
+  }
+  // Releases the memory that is kept for the next message. Nothing may be read until that.
+  void DropSpareMemory();
   // Appends a message's names to the table. To be called once for each message of a stream, also
   // for one that is refused. INVALID_ARGUMENT (MALFORMED_COLUMNS, BAD_NAME): the table is not what
   // the client takes it for.
@@ -83,7 +90,8 @@ class ExampleBatch {
   std::vector<int32_t> labels_;
   // Empty unless an example has a weight.
   std::vector<float> weights_;
-  NameTable names_;
+  // Never absent.
+  std::optional<NameTable> names_{std::in_place};
   // Some example has names.
   bool has_names_ = false;
   // By name: 1 above the last row that has it.

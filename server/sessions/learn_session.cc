@@ -119,8 +119,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
       return status;
     }
   }
-  answer.bytes =
-      answer.result.ByteSizeLong() + (answer.result.has_error() ? 0 : UpdateShare(bytes));
+  answer.bytes = MemoryOf(answer.result) + (answer.result.has_error() ? 0 : UpdateShare(bytes));
   if (include_report_) {
     // Made now and not when it is sent: by then it could include updates that are not durable yet.
     answer.report = std::make_unique<v1::ConvergenceReport>();
@@ -133,6 +132,7 @@ absl::Status LearnSession::Accept(const Request& request, size_t bytes, bool mor
     MutexLock lock(&mutex_);
     if (opened != nullptr) opened_ = std::move(opened);
     bytes_ += answer.bytes;
+    name_table_bytes_ = batch_.stream_names_bytes();
     answers_.push_back(std::move(answer));
     delay = CommitDelay(more);
   }
@@ -310,6 +310,7 @@ SessionState LearnSession::Poll(Response* response) {
   MutexLock lock(&mutex_);
   const bool has_response = response != nullptr && Take(*response);
   SessionState state(limits_, answers_.size(), bytes_);
+  state.name_table_bytes = name_table_bytes_;
   state.failure = failure_.ok() ? end_ : failure_;
   state.has_response = has_response;
   return state;

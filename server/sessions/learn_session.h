@@ -46,6 +46,12 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // Learns the examples of a message, which has `bytes` bytes on the wire. `more`: others wait to
   // be accepted. An error ends the stream; messages that were accepted before are still answered.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
+  // Releases the memory that is kept for the next message. By the thread of Accept, between two
+  // calls.
+  void DropSpareMemory() {
+    batch_.DropSpareMemory();
+    outcome_ = {};
+  }
   // Moves the answers that are ready into `response`, unless it is null, and tells how the session
   // stands after it. Its failure: a commit failed, the model was deleted, or its producer has opened
   // a newer stream.
@@ -115,6 +121,8 @@ class LearnSession final : public CommitWaiter, public std::enable_shared_from_t
   // The number of answers, from the front, that are ready.
   size_t ready_answers_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The stream's table of names.
+  size_t name_table_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Why a commit failed; no later message is answered.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // The status given to End. Messages accepted before are still answered.

@@ -199,6 +199,7 @@ void NestedExamples::Clear() {
   joined_.clear();
   names_.clear();
   examples_.clear();
+  dropped_ = 0;
 }
 
 bool NestedExamples::Read(const grpc::ByteBuffer& request, int field_number, std::string& rest) {
@@ -216,8 +217,15 @@ bool NestedExamples::Read(const grpc::ByteBuffer& request, int field_number, std
     if (!reader.ReadTag(tag)) return false;
     if (tag == FieldReader::BytesTag(field_number)) {
       absl::string_view bytes;
-      if (!reader.ReadBytes(bytes) || !decoder.Decode(bytes, examples_.emplace_back()))
+      NestedExample dropped;
+      const bool keep = examples_.size() < kMaxExamples;
+      const size_t names = names_.size();
+      if (!reader.ReadBytes(bytes) ||
+          !decoder.Decode(bytes, keep ? examples_.emplace_back() : dropped))
         return false;
+      if (keep) continue;
+      names_.resize(names);
+      ++dropped_;
     } else {
       if (!reader.Skip(tag)) return false;
       rest.append(field, reader.at());

@@ -60,6 +60,9 @@ struct NestedExample {
 // not copied, since it holds views of its own bytes. Not thread-safe.
 class NestedExamples {
  public:
+  // The most examples that a request may have: those after it are checked and counted, not kept.
+  static constexpr size_t kMaxExamples = 1 << 16;
+
   NestedExamples() = default;
   NestedExamples(NestedExamples&&) = default;
   NestedExamples& operator=(NestedExamples&&) = default;
@@ -72,7 +75,7 @@ class NestedExamples {
   bool Read(const grpc::ByteBuffer& request, int field_number, std::string& rest);
 
   bool empty() const { return examples_.empty(); }
-  size_t size() const { return examples_.size(); }
+  size_t size() const { return examples_.size() + dropped_; }
   const NestedExample& operator[](size_t i) const { return examples_[i]; }
   auto begin() const { return examples_.begin(); }
   auto end() const { return examples_.end(); }
@@ -87,6 +90,7 @@ class NestedExamples {
   std::deque<std::string> joined_;
   std::vector<absl::string_view> names_;
   std::vector<NestedExample> examples_;
+  size_t dropped_ = 0;
 };
 
 // A request of a method that takes examples: its examples in columns are in `message`, its nested

@@ -85,8 +85,9 @@ absl::Status PredictSession::Accept(const Request& request, size_t bytes, bool /
   } else if (!status.ok()) {
     return status;
   }
-  answer.bytes = std::max(bytes, answer.response.ByteSizeLong());
+  answer.bytes = std::max(bytes, MemoryOf(answer.response));
   MutexLock lock(&mutex_);
+  name_table_bytes_ = predictor_.batch().stream_names_bytes();
   bytes_ += answer.bytes;
   answers_.push_back(std::move(answer));
   return absl::OkStatus();
@@ -101,6 +102,7 @@ SessionState PredictSession::Poll(Response* response) {
     answers_.pop_front();
   }
   SessionState state(limits_, answers_.size(), bytes_);
+  state.name_table_bytes = name_table_bytes_;
   state.has_response = has_response;
   return state;
 }

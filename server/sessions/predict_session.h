@@ -32,6 +32,12 @@ class MessagePredictor {
   absl::Status Predict(const Model& model, const Request& request,
                        ::perceptron::v1::PredictResponse& response);
 
+  // Releases the memory that is kept for the next message.
+  void DropSpareMemory() {
+    batch_.DropSpareMemory();
+    outcome_ = {};
+  }
+
   // Where the messages' examples are read.
   ExampleBatch& batch() { return batch_; }
   // The model that was predicted with last, if it is in memory.
@@ -61,6 +67,7 @@ class PredictSession {
   WorkSize SizeOf(const Request& request) const;
   // Predicts the examples of one message. An error ends the stream.
   absl::Status Accept(const Request& request, size_t bytes, bool more = false);
+  void DropSpareMemory() { predictor_.DropSpareMemory(); }
   SessionState Poll(Response* response) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -80,6 +87,8 @@ class PredictSession {
   mutable Mutex mutex_;
   std::deque<Answer> answers_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The stream's table of names.
+  size_t name_table_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace perceptrond

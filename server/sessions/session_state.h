@@ -15,6 +15,7 @@ struct SessionState {
   // Of a session with that many unanswered messages of that many bytes.
   SessionState(const StreamLimits& limits, size_t messages, size_t bytes)
       : idle(messages == 0),
+        answer_bytes(bytes),
         room_messages(limits.messages - std::min(messages, limits.messages)),
         room_bytes(limits.bytes - std::min(bytes, limits.bytes)) {}
   // Of a session that has accepted nothing.
@@ -30,6 +31,10 @@ struct SessionState {
   absl::Status failure;
   // Every accepted message is answered.
   bool idle = true;
+  // What unanswered messages keep in memory.
+  size_t answer_bytes = 0;
+  // What the session keeps in memory as long as the stream lasts.
+  size_t name_table_bytes = 0;
   // A response was taken.
   bool has_response = false;
   // What may be accepted before a response is taken.

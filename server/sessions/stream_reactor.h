@@ -2,6 +2,10 @@
 // handle messages in order while the next ones are received, writes responses that are ready, and
 // ends the stream once every message that was handled has been answered. It writes without
 // StreamWriter, which keeps only the newest message that waits: here each response is sent.
+//
+// What it holds counts within the memory budget. While that is short, a stream reads and handles its
+// next message only when all before are answered, which each answer brings nearer: no stream waits
+// for another.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,6 +23,7 @@
 #include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
+#include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
 #include "server/sessions/session_state.h"
 
@@ -35,6 +40,7 @@ class StreamReactor final : public Reactor,
   static void Start(Call& call, const Backend& backend, std::shared_ptr<Session> session) {
     std::shared_ptr<StreamReactor> reactor(new StreamReactor(call, backend, std::move(session)));
     call.Bind(reactor);
+    call.UseMemory(backend.memory);
     const std::weak_ptr<StreamReactor> weak = reactor;
     const auto on_ready = [weak] {
       if (const std::shared_ptr<StreamReactor> alive = weak.lock()) alive->Advance(std::nullopt);
@@ -59,10 +65,11 @@ class StreamReactor final : public Reactor,
         EndWith(absl::OkStatus());
         return Pump();
       }
-      inbox_bytes_ += incoming_.Length();
-      inbox_.emplace_back().Swap(&incoming_);
-      if (working_ || paused_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() ||
-          !session_->CanRunInline())
+      if (absl::Status status = AcceptIncoming(); !status.ok()) {
+        refused_ = std::move(status);
+        return Pump();
+      }
+      if (working_ || inbox_bytes_ > kMaxInlineBytes || MustWait() || !session_->CanRunInline())
         return Pump();
       working_ = true;
     }
@@ -100,6 +107,8 @@ class StreamReactor final : public Reactor,
   static constexpr uint32_t kMaxWritesTogether = 16;
   // A message of at most this size is handled within about 100 us.
   static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
+  // Memory for messages that a stream keeps for the next ones.
+  static constexpr size_t kMaxKeptBytes = 256 << 10;
   // The number of messages of one stream that a worker handles before it serves other streams.
   static constexpr int kMessagesPerTurn = 32;
   static constexpr absl::Duration kMaxPause = absl::Seconds(1);
@@ -118,6 +127,44 @@ class StreamReactor final : public Reactor,
                               [self = this->shared_from_this(), size] { self->HandleInbox(size); });
   }
 
+  // Moves the message that was read to the inbox, if there is memory for it. RESOURCE_EXHAUSTED
+  // (MESSAGE_TOO_LARGE, MEMORY_EXHAUSTED): it is dropped, and the stream must end after the messages
+  // before it.
+  absl::Status AcceptIncoming() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t bytes = incoming_.Length();
+    absl::Status status = CheckMessageSize(incoming_, backend_.max_message_bytes);
+    if (status.ok() && !call_.memory().TrySet(MemoryUse::kRequests, request_bytes() + bytes))
+      status = MemoryExhausted("the message", bytes, backend_.memory.budget());
+    if (!status.ok()) {
+      incoming_.Clear();
+      return status;
+    }
+    inbox_bytes_ += bytes;
+    inbox_.emplace_back().Swap(&incoming_);
+    return status;
+  }
+
+  size_t request_bytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return inbox_bytes_ + handled_bytes_ + state_.name_table_bytes;
+  }
+  void CountMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    call_.memory().Set(MemoryUse::kRequests, request_bytes());
+    call_.memory().Set(MemoryUse::kAnswers,
+                       state_.answer_bytes + (writing_ ? outgoing_.Length() : 0));
+  }
+
+  // Whether the next message must not be handled before others are answered.
+  bool MustWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (paused_ || state_.Full()) return true;
+    return (writing_ || !state_.idle) && backend_.memory.budget().IsShort();
+  }
+  // The same for reading another message.
+  bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (paused_ || InboxFull() || state_.Full(inbox_.size(), inbox_bytes_)) return false;
+    const bool idle = state_.idle && inbox_.empty() && !working_ && !writing_;
+    return idle || !backend_.memory.budget().IsShort();
+  }
+
   // Handles the messages in the inbox while the session has room for their answers. Runs on one
   // thread at a time, the one that set working_. In a small turn a large message waits for a large
   // one, parsed.
@@ -128,13 +175,14 @@ class StreamReactor final : public Reactor,
       bool more = false;
       if (!parsed_bytes_.has_value()) {
         MutexLock lock(&mutex_);
-        if (inbox_.empty() || state_.Full() || paused_) {
+        if (inbox_.empty() || MustWait()) {
           working_ = false;
           return Pump();
         }
         message.Swap(&inbox_.front());
         inbox_.pop_front();
-        inbox_bytes_ -= message.Length();
+        handled_bytes_ = message.Length();
+        inbox_bytes_ -= handled_bytes_;
         more = !inbox_.empty();
       }
       absl::Status status = Parse(message);
@@ -144,6 +192,7 @@ class StreamReactor final : public Reactor,
       if (status.ok()) status = Accept(more);
       parsed_bytes_.reset();
       MutexLock lock(&mutex_);
+      handled_bytes_ = 0;
       if (!status.ok()) EndWith(std::move(status));
       PauseIfLimited();
       Pump();
@@ -155,13 +204,24 @@ class StreamReactor final : public Reactor,
   absl::Status Parse(grpc::ByteBuffer& message) {
     if (parsed_bytes_.has_value()) return absl::OkStatus();
     parsed_bytes_ = message.Length();
-    return ParseMessage(message, backend_.max_message_bytes, request_);
+    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
+    return WithinMemory(
+        [&] { return ParseMessage(message, backend_.max_message_bytes, request_); });
   }
 
   // Has the session handle the parsed message. `more`: others wait.
   absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
-    return session_->Accept(request_, *parsed_bytes_, more);
+    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
+    absl::Status status =
+        WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
+    // A stream that sends large messages one after the other takes the memory again, which costs
+    // little beside handling them; thousands of streams that once did do not keep it.
+    if (*parsed_bytes_ > kMaxKeptBytes && !more) {
+      request_ = {};
+      session_->DropSpareMemory();
+    }
+    return status;
   }
 
   // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
@@ -199,14 +259,16 @@ class StreamReactor final : public Reactor,
     if (finished_) return;
     state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
     if (!state_.failure.ok()) EndWith(state_.failure);
+    if (refused_.has_value() && inbox_.empty() && !working_) EndWith(*refused_);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (state_.has_response) WriteResponse();
-    if (!broken_.has_value() && !end_.has_value() && !reading_ && !paused_ && !InboxFull() &&
-        !state_.Full(inbox_.size(), inbox_bytes_)) {
+    CountMemory();
+    if (!broken_.has_value() && !end_.has_value() && !refused_.has_value() && !reading_ &&
+        MayRead()) {
       reading_ = true;
       call_.StartRead(&incoming_);
     }
-    if (!working_ && !paused_ && !inbox_.empty() && !state_.Full()) {
+    if (!working_ && !inbox_.empty() && !MustWait()) {
       working_ = true;
       ScheduleWork();
     }
@@ -234,6 +296,7 @@ class StreamReactor final : public Reactor,
     }
     writing_ = true;
     call_.StartWrite(outgoing_, MoreFollows());
+    if (outgoing_.Length() > kMaxKeptBytes) response_ = {};
   }
 
   // Whether another response will be written soon, so that the two may be sent together. Sessions
@@ -265,6 +328,8 @@ class StreamReactor final : public Reactor,
   std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool inbox_was_full_ ABSL_GUARDED_BY(mutex_) = false;
   size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the message being handled.
+  size_t handled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
@@ -277,6 +342,8 @@ class StreamReactor final : public Reactor,
   // Set if nothing more can be sent: unanswered messages stay unanswered.
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why the last message that was read was dropped; none is read after it.
+  std::optional<absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
   // Set if the stream must end: nothing more is read.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };

@@ -20,6 +20,7 @@ constexpr absl::Duration kMinInterval = absl::Milliseconds(50);
 void WatchReactor::Start(Call& call, const Backend& backend) {
   std::shared_ptr<WatchReactor> reactor(new WatchReactor(call, backend));
   call.Bind(reactor);
+  call.UseMemory(backend.memory);
   call.StartRead(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<WatchReactor>(reactor)] {
@@ -59,7 +60,12 @@ void WatchReactor::ScheduleCheck() {
   const WorkSize size = PlacementOfReport(backend_.store, name_).size;
   backend_.workers.Schedule(size, [self = shared_from_this(), name = name_] {
     const CancellationScope scope(&self->token_);
-    absl::StatusOr<ModelSummary> summary = self->backend_.store.Get(name);
+    absl::StatusOr<ModelSummary> summary = absl::UnknownError("");
+    const absl::Status status = WithinMemory([&] {
+      summary = self->backend_.store.Get(name);
+      return summary.status();
+    });
+    if (!status.ok()) summary = status;
     MutexLock lock(&self->mutex_);
     self->OnSummary(std::move(summary));
   });

@@ -85,7 +85,7 @@ TEST_F(StoreMemoryTest, KeepsModelsThatAreHeldWhateverTheBudget) {
 
 TEST_F(StoreMemoryTest, AModelThatWouldNotFitAloneIsNotCreated) {
   Store::Options options;
-  options.max_new_model_bytes = 1 << 20;
+  options.max_model_bytes = 1 << 20;
   Open(options);
   Create("fits", 1 << 18);
   for (const uint32_t dimension : {(1U << 18) + 1, 1U << 28}) {

@@ -24,6 +24,9 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.durability, Durability::kSync);
   EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
   EXPECT_EQ(options.memory_budget, 1073741824u);
+  EXPECT_EQ(options.write_timeout, absl::Seconds(30));
+  EXPECT_EQ(options.max_models, 100000u);
+  EXPECT_EQ(options.max_model_features, 268435456u);
   EXPECT_EQ(options.max_message_bytes, 16777216u);
   EXPECT_EQ(options.max_in_flight_messages, 1024u);
   EXPECT_EQ(options.max_in_flight_bytes, 16777216u);
@@ -66,6 +69,9 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "1m30s",
                                 "--memory-budget",
                                 "2GiB",
+                                "--write-timeout=9s",
+                                "--max-models=8",
+                                "--max-model-features=7",
                                 "--max-message-bytes",
                                 "65536",
                                 "--max-in-flight-messages",
@@ -136,6 +142,9 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.durability, Durability::kInterval);
   EXPECT_EQ(options.durability_interval, absl::Seconds(90));
   EXPECT_EQ(options.memory_budget, uint64_t{2} << 30);
+  EXPECT_EQ(options.write_timeout, absl::Seconds(9));
+  EXPECT_EQ(options.max_models, 8u);
+  EXPECT_EQ(options.max_model_features, 7u);
   EXPECT_EQ(options.max_message_bytes, 65536u);
   EXPECT_EQ(options.max_in_flight_messages, 1u);
   EXPECT_EQ(options.max_in_flight_bytes, 1048576u);
@@ -232,6 +241,10 @@ INSTANTIATE_TEST_SUITE_P(
                   {"", "0", "1048575", "-1", "1GB", "1.5GiB", "GiB", "1025TiB", "99999999999TiB",
                    "18446744073709551616", " 2MiB x"},
                   "from 1MiB to 1024TiB"},
+        RangeCase{"write-timeout", {"1s", "1h"}, {"", "999ms", "2h"}, "from 1s to 1h"},
+        RangeCase{"max-models", {"1", "100000000"}, {"0", "100000001"}, "from 1 to 100000000"},
+        RangeCase{
+            "max-model-features", {"1", "268435456"}, {"0", "268435457"}, "from 1 to 268435456"},
         RangeCase{
             "max-message-bytes", {"64KiB", "1GiB"}, {"65535", "1073741825"}, "from 64KiB to 1GiB"},
         RangeCase{"max-in-flight-messages",

@@ -231,6 +231,8 @@ TEST_F(MetricsTest, TheServerIsDescribed) {
             .models_in_memory = 4,
             .memory_bytes = 5,
             .memory_budget_bytes = 6,
+            .memory_uses = {{"models", 61, 62}, {"answers", 63, 64}},
+            .slow_consumers = 65,
             .journal_commits = 7,
             .journal_commit_failures = 8,
             .journal_commit_seconds = 0.5,

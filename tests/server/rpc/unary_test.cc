@@ -54,7 +54,7 @@ class UnaryTest : public ::testing::Test {
  protected:
   UnaryTest() : UnaryTest(kMostBytes) {}
   explicit UnaryTest(size_t most)
-      : methods_(Methods(Backend{store_, drain_, workers_, most})),
+      : methods_(Methods(Backend{store_, drain_, workers_, memory_, most})),
         server_([this](const std::string& path) -> const Call::Method& {
           poller_ = gettid();
           return methods_.at(path);
@@ -87,6 +87,8 @@ class UnaryTest : public ::testing::Test {
   }
 
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  MemoryBudget budget_{1 << 30, 1 << 28};
+  InFlightMemory memory_{budget_, kLong};
   Drain drain_;
   // What workers wait for.
   absl::Notification go_;

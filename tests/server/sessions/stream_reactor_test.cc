@@ -72,6 +72,7 @@ class ScriptedSession {
   }
   bool CanRunInline() const { return script_.can_run_inline; }
   WorkSize SizeOf(const Request& /*request*/) const { return script_.size; }
+  void DropSpareMemory() {}
   absl::Status Accept(const Request& request, size_t /*bytes*/, bool /*more*/) {
     MutexLock lock(&script_.mutex);
     script_.accepted.push_back(request.name().substr(0, request.name().find(':')));
@@ -104,7 +105,7 @@ class StreamReactorTest : public ::testing::TestWithParam<bool> {
  protected:
   StreamReactorTest()
       : method_([this](Call& call) {
-          const Backend backend{store_, drain_, workers_, 1 << 20};
+          const Backend backend{store_, drain_, workers_, memory_, 1 << 20};
           if (GetParam()) {
             StreamReactor<ScriptedSession<true>>::Start(
                 call, backend, std::make_shared<ScriptedSession<true>>(script_));
@@ -136,6 +137,8 @@ class StreamReactorTest : public ::testing::TestWithParam<bool> {
 
   Script script_;
   Store store_{std::make_unique<MemoryJournal>(), Store::Options()};
+  MemoryBudget budget_{1 << 30, 1 << 28};
+  InFlightMemory memory_{budget_, kLong};
   Drain drain_;
   Workers workers_{3};
   const Call::Method method_;
