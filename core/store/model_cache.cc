@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/model/views.h"
+#include "core/sync/wait_timer.h"
 
 namespace perceptrond {
 
@@ -17,6 +18,7 @@ absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view nam
     lru_.emplace_front(name);
     slots_.emplace(name, Slot{nullptr, 0, lru_.begin()});
   }
+  const WaitTimer timer(Wait::kLoad);
   absl::StatusOr<std::shared_ptr<Model>> model = load_(name);
   if (!model.ok()) {
     MutexLock lock(&mutex_);
@@ -108,6 +110,8 @@ void ModelCache::AwaitLoad(absl::string_view name) const {
     const auto slot = slots_.find(name);
     return slot == slots_.end() || slot->second.model != nullptr;
   };
+  if (loaded()) return;
+  const WaitTimer timer(Wait::kLoad);
   mutex_.Await(absl::Condition(&loaded));
 }
 
