@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/config/options.h"
 
 namespace perceptrond {
@@ -30,6 +31,9 @@ class Server {
   void ReloadCertificates();
   // The same if a file was written or replaced since it was read last. Takes microseconds otherwise.
   void ReloadChangedCertificates();
+
+  // Calls that take longer are logged; zero: none are. Takes effect with the next request.
+  void SetSlowCall(absl::Duration threshold);
 
   // Stops serving: sets health to NOT_SERVING, refuses new calls, and ends streams once what they
   // have sent is answered. Cancels calls that take longer than the drain timeout. Returns when all

@@ -189,11 +189,14 @@ void InitLogging(LogLevel level, LogFormat format) {
 bool LogEnabled(LogLevel level) { return Logger().should_log(SpdlogLevel(level)); }
 
 void Log(LogLevel level, std::string_view message, LogFields fields) {
+  Log(level, message, std::span<const LogField>(fields.begin(), fields.size()));
+}
+
+void Log(LogLevel level, std::string_view message, std::span<const LogField> fields) {
   if (!LogEnabled(level)) return;
-  const std::span<const LogField> span(fields.begin(), fields.size());
   const std::string line = log_format.load(std::memory_order_relaxed) == LogFormat::kJson
-                               ? FormatLogJson(absl::Now(), level, message, span)
-                               : FormatLogText(absl::Now(), level, message, span);
+                               ? FormatLogJson(absl::Now(), level, message, fields)
+                               : FormatLogText(absl::Now(), level, message, fields);
   Logger().log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

@@ -20,6 +20,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/sync/mutex.h"
 #include "server/rpc/call.h"
+#include "server/rpc/slow_calls.h"
 
 namespace perceptrond {
 
@@ -142,6 +143,8 @@ class Acceptor {
   // Shuts the server down: accepts no more calls, cancels those in flight, and waits until all of
   // them are done. After it returns nothing given to this object is used any more.
   void Stop(grpc::Server& server) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Where calls that took long are logged. Any thread.
+  SlowCallLog& slow_calls() { return slow_calls_; }
 
  private:
   friend class Call;
@@ -158,6 +161,7 @@ class Acceptor {
 
   const Route route_;
   Spin spin_;
+  SlowCallLog slow_calls_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::thread> threads_;

@@ -1,5 +1,6 @@
 #include "server/rpc/call.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -19,6 +20,7 @@ void Call::OnAccepted(bool ok) {
   // The server shuts down. gRPC reports no end for a call that was never accepted.
   if (!ok) return Release();
   acceptor_.AwaitCall();
+  peer_ = context_.peer();
   // The reactor always finishes the call.
   Hold(finished_);
   acceptor_.Find(path())(*this);
@@ -50,11 +52,40 @@ void Call::StartAlarm(absl::Time when) {
 
 void Call::CancelAlarm() { alarm_.Cancel(); }
 
+TraceContext Call::trace() const {
+  const auto [first, last] = context_.client_metadata().equal_range(kTraceparent);
+  // More than one is invalid, since each claims to be the caller.
+  if (first == last || std::next(first) != last) return {};
+  const absl::string_view value(first->second.data(), first->second.size());
+  return ParseTraceparent(value).value_or(TraceContext());
+}
+
+SlowCallLog& Call::slow_calls() { return acceptor_.slow_calls(); }
+
+void Call::OnFinished(bool ok) {
+  if (!timing_.started()) return;
+  const SteadyClock::time_point now = EventTime();
+  const SteadyClock::duration total = now - timing_.start();
+  if (!slow_calls().IsSlow(total)) return;
+  // An answer that could not be sent is one whose client is gone.
+  slow_calls().Write({.method = path(),
+                      .model = timing_.model,
+                      .peer = peer(),
+                      .trace = trace(),
+                      .bytes = timing_.bytes,
+                      .rows = timing_.rows,
+                      .code = ok ? timing_.code() : int{grpc::StatusCode::CANCELLED},
+                      .total = ToMilliseconds(total),
+                      .parts = timing_.PartsUntil(now)});
+}
+
 void Call::Finish(const grpc::Status& status) {
+  timing_.Stop(status.error_code());
   stream_.Finish(status, static_cast<Event*>(&finished_));
 }
 
 void Call::FinishWith(const grpc::ByteBuffer& message) {
+  timing_.Stop(grpc::StatusCode::OK);
   stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK,
                          static_cast<Event*>(&finished_));
 }

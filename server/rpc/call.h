@@ -13,7 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rpc/call_timing.h"
 #include "server/rpc/message.h"
+#include "server/rpc/slow_calls.h"
+#include "server/rpc/trace_context.h"
 
 namespace perceptrond {
 
@@ -79,6 +82,16 @@ class Call {
 
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
+  // The client's address: "ipv4:127.0.0.1:40622".
+  const std::string& peer() const { return peer_; }
+  // The trace that the client states in its metadata; empty without a valid one. Parsed anew each
+  // time, so that calls that do not ask for it pay nothing.
+  TraceContext trace() const;
+
+  // Started by the methods whose calls are logged if they take long as a whole.
+  CallTiming& timing() { return timing_; }
+  // Where this call and its messages are logged if they take long.
+  SlowCallLog& slow_calls();
 
  private:
   friend class Acceptor;
@@ -105,7 +118,7 @@ class Call {
   void OnReadDone(bool ok) { reactor_->OnReadDone(ok); }
   void OnWriteDone(bool ok) { reactor_->OnWriteDone(ok); }
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
-  void OnFinished(bool /*ok*/) {}
+  void OnFinished(bool ok);
   void OnCallDone(bool ok);
   // gRPC may report a cancellation before the reactor is bound. Called once for each of the two;
   // the second call runs the reactor's OnCancel.
@@ -120,6 +133,9 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  // Read when the call is accepted: gRPC forgets it when the client cancels.
+  std::string peer_;
+  CallTiming timing_;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
   std::atomic<bool> bound_or_cancelled_{false};

@@ -12,6 +12,7 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
+#include "server/rpc/timed_request.h"
 
 namespace perceptrond {
 
@@ -39,15 +40,19 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     if (can_run_inline == nullptr || bytes.Length() > kMaxInlineBytes) {
       return backend.workers.Schedule([&call, shared, max_bytes, own = std::move(bytes)]() mutable {
         Request request;
-        const absl::Status status = ParseMessage(own, max_bytes, request);
+        const absl::Status status = ParseRequest(call, own, max_bytes, request);
         status.ok() ? (*shared)(call, request) : call.Finish(ToGrpc(status));
       });
     }
     Request request;
-    if (absl::Status status = ParseMessage(bytes, max_bytes, request); !status.ok())
+    if (absl::Status status = ParseRequest(call, bytes, max_bytes, request); !status.ok())
       return call.Finish(ToGrpc(status));
     if (can_run_inline(backend.store, request)) return (*shared)(call, request);
-    backend.workers.Schedule([&call, shared, own = std::move(request)] { (*shared)(call, own); });
+    call.timing().Switch(Part::kQueue);
+    backend.workers.Schedule([&call, shared, own = std::move(request)] {
+      call.timing().Switch(Part::kWork);
+      (*shared)(call, own);
+    });
   });
 }
 

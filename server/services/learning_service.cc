@@ -77,6 +77,7 @@ void Learn(Store& store, const Drain& drain, Call& call, const LearnExamplesRequ
   // The examples are learned: they are committed even if the response cannot be sent.
   grpc::ByteBuffer bytes;
   status = SerializeMessage(response, bytes);
+  call.timing().Switch(Part::kCommit);
   store.committer().Submit(std::move(model), [&call, status, bytes](const absl::Status& durable) {
     FinishUnary(call, durable.ok() ? status : durable, bytes);
   });

@@ -90,6 +90,7 @@ absl::Status NoSeparator(const ModelAnalysis& analysis) {
 void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& queue) {
   std::shared_ptr<AnalyzeReactor> reactor(new AnalyzeReactor(call, backend, queue));
   call.Bind(reactor);
+  if (call.slow_calls().enabled()) call.timing().Start(Part::kReceive, EventTime());
   call.StartRead(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
@@ -109,8 +110,10 @@ void AnalyzeReactor::OnReadDone(bool ok) {
 }
 
 void AnalyzeReactor::Enqueue() {
+  SwitchTo(Part::kWork);
   const absl::Status status = ReadRequest();
   if (!status.ok()) return Finish(status);
+  SwitchTo(Part::kQueue);
   queue_.Submit(shared_from_this());
 }
 
@@ -132,6 +135,7 @@ void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
 }
 
 void AnalyzeReactor::Run() {
+  SwitchTo(Part::kWork);
   v1::AnalyzeResponse response;
   const absl::Status status = Analyze(*response.mutable_result());
   MutexLock lock(&mutex_);
@@ -187,6 +191,14 @@ void AnalyzeReactor::SendProgress(const v1::AnalysisProgress& progress) {
   *response.mutable_progress() = progress;
   MutexLock lock(&mutex_);
   writer_.Write(response);
+}
+
+void AnalyzeReactor::SwitchTo(Part part) {
+  MutexLock lock(&mutex_);
+  // The analysis may outlive its call.
+  if (writer_.finished()) return;
+  call_.timing().Switch(part);
+  call_.timing().model = request_.model();
 }
 
 void AnalyzeReactor::Finish(const absl::Status& status) {

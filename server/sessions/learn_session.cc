@@ -270,6 +270,7 @@ SessionState LearnSession::Poll(Response* response) {
   SessionState state(limits_, answers_.size(), bytes_);
   state.failure = failure_.ok() ? end_ : failure_;
   state.has_response = has_response;
+  state.ready_answers = ready_answers_;
   return state;
 }
 

@@ -91,6 +91,7 @@ SessionState PredictSession::Poll(Response* response) {
   }
   SessionState state(limits_, answers_.size(), bytes_);
   state.has_response = has_response;
+  state.ready_answers = answers_.size();
   return state;
 }
 

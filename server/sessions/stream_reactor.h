@@ -16,6 +16,7 @@
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
+#include "server/sessions/message_timings.h"
 #include "server/sessions/session_state.h"
 
 namespace perceptrond {
@@ -56,6 +57,7 @@ class StreamReactor final : public Reactor,
         return Pump();
       }
       inbox_bytes_ += incoming_.Length();
+      timings_.OnRead(incoming_.Length());
       inbox_.emplace_back().Swap(&incoming_);
       if (working_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() || !session_->CanRunInline())
         return Pump();
@@ -67,7 +69,7 @@ class StreamReactor final : public Reactor,
   void OnWriteDone(bool ok) override {
     MutexLock lock(&mutex_);
     writing_ = false;
-    if (!ok) Break();
+    ok ? timings_.OnWritten() : Break();
     Pump();
   }
 
@@ -77,7 +79,13 @@ class StreamReactor final : public Reactor,
     Pump();
   }
 
-  void OnDone() override { backend_.drain.Remove(drain_id_); }
+  void OnDone() override {
+    {
+      MutexLock lock(&mutex_);
+      timings_.OnEnd(broken_.has_value() ? *broken_ : end_.value_or(absl::OkStatus()));
+    }
+    backend_.drain.Remove(drain_id_);
+  }
 
  private:
   // How much is received while a message is handled; more waits with gRPC.
@@ -91,7 +99,7 @@ class StreamReactor final : public Reactor,
   static constexpr int kMessagesPerTurn = 32;
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
-      : call_(call), backend_(backend), session_(std::move(session)) {}
+      : call_(call), backend_(backend), session_(std::move(session)), timings_(call) {}
 
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -106,6 +114,7 @@ class StreamReactor final : public Reactor,
   // Handles the messages in the inbox while the session has room for their answers. Runs on one
   // thread at a time, the one that set working_.
   void HandleInbox() ABSL_LOCKS_EXCLUDED(mutex_) {
+    SteadyClock::time_point begin = EventTime();
     for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
       grpc::ByteBuffer message;
       bool more = false;
@@ -120,8 +129,12 @@ class StreamReactor final : public Reactor,
         inbox_bytes_ -= message.Length();
         more = !inbox_.empty();
       }
-      absl::Status status = HandleMessage(message, more);
+      MessageHandling handling(begin);
+      absl::Status status = HandleMessage(message, more, handling);
+      handling.OnDone();
+      begin = handling.end();
       MutexLock lock(&mutex_);
+      timings_.OnHandled(handling, request_, Session::kAnswersSynchronously && status.ok());
       if (!status.ok()) EndWith(std::move(status));
       Pump();
     }
@@ -129,9 +142,10 @@ class StreamReactor final : public Reactor,
   }
 
   // `more`: others wait.
-  absl::Status HandleMessage(grpc::ByteBuffer& message, bool more) {
+  absl::Status HandleMessage(grpc::ByteBuffer& message, bool more, MessageHandling& handling) {
     const size_t bytes = message.Length();
     absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
+    handling.OnParsed(bytes);
     return status.ok() ? session_->Accept(request_, bytes, more) : status;
   }
 
@@ -159,6 +173,8 @@ class StreamReactor final : public Reactor,
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
     state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
+    state_.has_response ? timings_.OnReady(state_.ready_answers, response_)
+                        : timings_.OnReady(state_.ready_answers);
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (state_.has_response) WriteResponse();
@@ -225,6 +241,7 @@ class StreamReactor final : public Reactor,
   size_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
+  MessageTimings timings_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;
