@@ -8,7 +8,7 @@
 namespace perceptrond::client {
 
 Client Client::Connect(const std::string& address, Options options) {
-  auto connection = MakeConnection(MakeChannel(address, options.tls));
+  auto connection = MakeConnection(MakeChannel(address, options.tls), options.traceparent);
   return Client(std::move(connection), std::move(options));
 }
 

@@ -42,6 +42,9 @@ struct ClientOptions {
   RetryPolicy retry;
   // Absent: no TLS.
   std::optional<TlsOptions> tls;
+  // The trace that each call, also a stream's, belongs to; see MakeConnection. Default: none. tls
+  // and this are for Connect.
+  Traceparent traceparent;
 };
 
 // Producer and offset of a batch for Client::Learn, which make it safe to repeat.

@@ -12,6 +12,7 @@
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/sync_stream.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,8 +81,15 @@ struct TlsOptions {
   std::string server_name;
 };
 
-// Returns a connection over the channel.
-std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
+// Returns the W3C trace context of a call that begins: the value of a `traceparent` header, empty
+// for none. Called for each call, on its thread.
+using Traceparent = std::function<std::string()>;
+
+// Returns a connection over the channel. Its calls carry `traceparent` as metadata, which the
+// server's log then states. What no header may hold is left out; what is no trace context the
+// server ignores.
+std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel,
+                                           Traceparent traceparent = nullptr);
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
 // `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port". Connects when first

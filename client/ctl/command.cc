@@ -167,6 +167,9 @@ void AddGlobals(CLI::App* app, Globals* globals) {
          "predict and bench for each overdue answer, reconnecting included (default 60). "
          "Waiting for input does not count. watch has no limit")
       ->check(Between(0.001, 1e6));
+  app->add_option("--traceparent", globals->traceparent,
+                  "W3C trace context that this command is a part of; the server's log states it")
+      ->envname("TRACEPARENT");
   globals->tls_flags.AddTo(app);
 }
 
@@ -221,6 +224,7 @@ Client Globals::Connect() const {
   // A user waits at the prompt: long enough for a restarting server, short for a wrong address.
   options.retry.give_up_after = std::min(options.timeout, absl::Seconds(3));
   options.tls = tls;
+  if (!traceparent.empty()) options.traceparent = [value = traceparent] { return value; };
   // Without a port gRPC would connect to port 443.
   const bool bare = server.find(':') == std::string::npos;
   return Client::Connect(bare ? server + ":7600" : server, options);

@@ -68,11 +68,23 @@ export function nameTableSizeOf(flags) {
   return whole('name-table-size', flags['name-table-size'], 0, 2 ** 32 - 1);
 }
 
+/** Send a W3C trace context with each call, for the server's log. None for a value that no header may hold. */
+function traceInterceptors(traceparent) {
+  if (!/^[!-~]+$/.test(traceparent ?? '')) return [];
+  return [(options, next) => new grpc.InterceptingCall(next(options), {
+    start(metadata, listener, start) {
+      metadata.set('traceparent', traceparent);
+      start(metadata, listener);
+    },
+  })];
+}
+
 /** Returns a client of this service. */
 export function connect(Service, flags) {
   const credentials = flags['tls-ca'] ? grpc.credentials.createSsl(fs.readFileSync(flags['tls-ca'])) : grpc.credentials.createInsecure();
   // Reconnect quickly; the default backoff of gRPC grows to two minutes.
-  return new Service(flags.server, credentials, { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1000 });
+  const options = { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1000 };
+  return new Service(flags.server, credentials, { ...options, interceptors: traceInterceptors(process.env.TRACEPARENT) });
 }
 
 /** Returns a function that reads the file from its start, given its Labels; "-" is standard input, read once. */
