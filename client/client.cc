@@ -8,7 +8,7 @@
 namespace perceptrond::client {
 
 Client Client::Connect(const std::string& address, Options options) {
-  auto connection = MakeConnection(MakeChannel(address, options.tls), options.traceparent);
+  auto connection = MakeConnection(MakeChannel(address, options.tls, options.metadata));
   return Client(std::move(connection), std::move(options));
 }
 
@@ -224,6 +224,26 @@ absl::StatusOr<v1::AnalysisResult> Client::Analyze(
   if (absl::Status status = ToAbslStatus(stream->Finish()); !status.ok()) return status;
   if (!result.has_value()) return absl::InternalError("the analysis ended without a result");
   return *std::move(result);
+}
+
+absl::StatusOr<v1::Backup> Client::CreateBackup(int32_t keep) const {
+  v1::CreateBackupRequest request;
+  request.set_keep(keep);
+  v1::Backup backup;
+  const absl::Status status = Call(false, [&](grpc::ClientContext* context) {
+    return connection_->CreateBackup(context, request, &backup);
+  });
+  if (!status.ok()) return status;
+  return backup;
+}
+
+absl::StatusOr<std::vector<v1::Backup>> Client::ListBackups() const {
+  v1::ListBackupsResponse response;
+  const absl::Status status = Call(true, [&](grpc::ClientContext* context) {
+    return connection_->ListBackups(context, {}, &response);
+  });
+  if (!status.ok()) return status;
+  return std::vector<v1::Backup>(response.backups().begin(), response.backups().end());
 }
 
 absl::Status Client::ListStoredExamples(

@@ -42,9 +42,7 @@ struct ClientOptions {
   RetryPolicy retry;
   // Absent: no TLS.
   std::optional<TlsOptions> tls;
-  // The trace that each call, also a stream's, belongs to; see MakeConnection. Default: none. tls
-  // and this are for Connect.
-  Traceparent traceparent;
+  CallMetadata metadata;
 };
 
 // Producer and offset of a batch for Client::Learn, which make it safe to repeat.
@@ -100,6 +98,12 @@ class Client {
   absl::StatusOr<v1::ExplainResponse> Explain(std::string_view name, v1::ExampleColumns columns,
                                               int32_t max_features = 0,
                                               std::optional<int32_t> label = std::nullopt) const;
+
+  // Backs up all models on the server, and deletes all backups but the newest `keep`, unless that is 0.
+  // Not retried. FAILED_PRECONDITION (BACKUPS_OFF).
+  absl::StatusOr<v1::Backup> CreateBackup(int32_t keep = 0) const;
+  // All backups, oldest first.
+  absl::StatusOr<std::vector<v1::Backup>> ListBackups() const;
 
   // The health of one service, or with an empty name of the whole server.
   absl::StatusOr<Health> CheckHealth(const std::string& service = "") const;

@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "perceptron/v1/analysis_service.grpc.pb.h"
+#include "perceptron/v1/backup_service.grpc.pb.h"
 #include "perceptron/v1/learning_service.grpc.pb.h"
 #include "perceptron/v1/model_service.grpc.pb.h"
 #include "perceptron/v1/prediction_service.grpc.pb.h"
@@ -82,100 +82,95 @@ grpc::Status CheckHealthOver(const std::shared_ptr<grpc::Channel>& channel,
   return status;
 }
 
-// gRPC fails a call with metadata of other characters.
-bool IsHeaderValue(const std::string& value) {
-  return !value.empty() &&
-         std::all_of(value.begin(), value.end(), [](char c) { return absl::ascii_isgraph(c); });
-}
-
 class StubConnection final : public Connection {
  public:
-  StubConnection(std::shared_ptr<grpc::Channel> channel, Traceparent traceparent)
-      : traceparent_(std::move(traceparent)),
-        models_(v1::ModelService::NewStub(channel)),
+  explicit StubConnection(std::shared_ptr<grpc::Channel> channel)
+      : models_(v1::ModelService::NewStub(channel)),
         learning_(v1::LearningService::NewStub(channel)),
         predictions_(v1::PredictionService::NewStub(channel)),
         analysis_(v1::AnalysisService::NewStub(channel)),
+        backups_(v1::BackupService::NewStub(channel)),
         channel_(std::move(channel)) {}
 
   grpc::Status CreateModel(grpc::ClientContext* context, const v1::CreateModelRequest& request,
                            v1::Model* model) override {
-    return models_->CreateModel(Traced(context), request, model);
+    return models_->CreateModel(context, request, model);
   }
   grpc::Status GetModel(grpc::ClientContext* context, const v1::GetModelRequest& request,
                         v1::Model* model) override {
-    return models_->GetModel(Traced(context), request, model);
+    return models_->GetModel(context, request, model);
   }
   grpc::Status ListModels(grpc::ClientContext* context, const v1::ListModelsRequest& request,
                           v1::ListModelsResponse* response) override {
-    return models_->ListModels(Traced(context), request, response);
+    return models_->ListModels(context, request, response);
   }
   grpc::Status UpdateModel(grpc::ClientContext* context, const v1::UpdateModelRequest& request,
                            v1::Model* model) override {
-    return models_->UpdateModel(Traced(context), request, model);
+    return models_->UpdateModel(context, request, model);
   }
   grpc::Status DeleteModel(grpc::ClientContext* context,
                            const v1::DeleteModelRequest& request) override {
     google::protobuf::Empty nothing;
-    return models_->DeleteModel(Traced(context), request, &nothing);
+    return models_->DeleteModel(context, request, &nothing);
   }
   grpc::Status FreezeModel(grpc::ClientContext* context, const v1::FreezeModelRequest& request,
                            v1::Model* model) override {
-    return models_->FreezeModel(Traced(context), request, model);
+    return models_->FreezeModel(context, request, model);
   }
   grpc::Status UnfreezeModel(grpc::ClientContext* context, const v1::UnfreezeModelRequest& request,
                              v1::Model* model) override {
-    return models_->UnfreezeModel(Traced(context), request, model);
+    return models_->UnfreezeModel(context, request, model);
   }
   grpc::Status Learn(grpc::ClientContext* context, const v1::LearnRequest& request,
                      v1::LearnResponse* response) override {
-    return learning_->Learn(Traced(context), request, response);
+    return learning_->Learn(context, request, response);
   }
   grpc::Status Predict(grpc::ClientContext* context, const v1::PredictRequest& request,
                        v1::PredictResponse* response) override {
-    return predictions_->Predict(Traced(context), request, response);
+    return predictions_->Predict(context, request, response);
   }
   grpc::Status Explain(grpc::ClientContext* context, const v1::ExplainRequest& request,
                        v1::ExplainResponse* response) override {
-    return predictions_->Explain(Traced(context), request, response);
+    return predictions_->Explain(context, request, response);
   }
   grpc::Status CheckHealth(grpc::ClientContext* context, const std::string& service,
                            Health* health) override {
-    return CheckHealthOver(channel_, Traced(context), service, health);
+    return CheckHealthOver(channel_, context, service, health);
   }
   std::unique_ptr<grpc::ClientReaderInterface<v1::WatchModelResponse>> WatchModel(
       grpc::ClientContext* context, const v1::WatchModelRequest& request) override {
-    return models_->WatchModel(Traced(context), request);
+    return models_->WatchModel(context, request);
   }
   std::unique_ptr<grpc::ClientReaderInterface<v1::AnalyzeResponse>> Analyze(
       grpc::ClientContext* context, const v1::AnalyzeRequest& request) override {
-    return analysis_->Analyze(Traced(context), request);
+    return analysis_->Analyze(context, request);
   }
   grpc::Status ListStoredExamples(grpc::ClientContext* context,
                                   const v1::ListStoredExamplesRequest& request,
                                   v1::ListStoredExamplesResponse* response) override {
-    return analysis_->ListStoredExamples(Traced(context), request, response);
+    return analysis_->ListStoredExamples(context, request, response);
+  }
+  grpc::Status CreateBackup(grpc::ClientContext* context, const v1::CreateBackupRequest& request,
+                            v1::Backup* backup) override {
+    return backups_->CreateBackup(context, request, backup);
+  }
+  grpc::Status ListBackups(grpc::ClientContext* context, const v1::ListBackupsRequest& request,
+                           v1::ListBackupsResponse* response) override {
+    return backups_->ListBackups(context, request, response);
   }
   void LearnStream(grpc::ClientContext* context, LearnReactor* reactor) override {
-    learning_->async()->LearnStream(Traced(context), reactor);
+    learning_->async()->LearnStream(context, reactor);
   }
   void PredictStream(grpc::ClientContext* context, PredictReactor* reactor) override {
-    predictions_->async()->PredictStream(Traced(context), reactor);
+    predictions_->async()->PredictStream(context, reactor);
   }
 
  private:
-  grpc::ClientContext* Traced(grpc::ClientContext* context) const {
-    if (traceparent_ == nullptr) return context;
-    const std::string value = traceparent_();
-    if (IsHeaderValue(value)) context->AddMetadata("traceparent", value);
-    return context;
-  }
-
-  const Traceparent traceparent_;
   const std::unique_ptr<v1::ModelService::Stub> models_;
   const std::unique_ptr<v1::LearningService::Stub> learning_;
   const std::unique_ptr<v1::PredictionService::Stub> predictions_;
   const std::unique_ptr<v1::AnalysisService::Stub> analysis_;
+  const std::unique_ptr<v1::BackupService::Stub> backups_;
   const std::shared_ptr<grpc::Channel> channel_;
 };
 
@@ -192,13 +187,13 @@ constexpr std::string_view kCollection = "models/";
 
 }  // namespace
 
-std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel,
-                                           Traceparent traceparent) {
-  return std::make_shared<StubConnection>(std::move(channel), std::move(traceparent));
+std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel) {
+  return std::make_shared<StubConnection>(std::move(channel));
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls) {
+                                           const std::optional<TlsOptions>& tls,
+                                           const CallMetadata& metadata) {
   // gRPC stays initialized until the process ends. Else the end of the last channel waits for a
   // thread of gRPC's own, which may be polling for another 10 s.
   [[maybe_unused]] static const bool initialized = (grpc_init(), true);
@@ -214,7 +209,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
   if (tls.has_value() && !tls->server_name.empty()) {
     arguments.SetSslTargetNameOverride(tls->server_name);
   }
-  return grpc::CreateCustomChannel(address, Credentials(tls), arguments);
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      address, Credentials(tls), arguments,
+      MakeMetadataInterceptors(metadata, address, tls.has_value()));
 }
 
 RetryPolicy Reconnecting(RetryPolicy policy, std::shared_ptr<Connection> connection) {

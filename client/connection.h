@@ -12,14 +12,15 @@
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/sync_stream.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "client/call_metadata.h"
 #include "client/retry.h"
 #include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
 #include "perceptron/v1/learning_service.pb.h"
 #include "perceptron/v1/model_service.pb.h"
 #include "perceptron/v1/prediction_service.pb.h"
@@ -54,6 +55,10 @@ class Connection {
                                v1::PredictResponse*) = 0;
   virtual grpc::Status Explain(grpc::ClientContext*, const v1::ExplainRequest&,
                                v1::ExplainResponse*) = 0;
+  virtual grpc::Status CreateBackup(grpc::ClientContext*, const v1::CreateBackupRequest&,
+                                    v1::Backup*) = 0;
+  virtual grpc::Status ListBackups(grpc::ClientContext*, const v1::ListBackupsRequest&,
+                                   v1::ListBackupsResponse*) = 0;
   // grpc.health.v1.Health.Check.
   virtual grpc::Status CheckHealth(grpc::ClientContext*, const std::string& service,
                                    Health* health) = 0;
@@ -81,21 +86,15 @@ struct TlsOptions {
   std::string server_name;
 };
 
-// Returns the W3C trace context of a call that begins: the value of a `traceparent` header, empty
-// for none. Called for each call, on its thread.
-using Traceparent = std::function<std::string()>;
-
-// Returns a connection over the channel. Its calls carry `traceparent` as metadata, which the
-// server's log then states. What no header may hold is left out; what is no trace context the
-// server ignores.
-std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel,
-                                           Traceparent traceparent = nullptr);
+// Returns a connection over the channel.
+std::shared_ptr<Connection> MakeConnection(std::shared_ptr<grpc::Channel> channel);
 
 // Returns a channel for long streams: it accepts responses of any size and reconnects quickly.
 // `address` in gRPC's form: "host:port", "unix:/path", "dns:///name:port". Connects when first
-// used. Without `tls` the connection is neither encrypted nor authenticated.
+// used. Without `tls` the connection is not encrypted. Each call sends `metadata`.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
-                                           const std::optional<TlsOptions>& tls = std::nullopt);
+                                           const std::optional<TlsOptions>& tls = std::nullopt,
+                                           const CallMetadata& metadata = {});
 
 // Returns a policy for unary calls that wait for a server to come back: without a stream gRPC
 // reconnects only while a call waits for it, so each wait is a health check that waits for the

@@ -70,6 +70,9 @@ class LearnStreamCore final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OnResult(const perceptron::v1::LearnResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddToTotals(const perceptron::v1::LearnResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ClaimRevision(int64_t revision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    claim_.set_acknowledged_revision(std::max(claim_.acknowledged_revision(), revision));
+  }
   bool numbered() const { return !producer_id_.empty(); }
   // Why the stream accepts no more messages. Precondition: it has ended.
   absl::Status EndStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -92,6 +95,8 @@ class LearnStreamCore final
   Window window_ ABSL_GUARDED_BY(mutex_);
   int64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t passes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // What a later connection claims, but for the offset.
+  perceptron::v1::Producer::Resume claim_ ABSL_GUARDED_BY(mutex_);
   LearnTotals totals_ ABSL_GUARDED_BY(mutex_);
   perceptron::v1::PassSummary last_pass_ ABSL_GUARDED_BY(mutex_);
   std::optional<perceptron::v1::ConvergenceReport> report_ ABSL_GUARDED_BY(mutex_);
@@ -218,9 +223,8 @@ std::shared_ptr<const perceptron::v1::LearnStreamRequest> LearnStreamCore::Rewin
   if (numbered()) {
     first->mutable_producer()->set_id(producer_id_);
     if (opened_once_ && totals_.acknowledged_offset >= 0) {
-      auto* resume = first->mutable_producer()->mutable_resume();
-      resume->set_model_uid(first_opened_.model_uid());
-      resume->set_acknowledged_offset(totals_.acknowledged_offset);
+      claim_.set_acknowledged_offset(totals_.acknowledged_offset);
+      *first->mutable_producer()->mutable_resume() = claim_;
     }
   }
   return first;
@@ -283,6 +287,9 @@ absl::Status LearnStreamCore::OnOpened(const perceptron::v1::StreamOpened& opene
       totals_.acknowledged_offset = std::max(totals_.acknowledged_offset, opened.next_offset() - 1);
     }
     totals_.revision = std::max(totals_.revision, opened.revision());
+    claim_.set_model_uid(opened.model_uid());
+    claim_.set_history_id(opened.history_id());
+    ClaimRevision(opened.revision());
     ready_ = true;
   }
   if (!options_.on_result) return absl::OkStatus();
@@ -336,6 +343,7 @@ void LearnStreamCore::AddToTotals(const perceptron::v1::LearnResult& result) {
   totals_.duplicates += result.duplicates();
   totals_.row_errors += static_cast<uint64_t>(result.row_errors_size());
   totals_.revision = result.revision();
+  ClaimRevision(result.revision());
   if (numbered()) {
     totals_.acknowledged_offset =
         std::max(totals_.acknowledged_offset, result.acknowledged_offset());
@@ -365,16 +373,7 @@ void LearnStreamCore::OnEnd() {
 
 absl::StatusOr<std::unique_ptr<LearnStream>> LearnStream::Open(
     std::shared_ptr<Connection> connection, std::string_view model, Options options) {
-  if (options.rows_per_message < 1 || options.rows_per_message > 65'536) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows_per_message is ", options.rows_per_message, "; it must be 1 to 65,536"));
-  }
-  if (options.window_messages < 1) {
-    return absl::InvalidArgumentError("window_messages is 0; it must be at least 1");
-  }
-  if (options.start_offset.value_or(0) < 0 || options.passes_before.value_or(0) < 0) {
-    return absl::InvalidArgumentError("start_offset and passes_before must not be negative");
-  }
+  if (absl::Status status = CheckLearnOptions(options); !status.ok()) return status;
   auto core = std::make_unique<LearnStreamCore>(std::move(connection), ModelName(model),
                                                 std::move(options));
   if (absl::Status status = core->Open(); !status.ok()) return status;

@@ -110,6 +110,9 @@ struct LearnOptions {
   std::function<void()> on_end;
 };
 
+// INVALID_ARGUMENT for options out of range.
+absl::Status CheckLearnOptions(const LearnOptions& options);
+
 // Totals over all answers. A plain value.
 struct LearnTotals {
   uint64_t examples = 0;

@@ -13,6 +13,7 @@
 #include "server/config/build_info.h"
 #include "server/config/logging.h"
 #include "server/config/options.h"
+#include "server/maintenance/commands.h"
 #include "server/server.h"
 
 namespace {
@@ -60,6 +61,7 @@ void ReloadOptions(const std::vector<std::string>& args, Options& options,
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
+  if (perceptrond::IsMaintenance(args)) return perceptrond::RunMaintenance(args);
   const perceptrond::ParseResult parsed = perceptrond::ParseOptions(args);
   if (parsed.exit_code.has_value()) {
     std::fputs(parsed.out.c_str(), stdout);
@@ -104,9 +106,9 @@ int main(int argc, char** argv) {
     signal = NextSignal(signals);
     if (signal == SIGHUP) {
       ReloadOptions(args, options, **server);
-      (*server)->ReloadCertificates();
+      (*server)->Reload();
     } else if (signal == 0) {
-      (*server)->ReloadChangedCertificates();
+      (*server)->ReloadChanged();
     }
   }
   Log(LogLevel::kInfo, "draining", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});

@@ -1,29 +1,33 @@
 #include "server/server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "core/journal/memory_journal.h"
-#include "core/journal/rocksdb_journal.h"
 #include "core/store/store.h"
+#include "server/access/access_control.h"
+#include "server/access/admission.h"
+#include "server/access/audit_log.h"
+#include "server/access/http_access.h"
 #include "server/config/endpoint.h"
 #include "server/config/logging.h"
 #include "server/metrics/collect.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/rpc_metrics.h"
+#include "server/open_store.h"
 #include "server/page/status_page.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/health.h"
 #include "server/rpc/message.h"
 #include "server/rpc/tls_certificates.h"
+#include "server/rpc/transport.h"
 #include "server/services/services.h"
 #include "server/sessions/analyze_reactor.h"
 
@@ -35,8 +39,6 @@ namespace {
 // do not wait are given up on after the maximum.
 constexpr absl::Duration kDrainQuietPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kMaxDrainQuietWait = absl::Seconds(1);
-// How long to wait for the previous server to drain and release the data directory.
-constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
 
 // Threads that poll the completion queue. One keeps up with a few processors and never passes the
 // polling role on. From eight processors on a third, since receiving is a third of the work
@@ -49,49 +51,28 @@ int PollingThreads() {
 // Threads for work that takes long. Some of them wait for the disk.
 int WorkerThreads() { return std::max(4, static_cast<int>(std::thread::hardware_concurrency())); }
 
-absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
-  if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
-  RocksDbJournal::Options rocksdb;
-  rocksdb.directory = options.data_dir;
-  rocksdb.lock_timeout = kDataDirectoryTimeout;
-  rocksdb.on_locked = [&] {
-    Log(LogLevel::kInfo, "another server uses the data directory; waiting for it to stop",
-        {{"data_dir", options.data_dir}, {"timeout", absl::FormatDuration(kDataDirectoryTimeout)}});
-  };
-  absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(rocksdb);
-  if (!journal.ok()) return journal.status();
-  return *std::move(journal);
+// Memory of the process beside --memory-budget, above which the transport closes the connection
+// that holds the most without finishing it.
+constexpr uint64_t kMemoryBesideBudget = uint64_t{512} << 20;
+
+Connections::Limits AskedLimits(const Options& options) {
+  return {options.max_connections, options.max_connections_per_address,
+          options.max_streams_per_connection, options.max_streams};
 }
 
-Store::Options StoreOptions(const Options& options) {
-  Store::Options store;
-  store.committer.durability = options.durability;
-  store.committer.interval = options.durability_interval;
-  store.limits.max_example_features = options.max_example_features;
-  store.memory_budget = options.memory_budget;
-  store.max_new_model_bytes = options.memory_budget;
-  store.snapshot_bytes = options.snapshot_bytes;
-  store.on_write_failure = [](const std::string& model, const absl::Status& why) {
-    Log(LogLevel::kError,
-        "cannot write updates to the journal; the model is rolled back to its last durable state",
-        {{"model", model}, {"error", why.message()}});
-  };
-  store.on_damage = [](const std::string& model, const absl::Status& why) {
-    Log(LogLevel::kError, "a model is damaged and cannot be loaded; other models are not affected",
-        {{"model", model}, {"error", why.message()}});
-  };
-  store.on_snapshot_failure = [](const std::string& model, const absl::Status& why) {
-    Log(LogLevel::kError, "cannot write a snapshot; the journal grows until one is written",
-        {{"model", model}, {"error", why.message()}});
-  };
-  return store;
+// The process is of no use, and may not be able to end in order.
+void ExitForSupervisor(const std::string& address, const std::string& error) {
+  Log(LogLevel::kError, "this server no longer answers at its own address; exiting",
+      {{"address", address}, {"error", error}});
+  std::_Exit(1);
 }
 
 }  // namespace
 
 // Members are in the order of their construction; Shutdown destroys them in reverse.
 struct Server::Parts {
-  explicit Parts(const Options& options) : options(options) {}
+  Parts(const Options& options, const Connections::Limits& limits)
+      : options(options), connections(limits) {}
 
   const Options options;
   RpcMetrics rpc;
@@ -101,20 +82,55 @@ struct Server::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<AnalysisQueue> analyses;
   std::unique_ptr<Workers> workers;
+  Connections connections;
+  // Null without an access file.
+  std::unique_ptr<AccessControl> access;
+  std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<Admission> admission;
   Acceptor acceptor{
-      [this](const std::string& path) -> const Call::Method& { return router.Find(path); }};
+      [this](const std::string& path) -> const Call::Method& { return router.Find(path); },
+      &connections};
   // Null without TLS.
   std::unique_ptr<TlsCertificates> tls;
   std::unique_ptr<grpc::Server> grpc;
-  std::vector<std::string> addresses;
+  // Null until Listen. Destroyed before the server that it hands connections to.
+  std::unique_ptr<Transport> transport;
   // Null if the page is off.
   std::unique_ptr<StatusPage> page;
   std::unique_ptr<Metrics> metrics;
+  // Of the process before this server.
+  mode_t umask_before = 0;
   bool stopped = false;
 
+  absl::Status OpenAccess();
   void AddServices();
+  TransportOptions MakeTransportOptions();
   absl::Status Listen();
+  void ReloadCertificates();
+  void ReloadAccess();
 };
+
+absl::Status Server::Parts::OpenAccess() {
+  if (!options.tls_cert.empty()) {
+    absl::StatusOr<std::unique_ptr<TlsCertificates>> loaded =
+        TlsCertificates::Load({options.tls_cert, options.tls_key, options.tls_client_ca});
+    if (!loaded.ok()) return loaded.status();
+    tls = *std::move(loaded);
+  }
+  if (!options.access_file.empty()) {
+    absl::StatusOr<std::unique_ptr<AccessControl>> loaded =
+        AccessControl::Load(options.access_file);
+    if (!loaded.ok()) return loaded.status();
+    access = *std::move(loaded);
+  }
+  absl::StatusOr<std::unique_ptr<AuditLog>> opened = AuditLog::Open(options.audit_log);
+  if (!opened.ok()) return opened.status();
+  audit = *std::move(opened);
+  admission =
+      std::make_unique<Admission>(access.get(), audit.get(), options.max_examples_per_second);
+  acceptor.SetAdmission(admission.get());
+  return absl::OkStatus();
+}
 
 void Server::Parts::AddServices() {
   const Backend backend{*store,
@@ -126,56 +142,55 @@ void Server::Parts::AddServices() {
   AddLearningService(router, backend);
   AddPredictionService(router, backend);
   AddAnalysisService(router, backend, *analyses);
+  AddBackupService(router, backend);
   AddInferenceService(router, backend);
   AddReflectionService(router);
-  for (const google::protobuf::ServiceDescriptor* service : router.services())
+  for (const google::protobuf::ServiceDescriptor* service : router.services()) {
     rpc.AddService(*service);
+    admission->AddService(*service);
+  }
+}
+
+TransportOptions Server::Parts::MakeTransportOptions() {
+  TransportOptions transport;
+  transport.addresses = options.addresses;
+  transport.encrypted = !options.tls_cert.empty();
+  transport.max_receive_bytes =
+      static_cast<uint64_t>(TransportMessageBytes(options.max_message_bytes));
+  transport.receive_timeout = options.receive_timeout;
+  transport.connection_idle = options.max_connection_idle;
+  transport.connection_age = options.max_connection_age;
+  transport.probe_interval = options.self_probe_interval;
+  transport.max_resident_bytes = options.memory_budget + kMemoryBesideBudget;
+  transport.on_probe_failure = ExitForSupervisor;
+  transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };
+  return transport;
 }
 
 absl::Status Server::Parts::Listen() {
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
-  if (!options.tls_cert.empty()) {
-    absl::StatusOr<std::unique_ptr<TlsCertificates>> loaded =
-        TlsCertificates::Load({options.tls_cert, options.tls_key, options.tls_client_ca});
-    if (!loaded.ok()) return loaded.status();
-    tls = *std::move(loaded);
-    credentials = tls->credentials();
-  }
+  if (tls != nullptr) credentials = tls->credentials();
+  absl::StatusOr<std::unique_ptr<Transport>> listening =
+      Transport::Listen(MakeTransportOptions(), connections);
+  if (!listening.ok()) return listening.status();
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
-  std::vector<int> ports(options.addresses.size());
-  for (size_t i = 0; i < options.addresses.size(); ++i) {
-    absl::string_view path = options.addresses[i];
-    // gRPC would take over the path from a running server.
-    if (absl::ConsumePrefix(&path, "unix:") && IsListenedOn(std::string(path))) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", options.addresses[i],
-                       ": another process listens there; stop it or choose another path"));
-    }
-    builder.AddListeningPort(options.addresses[i], credentials, &ports[i]);
-  }
-  // A second server on the same port must be an error and not share the port.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(TransportMessageBytes(options.max_message_bytes));
-  builder.SetMaxSendMessageSize(-1);
+  (*listening)->AddTo(builder, credentials);
   acceptor.AddTo(builder);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(MakeRpcMetricsInterceptor(rpc));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   grpc = builder.BuildAndStart();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const std::string& address = options.addresses[i];
-    if (grpc == nullptr || ports[i] == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", address,
-                       ": the port is in use, or the address is not one of this machine"));
-    }
-    const bool socket = absl::StartsWith(address, "unix:");
-    addresses.push_back(
-        socket ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
-    if (!IsLoopback(address) && options.tls_cert.empty()) {
+  if (grpc == nullptr) return absl::InternalError("gRPC cannot start the server; see the log");
+  for (const std::string& address : options.addresses) {
+    // Who may connect is for the umask that the server was started with.
+    if (absl::StartsWith(address, "unix:"))
+      chmod(address.substr(strlen("unix:")).c_str(), 0777 & ~umask_before);
+    if (!IsLoopback(address) && options.insecure) {
       Log(LogLevel::kWarning,
-          "other machines can reach this address without encryption; see --tls-cert",
+          "--insecure: whoever reaches this address may do everything that its access file, if "
+          "there "
+          "is one, does not forbid; nothing is encrypted without --tls-cert",
           {{"address", address}});
     }
   }
@@ -188,14 +203,25 @@ absl::Status Server::Parts::Listen() {
          return workers->idle() == workers->size() &&
                 store->committer().oldest_wait() == absl::ZeroDuration();
        }});
+  transport = *std::move(listening);
+  transport->Start();
+  Log(LogLevel::kInfo, "accepting connections",
+      {{"max_connections", connections.limits().connections},
+       {"max_connections_per_address", connections.limits().connections_per_address}});
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
-  auto parts = std::make_unique<Parts>(options);
-  absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
-  if (!journal.ok()) return journal.status();
-  parts->store = std::make_unique<Store>(*std::move(journal), StoreOptions(options));
+  const absl::StatusOr<Connections::Limits> limits =
+      ConnectionLimits(AskedLimits(options), RaiseDescriptorLimit());
+  if (!limits.ok()) return limits.status();
+  auto parts = std::make_unique<Parts>(options, *limits);
+  // Models are their owner's: RocksDB's files get mode 0600 and directories 0700.
+  parts->umask_before = umask(0077);
+  if (absl::Status status = parts->OpenAccess(); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(options);
+  if (!store.ok()) return store.status();
+  parts->store = *std::move(store);
   parts->analyses = std::make_unique<AnalysisQueue>();
   parts->workers = std::make_unique<Workers>(WorkerThreads());
   parts->AddServices();
@@ -208,11 +234,24 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
           IsLoopback(options.metrics_address));
       page = [&page = *parts->page](const HttpRequest& request) { return page.Answer(request); };
     }
-    absl::StatusOr<std::unique_ptr<Metrics>> metrics = Metrics::Start(
-        options.metrics_address, options.metrics_max_models,
-        {[&store](size_t limit) { return CollectModels(store, limit); },
-         [&store, &options = parts->options] { return CollectServer(store, options); }, &parts->rpc,
-         std::move(page)});
+    Metrics::Sources sources;
+    sources.models = [&store](size_t limit) { return CollectModels(store, limit); };
+    sources.server = [&store, &parts = *parts] {
+      return CollectServer(store, parts.connections, parts.options);
+    };
+    sources.principals = [&parts = *parts] { return parts.admission->principal_metrics(); };
+    sources.dropped_audit_records = [&audit = *parts->audit] { return audit.dropped(); };
+    sources.rpc = &parts->rpc;
+    sources.page = std::move(page);
+    if (parts->access != nullptr) {
+      sources.access = [&parts = *parts](HttpHandler handler) {
+        return WithAccess(*parts.access, *parts.admission, std::move(handler));
+      };
+    }
+    const TlsFiles tls = options.metrics_tls ? parts->tls->current().first : TlsFiles();
+    absl::StatusOr<std::unique_ptr<Metrics>> metrics =
+        Metrics::Start(options.metrics_address, options.metrics_max_models, std::move(sources),
+                       options.metrics_tls ? &tls : nullptr);
     if (!metrics.ok()) return metrics.status();
     parts->metrics = *std::move(metrics);
   }
@@ -227,7 +266,7 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Server::~Server() { Shutdown(); }
 
-const std::vector<std::string>& Server::addresses() const { return parts_->addresses; }
+const std::vector<std::string>& Server::addresses() const { return parts_->transport->addresses(); }
 
 int Server::metrics_port() const {
   return parts_->metrics == nullptr ? 0 : parts_->metrics->port();
@@ -237,21 +276,57 @@ void Server::SetSlowCall(absl::Duration threshold) {
   parts_->acceptor.slow_calls().SetThreshold(threshold);
 }
 
-void Server::ReloadCertificates() {
-  TlsCertificates* const tls = parts_->tls.get();
-  if (tls == nullptr) return;
+void Server::Reload() {
+  parts_->audit->Reopen();
+  if (parts_->tls != nullptr) parts_->ReloadCertificates();
+  if (parts_->access != nullptr) parts_->ReloadAccess();
+}
+
+void Server::ReloadChanged() {
+  if (parts_->tls != nullptr && parts_->tls->FilesChanged()) parts_->ReloadCertificates();
+  if (parts_->access == nullptr) return;
+  if (parts_->access->FileChanged()) parts_->ReloadAccess();
+  parts_->admission->CancelRevoked();
+}
+
+void Server::Parts::ReloadCertificates() {
   const absl::StatusOr<bool> changed = tls->Reload();
   if (!changed.ok()) {
     Log(LogLevel::kError, "cannot use the TLS files; the certificates in use stay",
         {{"error", changed.status().message()}});
   } else if (*changed) {
     Log(LogLevel::kInfo, "new connections get the new TLS certificates",
-        {{"tls_cert", parts_->options.tls_cert}});
+        {{"tls_cert", options.tls_cert}});
+    const absl::Status used = options.metrics_tls && metrics != nullptr
+                                  ? metrics->UseCertificates(tls->current().first)
+                                  : absl::OkStatus();
+    if (!used.ok()) {
+      Log(LogLevel::kError, "metrics keep the TLS certificates in use",
+          {{"error", used.message()}});
+    }
   }
 }
 
-void Server::ReloadChangedCertificates() {
-  if (parts_->tls != nullptr && parts_->tls->FilesChanged()) ReloadCertificates();
+void Server::Parts::ReloadAccess() {
+  const absl::Time start = absl::Now();
+  const absl::StatusOr<bool> changed = access->Reload();
+  if (!changed.ok()) {
+    Log(LogLevel::kError, "cannot use the access file; the rules in use stay",
+        {{"error", changed.status().message()}});
+  } else if (*changed) {
+    admission->OnRulesReplaced();
+    Log(LogLevel::kInfo, "the new access rules are in use",
+        {{"access_file", options.access_file},
+         {"principals", access->rules()->principals().size()}});
+  } else {
+    return;
+  }
+  AuditRecord record;
+  record.time = absl::Now();
+  record.method = "reload access file";
+  record.outcome = changed.ok() ? "OK" : "InvalidArgument";
+  record.took = record.time - start;
+  audit->Record(record);
 }
 
 void Server::Shutdown() {
@@ -263,6 +338,7 @@ void Server::Shutdown() {
       Log(LogLevel::kWarning, "calls exceed the drain timeout and are cancelled");
     }
     parts_->drain.AwaitQuiet(kDrainQuietPeriod, kMaxDrainQuietWait);
+    parts_->transport->Stop();
     // Without a grace period, in which gRPC would cancel new calls of clients that have not noticed
     // yet. A closed connection tells them more.
     parts_->acceptor.Stop(*parts_->grpc);

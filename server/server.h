@@ -26,11 +26,13 @@ class Server {
   // The port of the metrics endpoint; 0 if metrics are off.
   int metrics_port() const;
 
-  // Reads the TLS files again. New connections get other certificates; if the files are no good,
-  // those in use stay, and the log says why.
-  void ReloadCertificates();
-  // The same if a file was written or replaced since it was read last. Takes microseconds otherwise.
-  void ReloadChangedCertificates();
+  // Reads the TLS files and the access file again, and opens the audit log again. New connections
+  // get other certificates; streams that the new rules do not allow end. Files that are no good
+  // leave those in use, and the log says why.
+  void Reload();
+  // The same for files that were written or replaced since they were read last, if so. To be called
+  // every second, since it also cuts off streams that do not end. Takes microseconds otherwise.
+  void ReloadChanged();
 
   // Calls that take longer are logged; zero: none are. Takes effect with the next request.
   void SetSlowCall(absl::Duration threshold);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -128,6 +129,34 @@ absl::StatusOr<std::optional<TlsOptions>> TlsFlags::Read() const {
   return options;
 }
 
+void TokenFlags::AddTo(CLI::App* app) {
+  app->add_option("--token-file", file_,
+                  "File with the token that the server recognizes this client by; or put the token "
+                  "itself in $PERCEPTRONCTL_TOKEN")
+      ->type_name("FILE")
+      ->envname("PERCEPTRONCTL_TOKEN_FILE");
+  app->add_flag("--token-without-tls", without_tls_,
+                "Send the token to other machines without TLS too, where others can read it")
+      ->envname("PERCEPTRONCTL_TOKEN_WITHOUT_TLS");
+}
+
+absl::StatusOr<CallMetadata> TokenFlags::Read(const std::string& server, bool encrypted) const {
+  CallMetadata metadata;
+  metadata.token_file = file_;
+  metadata.token_without_tls = without_tls_;
+  const char* const token = std::getenv("PERCEPTRONCTL_TOKEN");
+  if (token != nullptr && file_.empty()) metadata.token = token;
+  if (metadata.token.empty() && file_.empty()) return metadata;
+  if (!file_.empty() && !std::ifstream(file_).is_open())
+    return absl::InvalidArgumentError(absl::StrCat("--token-file: cannot read ", file_));
+  if (!encrypted && !without_tls_ && !IsLocalAddress(server)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("others could read the token on its way to ", server,
+                     ": add --tls or --tls-ca, or --token-without-tls"));
+  }
+  return metadata;
+}
+
 namespace {
 
 // Lines of at most 100 characters.
@@ -171,6 +200,7 @@ void AddGlobals(CLI::App* app, Globals* globals) {
                   "W3C trace context that this command is a part of; the server's log states it")
       ->envname("TRACEPARENT");
   globals->tls_flags.AddTo(app);
+  globals->token_flags.AddTo(app);
 }
 
 void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
@@ -189,6 +219,7 @@ void AddCommands(CLI::App* app, const Globals* globals, Action* action) {
   AddAnalyze(app, globals, action);
   AddExamples(app, globals, action);
   AddBench(app, globals, action);
+  AddBackup(app, globals, action);
   AddHealth(app, globals, action);
 }
 
@@ -224,10 +255,14 @@ Client Globals::Connect() const {
   // A user waits at the prompt: long enough for a restarting server, short for a wrong address.
   options.retry.give_up_after = std::min(options.timeout, absl::Seconds(3));
   options.tls = tls;
-  if (!traceparent.empty()) options.traceparent = [value = traceparent] { return value; };
-  // Without a port gRPC would connect to port 443.
-  const bool bare = server.find(':') == std::string::npos;
-  return Client::Connect(bare ? server + ":7600" : server, options);
+  options.metadata = metadata;
+  if (!traceparent.empty()) options.metadata.traceparent = [value = traceparent] { return value; };
+  return Client::Connect(Address(), options);
+}
+
+// Without a port gRPC would connect to port 443.
+std::string Globals::Address() const {
+  return server.find(':') == std::string::npos ? server + ":7600" : server;
 }
 
 CLI::Validator Utf8() {

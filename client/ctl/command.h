@@ -48,6 +48,20 @@ class TlsFlags {
   std::string server_name_;
 };
 
+// The --token* flags. The token itself is no flag, which everybody on the machine could read. Must
+// outlive the parsing of `app`.
+class TokenFlags {
+ public:
+  void AddTo(CLI::App* app);
+  // INVALID_ARGUMENT: the file cannot be read; the token would be sent to the server at this address
+  // without encryption.
+  absl::StatusOr<CallMetadata> Read(const std::string& server, bool encrypted) const;
+
+ private:
+  std::string file_;
+  bool without_tls_ = false;
+};
+
 // Exit codes. The footer of --help and the manual page list them.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
@@ -77,8 +91,13 @@ struct Globals {
   TlsFlags tls_flags;
   // The TLS options read from tls_flags; absent: no TLS.
   std::optional<TlsOptions> tls;
+  TokenFlags token_flags;
+  // Read from token_flags.
+  CallMetadata metadata;
 
   bool json() const { return output == "json"; }
+  // The address with a port.
+  std::string Address() const;
   Client Connect() const;
   // How long a stream waits for an overdue answer, reconnecting included. Default 60 s.
   absl::Duration StreamTimeout() const { return absl::Seconds(timeout_seconds.value_or(60)); }
@@ -109,6 +128,7 @@ void AddWatch(CLI::App* app, const Globals* globals, Action* action);
 void AddAnalyze(CLI::App* app, const Globals* globals, Action* action);
 void AddExamples(CLI::App* app, const Globals* globals, Action* action);
 void AddBench(CLI::App* app, const Globals* globals, Action* action);
+void AddBackup(CLI::App* app, const Globals* globals, Action* action);
 void AddHealth(CLI::App* app, const Globals* globals, Action* action);
 
 }  // namespace perceptrond::client

@@ -57,6 +57,10 @@ int Main(int argc, char** argv) {
   absl::StatusOr<std::optional<TlsOptions>> tls = globals.tls_flags.Read();
   if (!tls.ok()) return PrintUsageError(std::string(tls.status().message()));
   globals.tls = *std::move(tls);
+  absl::StatusOr<CallMetadata> metadata =
+      globals.token_flags.Read(globals.Address(), globals.tls.has_value());
+  if (!metadata.ok()) return PrintUsageError(std::string(metadata.status().message()));
+  globals.metadata = *std::move(metadata);
   return CheckWritten(action());
 }
 

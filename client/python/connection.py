@@ -63,8 +63,28 @@ def parser(description: str) -> argparse.ArgumentParser:
     flags.add_argument("--server", type=utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
+    flags.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="send the token in this file with each call (default: $PERCEPTROND_TOKEN_FILE)",
+                       default=os.environ.get("PERCEPTROND_TOKEN_FILE"))
     flags.add_argument("--give-up-after", type=seconds(), default=60, metavar="S", help="seconds without progress before giving up (default: 60)")
     return flags
+
+
+def token_plugin(token_file: pathlib.Path) -> grpc.CallCredentials:
+    """Reads the token for each call, so that a new one is used at once."""
+    return grpc.metadata_call_credentials(
+        lambda context, done: done((("authorization", f"Bearer {token_file.read_text().strip()}"),), None))
+
+
+def credentials(flags: argparse.Namespace) -> grpc.ChannelCredentials | None:
+    """None: neither TLS nor a token. gRPC itself refuses to send a token to another machine without TLS."""
+    if flags.tls_ca is not None:
+        made = grpc.ssl_channel_credentials(flags.tls_ca.read_bytes())
+    elif flags.token_file is not None:
+        kind = grpc.LocalConnectionType.UDS if flags.server.startswith("unix:") else grpc.LocalConnectionType.LOCAL_TCP
+        made = grpc.local_channel_credentials(kind)
+    else:
+        return None
+    return made if flags.token_file is None else grpc.composite_channel_credentials(made, token_plugin(flags.token_file))
 
 
 class _Trace(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor):
@@ -109,10 +129,8 @@ def _traceparent() -> str:
 
 def channel(flags: argparse.Namespace) -> grpc.Channel:
     """Returns a channel that stays open until leave(): closing it makes the subscriber's thread print a traceback."""
-    if flags.tls_ca is None:
-        made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS)
-    else:
-        made = grpc.secure_channel(flags.server, grpc.ssl_channel_credentials(flags.tls_ca.read_bytes()), CHANNEL_OPTIONS)
+    trust = credentials(flags)
+    made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(flags.server, trust, CHANNEL_OPTIONS)
     # gRPC advances a connection attempt only during calls, or while a subscriber exists.
     made.subscribe(lambda connectivity: None, try_to_connect=True)
     return grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made
@@ -121,10 +139,10 @@ def channel(flags: argparse.Namespace) -> grpc.Channel:
 def aio_channel(flags: argparse.Namespace) -> grpc.aio.Channel:
     kinds = (_AioUnaryTrace, _AioWatchTrace, _AioStreamTrace) if _traceparent() else ()
     interceptors = [kind(_traceparent()) for kind in kinds]
-    if flags.tls_ca is None:
+    trust = credentials(flags)
+    if trust is None:
         return grpc.aio.insecure_channel(flags.server, CHANNEL_OPTIONS, interceptors=interceptors)
-    credentials = grpc.ssl_channel_credentials(flags.tls_ca.read_bytes())
-    return grpc.aio.secure_channel(flags.server, credentials, CHANNEL_OPTIONS, interceptors=interceptors)
+    return grpc.aio.secure_channel(flags.server, trust, CHANNEL_OPTIONS, interceptors=interceptors)
 
 
 def complain(text: str) -> None:

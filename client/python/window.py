@@ -62,6 +62,7 @@ class Window:
         self._opened: Optional[learning_service_pb2.StreamOpened] = None
         self._ready = False
         self._acknowledged = -1
+        self._revision = 0
         self.next_offset = 0
         self.passes = 0
         self.last_pass: Optional[report_pb2.PassSummary] = None
@@ -96,6 +97,8 @@ class Window:
         if self._opened is not None and self._acknowledged >= 0:
             first.producer.resume.model_uid = self._opened.model_uid
             first.producer.resume.acknowledged_offset = self._acknowledged
+            first.producer.resume.acknowledged_revision = self._revision
+            first.producer.resume.history_id = self._opened.history_id
         return first
 
     def opened(self, opened: learning_service_pb2.StreamOpened) -> None:
@@ -107,6 +110,7 @@ class Window:
         elif opened.next_offset <= self._acknowledged:
             raise ProtocolError(f"the server acknowledged examples through {self._acknowledged} but now expects {opened.next_offset}")
         self._opened = opened
+        self._revision = max(self._revision, opened.revision)
         self._names = NameTable(opened.name_table_size)
         self._settle(opened.next_offset)
         self._ready = True
@@ -142,6 +146,7 @@ class Window:
         message = self._messages.popleft()
         self._rows -= message.rows
         self._acknowledged = max(self._acknowledged, result.acknowledged_offset)
+        self._revision = max(self._revision, result.revision)
         self._count(message, result)
         return True
 

@@ -58,11 +58,6 @@ void Progress::AddCounts(const Tally& tally) {
   counters_.set_weighted_updates(counters_.weighted_updates() + tally.weighted_updates);
 }
 
-void Progress::AddRecovered(uint64_t examples) {
-  ConvergenceReport& report = *counters_.mutable_report();
-  report.set_examples(report.examples() + examples);
-}
-
 // A pass that ended before was over other features.
 void Progress::AddComponents(const Tally& tally) {
   const bool same = counters_.has_components() == tally.components.has_value() &&

@@ -69,9 +69,6 @@ class Progress {
   void AddLate(const Tally& tally);
   // Adds a finished pass; squared_radius: R^2 over it.
   void AddPass(const PassSummary& pass, double squared_radius);
-  // Adds examples that a producer knows to have been evaluated as right before a power failure took
-  // their count.
-  void AddRecovered(uint64_t examples);
   // Adds what an analysis proved; its `current` is not looked at.
   void AddAnalysis(const ::perceptron::v1::Analysis& analysis);
   // Adds the update that made `revision` by replacing all weights.

@@ -37,18 +37,26 @@ absl::Status CannotUse(const std::string& what, const std::string& path, int err
 bool IsLeftOfAFirstStart(const std::string& name) {
   return name == kLock || name == "lost+found" || name == "LOCK" || name == "IDENTITY" ||
          absl::StartsWith(name, "LOG") || absl::StartsWith(name, "MANIFEST-") ||
-         absl::EndsWith(name, ".dbtmp") || name == absl::StrCat(kMarker, ".new");
+         absl::EndsWith(name, ".dbtmp") || absl::EndsWith(name, ".new");
 }
 
 }  // namespace
 
 absl::StatusOr<DirectoryLock> DirectoryLock::Acquire(const std::string& directory,
                                                      absl::Duration timeout,
-                                                     const std::function<void()>& on_wait) {
+                                                     const std::function<void()>& on_wait,
+                                                     LockFile file) {
   // flock(2) waits without a limit or not at all: it is tried again.
   constexpr absl::Duration kRetryInterval = absl::Milliseconds(50);
   const std::string path = absl::StrCat(directory, "/", kLock);
-  DirectoryLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  DirectoryLock lock(-1);
+  if (file == LockFile::kCreate)
+    lock.file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  // What can only be read can be locked, too.
+  if (file == LockFile::kMayBeAbsent || (lock.file_ < 0 && errno == EROFS))
+    lock.file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock.file_ < 0 && errno == ENOENT)
+    lock.file_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock.file_ < 0) return CannotUse("open", path, errno);
   const absl::Time deadline = absl::Now() + timeout;
   bool waited = false;
@@ -107,11 +115,15 @@ absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directo
   return std::string(digits);
 }
 
-absl::Status WriteMarker(const std::string& directory, const std::string& id) {
-  rocksdb::Env* const env = rocksdb::Env::Default();
-  const std::string path = absl::StrCat(directory, "/", kMarker);
+absl::Status WriteMarker(rocksdb::Env* env, const std::string& directory, const std::string& id) {
+  return WriteWholeFile(env, directory, kMarker,
+                        absl::StrCat(kMarkerTitle, kMarkerFormat, "\nid ", id, "\n"));
+}
+
+absl::Status WriteWholeFile(rocksdb::Env* env, const std::string& directory, absl::string_view name,
+                            const std::string& text) {
+  const std::string path = absl::StrCat(directory, "/", name);
   const std::string unfinished = path + ".new";
-  const std::string text = absl::StrCat(kMarkerTitle, kMarkerFormat, "\nid ", id, "\n");
   std::unique_ptr<rocksdb::Directory> entries;
   rocksdb::Status status = rocksdb::WriteStringToFile(env, text, unfinished, /*should_sync=*/true);
   if (status.ok()) status = env->RenameFile(unfinished, path);

@@ -9,9 +9,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace perceptrond {
+
+enum class LockFile : uint8_t { kCreate, kMayBeAbsent };
 
 // The lock by which one process at a time uses a directory: an flock(2) on the file "server.lock"
 // of the directory. The kernel releases it when the process ends, however that happens; the file
@@ -21,9 +28,11 @@ class DirectoryLock {
  public:
   // Waits for at most `timeout` until the directory, which must exist, is free; calls `on_wait`
   // once if it has to wait. UNAVAILABLE if another process still holds the lock after that, or if
-  // the file cannot be opened.
+  // the file cannot be opened. If the file may be absent, or cannot be made since the file system is
+  // read-only, the directory itself is locked in its place.
   static absl::StatusOr<DirectoryLock> Acquire(const std::string& directory, absl::Duration timeout,
-                                               const std::function<void()>& on_wait);
+                                               const std::function<void()>& on_wait,
+                                               LockFile file = LockFile::kCreate);
 
   DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
   DirectoryLock& operator=(DirectoryLock&&) = delete;
@@ -43,7 +52,11 @@ absl::Status CreateDataDirectory(const std::string& directory);
 // FAILED_PRECONDITION: a newer version made the marker, or it is none.
 absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory);
 // Writes the marker, durably and as a whole. UNAVAILABLE.
-absl::Status WriteMarker(const std::string& directory, const std::string& id);
+absl::Status WriteMarker(rocksdb::Env* env, const std::string& directory, const std::string& id);
+// Writes a file of the directory anew, durably and as a whole: after a crash either the old or the
+// new one is there. UNAVAILABLE.
+absl::Status WriteWholeFile(rocksdb::Env* env, const std::string& directory, absl::string_view name,
+                            const std::string& text);
 
 struct DirectoryContent {
   // The marker's id, if there is a marker.

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/journal/backups.h"
 #include "perceptron/storage/v1/journal.pb.h"
 
 namespace perceptrond {
@@ -39,6 +40,14 @@ inline uint64_t LastRevision(const storage::UpdateRecord& record) {
 struct CommittedState {
   storage::Counters counters;
   std::vector<storage::ProducerPosition> positions;
+};
+
+// What an operator should know of a journal.
+struct JournalStats {
+  // Keys that were on disk once and were missing when the journal was opened.
+  uint64_t lost_writes = 0;
+  // Nothing can be written: why, and what to do. Empty: writes work.
+  std::string read_only;
 };
 
 // Errors of every method, besides those it names:
@@ -92,6 +101,13 @@ class Journal {
   virtual absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) = 0;
   // Drops records that end after `revision`, which a failed commit may have left.
   virtual absl::Status DropAfter(uint64_t model_id, uint64_t revision) = 0;
+
+  // Names the journal's past. A journal that lost updates which were acknowledged, as one restored
+  // from a backup, has another history: what an earlier one acknowledged may not be in it.
+  virtual std::string HistoryId() = 0;
+  virtual JournalStats Stats() { return {}; }
+  // As Backups::Create. FAILED_PRECONDITION for a journal that is not on disk.
+  virtual absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep);
 };
 
 }  // namespace perceptrond

@@ -12,6 +12,8 @@ namespace perceptrond::keys {
 
 inline constexpr absl::string_view kFormat = "m/format";
 inline constexpr absl::string_view kLastId = "m/last_id";
+// See Journal::HistoryId.
+inline constexpr absl::string_view kHistory = "m/history";
 
 // The value of kFormat. 2: snapshots may have more than one part. 3: their pieces may be in the
 // other slot. Written when a snapshot first does either.

@@ -3,6 +3,10 @@
 #include "absl/strings/str_cat.h"
 
 namespace perceptrond {
+
+absl::StatusOr<Backup> Journal::BackUp(const Backups& /*backups*/, uint32_t /*keep*/) {
+  return absl::FailedPreconditionError("models in memory cannot be backed up");
+}
 namespace {
 
 absl::Status NoSuchModel(absl::string_view name) {

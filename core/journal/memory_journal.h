@@ -28,6 +28,8 @@ class MemoryJournal final : public Journal {
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
+  // The journal ends with the process, and its models' uids with it.
+  std::string HistoryId() override { return "memory"; }
 
  private:
   struct ModelData {

@@ -3,6 +3,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -18,10 +19,10 @@ constexpr int64_t kSpaceCheckNanos = 100'000'000;
 
 }  // namespace
 
-RocksDbJournal::RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options)
-    : lock_(std::move(lock)), db_(std::move(db)), options_(std::move(options)) {}
-
-RocksDbJournal::~RocksDbJournal() = default;
+std::shared_ptr<rocksdb::DB> RocksDbJournal::db() const {
+  ReaderMutexLock lock(&db_mutex_);
+  return db_;
+}
 
 absl::Status RocksDbJournal::CheckSpace(size_t bytes) {
   const int64_t now = absl::GetCurrentTimeNanos();
@@ -58,17 +59,48 @@ absl::Status RocksDbJournal::OnWritten(const rocksdb::Status& status) {
 
 absl::Status RocksDbJournal::Write(rocksdb::WriteBatch& batch, Through through) {
   if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
+  if (is_read_only_.load(std::memory_order_acquire)) {
+    const absl::Status status = LeaveReadOnly(batch.HasDeleteRange());
+    if (!status.ok()) return status;
+  }
   if (!batch.HasDeleteRange()) {
     if (absl::Status status = CheckSpace(batch.GetDataSize()); !status.ok()) return status;
   }
+  return WriteUnchecked(batch, through);
+}
+
+absl::Status RocksDbJournal::WriteUnchecked(rocksdb::WriteBatch& batch, Through through) {
   rocksdb::WriteOptions options;
   options.sync = through == Through::kSyncedLog && !options_.never_sync;
   options.disableWAL = through == Through::kTable;
-  return OnWritten(db_->Write(options, &batch));
+  absl::Status status = OnWritten(db()->Write(options, &batch));
+  if (status.ok() && through != Through::kTable) AdvanceOver(batch, options.sync);
+  return status;
 }
 
+void RocksDbJournal::AdvanceOver(const rocksdb::WriteBatch& batch, bool synced) {
+  // RocksDB leaves the number of the first key at the beginning of a batch that it wrote. The latest
+  // number of the database could be that of a write past the log.
+  uint64_t first = 0;
+  std::memcpy(&first, batch.Data().data(), sizeof(first));
+  const uint64_t last = first + static_cast<uint64_t>(batch.Count()) - 1;
+  uint64_t logged = logged_.load();
+  while (logged < last && !logged_.compare_exchange_weak(logged, last)) {
+  }
+  if (watermark_ != nullptr) watermark_->Advance(last, synced);
+}
+
+absl::Status RocksDbJournal::SyncLog() {
+  const uint64_t logged = logged_.load();
+  absl::Status status = OnWritten(db()->FlushWAL(/*sync=*/true));
+  if (status.ok() && watermark_ != nullptr) watermark_->Advance(logged, /*synced=*/true);
+  return status;
+}
+
+absl::Status RocksDbJournal::VerifyTables() { return ToAbsl(db()->VerifyChecksum()); }
+
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
+  const rocksdb::Status status = db()->Get(rocksdb::ReadOptions(), key, &value);
   if (status.IsNotFound()) return false;
   if (!status.ok()) return ToAbsl(status);
   return true;
@@ -161,7 +193,8 @@ absl::StatusOr<std::vector<storage::ModelHeader>> RocksDbJournal::List(absl::str
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  const std::shared_ptr<rocksdb::DB> db = this->db();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   const std::string start = keys::Header(after);
   for (it->Seek(start); it->Valid() && page.size() < limit; it->Next()) {
     if (it->key() == rocksdb::Slice(start)) continue;
@@ -179,7 +212,8 @@ absl::StatusOr<uint64_t> RocksDbJournal::Count() {
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  const std::shared_ptr<rocksdb::DB> db = this->db();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   uint64_t count = 0;
   for (it->Seek("h"); it->Valid(); it->Next()) ++count;
   if (!it->status().ok()) return ToAbsl(it->status());
@@ -206,7 +240,7 @@ absl::Status RocksDbJournal::Commit(std::span<const JournalEntry> entries, bool 
 
 absl::Status RocksDbJournal::Sync() {
   if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
-  return ToAbsl(db_->FlushWAL(/*sync=*/true));
+  return is_read_only_.load(std::memory_order_acquire) ? absl::OkStatus() : SyncLog();
 }
 
 absl::StatusOr<storage::Counters> RocksDbJournal::LoadCounters(uint64_t model_id) {
@@ -225,7 +259,8 @@ absl::StatusOr<CommittedState> RocksDbJournal::LoadCommittedState(uint64_t model
   const rocksdb::Slice upper(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  const std::shared_ptr<rocksdb::DB> db = this->db();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   for (it->Seek(prefix); it->Valid(); it->Next()) {
     absl::Status status =
         Parse(it->value().ToStringView(), state.positions.emplace_back(), "a producer's position");
@@ -243,7 +278,8 @@ absl::Status RocksDbJournal::Replay(
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
   options.fill_cache = false;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  const std::shared_ptr<rocksdb::DB> db = this->db();
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(options));
   storage::UpdateRecord record;
   for (it->Seek(keys::Record(model_id, after_revision + 1)); it->Valid(); it->Next()) {
     if (absl::Status status = Parse(it->value().ToStringView(), record, "an update record");

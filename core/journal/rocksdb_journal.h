@@ -14,10 +14,12 @@
 #include "absl/time/time.h"
 #include "core/journal/data_directory.h"
 #include "core/journal/journal.h"
+#include "core/journal/watermark.h"
 #include "core/sync/mutex.h"
 
 namespace rocksdb {
 class DB;
+class Env;
 class WriteBatch;
 class Status;
 }  // namespace rocksdb
@@ -40,8 +42,21 @@ class RocksDbJournal final : public Journal {
     // A snapshot is written in parts of about this size: the memory that writing and loading one
     // takes besides the model. Well below the 2 GiB that Protobuf can write.
     size_t snapshot_part_bytes = 64 << 20;
+    // A snapshot larger than this goes past the log, if it makes a table worth writing.
+    size_t logged_snapshot_bytes = 1 << 20;
     // Never wait until the log is on disk: for data that can be recreated.
     bool never_sync = false;
+    // Open although writes that were on disk once are missing. What is left is used, and the journal
+    // gets a new history.
+    bool accept_data_loss = false;
+    // Begin a new history, as for a journal restored from a backup.
+    bool new_history = false;
+    // Open what is there for reading alone, and change nothing.
+    bool read_only = false;
+    // Names the boot of the machine (Watermark::boot_id). Empty: the kernel's.
+    std::string boot_id;
+    // Where files are. Null: the file system. Must outlive the journal.
+    rocksdb::Env* env = nullptr;
     // How long Open waits for another server to release the directory.
     absl::Duration lock_timeout = absl::ZeroDuration();
     // Called once if Open has to wait for the lock.
@@ -49,10 +64,13 @@ class RocksDbJournal final : public Journal {
   };
 
   // UNAVAILABLE if the directory cannot be used (another server holds it, no permission); DATA_LOSS
-  // if its content fails its checks; FAILED_PRECONDITION if a newer version wrote it, or if it is
-  // neither empty nor a whole journal: then nothing in it is changed.
+  // if its content fails its checks, or lacks writes that were on disk once;
+  // FAILED_PRECONDITION if a newer version wrote it, or if it is neither empty nor a whole journal.
+  // Then nothing in it is changed. A journal whose disk is full or read-only is opened for reading:
+  // each write fails, says so (UNAVAILABLE), and first tries whether the disk has room by now, at
+  // most once a second.
   static absl::StatusOr<std::unique_ptr<RocksDbJournal>> Open(const Options& options);
-  // Flushes nothing: what was acknowledged is durable already.
+  // Syncs the log, and notes where it ends.
   ~RocksDbJournal() override;
 
   absl::Status Create(storage::ModelHeader& header) override;
@@ -72,20 +90,69 @@ class RocksDbJournal final : public Journal {
   absl::StatusOr<std::optional<storage::Snapshot>> LoadSnapshot(uint64_t model_id) override;
   absl::Status SaveSnapshot(uint64_t model_id, const storage::Snapshot& snapshot) override;
   absl::Status DropAfter(uint64_t model_id, uint64_t revision) override;
+  std::string HistoryId() override ABSL_LOCKS_EXCLUDED(db_mutex_);
+  JournalStats Stats() override ABSL_LOCKS_EXCLUDED(db_mutex_);
+  absl::StatusOr<Backup> BackUp(const Backups& backups, uint32_t keep) override {
+    return backups.Create(*db(), logged_, keep);
+  }
+  // Reads all tables, and checks them against their checksums. The sequence number of the last write
+  // in the log. For verification.
+  absl::Status VerifyTables();
+  uint64_t sequence() const { return logged_; }
 
  private:
   // How a write becomes durable. kTable: not through the log, but with everything written before,
   // once WriteTable returns.
   enum class Through { kSyncedLog, kLog, kTable };
 
-  RocksDbJournal(DirectoryLock lock, std::unique_ptr<rocksdb::DB> db, Options options);
+  enum class Access { kRead, kWrite, kCreate };
+  // How much of the logs must be whole.
+  enum class Recovery {
+    // The journal was closed: all.
+    kComplete,
+    // What is before the first damage. The watermark tells whether that is enough.
+    kUpToDamage,
+    // There is no watermark: all but a last write that a crash cut off.
+    kTolerateTornTail,
+  };
+  class LogSwitches;
 
-  // Opens the database, or creates it if `create`; the caller holds the directory's lock. Errors as
-  // ToAbsl.
-  static absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(const Options& options,
-                                                                   bool create);
+  RocksDbJournal(DirectoryLock lock, Options options);
+
+  // Opens the database of the locked directory in the way that its content and the disk allow.
+  absl::Status OpenDirectory(const DirectoryContent& content);
+  absl::StatusOr<std::shared_ptr<rocksdb::DB>> OpenDatabase(
+      Access access, std::shared_ptr<LogSwitches> switches) const;
+  // Chooses the recovery. Unless the journal was closed as it is, also checks what it has, and
+  // leaves it unchanged. DATA_LOSS as CheckSequence.
+  absl::Status CheckComplete(const Watermark& watermark);
+  // Counts the writes that the watermark has and a database with this last write lacks. DATA_LOSS if
+  // there are any, unless that is accepted.
+  absl::Status CheckSequence(uint64_t sequence);
+  // The database's id. FAILED_PRECONDITION if the marker has another.
+  absl::StatusOr<std::string> CheckId(rocksdb::DB& db, const DirectoryContent& content) const;
+  // Opens the database for writing, and writes what comes first: format, history, marker, watermark.
+  absl::Status OpenForWriting(const DirectoryContent& content) ABSL_LOCKS_EXCLUDED(db_mutex_);
+  // The writes of OpenForWriting. `recovered` is the last write that the database had.
+  absl::Status WriteFirst(const DirectoryContent& content, const std::string& id,
+                          uint64_t recovered);
+  // Makes this the database that is used; returns the one before.
+  std::shared_ptr<rocksdb::DB> Exchange(std::shared_ptr<rocksdb::DB> db)
+      ABSL_LOCKS_EXCLUDED(db_mutex_);
+  absl::Status OpenForReading(const DirectoryContent& content, std::string why)
+      ABSL_LOCKS_EXCLUDED(db_mutex_);
+  // Why the directory can only be read, and what to do; empty if it can be written.
+  std::string WhyReadOnly() const;
+  // Opens a journal that can only be read for writing, if the disk allows it now. For a deletion it
+  // need not have the reserve. UNAVAILABLE.
+  absl::Status LeaveReadOnly(bool is_deletion) ABSL_LOCKS_EXCLUDED(db_mutex_, reopen_mutex_);
+  std::shared_ptr<rocksdb::DB> db() const ABSL_LOCKS_EXCLUDED(db_mutex_);
+  rocksdb::Env* env() const;
+  std::string boot_id() const { return options_.boot_id.empty() ? BootId() : options_.boot_id; }
   // FAILED_PRECONDITION if a newer version wrote the journal, or another program the database.
   absl::Status CheckFormat();
+  // Reads the journal's history, or begins one, also if the one that is there has lost writes.
+  absl::Status ReadHistory(bool writable);
   // DATA_LOSS for damage, UNAVAILABLE for every other error.
   static absl::Status ToAbsl(const rocksdb::Status& status);
   // DATA_LOSS if the bytes do not parse; `what` names the message.
@@ -101,7 +168,11 @@ class RocksDbJournal final : public Journal {
   // UNAVAILABLE while there is too little space, and for ever after a failed write: nothing may
   // follow in the log on a write whose end is not known.
   absl::Status Write(rocksdb::WriteBatch& batch, Through through);
+  // The same, whatever the space and before writing is allowed.
+  absl::Status WriteUnchecked(rocksdb::WriteBatch& batch, Through through);
   absl::Status WriteTable();
+  // Has everything in the log on disk.
+  absl::Status SyncLog();
   // Whether this many bytes, with those not in a table yet, are worth a table. Smaller tables would
   // be merged more often.
   bool FillsTable(size_t bytes) const;
@@ -110,6 +181,8 @@ class RocksDbJournal final : public Journal {
   absl::Status MakeCurrent(uint64_t model_id, uint64_t slot, const std::string& head,
                            Through through);
   absl::Status CheckNotFailed() const;
+  // Advances the watermark over a batch that was written.
+  void AdvanceOver(const rocksdb::WriteBatch& batch, bool synced);
   // UNAVAILABLE: less than the reserve is free. Looks again after 100 ms, or once `bytes` add up to
   // a 64th of the reserve.
   absl::Status CheckSpace(size_t bytes);
@@ -121,14 +194,30 @@ class RocksDbJournal final : public Journal {
 
   // Released after the database is closed.
   const DirectoryLock lock_;
-  const std::unique_ptr<rocksdb::DB> db_;
   const Options options_;
+  mutable Mutex db_mutex_;
+  std::shared_ptr<rocksdb::DB> db_ ABSL_GUARDED_BY(db_mutex_);
+  // Why db_ can only be read; empty if it can be written.
+  std::string read_only_ ABSL_GUARDED_BY(db_mutex_);
+  std::string history_id_ ABSL_GUARDED_BY(db_mutex_);
+  // Set by OpenForWriting, before is_read_only_ is cleared and anything else is written.
+  std::shared_ptr<WatermarkFile> watermark_;
+  // Set while the journal is opened: the watermark that was there, what it means, what is missing.
+  std::optional<Watermark> watermark_before_;
+  Recovery recovery_ = Recovery::kTolerateTornTail;
+  std::atomic<uint64_t> lost_writes_ = 0;
+  std::atomic<bool> is_read_only_ = false;
   std::atomic<bool> failed_ = false;
+  // The last write in the log, by its sequence number.
+  std::atomic<uint64_t> logged_ = 0;
   // Written since the disk was last found to have room, and when that was (Unix time).
   std::atomic<uint64_t> unchecked_bytes_ = 0;
   std::atomic<int64_t> checked_at_ = 0;
   // Held by each change of headers.
   Mutex headers_mutex_;
+  // Held by LeaveReadOnly.
+  Mutex reopen_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
+  absl::Time next_attempt_ ABSL_GUARDED_BY(reopen_mutex_) = absl::InfinitePast();
 };
 
 }  // namespace perceptrond

@@ -4,22 +4,49 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
-#include <rocksdb/write_batch.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/journal/data_directory.h"
-#include "core/journal/keys.h"
 #include "core/journal/rocksdb_journal.h"
+#include "core/journal/rocksdb_notes.h"
 
 namespace perceptrond {
 namespace {
 
-rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool create) {
+using rocksdb::WALRecoveryMode;
+
+// A journal that can only be read looks this often whether it can be written again.
+constexpr absl::Duration kReopenInterval = absl::Seconds(1);
+
+// The bytes of all logs in the directory.
+uint64_t LogBytes(rocksdb::Env* env, const std::string& directory) {
+  std::vector<std::string> files;
+  if (!env->GetChildren(directory, &files).ok()) return 0;
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    uint64_t size = 0;
+    if (absl::EndsWith(file, ".log") && env->GetFileSize(directory + "/" + file, &size).ok())
+      bytes += size;
+  }
+  return bytes;
+}
+
+rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool create,
+                                 WALRecoveryMode mode) {
   rocksdb::Options db;
+  if (options.env != nullptr) db.env = options.env;
+  db.info_log = options.read_only ? NoNotes() : MakeNotes(options.directory);
   // RocksDB takes a directory without its file CURRENT for a new one, and deletes its tables.
   db.create_if_missing = create;
   db.error_if_exists = create;
@@ -35,15 +62,11 @@ rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool cr
   // Everything that was reported as written is in the log or in a table.
   db.avoid_flush_during_shutdown = true;
   db.max_background_jobs = 2;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.keep_log_file_num = 2;
   // Threads without work were part of the time that an empty server takes to start.
   db.max_file_opening_threads = 1;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  // A crash leaves a log that ends in the middle of a write. Damage anywhere else must not be taken
-  // for such an end.
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  db.wal_recovery_mode = mode;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -82,6 +105,38 @@ absl::Status MixedDirectories(const std::string& directory, const std::string& m
 
 }  // namespace
 
+// A sealed memtable is the end of a log.
+class RocksDbJournal::LogSwitches final : public rocksdb::EventListener {
+ public:
+  // Before the first write.
+  void Follow(std::shared_ptr<WatermarkFile> watermark) {
+    MutexLock lock(&mutex_);
+    watermark_ = std::move(watermark);
+  }
+  void OnMemTableSealed(const rocksdb::MemTableInfo& /*info*/) override {
+    MutexLock lock(&mutex_);
+    if (watermark_ != nullptr) watermark_->NoteLogSwitch();
+  }
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<WatermarkFile> watermark_ ABSL_GUARDED_BY(mutex_);
+};
+
+RocksDbJournal::RocksDbJournal(DirectoryLock lock, Options options)
+    : lock_(std::move(lock)), options_(std::move(options)) {}
+
+RocksDbJournal::~RocksDbJournal() {
+  bool on_disk = false;
+  {
+    MutexLock lock(&db_mutex_);
+    on_disk = watermark_ != nullptr && !failed_ && !options_.never_sync &&
+              db_->FlushWAL(/*sync=*/true).ok();
+    db_.reset();
+  }
+  if (on_disk) watermark_->Close(LogBytes(env(), options_.directory));
+}
+
 absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
   if (status.ok()) return absl::OkStatus();
   if (status.IsCorruption())
@@ -89,13 +144,8 @@ absl::Status RocksDbJournal::ToAbsl(const rocksdb::Status& status) {
   return absl::UnavailableError(absl::StrCat("journal: ", status.ToString()));
 }
 
-absl::StatusOr<std::unique_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(const Options& options,
-                                                                          bool create) {
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(DatabaseOptions(options, create), options.directory, &db);
-  if (!status.ok()) return ToAbsl(status);
-  return std::unique_ptr<rocksdb::DB>(db);
+rocksdb::Env* RocksDbJournal::env() const {
+  return options_.env != nullptr ? options_.env : rocksdb::Env::Default();
 }
 
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
@@ -104,53 +154,193 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   absl::StatusOr<DirectoryContent> content = ReadDirectory(options.directory);
   if (!content.ok()) return content.status();
   absl::StatusOr<DirectoryLock> lock =
-      DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked);
+      DirectoryLock::Acquire(options.directory, options.lock_timeout, options.on_locked,
+                             options.read_only ? LockFile::kMayBeAbsent : LockFile::kCreate);
   if (!lock.ok()) return lock.status();
   // Another server may have used it meanwhile.
   content = ReadDirectory(options.directory);
   if (!content.ok()) return content.status();
-  absl::StatusOr<std::unique_ptr<rocksdb::DB>> db = OpenDatabase(options, !content->has_database);
-  if (!db.ok()) return WithDamageAdvice(db.status(), options.directory);
-  auto journal = std::unique_ptr<RocksDbJournal>(
-      new RocksDbJournal(*std::move(lock), *std::move(db), options));
-  std::string id;
-  if (const rocksdb::Status status = journal->db_->GetDbIdentity(id); !status.ok())
-    return ToAbsl(status);
-  if (content->id.value_or(id) != id) return MixedDirectories(options.directory, *content->id, id);
-  if (absl::Status status = journal->CheckFormat(); !status.ok())
+  std::unique_ptr<RocksDbJournal> journal(new RocksDbJournal(*std::move(lock), options));
+  if (absl::Status status = journal->OpenDirectory(*content); !status.ok())
     return WithDamageAdvice(status, options.directory);
-  // Last: a crash in between leaves a journal that gets its marker at the next start.
-  if (!content->id.has_value()) {
-    if (absl::Status status = WriteMarker(options.directory, id); !status.ok()) return status;
-  }
   return journal;
 }
 
-absl::Status RocksDbJournal::CheckFormat() {
-  std::string value;
-  absl::StatusOr<bool> found = Get(std::string(keys::kFormat), value);
-  if (!found.ok()) return found.status();
-  if (!*found) {
-    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-    it->SeekToFirst();
-    if (!it->status().ok()) return ToAbsl(it->status());
-    if (it->Valid()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(options_.directory,
-                       " has a database of another program: name an empty "
-                       "directory"));
-    }
-    rocksdb::WriteBatch batch;
-    batch.Put(std::string(keys::kFormat), keys::Number(keys::kFirstFormat));
-    // Synced with the first commit, which follows it in the log. Without one the journal is empty,
-    // and the next Open writes it again.
-    return Write(batch, Through::kLog);
+absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
+  if (options_.read_only && !content.has_database) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.directory, " has no journal: name the directory of a journal"));
   }
-  const uint64_t version = keys::ReadNumber(value);
-  if (version <= keys::kFormatVersion) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the journal has format ", version,
-                                                    "; this server reads up to ",
-                                                    keys::kFormatVersion, ": use a newer server"));
+  absl::StatusOr<std::optional<Watermark>> watermark =
+      WatermarkFile::Read(env(), options_.directory);
+  if (!watermark.ok()) return watermark.status();
+  if (watermark->has_value()) {
+    if (absl::Status status = CheckComplete(**watermark); !status.ok()) return status;
+  }
+  if (options_.read_only) return OpenForReading(content, "it was opened for reading alone");
+  const absl::Status opened = OpenForWriting(content);
+  if (!absl::IsUnavailable(opened) || !content.has_database) return opened;
+  std::string why = WhyReadOnly();
+  return why.empty() ? opened : OpenForReading(content, std::move(why));
+}
+
+absl::Status RocksDbJournal::CheckComplete(const Watermark& watermark) {
+  watermark_before_ = watermark;
+  recovery_ = Recovery::kUpToDamage;
+  if (watermark.closed && LogBytes(env(), options_.directory) == watermark.log_bytes &&
+      !options_.accept_data_loss) {
+    // No log may end early, and each is checked as it is read: nothing is gained by reading twice.
+    recovery_ = Recovery::kComplete;
+    return absl::OkStatus();
+  }
+  // Opened for reading first: a log that lacks something stays as it is.
+  absl::StatusOr<std::shared_ptr<rocksdb::DB>> db = OpenDatabase(Access::kRead, nullptr);
+  if (!db.ok()) return db.status();
+  return CheckSequence((*db)->GetLatestSequenceNumber());
+}
+
+absl::Status RocksDbJournal::CheckSequence(uint64_t sequence) {
+  if (!watermark_before_.has_value()) return absl::OkStatus();
+  const uint64_t required = watermark_before_->required(boot_id());
+  lost_writes_ = required > sequence ? required - sequence : 0;
+  if (lost_writes_ == 0 || options_.accept_data_loss) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("the log ends early: ", lost_writes_.load(), " of ", required,
+                   " writes are missing that it had; to go on without them, start once with "
+                   "--accept-data-loss=yes"));
+}
+
+absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
+    Access access, std::shared_ptr<LogSwitches> switches) const {
+  const WALRecoveryMode mode =
+      recovery_ == Recovery::kComplete     ? WALRecoveryMode::kAbsoluteConsistency
+      : recovery_ == Recovery::kUpToDamage ? WALRecoveryMode::kPointInTimeRecovery
+                                           : WALRecoveryMode::kTolerateCorruptedTailRecords;
+  rocksdb::Options db_options = DatabaseOptions(options_, access == Access::kCreate, mode);
+  if (switches != nullptr) db_options.listeners.push_back(std::move(switches));
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      access == Access::kRead ? rocksdb::DB::OpenForReadOnly(db_options, options_.directory, &db)
+                              : rocksdb::DB::Open(db_options, options_.directory, &db);
+  if (!status.ok()) return ToAbsl(status);
+  return std::shared_ptr<rocksdb::DB>(db);
+}
+
+absl::Status RocksDbJournal::OpenForWriting(const DirectoryContent& content) {
+  const auto switches = std::make_shared<LogSwitches>();
+  absl::StatusOr<std::shared_ptr<rocksdb::DB>> opened =
+      OpenDatabase(content.has_database ? Access::kWrite : Access::kCreate, switches);
+  if (!opened.ok()) return opened.status();
+  const uint64_t recovered = (*opened)->GetLatestSequenceNumber();
+  if (absl::Status status = CheckSequence(recovered); !status.ok()) return status;
+  absl::StatusOr<std::string> id = CheckId(**opened, content);
+  if (!id.ok()) return id.status();
+  const std::shared_ptr<rocksdb::DB> before = Exchange(*std::move(opened));
+  if (absl::Status status = WriteFirst(content, *id, recovered); !status.ok()) {
+    // Closes it: it may be opened again.
+    Exchange(before);
+    return status;
+  }
+  switches->Follow(watermark_);
+  MutexLock lock(&db_mutex_);
+  read_only_.clear();
+  is_read_only_.store(false, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<rocksdb::DB> RocksDbJournal::Exchange(std::shared_ptr<rocksdb::DB> db) {
+  MutexLock lock(&db_mutex_);
+  return std::exchange(db_, std::move(db));
+}
+
+absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const std::string& id,
+                                        uint64_t recovered) {
+  logged_ = recovered;
+  if (absl::Status status = CheckFormat(); !status.ok()) return status;
+  if (absl::Status status = ReadHistory(/*writable=*/true); !status.ok()) return status;
+  // Last: a crash in between leaves a journal that gets its marker at the next start.
+  if (!content.id.has_value()) {
+    if (absl::Status status = WriteMarker(env(), options_.directory, id); !status.ok())
+      return status;
+  }
+  Watermark watermark;
+  watermark.id = id;
+  watermark.written = logged_;
+  // What was recovered is in tables.
+  watermark.synced = recovered;
+  watermark.boot_id = boot_id();
+  absl::StatusOr<std::unique_ptr<WatermarkFile>> file =
+      WatermarkFile::Create(env(), options_.directory, watermark);
+  if (!file.ok()) return file.status();
+  watermark_ = *std::move(file);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RocksDbJournal::CheckId(rocksdb::DB& db,
+                                                    const DirectoryContent& content) const {
+  std::string id;
+  if (const rocksdb::Status status = db.GetDbIdentity(id); !status.ok()) return ToAbsl(status);
+  if (content.id.value_or(id) != id) return MixedDirectories(options_.directory, *content.id, id);
+  return id;
+}
+
+absl::Status RocksDbJournal::OpenForReading(const DirectoryContent& content, std::string why) {
+  absl::StatusOr<std::shared_ptr<rocksdb::DB>> db = OpenDatabase(Access::kRead, nullptr);
+  if (!db.ok()) return db.status();
+  if (absl::Status status = CheckSequence((*db)->GetLatestSequenceNumber()); !status.ok())
+    return status;
+  if (absl::StatusOr<std::string> id = CheckId(**db, content); !id.ok()) return id.status();
+  logged_ = (*db)->GetLatestSequenceNumber();
+  Exchange(*std::move(db));
+  {
+    MutexLock lock(&db_mutex_);
+    read_only_ = std::move(why);
+  }
+  is_read_only_.store(true, std::memory_order_release);
+  if (absl::Status status = CheckFormat(); !status.ok()) return status;
+  return ReadHistory(/*writable=*/false);
+}
+
+std::string RocksDbJournal::WhyReadOnly() const {
+  const std::string& directory = options_.directory;
+  // Of a file system that is read-only this is so for every user.
+  if (access(directory.c_str(), W_OK) != 0)
+    return absl::StrCat(directory, " cannot be written (", strerror(errno), "): make it writable");
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory, error);
+  if (error || space.available >= options_.reserve_bytes) return "";
+  return absl::StrCat("the disk of ", directory, " has ", space.available >> 20, " MiB free: free ",
+                      options_.reserve_bytes >> 20, " MiB");
+}
+
+absl::Status RocksDbJournal::LeaveReadOnly(bool is_deletion) {
+  MutexLock reopen(&reopen_mutex_);
+  if (!is_read_only_.load(std::memory_order_acquire)) return absl::OkStatus();
+  std::string why;
+  {
+    MutexLock lock(&db_mutex_);
+    why = read_only_;
+  }
+  const absl::Status refused = absl::UnavailableError(
+      absl::StrCat("journal: nothing can be written, models can only be read: ", why,
+                   ", and writing goes on with the next change"));
+  const absl::Time now = absl::Now();
+  if (options_.read_only || now < next_attempt_) return refused;
+  if (!is_deletion && !WhyReadOnly().empty()) return refused;
+  next_attempt_ = now + kReopenInterval;
+  absl::StatusOr<DirectoryContent> content = ReadDirectory(options_.directory);
+  if (!content.ok()) return content.status();
+  return OpenForWriting(*content).ok() ? absl::OkStatus() : refused;
+}
+
+std::string RocksDbJournal::HistoryId() {
+  MutexLock lock(&db_mutex_);
+  return history_id_;
+}
+
+JournalStats RocksDbJournal::Stats() {
+  MutexLock lock(&db_mutex_);
+  return {lost_writes_, read_only_};
 }
 
 }  // namespace perceptrond

@@ -131,15 +131,16 @@ absl::Status RocksDbJournal::WriteTable() {
   if (absl::Status status = CheckNotFailed(); !status.ok()) return status;
   // First the log that ends here: what follows in the next must not outlive its end.
   if (!options_.never_sync) {
-    if (absl::Status status = OnWritten(db_->FlushWAL(/*sync=*/true)); !status.ok()) return status;
+    if (absl::Status status = SyncLog(); !status.ok()) return status;
   }
-  return OnWritten(db_->Flush(rocksdb::FlushOptions()));
+  return OnWritten(db()->Flush(rocksdb::FlushOptions()));
 }
 
 bool RocksDbJournal::FillsTable(size_t bytes) const {
   uint64_t waiting = 0;
-  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &waiting);
-  return bytes > kChunkBytes && waiting + bytes > options_.write_buffer_bytes / 2;
+  db()->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &waiting);
+  return bytes > options_.logged_snapshot_bytes &&
+         waiting + bytes > options_.write_buffer_bytes / 2;
 }
 
 }  // namespace perceptrond

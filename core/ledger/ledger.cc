@@ -24,14 +24,12 @@ absl::StatusOr<std::shared_ptr<Producer>> Ledger::FindProducer(absl::string_view
 void Ledger::Resume(Producer& producer, int64_t next_offset) {
   MutexLock lock(&mutex_);
   producer.turn.AssertHeld();
-  const int64_t missing = next_offset - producer.position().next_offset;
-  if (missing <= 0) return;
-  progress_.AddRecovered(missing);
-  PublishExamples();
+  if (next_offset <= producer.position().next_offset) return;
   stored_examples_.MarkIncomplete();
   const ProducerTable::Mutable moved = producers_.Move(producer);
   moved.position.next_offset = next_offset;
-  // The scores of these examples are not known: the pass they belong to cannot be certified.
+  // A claim is not evidence: the examples are not counted, and the pass they belong to cannot be
+  // certified.
   moved.pass.SetChanged();
 }
 

@@ -54,8 +54,9 @@ class Ledger {
   // See ProducerTable::Find. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Raises the producer's position to `next_offset`, if it is lower: the examples between were
-  // acknowledged, and correct, before a power failure took their count. The caller holds its turn.
+  // Raises the producer's position to `next_offset`, if it is lower, and counts nothing: the examples
+  // between are said to have been acknowledged before a power failure took their count. The caller
+  // holds its turn.
   void Resume(Producer& producer, int64_t next_offset) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds a segment of the producer: counters, position, sample and pending updates move together.

@@ -46,9 +46,12 @@ std::string FormatEnum(const pb::FieldDescriptor& field, double number) {
   return text.meaning().empty() ? name : absl::StrCat(name, " (", text.meaning(), ")");
 }
 
+// Protobuf ends the process at a time that is none, which a damaged message may have.
 std::string FormatTime(double seconds) {
-  return pb::util::TimeUtil::ToString(
-      pb::util::TimeUtil::SecondsToTimestamp(static_cast<int64_t>(seconds)));
+  using pb::util::TimeUtil;
+  const auto whole = static_cast<int64_t>(
+      std::clamp<double>(seconds, TimeUtil::kTimestampMinSeconds, TimeUtil::kTimestampMaxSeconds));
+  return TimeUtil::ToString(TimeUtil::SecondsToTimestamp(whole));
 }
 
 std::string FormatValue(const pb::FieldDescriptor& field, double value) {

@@ -47,6 +47,8 @@ class Store {
     // A snapshot is taken when a model's journal has grown by this, and by twice the size of its
     // state.
     uint64_t snapshot_bytes = 4 << 20;
+    // Where CreateBackup makes backups. Empty: nowhere.
+    std::string backup_directory;
     // For the log; each may be null.
     // A model's updates could not be written.
     ErrorCallback on_write_failure;
@@ -122,6 +124,15 @@ class Store {
   // How many models there are. O(models) the first time, then O(1).
   absl::StatusOr<uint64_t> Count() { return catalogue_.Count(); }
 
+  // See Journal.
+  std::string history_id() const { return journal_->HistoryId(); }
+  JournalStats journal_stats() const { return journal_->Stats(); }
+  // Backs up all models and deletes all backups but the newest `keep`, unless that is 0.
+  // FAILED_PRECONDITION (BACKUPS_OFF, BACKUP_OF_ANOTHER); UNAVAILABLE (BACKUP_UNAVAILABLE); DATA_LOSS
+  // (BACKUP_CORRUPT). The same for the list, oldest first.
+  absl::StatusOr<Backup> CreateBackup(uint32_t keep) ABSL_LOCKS_EXCLUDED(backup_mutex_);
+  absl::StatusOr<std::vector<Backup>> ListBackups();
+
   Committer& committer() { return *committer_; }
   OpenStreams& streams() { return streams_; }
   Stats stats() const;
@@ -145,6 +156,8 @@ class Store {
   ModelCatalogue catalogue_;
   ModelCache cache_;
 
+  // Held by each backup.
+  Mutex backup_mutex_;
   Mutex mutex_;
   // Models whose last write failed. Its remains are dropped before they are loaded.
   absl::flat_hash_set<uint64_t> failed_ ABSL_GUARDED_BY(mutex_);

@@ -332,11 +332,26 @@ size_t FirstFar() {
   return weights;
 }
 
-const std::vector<const Loops*>& Units() {
-  static const std::vector<const Loops*> units =
+namespace {
+
+std::vector<const Loops*>& MutableUnits() {
+  static std::vector<const Loops*> units =
       FindUnits<Loops>({HWY_CHOOSE_AVX3(OfUnit), HWY_CHOOSE_AVX2(OfUnit), HWY_CHOOSE_SSE4(OfUnit),
                         HWY_CHOOSE_SSSE3(OfUnit), HWY_CHOOSE_FALLBACK(OfUnit)});
   return units;
+}
+
+}  // namespace
+
+const std::vector<const Loops*>& Units() { return MutableUnits(); }
+
+bool PreferUnit(std::string_view unit) {
+  std::vector<const Loops*>& units = MutableUnits();
+  const auto found = std::find_if(units.begin(), units.end(),
+                                  [&](const Loops* loops) { return unit == loops->unit; });
+  if (found == units.end()) return false;
+  std::rotate(units.begin(), found, found + 1);
+  return true;
 }
 
 }  // namespace perceptrond::simd

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/vector/kernels.h"
@@ -78,5 +79,9 @@ struct Loops {
 // The loops of the units that this machine has, the best first; at least one. Any thread.
 const std::vector<const Loops*>& Units();
 inline const Loops& Best() { return *Units().front(); }
+
+// For tests: makes the unit of this name the first one, for the whole process. Returns false, and
+// changes nothing, if this machine does not have it. Before any other thread uses a unit.
+bool PreferUnit(std::string_view unit);
 
 }  // namespace perceptrond::simd

@@ -21,6 +21,30 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+// By an instruction.
+template <class D, class Half>
+HWY_INLINE hn::Vec<D> Promote(D d, Half half, const hwy::float16_t* group) {
+  return hn::PromoteTo(d, hn::Load(half, group));
+}
+#else
+// Highway has no infinities and no NaN here: they would become numbers of 65536 and more. Exponent
+// and fraction of a half, as those of a float, are 2^-112 of it, also where the exponent is 0.
+template <class D, class Half>
+HWY_INLINE hn::Vec<D> Promote(D d, Half /*half*/, const hwy::float16_t* group) {
+  const hn::RebindToUnsigned<D> bits;
+  const hn::Rebind<uint16_t, D> half_bits;
+  const auto whole =
+      hn::PromoteTo(bits, hn::Load(half_bits, reinterpret_cast<const uint16_t*>(group)));
+  const auto size = hn::ShiftLeft<13>(hn::And(whole, hn::Set(bits, 0x7fff)));
+  const auto number = hn::BitCast(bits, hn::Mul(hn::BitCast(d, size), hn::Set(d, 0x1p112F)));
+  const auto not_finite = hn::VecFromMask(bits, hn::Gt(size, hn::Set(bits, 0x0f7fffff)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(whole, hn::Set(bits, 0x8000)));
+  const auto exponent = hn::And(not_finite, hn::Set(bits, 0x7f800000));
+  return hn::BitCast(d, hn::Or(hn::Or(number, exponent), sign));
+}
+#endif
+
 void HalvesToFloats(const char* halves, float* floats, size_t size) {
   const hn::ScalableTag<float> d;
   const hn::Rebind<hwy::float16_t, decltype(d)> half;
@@ -30,7 +54,7 @@ void HalvesToFloats(const char* halves, float* floats, size_t size) {
   for (size_t i = 0; i < size; i += hn::Lanes(d)) {
     const size_t count = HWY_MIN(hn::Lanes(d), size - i);
     std::memcpy(group, halves + 2 * i, 2 * count);
-    const auto promoted = hn::PromoteTo(d, hn::Load(half, group));
+    const auto promoted = Promote(d, half, group);
     if (count == hn::Lanes(d)) {
       hn::StoreU(promoted, d, floats + i);
     } else {

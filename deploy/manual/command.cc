@@ -65,7 +65,8 @@ std::string PlainNumber(absl::string_view text) {
 
 Value ReadValue(const CLI::Option& option) {
   Value value;
-  if (option.get_type_size() == 0) return value;
+  // Flags, and options that may be given without a value.
+  if (option.get_type_size() == 0 || option.get_expected_min() == 0) return value;
   value.count = std::max(1, option.get_expected_min());
   if (!option.get_option_text().empty()) {
     // Options of the server have the form "FILE (Env:...)".

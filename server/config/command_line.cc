@@ -19,7 +19,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/access/token.h"
 #include "server/config/build_info.h"
+#include "server/config/endpoint.h"
 #include "server/config/options.h"
 
 namespace perceptrond {
@@ -37,7 +39,8 @@ const char* Environment(const std::string& flag) {
 // take precedence over the environment, ignore unknown keys, and use the first of two values.
 class ConfigFile final : public CLI::ConfigBase {
  public:
-  explicit ConfigFile(std::set<std::string> keys) : keys_(std::move(keys)) {}
+  ConfigFile(std::set<std::string> keys, std::set<std::string> switches)
+      : keys_(std::move(keys)), switches_(std::move(switches)) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
 
@@ -46,6 +49,8 @@ class ConfigFile final : public CLI::ConfigBase {
   static CLI::ConfigError Error(const std::string& message);
 
   const std::set<std::string> keys_;
+  // Keys whose value CLI11 would take for true if it is empty.
+  const std::set<std::string> switches_;
 };
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
@@ -69,6 +74,8 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     if (!seen.insert(item.name).second) {
       throw Error(absl::StrCat("key ", item.name, " occurs twice; write it once"));
     }
+    if (switches_.contains(item.name) && item.inputs == std::vector<std::string>{""})
+      throw Error(absl::StrCat("--", item.name, ": \"\" is not valid; expected true or false"));
     for (const std::string& value : item.inputs) {
       if (value.find_first_of("\"'") == 0) {
         throw Error(absl::StrCat("key ", item.name, ": unbalanced quotes, or a # in the value"));
@@ -111,6 +118,9 @@ Every flag can also be set by an environment variable or in a config file. A fla
 over the environment, and the environment over the file. An empty variable counts as not set.
 SIGTERM and SIGINT stop the server once in-flight calls are answered. SIGHUP makes it read the
 config file again, of which log-level and log-format take effect at once, and its certificates.
+
+Of a stopped server's directory: perceptrond backup DIR BACKUPS, perceptrond verify DIR, and
+perceptrond restore BACKUPS DIR; each has --help.
 )";
 
 void AddFlag(const Flag& flag, CLI::App* app) {
@@ -129,8 +139,11 @@ void AddFlag(const Flag& flag, CLI::App* app) {
   };
   CLI::Option* option = app->add_option(name, set, flag.help + "\n");
   const std::string variable = EnvironmentName(flag.name);
-  option->option_text(absl::StrCat(flag.form, " (Env:", variable, ")"))->envname(variable);
+  option->option_text(absl::StrCat(flag.form, flag.form.empty() ? "" : " ", "(Env:", variable, ")"))
+      ->envname(variable);
   if (flag.repeatable) option->take_all();
+  // CLI11 passes the default for a flag that is given without a value.
+  if (flag.is_switch) option->expected(0, 1)->default_str("true");
 }
 
 // Whether Kubernetes sets the variable for a Service. The names are NAME_SERVICE_HOST,
@@ -175,6 +188,26 @@ std::string CheckTogether(const Options& options) {
   if (!options.tls_client_ca.empty() && options.tls_cert.empty()) {
     return "--tls-client-ca needs --tls-cert and --tls-key: set them too";
   }
+  if (options.metrics_tls && options.tls_cert.empty()) {
+    return "--metrics-tls needs --tls-cert and --tls-key: set them too";
+  }
+  if (options.insecure) return "";
+  const bool secured =
+      !options.tls_cert.empty() && (!options.access_file.empty() || !options.tls_client_ca.empty());
+  for (const std::string& address : options.addresses) {
+    if (IsLoopback(address) || secured) continue;
+    return absl::StrCat(
+        "other machines can reach --address ", address, ": add ",
+        options.tls_cert.empty() ? "--tls-cert and --tls-key, and " : "",
+        "--access-file or --tls-client-ca; or --insecure, if whoever reaches it may "
+        "do everything");
+  }
+  const bool is_open = !options.metrics_tls || options.access_file.empty();
+  if (!options.metrics_address.empty() && !IsLoopback(options.metrics_address) && is_open) {
+    return absl::StrCat("other machines can reach --metrics-address ", options.metrics_address,
+                        ": add --metrics-tls and --access-file; or --insecure, if whoever "
+                        "reaches it may read all models");
+  }
   return "";
 }
 
@@ -184,6 +217,14 @@ ParseResult Exit(int code, std::string out, const std::string& err = "") {
   result.out = std::move(out);
   if (!err.empty()) result.err = absl::StrCat("perceptrond: ", err, "\nTry perceptrond --help.\n");
   return result;
+}
+
+// Makes a token, and the line for the access file.
+ParseResult NewToken(const std::string& path) {
+  TokenDigest digest;
+  if (const absl::Status status = WriteNewToken(path, digest); !status.ok())
+    return Exit(2, "", absl::StrCat("--new-token: ", status.message()));
+  return Exit(0, absl::StrCat("token_sha256: \"", FormatDigest(digest), "\"\n"));
 }
 
 // Variables that begin with PERCEPTROND_, are set, and are not in `known`, in the order of their
@@ -229,12 +270,14 @@ std::string EnvironmentName(const std::string& flag) {
 
 CommandLine::CommandLine(Options* options) : app_(kDescription, "perceptrond") {
   std::set<std::string> keys;
+  std::set<std::string> switches;
   for (const Flag& flag : MakeFlags(options)) {
     AddFlag(flag, &app_);
     keys.insert(flag.name);
+    if (flag.is_switch) switches.insert(flag.name);
   }
   app_.get_formatter()->column_width(6);
-  app_.config_formatter(std::make_shared<ConfigFile>(std::move(keys)));
+  app_.config_formatter(std::make_shared<ConfigFile>(std::move(keys), std::move(switches)));
   // ParseOptions reads the variable, since CLI11 opens the file before it reads the environment.
   app_.set_config(
           "--config", "",
@@ -243,6 +286,12 @@ CommandLine::CommandLine(Options* options) : app_(kDescription, "perceptrond") {
       ->option_text(absl::StrCat("FILE (Env:", EnvironmentName("config"), ")"));
   app_.add_flag("--print-config", print_config_,
                 "Print all settings in the form of a config file, and exit.\n")
+      ->configurable(false);
+  app_.add_option(
+          "--new-token", new_token_,
+          "Write a new random token to this file, which only you can read, print the line of\n"
+          "the access file that it is recognized by, and exit.\n")
+      ->option_text("FILE")
       ->configurable(false);
   app_.set_version_flag("--version", VersionLine(), "Print the version and exit.\n");
 }
@@ -267,6 +316,7 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   } catch (const CLI::Error& error) {
     return Exit(2, "", error.what());
   }
+  if (!line.new_token().empty()) return NewToken(line.new_token());
   if (const std::string wrong = CheckTogether(result.options); !wrong.empty()) {
     return Exit(2, "", wrong);
   }

@@ -18,10 +18,13 @@ class CommandLine {
   CLI::App* app() { return &app_; }
   // Whether --print-config was given.
   bool print_config() const { return print_config_; }
+  // The file of --new-token; empty if it was not given.
+  const std::string& new_token() const { return new_token_; }
 
  private:
   CLI::App app_;
   bool print_config_ = false;
+  std::string new_token_;
 };
 
 // The environment variable for a flag: "PERCEPTROND_DATA_DIR" for "data-dir".

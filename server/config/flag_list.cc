@@ -59,8 +59,11 @@ void FlagList::Add(std::string name, std::string form, std::string help, Set set
   auto set_one = [set = std::move(set)](const std::vector<std::string>& values) {
     return set(values.back());
   };
-  flags_.push_back({std::move(name), std::move(form), std::move(help), false, std::move(set_one),
-                    std::move(get)});
+  flags_.push_back({.name = std::move(name),
+                    .form = std::move(form),
+                    .help = std::move(help),
+                    .set = std::move(set_one),
+                    .get = std::move(get)});
 }
 
 void FlagList::Number(const std::string& name, const std::string& unit, uint64_t* field,
@@ -163,9 +166,12 @@ void FlagList::Addresses(const std::string& name, std::vector<std::string>* fiel
                                       }),
                         "]");
   };
-  flags_.push_back({name, "ADDRESS,...",
-                    absl::StrCat(help, "\nDefault ", absl::StrJoin(*field, ","), "."), true, set,
-                    get});
+  flags_.push_back({.name = name,
+                    .form = "ADDRESS,...",
+                    .help = absl::StrCat(help, "\nDefault ", absl::StrJoin(*field, ","), "."),
+                    .repeatable = true,
+                    .set = set,
+                    .get = get});
 }
 
 void FlagList::MetricsAddress(const std::string& name, std::string* field,
@@ -178,9 +184,6 @@ void FlagList::MetricsAddress(const std::string& name, std::string* field,
           return "";
         }
         if (!HostOf(value)) return "expected HOST:PORT with a port from 0 to 65535, or off";
-        // Debian builds CivetWeb without IPv6.
-        if (value.front() == '[')
-          return "metrics are served over IPv4 alone: expected an address such as 0.0.0.0:7601";
         *field = value;
         return "";
       },
@@ -188,10 +191,11 @@ void FlagList::MetricsAddress(const std::string& name, std::string* field,
 }
 
 void FlagList::Directory(const std::string& name, std::string* field, const std::string& help) {
+  const bool optional = field->empty();
   Add(
-      name, "DIR", absl::StrCat(help, "\nDefault ", *field, "."),
-      [field](const std::string& value) -> std::string {
-        if (value.empty()) return "expected the path of a directory";
+      name, "DIR", absl::StrCat(help, "\nDefault ", optional ? "none" : *field, "."),
+      [=](const std::string& value) -> std::string {
+        if (value.empty() && !optional) return "expected the path of a directory";
         *field = value;
         return "";
       },
@@ -209,6 +213,28 @@ void FlagList::File(const std::string& name, std::string* field, const std::stri
         return "";
       },
       [field] { return Quoted(*field); });
+}
+
+void FlagList::NewFile(const std::string& name, std::string* field, const std::string& help) {
+  Add(
+      name, "FILE", absl::StrCat(help, "\nDefault none."),
+      [field](const std::string& value) {
+        *field = value;
+        return std::string();
+      },
+      [field] { return Quoted(*field); });
+}
+
+void FlagList::Switch(const std::string& name, bool* field, const std::string& help) {
+  Add(
+      name, "", absl::StrCat(help, "\nDefault ", *field ? "true" : "false", "."),
+      [field](const std::string& value) -> std::string {
+        if (value != "true" && value != "false") return "expected true or false";
+        *field = value == "true";
+        return "";
+      },
+      [field] { return *field ? "true" : "false"; });
+  flags_.back().is_switch = true;
 }
 
 }  // namespace perceptrond

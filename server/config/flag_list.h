@@ -69,7 +69,12 @@ class FlagList {
   void Addresses(const std::string& name, std::vector<std::string>* field, const std::string& help);
   void MetricsAddress(const std::string& name, std::string* field, const std::string& help);
   void Directory(const std::string& name, std::string* field, const std::string& help);
+  // A file that exists.
   void File(const std::string& name, std::string* field, const std::string& help);
+  // A file that is created if it does not exist.
+  void NewFile(const std::string& name, std::string* field, const std::string& help);
+  // Given without a value, or as true or false.
+  void Switch(const std::string& name, bool* field, const std::string& help);
 
  private:
   using Set = std::function<std::string(const std::string&)>;

@@ -189,10 +189,10 @@ void InitLogging(LogLevel level, LogFormat format) {
 bool LogEnabled(LogLevel level) { return Logger().should_log(SpdlogLevel(level)); }
 
 void Log(LogLevel level, std::string_view message, LogFields fields) {
-  Log(level, message, std::span<const LogField>(fields.begin(), fields.size()));
+  LogAll(level, message, std::span<const LogField>(fields.begin(), fields.size()));
 }
 
-void Log(LogLevel level, std::string_view message, std::span<const LogField> fields) {
+void LogAll(LogLevel level, std::string_view message, std::span<const LogField> fields) {
   if (!LogEnabled(level)) return;
   const std::string line = log_format.load(std::memory_order_relaxed) == LogFormat::kJson
                                ? FormatLogJson(absl::Now(), level, message, fields)

@@ -65,8 +65,8 @@ bool LogEnabled(LogLevel level);
 // Writes one line, formatted by FormatLogText or FormatLogJson. Below the level set it formats and
 // writes nothing. Any thread may call it; lines do not mix.
 void Log(LogLevel level, std::string_view message, LogFields fields = {});
-// The same for fields that are chosen when the program runs.
-void Log(LogLevel level, std::string_view message, std::span<const LogField> fields);
+// The same with a number of fields that is not known before.
+void LogAll(LogLevel level, std::string_view message, std::span<const LogField> fields);
 
 // 2026-11-21T06:00:00.123Z info model loaded model=spam revision=12
 // Control characters are written as \n, \r, \t or \xNN, so that no value can start a new line. A

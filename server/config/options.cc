@@ -10,11 +10,21 @@ std::vector<Flag> MakeFlags(Options* o) {
       "address", &o->addresses,
       "Addresses to serve gRPC on: HOST:PORT, [IPV6]:PORT or unix:PATH, separated by commas.\n"
       "Port 0 takes a free port. Every client that reaches an address can read, train and\n"
-      "delete all models, unless --tls-client-ca is set.");
+      "delete all models, unless --access-file or --tls-client-ca is set. One that other machines\n"
+      "can reach needs TLS and one of these, or --insecure.");
   flags.Directory(
       "data-dir", &o->data_dir,
       "Directory of the journal, which holds all models. Created if missing. Only one server\n"
       "at a time can use it.");
+  flags.Directory(
+      "backup-dir", &o->backup_dir,
+      "Directory for the backups that perceptronctl backup asks for, on another disk than the\n"
+      "journal's if it is to survive that one. Created if missing. Empty: no backups.");
+  flags.Choice(
+      "accept-data-loss", &o->accept_data_loss, {{"no", false}, {"yes", true}},
+      "Whether to start although the journal's log ends before what was written to it. no: the\n"
+      "server refuses, so that the log can be brought back. yes: it goes on without the lost\n"
+      "updates, and producers that had them acknowledged receive an error. For one start.");
   flags.Choice(
       "journal", &o->journal,
       {{"rocksdb", JournalKind::kRocksDb}, {"memory", JournalKind::kMemory}},
@@ -41,6 +51,40 @@ std::vector<Flag> MakeFlags(Options* o) {
       "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"
       "(MESSAGE_TOO_LARGE). gRPC rejects a message of more than four times this limit unread.");
   flags.Number(
+      "max-connections", "Connections", &o->max_connections, 0, 1000000,
+      "Connections at which the server closes further ones at once. Each takes two open files. 0:\n"
+      "half of the open files that the process may have, less those for the journal; at most\n"
+      "10000.");
+  flags.Number(
+      "max-connections-per-address", "Connections", &o->max_connections_per_address, 0, 1000000,
+      "The same for one IPv4 address or one IPv6 network of 64 bits, except this machine's own.\n"
+      "0: a quarter of --max-connections.");
+  flags.Number("max-streams-per-connection", "Calls", &o->max_streams_per_connection, 1, 1000000,
+               "Calls in flight on one connection at which the server refuses further ones with\n"
+               "RESOURCE_EXHAUSTED (TOO_MANY_STREAMS). Health checks are answered nevertheless.");
+  flags.Number("max-streams", "Calls", &o->max_streams, 1, 1000000,
+               "The same for all connections together.");
+  flags.Time(
+      "receive-timeout", &o->receive_timeout, absl::Seconds(1), absl::Hours(24),
+      "How long a request may take to arrive. A later one ends with DEADLINE_EXCEEDED\n"
+      "(REQUEST_TIMEOUT). A connection on which no message ends for as long, though one was\n"
+      "begun, is closed.");
+  flags.Time(
+      "max-connection-idle", &o->max_connection_idle, absl::ZeroDuration(), absl::Hours(24),
+      "How long a connection may have no call before the server closes it. gRPC's clients open\n"
+      "another for their next call. 0: no limit.");
+  flags.Time("max-connection-age", &o->max_connection_age, absl::ZeroDuration(),
+             absl::Hours(24 * 365),
+             "How long a connection may exist. Then its client opens another, and calls in flight "
+             "have as\n"
+             "long again to end before they are cancelled. 0: no limit.");
+  flags.Time(
+      "self-probe-interval", &o->self_probe_interval, absl::ZeroDuration(), absl::Hours(1),
+      "How often the server connects to its own addresses. If one that has answered does not, "
+      "three\n"
+      "times in a row and within 10s, the process ends with an error, so that its supervisor\n"
+      "starts it again. 0: never.");
+  flags.Number(
       "max-in-flight-messages", "Messages per stream", &o->max_in_flight_messages, 1, 10000,
       "Unanswered messages at which the server stops reading a stream until it has sent answers.\n"
       "A higher limit hides more latency and uses more memory.");
@@ -64,6 +108,8 @@ std::vector<Flag> MakeFlags(Options* o) {
       "metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
       "The most models with metrics of their own, which are 30 to 50 series each. Further models\n"
       "are counted in perceptrond_models_not_exported.");
+  flags.Switch("metrics-tls", &o->metrics_tls,
+               "Serve metrics and status page over TLS, with --tls-cert and --tls-key.");
   flags.Choice(
       "status-page", &o->status_page, {{"on", true}, {"off", false}},
       "Whether to serve a page with all models and their learning curves, at / of the metrics\n"
@@ -105,6 +151,21 @@ std::vector<Flag> MakeFlags(Options* o) {
       "tls-client-ca", &o->tls_client_ca,
       "PEM file with certificate authorities. Clients must have a certificate that one of these\n"
       "signed. Without it every client is accepted.");
+  flags.File(
+      "access-file", &o->access_file,
+      "File that says who may do what: tokens and certificate names, and their roles.\n"
+      "Read again on SIGHUP and when it changes. Without it every client may do everything.");
+  flags.Number(
+      "max-examples-per-second", "Examples", &o->max_examples_per_second, 0, uint64_t{1} << 40,
+      "The most examples that a principal of --access-file may send in a second, unless\n"
+      "the file gives it another limit; 0 is no limit. Streams are read more slowly; other\n"
+      "calls end with RESOURCE_EXHAUSTED (RATE_LIMITED) and the time to wait.");
+  flags.NewFile("audit-log", &o->audit_log,
+                "File that administrative and denied calls are appended to, as lines of JSON.\n"
+                "Opened again on SIGHUP. Without it they are in the log.");
+  flags.Switch("insecure", &o->insecure,
+               "Serve on addresses that other machines can reach also without TLS and\n"
+               "authentication: whoever reaches them may do everything. For networks of your own.");
   return flags.Take();
 }
 

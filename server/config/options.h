@@ -21,6 +21,9 @@ enum class JournalKind : uint8_t { kRocksDb, kMemory };
 struct Options {
   std::vector<std::string> addresses = {"127.0.0.1:7600"};
   std::string data_dir = "./perceptrond-data";
+  // Empty if the server makes no backups.
+  std::string backup_dir;
+  bool accept_data_loss = false;
   JournalKind journal = JournalKind::kRocksDb;
   Durability durability = Durability::kSync;
   absl::Duration durability_interval = absl::Milliseconds(100);
@@ -33,8 +36,20 @@ struct Options {
   // Empty if metrics are off.
   std::string metrics_address = "127.0.0.1:7601";
   uint64_t metrics_max_models = 1000;
+  // Needs the metrics address and TLS.
+  bool metrics_tls = false;
   // Needs the metrics address.
   bool status_page = true;
+  // 0: as many as descriptors allow; see ConnectionLimits.
+  uint64_t max_connections = 0;
+  uint64_t max_connections_per_address = 0;
+  uint64_t max_streams_per_connection = 1000;
+  uint64_t max_streams = 10000;
+  absl::Duration receive_timeout = absl::Minutes(5);
+  // Zero: never.
+  absl::Duration max_connection_idle = absl::Minutes(15);
+  absl::Duration max_connection_age = absl::ZeroDuration();
+  absl::Duration self_probe_interval = absl::Seconds(10);
   absl::Duration busy_poll = absl::Microseconds(100);
   absl::Duration drain_timeout = absl::Seconds(30);
   LogLevel log_level = LogLevel::kInfo;
@@ -46,6 +61,14 @@ struct Options {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;
+  // Path, or empty: every client may do everything.
+  std::string access_file;
+  // Of each principal of the access file that has no other limit; 0: none.
+  uint64_t max_examples_per_second = 0;
+  // Path, or empty: administrative calls are recorded in the log.
+  std::string audit_log;
+  // Whether other machines may reach an address without TLS and authentication.
+  bool insecure = false;
 };
 
 struct ParseResult {
@@ -79,6 +102,8 @@ struct Flag {
   std::string help;
   // Whether it may be given more than once.
   bool repeatable = false;
+  // Whether it may be given without a value, which stands for true.
+  bool is_switch = false;
   // Sets the field from the given values. Returns what values are expected if they are invalid, and
   // an empty string otherwise.
   std::function<std::string(const std::vector<std::string>&)> set;

@@ -53,7 +53,7 @@ void CollectDisk(const Options& options, ServerStats& server) {
 
 }  // namespace
 
-ServerStats CollectServer(Store& store, const Options& options) {
+ServerStats CollectServer(Store& store, const Connections& connections, const Options& options) {
   const Store::Stats stats = store.stats();
   ServerStats server;
   server.models = store.Count().value_or(0);
@@ -64,12 +64,16 @@ ServerStats CollectServer(Store& store, const Options& options) {
   server.journal_commit_failures = stats.commit_failures;
   server.journal_commit_seconds = absl::ToDoubleSeconds(stats.commit_busy);
   server.journal_wait_seconds = absl::ToDoubleSeconds(stats.oldest_commit_wait);
+  const JournalStats journal = store.journal_stats();
+  server.journal_lost_writes = journal.lost_writes;
+  server.journal_read_only = !journal.read_only.empty();
   server.loads = stats.loads;
   server.evictions = stats.evictions;
   server.snapshots = stats.snapshots;
   server.snapshot_failures = stats.snapshot_failures;
   server.snapshot_threshold_bytes = options.snapshot_bytes;
   CollectDisk(options, server);
+  server.transport = connections.stats();
   return server;
 }
 

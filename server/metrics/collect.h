@@ -15,6 +15,6 @@ class Store;
 std::vector<ModelMetrics> CollectModels(Store& store, size_t limit);
 
 // Any thread.
-ServerStats CollectServer(Store& store, const Options& options);
+ServerStats CollectServer(Store& store, const Connections& connections, const Options& options);
 
 }  // namespace perceptrond

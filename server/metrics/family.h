@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/connections.h"
+
 namespace google::protobuf {
 class Message;
 }  // namespace google::protobuf
@@ -18,6 +20,7 @@ namespace perceptrond {
 
 class RpcMetrics;
 struct ModelMetrics;
+struct PrincipalMetrics;
 struct ProcessStats;
 struct ServerStats;
 
@@ -74,6 +77,11 @@ void AppendRpcFamilies(const RpcMetrics& rpc, MetricFamilies& families);
 // perceptrond_* of the server as a whole. `exported` is the number of models that have series of
 // their own.
 void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamilies& families);
+// perceptrond_connections_* and perceptrond_calls_*.
+void AppendTransportFamilies(const Connections::Stats& stats, MetricFamilies& families);
+// perceptrond_principal_*: calls and examples by principal.
+void AppendPrincipalFamilies(const std::vector<PrincipalMetrics>& principals,
+                             MetricFamilies& families);
 // perceptrond_build_info.
 void AppendBuildFamily(MetricFamilies& families);
 // process_*.

@@ -1,5 +1,5 @@
 // The HTTP endpoint of /metrics and the status page. metrics.cc is the only file that uses
-// prometheus-cpp and civetweb.
+// prometheus-cpp.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/access/principal_usage.h"
+#include "server/config/tls_files.h"
 #include "server/metrics/rpc_metrics.h"
 #include "server/metrics/stats.h"
 #include "server/page/http.h"
@@ -27,25 +29,32 @@ class Metrics {
     // Returns at most `limit` models; the same ones as long as no model is created or deleted.
     std::function<std::vector<ModelMetrics>(size_t limit)> models;
     std::function<ServerStats()> server;
+    // May be null.
+    std::function<std::vector<PrincipalMetrics>()> principals = nullptr;
+    std::function<uint64_t()> dropped_audit_records = nullptr;
     // Must outlive the endpoint. Null for no RPC metrics.
     const RpcMetrics* rpc = nullptr;
     // Answers every path except /metrics. If null, they are answered with 404.
     HttpHandler page = nullptr;
+    // Wraps the handler of all paths, as WithAccess does. If null, everybody may read.
+    std::function<HttpHandler(HttpHandler)> access = nullptr;
   };
 
-  // Listens on `address`, "HOST:PORT" with HOST an IPv4 address or a name; port 0 takes a free
-  // port. Exports at most `max_models` models; with 0 the source of models is not called.
-  // INVALID_ARGUMENT for an invalid address, UNAVAILABLE if it cannot be listened on.
+  // Listens on `address`, "HOST:PORT" or "[IPV6]:PORT"; port 0 takes a free port. Exports at most
+  // `max_models` models; with 0 the source of models is not called. Without `tls` nothing is encrypted. INVALID_ARGUMENT for an invalid
+  // address, UNAVAILABLE if it cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Metrics>> Start(const std::string& address,
-                                                        size_t max_models, Sources sources);
-  // Waits for scrapes in progress, and up to 2 s for connections that send no request; then it no
-  // longer listens.
+                                                        size_t max_models, Sources sources,
+                                                        const TlsFiles* tls = nullptr);
+  // Waits for scrapes in progress; then it no longer listens.
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
   // The port that the endpoint listens on.
   int port() const;
+  // As HttpServer::UseCertificates.
+  absl::Status UseCertificates(const TlsFiles& tls);
 
  private:
   class Endpoint;

@@ -70,7 +70,7 @@ struct ModelFamily {
 using M = const ModelMetrics&;
 using Value = std::optional<double>;
 
-Value Flag(bool flag) { return Value(flag ? 1 : 0); }
+Value BoolValue(bool flag) { return Value(flag ? 1 : 0); }
 
 // What is no figure of the report.
 const ModelFamily kModelFamilies[] = {
@@ -86,7 +86,7 @@ const ModelFamily kModelFamilies[] = {
      [](M m) {
        const bool samples =
            m.stored_examples && (m.stored_examples->sampled > 0 || m.stored_examples->complete);
-       return samples ? Flag(m.stored_examples->complete) : Value();
+       return samples ? BoolValue(m.stored_examples->complete) : Value();
      }},
     {"perceptrond_model_revision", "The model's revision: names a state of the weights exactly.",
      [](M m) { return Value(m.revision); }},
@@ -102,7 +102,7 @@ const ModelFamily kModelFamilies[] = {
     {"perceptrond_model_memory_bytes", "Memory that the model takes.",
      [](M m) { return Value(m.memory_bytes); }},
     {"perceptrond_model_in_memory", "1 if the model is in memory, 0 if it is on disk only.",
-     [](M m) { return Flag(m.in_memory); }},
+     [](M m) { return BoolValue(m.in_memory); }},
 };
 
 }  // namespace

@@ -134,6 +134,12 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   AppendSingle("perceptrond_journal_wait_seconds",
                "Time that the oldest uncommitted message has waited for its commit.", kGauge,
                stats.journal_wait_seconds, families);
+  gauge("perceptrond_journal_lost_writes",
+        "Writes that the journal had and lacked when it was opened with --accept-data-loss.",
+        stats.journal_lost_writes);
+  gauge("perceptrond_journal_read_only",
+        "1 while the journal cannot be written, since its disk is full or read-only; else 0.",
+        stats.journal_read_only ? 1 : 0);
   AppendDiskFamilies(stats, families);
   gauge(
       "perceptrond_snapshot_threshold_bytes",
@@ -146,6 +152,7 @@ void AppendServerFamilies(const ServerStats& stats, size_t exported, MetricFamil
   counter("perceptrond_snapshot_failures_total",
           "Snapshots that could not be written; the journal keeps their records.",
           stats.snapshot_failures);
+  AppendTransportFamilies(stats.transport, families);
 }
 
 void AppendBuildFamily(MetricFamilies& families) {

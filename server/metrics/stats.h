@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "core/convergence/progress.h"
 #include "core/ledger/stored_examples.h"
+#include "server/rpc/connections.h"
 
 namespace perceptrond {
 
@@ -41,6 +42,9 @@ struct ServerStats {
   double journal_commit_seconds = 0;
   // The time that the oldest uncommitted message has waited.
   double journal_wait_seconds = 0;
+  // Writes that the journal lacked when it was opened.
+  uint64_t journal_lost_writes = 0;
+  bool journal_read_only = false;
   // The journal's file system. Absent if the journal is in memory or the system call fails.
   std::optional<uint64_t> disk_free_bytes;
   std::optional<uint64_t> disk_size_bytes;
@@ -50,6 +54,7 @@ struct ServerStats {
   uint64_t evictions = 0;
   uint64_t snapshots = 0;
   uint64_t snapshot_failures = 0;
+  Connections::Stats transport;
 };
 
 // The state of this process, from /proc. A figure is absent if its file cannot be read.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,11 @@ struct HttpRequest {
   std::string host;
   std::string accept_encoding;
   std::string if_none_match;
+  std::string authorization;
+  // Where the request comes from, for the audit log: "http:127.0.0.1:4711".
+  std::string peer;
+  // Prefixes of the full names of the models that the caller may read; absent: all.
+  std::optional<std::vector<std::string>> readable;
 };
 
 // Whether a Host header is an address, "localhost", or absent. Any other name could be one whose
@@ -37,6 +43,12 @@ struct HttpAnswer {
   // For a HEAD request the body of the GET response, which is not sent.
   std::string body;
 };
+
+// The bytes compressed with gzip if the client accepts that and they are shorter then; otherwise as
+// they are. The answer's header says which.
+void SetBody(const HttpRequest& request, std::string body, HttpAnswer& answer);
+// Whether the client accepts gzip.
+bool AcceptsGzip(const HttpRequest& request);
 
 // Thread contract: safe for any number of threads.
 using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;

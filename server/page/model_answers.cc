@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/error/error.h"
 #include "core/model/views.h"
 #include "core/report/format.h"
 #include "core/report/learner_text.h"
+#include "server/access/readable_models.h"
 #include "server/config/build_info.h"
 #include "server/rpc/message.h"
 #include "server/sessions/convert.h"
@@ -62,6 +64,16 @@ void DropUpTo(uint64_t revision, LearningCurve& curves) {
             }));
 }
 
+bool IsReadable(const std::string& name, const ReadablePrefixes& readable) {
+  return !readable.has_value() ||
+         std::any_of(readable->begin(), readable->end(),
+                     [&](const std::string& prefix) { return absl::StartsWith(name, prefix); });
+}
+
+bool SeesAll(const ReadablePrefixes& readable) {
+  return IsReadable(std::string(kModelCollection), readable);
+}
+
 void FigureToProto(const FigureView& figure, page::ModelDetail::Figure& proto) {
   proto.set_name(figure.name);
   proto.set_title(figure.title);
@@ -72,7 +84,7 @@ void FigureToProto(const FigureView& figure, page::ModelDetail::Figure& proto) {
 
 }  // namespace
 
-void ModelAnswers::Describe(page::ServerStatus& server) {
+void ModelAnswers::Describe(const ReadablePrefixes& readable, page::ServerStatus& server) {
   const absl::Time now = absl::Now();
   server.mutable_time()->set_seconds(absl::ToUnixSeconds(now));
   server.mutable_time()->set_nanos(static_cast<int32_t>(
@@ -80,9 +92,11 @@ void ModelAnswers::Describe(page::ServerStatus& server) {
   server.set_version(GetBuildInfo().version);
   server.set_revision(GetBuildInfo().revision);
   const Store::Stats stats = store_.stats();
-  server.set_models(store_.Count().value_or(0));
-  server.set_models_in_memory(stats.models_in_memory);
-  server.set_memory_bytes(stats.memory_bytes);
+  if (SeesAll(readable)) {
+    server.set_models(store_.Count().value_or(0));
+    server.set_models_in_memory(stats.models_in_memory);
+    server.set_memory_bytes(stats.memory_bytes);
+  }
   server.set_memory_budget_bytes(store_.memory_budget());
   server.set_draining(draining_());
 }
@@ -91,9 +105,11 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
   const std::string list = absl::StrCat("status page, ", absl::AsciiStrToLower(query.search));
   const absl::StatusOr<std::string> after = ReadPageToken(list, query.page_token);
   if (!after.ok()) return after.status();
+  const size_t limit = std::clamp<uint64_t>(query.page_size, 1, kMaxModelPageSize);
   absl::StatusOr<Store::Found> found =
-      store_.Search(*after, std::clamp<uint64_t>(query.page_size, 1, kMaxModelPageSize),
-                    kMaxSearched, Matches(query.search));
+      SeesAll(query.readable) ? store_.Search(*after, limit, kMaxSearched, Matches(query.search))
+                              : SearchReadable(store_, *query.readable, *after, limit, kMaxSearched,
+                                               Matches(query.search));
   if (!found.ok()) return found.status();
   page::ModelList answer;
   for (const ModelSummary& summary : found->models) {
@@ -109,13 +125,14 @@ absl::StatusOr<page::ModelList> ModelAnswers::List(const ModelListQuery& query) 
   }
   for (std::string& name : found->unreachable) answer.add_unreachable(std::move(name));
   if (!found->next.empty()) answer.set_next_page_token(MakePageToken(list, found->next));
-  Describe(*answer.mutable_server());
+  Describe(query.readable, *answer.mutable_server());
   return answer;
 }
 
-absl::Status ModelAnswers::Exists(const std::string& id) {
+absl::Status ModelAnswers::Exists(const std::string& id, const ReadablePrefixes& readable) {
   const std::string name = absl::StrCat(kModelCollection, id);
   if (absl::Status status = CheckModelName(name, "model"); !status.ok()) return status;
+  if (!IsReadable(name, readable)) return ModelNotFound(name);
   return store_.GetSummary(name).status();
 }
 
@@ -128,6 +145,7 @@ absl::Status ModelAnswers::Load(const std::string& name) {
 absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& query) {
   const std::string name = absl::StrCat(kModelCollection, query.id);
   if (absl::Status status = CheckModelName(name, "model"); !status.ok()) return status;
+  if (!IsReadable(name, query.readable)) return ModelNotFound(name);
   if (query.load) {
     if (absl::Status status = Load(name); !status.ok()) return status;
   }
@@ -152,7 +170,7 @@ absl::StatusOr<page::ModelDetail> ModelAnswers::Detail(const ModelDetailQuery& q
   answer.set_learner(FormatLearner(proto.learner()));
   for (const FigureView& figure : ViewFigures(proto.report()))
     FigureToProto(figure, *answer.add_figures());
-  Describe(*answer.mutable_server());
+  Describe(query.readable, *answer.mutable_server());
   return answer;
 }
 

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/store/store.h"
@@ -12,6 +14,10 @@
 #include "perceptron/page/v1/status_page.pb.h"
 
 namespace perceptrond {
+
+// Prefixes of the full names of the models that the reader may see, in order; absent: all. Others do
+// not exist for it.
+using ReadablePrefixes = std::optional<std::vector<std::string>>;
 
 // A request for the list of models. Values out of range are clamped.
 struct ModelListQuery {
@@ -22,6 +28,7 @@ struct ModelListQuery {
   uint64_t page_size = 25;
   // Points of each model's learning curve, 0 to 64.
   uint64_t points = 32;
+  ReadablePrefixes readable;
 };
 
 // A request for one model.
@@ -35,6 +42,7 @@ struct ModelDetailQuery {
   uint64_t after_revision = 0;
   // Top weights of each class, 0 to 100.
   uint64_t features = 0;
+  ReadablePrefixes readable;
 };
 
 // Reads models as a scrape does: under the locks that scoring takes, for short periods. Reading
@@ -54,10 +62,11 @@ class ModelAnswers {
   // features are requested.
   absl::StatusOr<::perceptron::page::v1::ModelDetail> Detail(const ModelDetailQuery& query);
   // NOT_FOUND, INVALID_ARGUMENT. Loads nothing.
-  absl::Status Exists(const std::string& id);
+  absl::Status Exists(const std::string& id, const ReadablePrefixes& readable = std::nullopt);
 
  private:
-  void Describe(::perceptron::page::v1::ServerStatus& server);
+  // The numbers of models are 0 for readers that do not see all.
+  void Describe(const ReadablePrefixes& readable, ::perceptron::page::v1::ServerStatus& server);
   void DescribeWeights(const Model& model, size_t limit,
                        ::perceptron::page::v1::TopFeatures& features)
       ABSL_LOCKS_EXCLUDED(weights_turn_);

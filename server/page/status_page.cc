@@ -1,7 +1,5 @@
 #include "server/page/status_page.h"
 
-#include <google/protobuf/io/gzip_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/util/json_util.h>
 #include <algorithm>
 #include <limits>
@@ -25,34 +23,6 @@ namespace {
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-// Compressing a smaller body gains nothing.
-constexpr size_t kMinGzipBytes = 1024;
-
-// Empty if the compression fails.
-std::string Gzip(absl::string_view bytes) {
-  constexpr int kFast = 1;
-  namespace io = google::protobuf::io;
-  std::string gzipped;
-  io::StringOutputStream out(&gzipped);
-  io::GzipOutputStream::Options options;
-  options.compression_level = kFast;
-  io::GzipOutputStream gzip(&out, options);
-  void* buffer = nullptr;
-  int size = 0;
-  while (!bytes.empty() && gzip.Next(&buffer, &size)) {
-    const size_t part = bytes.copy(static_cast<char*>(buffer), static_cast<size_t>(size));
-    bytes.remove_prefix(part);
-    gzip.BackUp(size - static_cast<int>(part));
-  }
-  return gzip.Close() && bytes.empty() ? gzipped : std::string();
-}
-
-bool AcceptsGzip(const HttpRequest& request) {
-  return absl::StrContains(request.accept_encoding, "gzip") &&
-         !absl::StrContains(request.accept_encoding, "gzip;q=0,") &&
-         !absl::EndsWith(request.accept_encoding, "gzip;q=0");
-}
-
 HttpAnswer WithHeaders(int status, absl::string_view type, absl::string_view caching) {
   HttpAnswer answer;
   answer.status = status;
@@ -97,12 +67,7 @@ HttpAnswer MakeFileAnswer(const HttpRequest& request, const EmbeddedFile& file) 
 // A response that is made for this request and must not be cached.
 HttpAnswer MakeAnswer(const HttpRequest& request, int status, std::string type, std::string body) {
   HttpAnswer answer = WithHeaders(status, type, "no-store");
-  answer.body = std::move(body);
-  if (answer.body.size() < kMinGzipBytes || !AcceptsGzip(request)) return answer;
-  std::string gzipped = Gzip(answer.body);
-  if (gzipped.empty() || gzipped.size() >= answer.body.size()) return answer;
-  answer.headers.emplace_back("Content-Encoding", "gzip");
-  answer.body = std::move(gzipped);
+  SetBody(request, std::move(body), answer);
   return answer;
 }
 
@@ -182,6 +147,7 @@ ModelListQuery ListQuery(const HttpRequest& request) {
   query.page_token = Parameter(request, "page_token");
   query.page_size = IntegerParameter(request, "page_size", query.page_size);
   query.points = IntegerParameter(request, "points", query.points);
+  query.readable = request.readable;
   return query;
 }
 
@@ -191,6 +157,7 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
   query.load = Parameter(request, "load") == "true";
   query.after_revision = IntegerParameter(request, "after_revision", 0);
   query.features = IntegerParameter(request, "features", 0);
+  query.readable = request.readable;
   return query;
 }
 
@@ -224,7 +191,7 @@ HttpAnswer StatusPage::Get(const HttpRequest& request) {
   } else if (absl::ConsumePrefix(&path, "/api/")) {
     return Api(request, path);
   } else if (absl::ConsumePrefix(&path, "/models/")) {
-    const int status = HttpStatus(models_.Exists(std::string(path)).code());
+    const int status = HttpStatus(models_.Exists(std::string(path), request.readable).code());
     if (status == 400) return Text(request, status, kInvalidName);
     // For an unknown model the page itself says so.
     return Page(request, kModelPage, status == 404 ? 404 : 200);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/sync/thread_name.h"
 #include "server/rpc/message.h"
@@ -76,7 +77,7 @@ void Acceptor::Stop(grpc::Server& server) {
     stopping_ = true;
   }
   server.Shutdown(std::chrono::system_clock::now());
-  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_ == 0; };
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_ == nullptr; };
   {
     MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(&none));
@@ -96,9 +97,11 @@ void Acceptor::ShutDownQueue() {
 void Acceptor::AwaitCall() {
   MutexLock lock(&mutex_);
   if (stopping_) return;
-  ++calls_;
-  // Deletes itself.
-  new Call(*this);
+  // Deletes itself, which waits for this lock.
+  Call* const call = new Call(*this);
+  call->next_ = calls_;
+  if (calls_ != nullptr) calls_->previous_ = call;
+  calls_ = call;
 }
 
 void Acceptor::Request(grpc::GenericServerContext& context,
@@ -106,9 +109,17 @@ void Acceptor::Request(grpc::GenericServerContext& context,
   service_.RequestCall(&context, &stream, queue_.get(), queue_.get(), tag);
 }
 
-void Acceptor::OnCallDestroyed() {
+void Acceptor::OnCallDestroyed(Call& call) {
   MutexLock lock(&mutex_);
-  --calls_;
+  (call.previous_ != nullptr ? call.previous_->next_ : calls_) = call.next_;
+  if (call.next_ != nullptr) call.next_->previous_ = call.previous_;
+}
+
+void Acceptor::EndLateRequests(absl::Duration timeout) {
+  const int64_t latest = absl::GetCurrentTimeNanos() - absl::ToInt64Nanoseconds(timeout);
+  // No call is destroyed while the lock is held.
+  MutexLock lock(&mutex_);
+  for (Call* call = calls_; call != nullptr; call = call->next_) call->EndIfLate(latest);
 }
 
 void Acceptor::Poll() {

@@ -20,9 +20,12 @@
 #include "absl/functional/function_ref.h"
 #include "core/sync/mutex.h"
 #include "server/rpc/call.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/slow_calls.h"
 
 namespace perceptrond {
+
+class Admission;
 
 // Decides when a polling thread spins instead of sleeping: while requests arrive one at a time,
 // each soon after the last was answered. Waking a sleeping processor takes longer than answering
@@ -131,11 +134,15 @@ class Acceptor {
   // calls.
   using Route = std::function<const Call::Method&(const std::string& path)>;
 
-  explicit Acceptor(Route route) : route_(std::move(route)) {}
+  // `connections`, if there are any, count the calls and may refuse them; they must outlive this.
+  explicit Acceptor(Route route, Connections* connections = nullptr)
+      : route_(std::move(route)), connections_(connections) {}
   // Must have been stopped if it was started. The grpc::Server, if there is one, must be destroyed
   // first.
   ~Acceptor();
 
+  // To be called before Start, with what decides whether a call may be made. Without it each may.
+  void SetAdmission(Admission* admission) { admission_ = admission; }
   // To be called before the server is built.
   void AddTo(grpc::ServerBuilder& builder);
   // To be called once, after the server is built. Starts `threads` polling threads.
@@ -143,6 +150,9 @@ class Acceptor {
   // Shuts the server down: accepts no more calls, cancels those in flight, and waits until all of
   // them are done. After it returns nothing given to this object is used any more.
   void Stop(grpc::Server& server) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the calls whose one request has not arrived within `timeout`: see
+  // Reactor::OnRequestTimeout. Any thread, until Stop. O(calls).
+  void EndLateRequests(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   // Where calls that took long are logged. Any thread.
   SlowCallLog& slow_calls() { return slow_calls_; }
 
@@ -152,14 +162,17 @@ class Acceptor {
   void Request(grpc::GenericServerContext& context, grpc::GenericServerAsyncReaderWriter& stream,
                void* tag);
   const Call::Method& Find(const std::string& path) const { return route_(path); }
+  Admission* admission() const { return admission_; }
   grpc::CompletionQueue* queue() { return queue_.get(); }
   // Creates the object that waits for the next call, unless the server is shutting down.
   void AwaitCall() ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnCallDestroyed() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCallDestroyed(Call& call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Poll();
   void ShutDownQueue();
 
   const Route route_;
+  Connections* const connections_;
+  Admission* admission_ = nullptr;
   Spin spin_;
   SlowCallLog slow_calls_;
   grpc::AsyncGenericService service_;
@@ -170,8 +183,8 @@ class Acceptor {
   // shuts down.
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // Call objects that exist.
-  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The first of the call objects that exist, which are linked to one another.
+  Call* calls_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace perceptrond

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/access/admission.h"
 #include "server/rpc/acceptor.h"
 
 namespace perceptrond {
@@ -14,7 +15,10 @@ Call::Call(Acceptor& acceptor) : acceptor_(acceptor) {
   acceptor_.Request(context_, stream_, Hold(accepted_));
 }
 
-Call::~Call() { acceptor_.OnCallDestroyed(); }
+Call::~Call() {
+  if (counted_) acceptor_.connections_->EndCall(connection_.get(), cancelled_);
+  acceptor_.OnCallDestroyed(*this);
+}
 
 void Call::OnAccepted(bool ok) {
   // The server shuts down. gRPC reports no end for a call that was never accepted.
@@ -23,19 +27,73 @@ void Call::OnAccepted(bool ok) {
   peer_ = context_.peer();
   // The reactor always finishes the call.
   Hold(finished_);
-  acceptor_.Find(path())(*this);
-  OnBoundOrCancelled();
+  if (IsWithinLimits() && IsAllowed()) acceptor_.Find(path())(*this);
+  OnBoundOrCancelled(kBound);
+}
+
+bool Call::IsWithinLimits() {
+  if (acceptor_.connections_ == nullptr) return true;
+  counted_ = true;
+  const absl::Status admitted = acceptor_.connections_->BeginCall(peer_, path(), connection_);
+  if (admitted.ok()) return true;
+  Bind(std::make_shared<Reactor>());
+  Finish(ToGrpc(admitted));
+  return false;
+}
+
+bool Call::IsAllowed() {
+  if (acceptor_.admission() == nullptr) return true;
+  access_ = acceptor_.admission()->Admit(*this);
+  if (access_ == nullptr || access_->denied().ok()) return true;
+  Bind(std::make_shared<Reactor>());
+  Finish(grpc::Status());
+  return false;
+}
+
+// A denied message is not handled: for the reactor the client has sent its last one, and the call
+// ends with another status than the reactor's.
+void Call::OnReadDone(bool ok) {
+  request_since_.store(0, std::memory_order_relaxed);
+  if (ok && connection_ != nullptr) connection_->OnMessage(incoming_->Length());
+  if (ok && access_ != nullptr && !access_->OnMessage(*incoming_).ok()) {
+    incoming_->Clear();
+    ok = false;
+  }
+  reactor_->OnReadDone(ok);
+}
+
+void Call::OnWriteDone(bool ok) {
+  if (ok && connection_ != nullptr) connection_->OnProgress();
+  reactor_->OnWriteDone(ok);
 }
 
 void Call::OnCallDone(bool /*ok*/) {
-  if (context_.IsCancelled()) OnBoundOrCancelled();
+  cancelled_ = context_.IsCancelled();
+  if (cancelled_) OnBoundOrCancelled(kCancelled);
 }
 
-void Call::OnBoundOrCancelled() {
-  if (bound_or_cancelled_.exchange(true, std::memory_order_acq_rel)) reactor_->OnCancel();
+void Call::OnBoundOrCancelled(uint8_t what) {
+  constexpr uint8_t kBoth = kBound | kCancelled;
+  const uint8_t before = bound_or_cancelled_.fetch_or(what, std::memory_order_acq_rel);
+  if (before != kBoth && (before | what) == kBoth) reactor_->OnCancel();
 }
 
-void Call::StartRead(grpc::ByteBuffer* message) { stream_.Read(message, Hold(read_done_)); }
+void Call::StartRead(grpc::ByteBuffer* message) {
+  incoming_ = message;
+  stream_.Read(message, Hold(read_done_));
+}
+
+void Call::StartReadRequest(grpc::ByteBuffer* message) {
+  request_since_.store(absl::GetCurrentTimeNanos(), std::memory_order_release);
+  StartRead(message);
+}
+
+void Call::EndIfLate(int64_t latest) {
+  const int64_t since = request_since_.load(std::memory_order_acquire);
+  if (since == 0 || since > latest) return;
+  request_since_.store(0, std::memory_order_relaxed);
+  reactor_->OnRequestTimeout();
+}
 
 void Call::StartWrite(const grpc::ByteBuffer& message, bool more) {
   grpc::WriteOptions options;
@@ -80,12 +138,17 @@ void Call::OnFinished(bool ok) {
 }
 
 void Call::Finish(const grpc::Status& status) {
-  timing_.Stop(status.error_code());
-  stream_.Finish(status, static_cast<Event*>(&finished_));
+  grpc::Status end = status;
+  if (access_ != nullptr) access_->OnFinish(end);
+  timing_.Stop(end.error_code());
+  stream_.Finish(end, static_cast<Event*>(&finished_));
 }
 
 void Call::FinishWith(const grpc::ByteBuffer& message) {
-  timing_.Stop(grpc::StatusCode::OK);
+  grpc::Status end;
+  if (access_ != nullptr) access_->OnFinish(end);
+  timing_.Stop(end.error_code());
+  if (!end.ok()) return stream_.Finish(end, static_cast<Event*>(&finished_));
   stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK,
                          static_cast<Event*>(&finished_));
 }

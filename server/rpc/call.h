@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/rpc/call_timing.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/message.h"
 #include "server/rpc/slow_calls.h"
 #include "server/rpc/trace_context.h"
@@ -21,6 +22,7 @@
 namespace perceptrond {
 
 class Acceptor;
+class CallAccess;
 
 // An operation that completes on the completion queue; the queue's tags point to these.
 class Event {
@@ -46,6 +48,9 @@ class Reactor {
   virtual void OnWriteDone(bool /*ok*/) {}
   // The alarm expired; `ok` is false if it was cancelled.
   virtual void OnAlarm(bool /*ok*/) {}
+  // The request that Call::StartReadRequest waits for takes too long. Runs on another thread, and at
+  // the same time as any other callback.
+  virtual void OnRequestTimeout() {}
   // The client cancelled the call or is gone. The call must be finished nevertheless. May also run
   // after Finish.
   virtual void OnCancel() {}
@@ -70,6 +75,8 @@ class Call {
   void Bind(std::shared_ptr<Reactor> reactor) { reactor_ = std::move(reactor); }
   // Reads the next message into `message`, which must exist until OnReadDone.
   void StartRead(grpc::ByteBuffer* message);
+  // The same for the one request of a call, which may take as long as --receive-timeout.
+  void StartReadRequest(grpc::ByteBuffer* message);
   // `more`: another write or the end follows soon and may be sent together with this one.
   void StartWrite(const grpc::ByteBuffer& message, bool more = false);
   void StartAlarm(absl::Time when);
@@ -80,6 +87,15 @@ class Call {
   // Sends a last message and ends the call with OK.
   void FinishWith(const grpc::ByteBuffer& message);
 
+  // Has the reactor end the call as if the client had cancelled it; its end may have another status,
+  // of CallAccess. No effect if it is cancelled.
+  void EndEarly() { OnBoundOrCancelled(kCancelled); }
+  // Cancels the call, whose client gets no status.
+  void Cancel() { context_.TryCancel(); }
+
+  const grpc::ServerContext& context() const { return context_; }
+  // What the caller may do; null if nothing is checked. Constant after the call's method has begun.
+  const CallAccess* access() const { return access_.get(); }
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
   // The client's address: "ipv4:127.0.0.1:40622".
@@ -115,14 +131,22 @@ class Call {
   ~Call();
 
   void OnAccepted(bool ok);
-  void OnReadDone(bool ok) { reactor_->OnReadDone(ok); }
-  void OnWriteDone(bool ok) { reactor_->OnWriteDone(ok); }
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok);
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
   void OnFinished(bool ok);
   void OnCallDone(bool ok);
-  // gRPC may report a cancellation before the reactor is bound. Called once for each of the two;
-  // the second call runs the reactor's OnCancel.
-  void OnBoundOrCancelled();
+  // Whether the call may be made, by the limits on connections and by who calls; otherwise it is
+  // finished.
+  bool IsWithinLimits();
+  bool IsAllowed();
+  // Notifies the reactor if its request has been waited for since before `latest`, once.
+  void EndIfLate(int64_t latest);
+  // gRPC may report a cancellation before the reactor is bound. Called with kBound and with
+  // kCancelled; the first call after which both are known runs the reactor's OnCancel.
+  static constexpr uint8_t kBound = 1;
+  static constexpr uint8_t kCancelled = 2;
+  void OnBoundOrCancelled(uint8_t what);
   // Counts an event that is pending.
   void* Hold(Event& event);
   // Uncounts it; deletes the call if no event is pending.
@@ -133,12 +157,26 @@ class Call {
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::Alarm alarm_;
   std::shared_ptr<Reactor> reactor_;
+  // Null until the call is accepted, or if its peer is none of the server's connections.
+  std::shared_ptr<Connection> connection_;
+  // The other calls of the acceptor, which guards them.
+  Call* previous_ = nullptr;
+  Call* next_ = nullptr;
+  // Since when the request is being read, in nanoseconds; 0 if it is not.
+  std::atomic<int64_t> request_since_{0};
+  // Whether the connections count this call, and whether the client cancelled it.
+  bool counted_ = false;
+  bool cancelled_ = false;
+  // Null if nothing about the call is checked or recorded.
+  std::unique_ptr<CallAccess> access_;
+  // What the read that was started fills. Used by the reading thread alone.
+  grpc::ByteBuffer* incoming_ = nullptr;
   // Read when the call is accepted: gRPC forgets it when the client cancels.
   std::string peer_;
   CallTiming timing_;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
-  std::atomic<bool> bound_or_cancelled_{false};
+  std::atomic<uint8_t> bound_or_cancelled_{0};
   std::atomic<int> pending_events_{0};
   CallEvent<&Call::OnAccepted> accepted_{*this};
   CallEvent<&Call::OnReadDone> read_done_{*this};

@@ -64,6 +64,13 @@ inline absl::Status MissingRequest() {
   return InvalidField("MALFORMED_MESSAGE", "request", "is missing; send one message");
 }
 
+// DEADLINE_EXCEEDED (REQUEST_TIMEOUT): the request did not arrive within --receive-timeout.
+inline absl::Status RequestTimeout() {
+  return MakeError(absl::StatusCode::kDeadlineExceeded, "REQUEST_TIMEOUT",
+                   "the request did not arrive whole within --receive-timeout; send it faster, in "
+                   "smaller messages, or raise --receive-timeout");
+}
+
 // The most bytes that Protobuf can serialize.
 inline constexpr size_t kMaxSerializedBytes = std::numeric_limits<int>::max();
 

@@ -1,7 +1,6 @@
 #include "server/rpc/slow_calls.h"
 
 #include <cmath>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -47,7 +46,7 @@ void SlowCallLog::Write(const SlowCall& call) {
   for (size_t part = 0; part < kParts; ++part)
     fields.emplace_back(kPartFields[part], Rounded(call.parts[part]));
   if (left_out > 0) fields.emplace_back("left_out", left_out);
-  Log(LogLevel::kWarning, "slow call", std::span<const LogField>(fields));
+  LogAll(LogLevel::kWarning, "slow call", fields);
 }
 
 bool SlowCallLog::TakeLine(uint64_t& left_out) {

@@ -2,12 +2,12 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
-#include <sys/stat.h>
 
 #include <deque>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "server/config/file_fingerprint.h"
 
 namespace perceptrond {
 namespace {
@@ -70,14 +70,6 @@ class Credentials final : public grpc::ServerCredentials {
   // One a port.
   std::deque<Fetcher> fetchers_;
 };
-
-// Differs once the file is written or another one is in its place.
-std::string FingerprintOf(const std::string& path) {
-  struct stat found = {};
-  if (path.empty() || stat(path.c_str(), &found) != 0) return "none;";
-  return absl::StrCat(found.st_dev, " ", found.st_ino, " ", found.st_size, " ",
-                      found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, ";");
-}
 
 }  // namespace
 

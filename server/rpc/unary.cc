@@ -1,5 +1,6 @@
 #include "server/rpc/unary.h"
 
+#include <atomic>
 #include <optional>
 
 namespace perceptrond {
@@ -14,13 +15,17 @@ class OneRequest final : public Reactor {
 
   void Start() {
     if (call_.slow_calls().enabled()) call_.timing().Start(Part::kReceive, EventTime());
-    call_.StartRead(&request_);
+    call_.StartReadRequest(&request_);
   }
   void OnReadDone(bool ok) override {
+    if (decided_.exchange(true)) return;
     if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
     in_flight_.emplace(drain_);
     call_.timing().SwitchAt(Part::kQueue, EventTime());
     handler_(call_, request_);
+  }
+  void OnRequestTimeout() override {
+    if (!decided_.exchange(true)) call_.Finish(ToGrpc(RequestTimeout()));
   }
 
  private:
@@ -28,6 +33,8 @@ class OneRequest final : public Reactor {
   Drain& drain_;
   const Handler& handler_;
   grpc::ByteBuffer request_;
+  // Whether the request has arrived or its time is over.
+  std::atomic<bool> decided_{false};
   std::optional<Drain::InFlightCall> in_flight_;
 };
 

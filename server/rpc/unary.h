@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/store/store.h"
+#include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
@@ -33,7 +34,15 @@ using InlineTest = bool (*)(Store&, const Request&);
 template <typename Request>
 Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
                        InlineTest<Request> can_run_inline) {
-  const auto shared = std::make_shared<const decltype(handler)>(std::move(handler));
+  // Examples are counted for the caller.
+  const auto shared = std::make_shared<const decltype(handler)>(
+      [handler = std::move(handler)](Call& call, const Request& request) {
+        if (call.access() == nullptr) return handler(call, request);
+        if (absl::Status status = call.access()->CheckLimit(); !status.ok())
+          return call.Finish(ToGrpc(status));
+        const CountedUsage counted(call.access()->usage());
+        handler(call, request);
+      });
   return OnRequest(backend.drain, [backend, shared, can_run_inline](Call& call,
                                                                     grpc::ByteBuffer& bytes) {
     const size_t max_bytes = backend.max_message_bytes;
@@ -75,6 +84,21 @@ class UnaryMethods {
         },
         can_run_inline);
   }
+  // For a body whose answer depends on what the caller may do: null if nothing is checked.
+  template <typename Request, typename Response>
+  Call::Method operator()(absl::Status (*body)(Store&, const CallAccess*, const Request&,
+                                               Response&)) const {
+    return OnRequest<Request>(
+        backend_,
+        [backend = backend_, body](Call& call, const Request& request) {
+          Response response;
+          const absl::Status status = backend.drain.draining()
+                                          ? DrainingError()
+                                          : body(backend.store, call.access(), request, response);
+          FinishWithMessage(call, status, response);
+        },
+        nullptr);
+  }
   // For a body that looks at the drain itself.
   template <typename Request, typename Response>
   Call::Method operator()(absl::Status (*body)(Store&, const Drain&, const Request&, Response&),
@@ -93,12 +117,17 @@ class UnaryMethods {
         backend_,
         [body](Call& call, const Request& request) {
           Response response;
-          grpc::ByteBuffer bytes;
-          absl::Status status = body(request, response);
-          if (status.ok()) status = SerializeMessage(response, bytes);
-          FinishUnary(call, status, bytes);
+          const absl::Status status = body(request, response);
+          FinishWithMessage(call, status, response);
         },
         can_run_inline);
+  }
+
+  template <typename Response>
+  static void FinishWithMessage(Call& call, absl::Status status, const Response& response) {
+    grpc::ByteBuffer bytes;
+    if (status.ok()) status = SerializeMessage(response, bytes);
+    FinishUnary(call, status, bytes);
   }
 
   const Backend backend_;

@@ -6,7 +6,10 @@
 #include "core/error/error.h"
 #include "core/learner/catalogue.h"
 #include "core/model/views.h"
+#include "google/rpc/error_details.pb.h"
 #include "perceptron/v1/model_service.pb.h"
+#include "server/access/admission.h"
+#include "server/access/readable_models.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/message.h"
 #include "server/rpc/unary.h"
@@ -75,15 +78,18 @@ absl::Status Get(Store& store, const v1::GetModelRequest& request, v1::Model& re
   return absl::OkStatus();
 }
 
-absl::Status ListModels(Store& store, const v1::ListModelsRequest& request,
-                        v1::ListModelsResponse& response) {
+absl::Status ListModels(Store& store, const CallAccess* access,
+                        const v1::ListModelsRequest& request, v1::ListModelsResponse& response) {
   const absl::StatusOr<size_t> limit =
       ReadPageSize(request.page_size(), kDefaultPageSize, kMaxPageSize);
   if (!limit.ok()) return limit.status();
   // The name of the last model listed.
   const absl::StatusOr<std::string> after = ReadPageToken(kModelList, request.page_token());
   if (!after.ok()) return after.status();
-  absl::StatusOr<Store::Found> page = store.List(*after, *limit);
+  absl::StatusOr<Store::Found> page =
+      access == nullptr ? store.List(*after, *limit)
+                        : SearchReadable(store, access->ReadablePrefixes(), *after, *limit, *limit,
+                                         [](const v1::Model&) { return true; });
   if (!page.ok()) return page.status();
   for (const ModelSummary& summary : page->models) *response.add_models() = ToProto(summary);
   for (std::string& name : page->unreachable) response.add_unreachable(std::move(name));
@@ -147,11 +153,22 @@ absl::Status Update(Store& store, const v1::UpdateModelRequest& request, v1::Mod
                 "UpdateModel", change, response);
 }
 
-absl::Status Delete(Store& store, const v1::DeleteModelRequest& request,
+// MODEL_IN_USE without the name of a composition that the caller may not read.
+absl::Status HideUser(const CallAccess& access, const absl::Status& in_use) {
+  google::rpc::ErrorInfo info;
+  const absl::optional<absl::Cord> payload = in_use.GetPayload(kErrorInfoUrl);
+  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return in_use;
+  const auto user = info.metadata().find("used_by");
+  if (user == info.metadata().end() || access.CanRead(user->second)) return in_use;
+  return MakeError(in_use.code(), info.reason(), "a composition uses the model; delete that first");
+}
+
+absl::Status Delete(Store& store, const CallAccess* access, const v1::DeleteModelRequest& request,
                     google::protobuf::Empty& /*response*/) {
   if (absl::Status status = CheckModelName(request.name(), "name"); !status.ok()) return status;
-  const absl::Status deleted =
-      store.Delete(request.name(), request.etag(), request.validate_only());
+  absl::Status deleted = store.Delete(request.name(), request.etag(), request.validate_only());
+  if (absl::IsFailedPrecondition(deleted) && access != nullptr)
+    deleted = HideUser(*access, deleted);
   if (absl::IsNotFound(deleted) && request.allow_missing()) return absl::OkStatus();
   return deleted;
 }

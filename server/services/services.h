@@ -2,7 +2,9 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "core/journal/backups.h"
 #include "inference/inference_service.pb.h"
+#include "perceptron/v1/backup_service.pb.h"
 
 namespace perceptrond {
 
@@ -21,6 +23,9 @@ void AddLearningService(Router& router, const Backend& backend);
 void AddPredictionService(Router& router, const Backend& backend);
 // perceptron.v1.AnalysisService. The queue must outlive the calls, too.
 void AddAnalysisService(Router& router, const Backend& backend, AnalysisQueue& queue);
+// perceptron.v1.BackupService.
+void AddBackupService(Router& router, const Backend& backend);
+::perceptron::v1::Backup ToProto(const Backup& backup);
 // inference.GRPCInferenceService, of the Open Inference Protocol.
 void AddInferenceService(Router& router, const Backend& backend);
 

@@ -8,6 +8,7 @@
 #include "core/learner/catalogue.h"
 #include "core/vector/kernels.h"
 #include "core/vector/name.h"
+#include "server/access/principal_usage.h"
 
 namespace perceptrond {
 namespace {
@@ -93,6 +94,7 @@ absl::Status ExampleBatch::Read(const NestedExamples& examples, bool has_columns
     ReadExamples(examples, settings, use);
   }
   if (batch_.rows() > kMaxExamples) return TooMany("columns", batch_.rows());
+  CountExamples(batch_.rows());
   if (!batch_.weights.empty() && !FindLearner(settings.learner).takes_weights) {
     return InvalidField("WEIGHTS_NOT_TAKEN", has_columns ? "columns.weights" : "examples.weight",
                         absl::StrCat("the model's learner, ", FindLearner(settings.learner).name,

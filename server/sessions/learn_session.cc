@@ -38,10 +38,7 @@ absl::Status CheckSupported(const v1::LearnStreamRequest& request) {
   if (request.order() == v1::STREAM_ORDER_RELAXED) return UnsupportedField("order");
   if (!request.producer().additional_resumes().empty())
     return UnsupportedField("producer.additional_resumes");
-  const v1::Producer::Resume& resume = request.producer().resume();
-  if (resume.has_acknowledged_revision())
-    return UnsupportedField("producer.resume.acknowledged_revision");
-  if (resume.has_acknowledged_epoch())
+  if (request.producer().resume().has_acknowledged_epoch())
     return UnsupportedField("producer.resume.acknowledged_epoch");
   return absl::OkStatus();
 }
@@ -59,6 +56,32 @@ absl::Status CheckResume(const v1::Producer::Resume& resume, const Model& model)
                                      "; send the largest offset that was acknowledged"));
   }
   return absl::OkStatus();
+}
+
+// DATA_LOSS (UPDATES_LOST) if the model may lack updates that were acknowledged to the producer,
+// which expects `next_offset`.
+absl::Status CheckNothingLost(const v1::Producer& producer, const Model& model,
+                              absl::string_view history_id, int64_t next_offset) {
+  const v1::Producer::Resume& claim = producer.resume();
+  const auto revision = static_cast<int64_t>(model.revision());
+  const bool beyond = claim.acknowledged_offset() >= next_offset;
+  // In another history the revision may have been reached by other updates.
+  const bool other_history = !claim.history_id().empty() && claim.history_id() != history_id;
+  const bool checkable = claim.has_acknowledged_revision() && !other_history;
+  const bool lost = revision < claim.acknowledged_revision() || (beyond && !checkable);
+  if (!lost || claim.accept_loss()) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kDataLoss, "UPDATES_LOST",
+      absl::StrCat("model \"", model.name(), "\" is at revision ", revision,
+                   " and may lack updates that were acknowledged to producer \"", producer.id(),
+                   "\", through example ", claim.acknowledged_offset(), " at revision ",
+                   claim.acknowledged_revision(),
+                   ", as after restoring a backup: send the examples from ", next_offset,
+                   " on again, on a stream without resume; if they are gone, resume with "
+                   "accept_loss"),
+      {{"model", model.name()},
+       {"revision", absl::StrCat(revision)},
+       {"expected_offset", absl::StrCat(next_offset)}});
 }
 
 }  // namespace
@@ -183,6 +206,11 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   if (request.producer().has_resume()) {
     if (absl::Status status = CheckResume(request.producer().resume(), model); !status.ok())
       return status;
+    producer_->turn.AssertHeld();
+    if (absl::Status status = CheckNothingLost(request.producer(), model, store_.history_id(),
+                                               producer_->position().next_offset);
+        !status.ok())
+      return status;
   }
   model_uid_ = model.uid();
   ticket_ = store_.streams().Open(model_uid_, producer_id_,
@@ -203,6 +231,7 @@ absl::StatusOr<v1::StreamOpened> LearnSession::Open(Model& model, const Message&
   opened.set_next_offset(position.next_offset);
   opened.set_passes(position.passes);
   opened.set_name_table_size(batch_.name_table_size());
+  opened.set_history_id(store_.history_id());
   return opened;
 }
 

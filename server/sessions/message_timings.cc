@@ -17,7 +17,7 @@ uint32_t Saturated(size_t number) {
 void MessageTimings::OnRead(size_t bytes) {
   Message& message = messages_.emplace_back();
   if (!call_.slow_calls().enabled()) return;
-  message.received = message.last = EventTime();
+  message.received = EventTime();
   message.bytes = Saturated(bytes);
 }
 
@@ -32,9 +32,11 @@ void MessageTimings::OnHandled(const MessageHandling& handling, size_t rows, boo
   if (is_answered) ready_ = std::max(ready_, handled_);
   if (message.received != kNotTimed) {
     message.rows = Saturated(rows);
-    TimeOf(message.parts, Part::kQueue) += ToMilliseconds(handling.begin() - message.received);
-    handling.AddTo(message.parts);
-    message.last = handling.end();
+    message.begin = std::max(handling.begin(), message.received);
+    message.parsed = std::max(handling.parsed(), message.begin);
+    message.end = handling.end();
+    message.has_waits = handling.waits() != WaitTimes{};
+    if (message.has_waits) waits_.push_back(handling.waits());
   }
   EndWritten();
 }
@@ -45,10 +47,7 @@ void MessageTimings::OnReady(size_t ready) {
   const SteadyClock::time_point now = SteadyClock::now();
   for (; ready_ < ready; ++ready_) {
     // The answer may be ready before the thread that handled the message says so.
-    if (ready_ >= handled_) continue;
-    Message& message = messages_[ready_];
-    TimeOf(message.parts, Part::kCommit) += ToMilliseconds(now - message.last);
-    message.last = now;
+    if (ready_ < handled_) messages_[ready_].ready = now;
   }
 }
 
@@ -75,25 +74,47 @@ void MessageTimings::OnEnd(const absl::Status& status) {
 }
 
 void MessageTimings::End(Part part, int code, SteadyClock::time_point now) {
-  Message& message = messages_.front();
-  const uint64_t number = first_number_++;
-  while (models_.size() > 1 && models_[1].first <= number) models_.pop_front();
-  SlowCallLog& log = call_.slow_calls();
-  now = std::max(now, message.last);
-  if (message.received != kNotTimed && log.IsSlow(now - message.received)) {
-    TimeOf(message.parts, part) += ToMilliseconds(now - message.last);
-    log.Write({.method = call_.path(),
-               .model = models_.empty() ? "" : models_.front().second,
-               .peer = call_.peer(),
-               .trace = call_.trace(),
-               .message = number,
-               .bytes = message.bytes,
-               .rows = message.rows,
-               .code = code,
-               .total = ToMilliseconds(now - message.received),
-               .parts = message.parts});
-  }
+  const Message message = messages_.front();
   messages_.pop_front();
+  WaitTimes waits{};
+  if (message.has_waits) {
+    waits = waits_.front();
+    waits_.pop_front();
+  }
+  const bool is_slow =
+      message.received != kNotTimed && call_.slow_calls().IsSlow(now - message.received);
+  while (models_.size() > 1 && models_[1].first <= first_number_) models_.pop_front();
+  if (is_slow) Write(message, waits, part, code, now);
+  ++first_number_;
+}
+
+void MessageTimings::Write(const Message& message, const WaitTimes& waits, Part last, int code,
+                           SteadyClock::time_point now) {
+  PartTimes parts{};
+  SteadyClock::time_point since = message.received;
+  if (message.begin != kNotTimed) {
+    TimeOf(parts, Part::kQueue) = ToMilliseconds(message.begin - message.received);
+    TimeOf(parts, Part::kParse) = ToMilliseconds(message.parsed - message.begin);
+    AddWork(message.end - message.parsed, {}, waits, parts);
+    since = message.end;
+  }
+  if (message.ready != kNotTimed) {
+    TimeOf(parts, Part::kCommit) = ToMilliseconds(message.ready - message.end);
+    since = message.ready;
+  }
+  // An event may be older than the look at the clock that ended the part before it.
+  now = std::max(now, since);
+  TimeOf(parts, last) += ToMilliseconds(now - since);
+  call_.slow_calls().Write({.method = call_.path(),
+                            .model = models_.empty() ? "" : models_.front().second,
+                            .peer = call_.peer(),
+                            .trace = call_.trace(),
+                            .message = first_number_,
+                            .bytes = message.bytes,
+                            .rows = message.rows,
+                            .code = code,
+                            .total = ToMilliseconds(now - message.received),
+                            .parts = parts});
 }
 
 }  // namespace perceptrond

@@ -31,21 +31,24 @@ class MessageHandling {
   void OnParsed(size_t bytes) {
     if (bytes >= kMinParsedBytes) parsed_ = SteadyClock::now();
   }
-  void OnDone() { end_ = SteadyClock::now(); }
+  // To be called on the thread of the constructor.
+  void OnDone() {
+    end_ = SteadyClock::now();
+    for (size_t wait = 0; wait < kWaits; ++wait) waits_[wait] = wait_times[wait] - waits_[wait];
+  }
 
   SteadyClock::time_point begin() const { return begin_; }
   SteadyClock::time_point end() const { return end_; }
-  // After OnDone, on the same thread.
-  void AddTo(PartTimes& parts) const {
-    TimeOf(parts, Part::kParse) += ToMilliseconds(parsed_ - begin_);
-    AddWork(end_ - parsed_, waits_, wait_times, parts);
-  }
+  SteadyClock::time_point parsed() const { return parsed_; }
+  // What the thread waited for meanwhile.
+  const WaitTimes& waits() const { return waits_; }
 
  private:
   const SteadyClock::time_point begin_;
   SteadyClock::time_point parsed_;
   SteadyClock::time_point end_;
-  const WaitTimes waits_;
+  // Until OnDone what the thread had waited for before.
+  WaitTimes waits_;
 };
 
 // The number of messages that a response answers: a LearnStreamResponse has a result for each.
@@ -104,15 +107,22 @@ class MessageTimings {
   void OnEnd(const absl::Status& status);
 
  private:
+  // Times alone, which become parts for a line only.
   struct Message {
     // The epoch if it is not timed.
     SteadyClock::time_point received;
-    // When the part that it is in began.
-    SteadyClock::time_point last;
-    PartTimes parts{};
+    // The epoch until it is handled.
+    SteadyClock::time_point begin;
+    SteadyClock::time_point parsed;
+    SteadyClock::time_point end;
+    // The epoch if the answer was ready at `end` or is not ready.
+    SteadyClock::time_point ready;
     uint32_t bytes = 0;
     uint32_t rows = 0;
     uint8_t code = 0;
+    // Whether the thread waited for something while it handled the message; then waits_ has how
+    // long.
+    bool has_waits = false;
   };
 
   void OnHandled(const MessageHandling& handling, size_t rows, bool is_answered);
@@ -122,6 +132,8 @@ class MessageTimings {
   void EndWritten();
   // Ends the oldest message, whose time since its last part counts for `part`.
   void End(Part part, int code, SteadyClock::time_point now);
+  void Write(const Message& message, const WaitTimes& waits, Part last, int code,
+             SteadyClock::time_point now);
 
   Call& call_;
   std::deque<Message> messages_;
@@ -132,6 +144,8 @@ class MessageTimings {
   // written.
   size_t written_ = 0;
   size_t writing_ = 0;
+  // Of those messages that have waits, in their order.
+  std::deque<WaitTimes> waits_;
   // The number of the oldest.
   uint64_t first_number_ = 0;
   // Models, each with the number of the first message about it. The first is that of the oldest

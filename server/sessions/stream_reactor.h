@@ -6,13 +6,16 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "core/sync/mutex.h"
+#include "server/access/admission.h"
 #include "server/rpc/backend.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message.h"
@@ -59,7 +62,8 @@ class StreamReactor final : public Reactor,
       inbox_bytes_ += incoming_.Length();
       timings_.OnRead(incoming_.Length());
       inbox_.emplace_back().Swap(&incoming_);
-      if (working_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() || !session_->CanRunInline())
+      if (working_ || paused_ || inbox_bytes_ > kMaxInlineBytes || state_.Full() ||
+          !session_->CanRunInline())
         return Pump();
       working_ = true;
     }
@@ -76,6 +80,14 @@ class StreamReactor final : public Reactor,
   void OnCancel() override {
     MutexLock lock(&mutex_);
     Break();
+    Pump();
+  }
+
+  // The time of a pause is over.
+  void OnAlarm(bool /*ok*/) override {
+    MutexLock lock(&mutex_);
+    paused_ = false;
+    PauseIfLimited();
     Pump();
   }
 
@@ -97,6 +109,7 @@ class StreamReactor final : public Reactor,
   static constexpr size_t kMaxSoonAnsweredBytes = 128 << 10;
   // The number of messages of one stream that a worker handles before it serves other streams.
   static constexpr int kMessagesPerTurn = 32;
+  static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
       : call_(call), backend_(backend), session_(std::move(session)), timings_(call) {}
@@ -120,7 +133,7 @@ class StreamReactor final : public Reactor,
       bool more = false;
       {
         MutexLock lock(&mutex_);
-        if (inbox_.empty() || state_.Full()) {
+        if (inbox_.empty() || state_.Full() || paused_) {
           working_ = false;
           return Pump();
         }
@@ -136,6 +149,7 @@ class StreamReactor final : public Reactor,
       MutexLock lock(&mutex_);
       timings_.OnHandled(handling, request_, Session::kAnswersSynchronously && status.ok());
       if (!status.ok()) EndWith(std::move(status));
+      PauseIfLimited();
       Pump();
     }
     ScheduleWork();
@@ -144,9 +158,20 @@ class StreamReactor final : public Reactor,
   // `more`: others wait.
   absl::Status HandleMessage(grpc::ByteBuffer& message, bool more, MessageHandling& handling) {
     const size_t bytes = message.Length();
+    const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
     absl::Status status = ParseMessage(message, backend_.max_message_bytes, request_);
     handling.OnParsed(bytes);
     return status.ok() ? session_->Accept(request_, bytes, more) : status;
+  }
+
+  // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
+  // control holds the sender back. The rate may be raised meanwhile.
+  void PauseIfLimited() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (call_.access() == nullptr || paused_ || finished_ || broken_.has_value()) return;
+    const absl::Duration wait = std::min(call_.access()->LimitWait(), kMaxPause);
+    if (wait <= absl::ZeroDuration()) return;
+    paused_ = true;
+    call_.StartAlarm(absl::Now() + wait);
   }
 
   // The client is gone.
@@ -178,12 +203,12 @@ class StreamReactor final : public Reactor,
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
     if (state_.has_response) WriteResponse();
-    if (!broken_.has_value() && !end_.has_value() && !reading_ && !InboxFull() &&
+    if (!broken_.has_value() && !end_.has_value() && !reading_ && !paused_ && !InboxFull() &&
         !state_.Full(inbox_.size(), inbox_bytes_)) {
       reading_ = true;
       call_.StartRead(&incoming_);
     }
-    if (!working_ && !inbox_.empty() && !state_.Full()) {
+    if (!working_ && !paused_ && !inbox_.empty() && !state_.Full()) {
       working_ = true;
       ScheduleWork();
     }
@@ -192,6 +217,7 @@ class StreamReactor final : public Reactor,
     const bool answered = end_.has_value() && inbox_.empty() && state_.idle;
     if (!writing_ && !working_ && (broken_.has_value() || answered)) {
       finished_ = true;
+      if (paused_) call_.CancelAlarm();
       call_.Finish(ToGrpc(broken_.has_value() ? *broken_ : *end_));
     }
   }
@@ -246,6 +272,8 @@ class StreamReactor final : public Reactor,
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // An alarm is pending, until which nothing is read or handled.
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Set if nothing more can be sent: unanswered messages stay unanswered.
   std::optional<absl::Status> broken_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,6 @@
 // What models take on disk, and how soon one of very many answers that is not in memory.
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/journal/rocksdb_journal.h"
+#include "core/journal/watermark.h"
 #include "core/store/store.h"
 #include "tests/bench/benchmark.h"
 #include "tests/bench/rows.h"
@@ -283,10 +285,36 @@ Benchmark ColdModels(const Options& options) {
           }};
 }
 
+// An update of the watermark, as with each commit, beside one that is synced.
+Benchmark WatermarkUpdates(const Options& options) {
+  return {{{"watermark_update", "us", Goal::kAtMost, 0.5}},
+          [&options](int rep, std::vector<Figure>& figures) {
+            const testing::TempDir dir;
+            auto file = WatermarkFile::Create(rocksdb::Env::Default(), dir.path(), Watermark{"id"});
+            Require(file.status());
+            uint64_t sequence = 0;
+            const int updates = options.tiny ? 10 : 1000;
+            const auto micros = [&](bool sync) {
+              const Clock::time_point start = Clock::now();
+              for (int i = 0; i < updates; ++i) {
+                if (sync) (*file)->NoteLogSwitch();
+                (*file)->Advance(++sequence, /*synced=*/true);
+              }
+              return 1e6 * Since(start) / updates;
+            };
+            double unsynced = 0;
+            double synced = 0;
+            InTurn(
+                rep, [&] { unsynced = micros(false); }, [&] { synced = micros(true); });
+            Add(figures[0], unsynced, synced);
+          }};
+}
+
 }  // namespace
 
 std::vector<Benchmark> StoreBenchmarks(const Options& options) {
-  return {JournalBytes(options), DiskOfUpdates(options), ColdModels(options)};
+  return {JournalBytes(options), DiskOfUpdates(options), ColdModels(options),
+          WatermarkUpdates(options)};
 }
 
 }  // namespace perceptrond::bench

@@ -58,9 +58,10 @@ class SystemdTest(unittest.TestCase):
             path.write_text(UNIT.read_text().replace("DynamicUser=yes", ""))
             self.assertNotEqual(self.exposure(path).returncode, 0)
 
-    def test_the_data_directory_is_the_units_own(self):
+    def test_the_directories_are_the_units_own(self):
         environment = dict(one.split("=", 1) for one in unit()["Environment"])
-        self.assertEqual(environment["PERCEPTROND_DATA_DIR"], "/var/lib/" + unit()["StateDirectory"][0])
+        own = ["/var/lib/" + name for name in unit()["StateDirectory"]]
+        self.assertEqual([environment["PERCEPTROND_DATA_DIR"], environment["PERCEPTROND_BACKUP_DIR"]], own)
 
 
 def filtered(name):

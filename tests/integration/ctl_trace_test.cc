@@ -44,7 +44,7 @@ TEST_F(CtlTraceTest, AnInvalidTraceFailsNothing) {
 TEST_F(CtlTraceTest, AProgramNamesTheTraceOfEachOfItsCalls) {
   client::ClientOptions options;
   int calls = 0;
-  options.traceparent = [&calls] {
+  options.metadata.traceparent = [&calls] {
     return absl::StrCat("00-", kTrace, "-000000000000000", ++calls, "-00");
   };
   const client::Client client = client::Client::Connect(server_.address(), options);

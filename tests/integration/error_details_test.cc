@@ -291,9 +291,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionEndALearningStream) {
   ends("additional_models", [](auto& request) { request.add_additional_models("models/m"); });
   ends("producer.additional_resumes",
        [](auto& request) { request.mutable_producer()->add_additional_resumes(); });
-  ends("producer.resume.acknowledged_revision", [](auto& request) {
-    request.mutable_producer()->mutable_resume()->set_acknowledged_revision(0);
-  });
   ends("producer.resume.acknowledged_epoch", [](auto& request) {
     request.mutable_producer()->mutable_resume()->set_acknowledged_epoch(0);
   });

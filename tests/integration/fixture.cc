@@ -194,9 +194,10 @@ grpc::Status ServerTest::Predict(const v1::PredictRequest& request, v1::PredictR
 
 grpc::Status ServerTest::CallRaw(const std::string& method,
                                  const std::vector<std::string>& messages,
-                                 std::vector<std::string>* answers) {
+                                 std::vector<std::string>* answers, const std::string& token) {
   grpc::GenericStub stub(channel_);
   grpc::ClientContext context;
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   grpc::CompletionQueue queue;
   // One operation at a time, each waited for.
   const auto done = [&queue] {

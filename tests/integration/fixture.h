@@ -94,9 +94,10 @@ class ServerTest : public ::testing::Test {
   v1::Model Get(const std::string& id, v1::ModelView view = v1::MODEL_VIEW_WEIGHTS);
   grpc::Status Learn(const v1::LearnRequest& request, v1::LearnResult* result = nullptr);
   grpc::Status Predict(const v1::PredictRequest& request, v1::PredictResponse* response);
-  // Calls any method with any bytes; the answers' bytes if `answers` is set.
+  // Calls any method with any bytes; the answers' bytes if `answers` is set. With a token, if one is
+  // given.
   grpc::Status CallRaw(const std::string& method, const std::vector<std::string>& messages,
-                       std::vector<std::string>* answers = nullptr);
+                       std::vector<std::string>* answers = nullptr, const std::string& token = "");
 
   TempDir dir_;
   ServerProcess server_;

@@ -239,6 +239,7 @@ TEST_F(CrowdedTest, AResumedStreamKeepsItsPositionWhileModelsComeAndGo) {
     v1::Producer::Resume& resume = *stream.first().mutable_producer()->mutable_resume();
     resume.set_model_uid(uid);
     resume.set_acknowledged_offset(9);
+    resume.set_acknowledged_revision(0);
     EXPECT_EQ(stream.Open().next_offset(), 10);
     v1::LearnStreamRequest request = Row();
     request.set_first_offset(10);

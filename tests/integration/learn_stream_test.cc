@@ -167,13 +167,15 @@ TEST_F(LearnStreamTest, AMarkSentAgainIsAnsweredAgain) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST_F(LearnStreamTest, ResumingCountsWhatWasAcknowledgedAndRefusesAnotherModelsClaim) {
+TEST_F(LearnStreamTest, ResumingPassesOverWhatWasAcknowledgedAndRefusesAnotherModelsClaim) {
   RawLearnStream stream(*learning_, "line", "p");
-  stream.first().mutable_producer()->mutable_resume()->set_model_uid(Get("line").uid());
-  stream.first().mutable_producer()->mutable_resume()->set_acknowledged_offset(9);
+  v1::Producer::Resume& resume = *stream.first().mutable_producer()->mutable_resume();
+  resume.set_model_uid(Get("line").uid());
+  resume.set_acknowledged_offset(9);
+  resume.set_acknowledged_revision(0);
   EXPECT_EQ(stream.Open().next_offset(), 10);
   EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(Get("line").report().examples(), 10);
+  EXPECT_EQ(Get("line").report().examples(), 0);
   RawLearnStream other(*learning_, "line", "q");
   other.first().mutable_producer()->mutable_resume()->set_model_uid("another");
   other.Send(other.first());

@@ -15,6 +15,7 @@ function layer_of(path) {
   if (path ~ /^deploy\/manual\//) return "manual"
   if (path ~ /^perceptron\/storage\/.*\.pb\.h$/) return "records"
   if (path ~ /^perceptron\/page\/.*\.pb\.h$/) return "page"
+  if (path ~ /^perceptron\/access\/.*\.pb\.h$/) return "access"
   if (path ~ /^(perceptron|google)\/.*\.grpc\.pb\.h$/) return "services"
   if (path ~ /^(perceptron|google\/rpc)\/.*\.pb\.h$/) return "messages"
   if (path ~ /^inference\/.*\.pb\.h$/) return "inference"
@@ -39,22 +40,23 @@ BEGIN {
   allowed["model"] = allowed["ledger"] " ledger"
   allowed["store"] = allowed["model"] " model"
   allowed["report"] = "messages"
-  allowed["server"] = allowed["store"] " store report page services inference standard"
+  allowed["server"] = allowed["store"] " store report page access services inference standard"
   allowed["client"] = "sync vector report messages services"
   allowed["manual"] = "server client"
 
   # Where a library may be seen.
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
-  home["prometheus/"] = home["CivetServer"] = "^server/metrics/metrics[.]cc$"
-  home["civetweb"] = "^server/metrics/metrics[.]cc$"
-  home["rocksdb/"] = "^core/journal/(rocksdb_(journal|open|snapshot)|data_directory)[.]cc$"
+  home["prometheus/"] = "^server/metrics/metrics[.]cc$"
+  home["microhttpd"] = "^server/http/http_server[.]cc$"
+  home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
+  home["zlib"] = "^core/journal/watermark[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
   home["Clp"] = home["Coin"] = "^core/convergence/analysis/certificate[.]cc$"
   home["gmp"] = "^core/convergence/analysis/integer_matrix[.]h$"
-  home["openssl/"] = "^server/config/tls_files[.]cc$"
+  home["openssl/"] = "^server/(config/tls_files|access/token)[.]cc$"
   home["spdlog/"] = home["fmt/"] = "^server/config/logging[.]cc$"
-  home["CLI/"] = "^(server/config/command_line[.](cc|h)|client/ctl/.*|deploy/manual/.*)$"
+  home["CLI/"] = "^(server/config/command_line[.](cc|h)|server/maintenance/commands[.]cc|client/ctl/.*|deploy/manual/.*)$"
 }
 FNR == 1 {
   files++

@@ -29,6 +29,8 @@ export class Window {
   #uid;
   #ready = false;
   #acknowledged = -1;
+  #revision = 0;
+  #historyId = '';
 
   nextOffset = 0;
   passes = 0;
@@ -63,12 +65,12 @@ export class Window {
     this.#sent = this.#answered = 0;
     this.#ready = false;
     const resume = this.#uid !== undefined && this.#acknowledged >= 0
-      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged } : undefined;
+      ? { modelUid: this.#uid, acknowledgedOffset: this.#acknowledged, acknowledgedRevision: this.#revision, historyId: this.#historyId } : undefined;
     return { model: this.#model, producer: { id: this.#producer, resume }, resultDetail: 'RESULT_DETAIL_UPDATES', nameTableSize: this.#nameTableSize };
   }
 
   /** Handles the first response (StreamOpened): the producer's position. */
-  opened({ modelUid, nextOffset, passes, nameTableSize }) {
+  opened({ modelUid, nextOffset, passes, nameTableSize, revision = 0, historyId = '' }) {
     if (this.#uid === undefined) {
       [this.nextOffset, this.passes] = [nextOffset, passes];
     } else if (modelUid !== this.#uid) {
@@ -77,6 +79,8 @@ export class Window {
       throw new ProtocolError(`the server acknowledged examples through ${this.#acknowledged} but now expects ${nextOffset}`);
     }
     this.#uid = modelUid;
+    this.#historyId = historyId;
+    this.#revision = Math.max(this.#revision, revision);
     this.#names = new NameTable(nameTableSize);
     this.#settle(nextOffset);
     this.#ready = true;
@@ -110,6 +114,7 @@ export class Window {
     const message = this.#messages.shift();
     this.#rows -= message.rows.length;
     this.#acknowledged = Math.max(this.#acknowledged, result.acknowledgedOffset);
+    this.#revision = Math.max(this.#revision, result.revision ?? 0);
     this.#count(message, result);
     return true;
   }

@@ -19,6 +19,7 @@ export class UsageError extends Error {}
 export const common = {
   server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: 'host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)' },
   'tls-ca': { type: 'string', help: 'connect with TLS and trust these certificate authorities (PEM)' },
+  'token-file': { type: 'string', default: process.env.PERCEPTROND_TOKEN_FILE, help: 'send the token in this file with each call (default: $PERCEPTROND_TOKEN_FILE)' },
   'give-up-after': { type: 'string', default: '60', help: 'seconds without progress before giving up (default: 60)' },
   help: { type: 'boolean', default: false, help: 'this text' },
 };
@@ -68,23 +69,45 @@ export function nameTableSizeOf(flags) {
   return whole('name-table-size', flags['name-table-size'], 0, 2 ** 32 - 1);
 }
 
-/** Send a W3C trace context with each call, for the server's log. None for a value that no header may hold. */
-function traceInterceptors(traceparent) {
-  if (!/^[!-~]+$/.test(traceparent ?? '')) return [];
-  return [(options, next) => new grpc.InterceptingCall(next(options), {
-    start(metadata, listener, start) {
-      metadata.set('traceparent', traceparent);
-      start(metadata, listener);
+/** An interceptor that sends the token in the file, read for each call, so that a new one is used at once. */
+function sendToken(file) {
+  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      metadata.set('authorization', `Bearer ${fs.readFileSync(file, 'utf8').trim()}`);
+      next(metadata, listener);
     },
-  })];
+  });
+}
+
+/** An interceptor that sends a W3C trace context, for the server's log. */
+function sendTrace(traceparent) {
+  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      metadata.set('traceparent', traceparent);
+      next(metadata, listener);
+    },
+  });
 }
 
 /** Returns a client of this service. */
 export function connect(Service, flags) {
-  const credentials = flags['tls-ca'] ? grpc.credentials.createSsl(fs.readFileSync(flags['tls-ca'])) : grpc.credentials.createInsecure();
-  // Reconnect quickly; the default backoff of gRPC grows to two minutes.
-  const options = { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1000 };
-  return new Service(flags.server, credentials, { ...options, interceptors: traceInterceptors(process.env.TRACEPARENT) });
+  const [tls, token] = [flags['tls-ca'], flags['token-file']];
+  if (token && !tls && !/^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(flags.server)) {
+    throw new UsageError('--token-file: others could read the token on its way to another machine; add --tls-ca');
+  }
+  const trace = process.env.TRACEPARENT ?? '';
+  const interceptors = [
+    ...(token ? [sendToken(token)] : []),
+    // Other characters no header may hold.
+    ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
+  ];
+  const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
+  return new Service(flags.server, credentials, {
+    // Reconnect quickly; the default backoff of gRPC grows to two minutes.
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 1000,
+    interceptors,
+  });
 }
 
 /** Returns a function that reads the file from its start, given its Labels; "-" is standard input, read once. */

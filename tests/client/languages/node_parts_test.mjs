@@ -24,7 +24,7 @@ const rows = (count) => Array(count).fill({ features: new Map([['a', 1]]), label
 function filledWindow() {
   const window = new Window('models/m', 'p', 25);
   window.opening();
-  window.opened({ modelUid: 'u', nextOffset: 0, passes: 0 });
+  window.opened({ modelUid: 'u', nextOffset: 0, passes: 0, historyId: 'h' });
   for (let i = 0; i < 3; ++i) window.add(rows(10));
   window.add([], 1);
   return window;
@@ -60,8 +60,9 @@ describe('window', () => {
     const window = filledWindow();
     assert.equal(new Window('models/m', 'p', 1).opening().producer.resume, undefined);
     sent(window);
-    window.answered(result(1, { acknowledgedOffset: 9 }));
-    assert.deepEqual(window.opening().producer.resume, { modelUid: 'u', acknowledgedOffset: 9 });
+    window.answered(result(1, { acknowledgedOffset: 9, revision: 4 }));
+    assert.deepEqual(window.opening().producer.resume,
+      { modelUid: 'u', acknowledgedOffset: 9, acknowledgedRevision: 4, historyId: 'h' });
   });
 
   it('sends examples that were not learned again', () => {

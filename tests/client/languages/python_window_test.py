@@ -36,7 +36,7 @@ class WindowTest(unittest.TestCase):
     def setUp(self):
         self.window = Window("models/m", "p", capacity=25)
         self.window.opening()
-        self.window.opened(Opened(model_uid="u", next_offset=0))
+        self.window.opened(Opened(model_uid="u", next_offset=0, history_id="h"))
         for _ in range(3):
             self.window.add(rows(10))
         self.window.add((), completed_pass=1)
@@ -58,9 +58,10 @@ class WindowTest(unittest.TestCase):
     def test_a_new_stream_claims_nothing_and_one_that_resumes_claims_what_was_acknowledged(self):
         self.assertFalse(Window("models/m", "p", 1).opening().producer.HasField("resume"))
         sent(self.window)
-        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9))
+        self.window.answered(Result(message_number=1, examples=10, acknowledged_offset=9, revision=4))
         resume = self.window.opening().producer.resume
         self.assertEqual((resume.model_uid, resume.acknowledged_offset), ("u", 9))
+        self.assertEqual((resume.acknowledged_revision, resume.history_id), (4, "h"))
 
     def test_examples_not_learned_are_sent_again(self):
         sent(self.window)

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@
 namespace perceptrond {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -103,6 +105,14 @@ TEST(Figures, WhatIsNotValidIsAbsentEverywhere) {
                                            "perceptrond_model_bound model_name=m 0"));
   EXPECT_THAT(FormatReport(report), ElementsAre("fruit: 0 apples", "weight: no bound"));
   EXPECT_THAT(Values(report), ElementsAre("apples (Apples): 0", "bound (Bound): 0"));
+}
+
+TEST(Figures, ATimeThatIsNoneIsTheNearestThatIs) {
+  test::TestReport report;
+  report.mutable_time()->set_seconds(std::numeric_limits<int64_t>::max());
+  EXPECT_THAT(FormatReport(report), Contains("time: 9999-12-31T23:59:59Z"));
+  report.mutable_time()->set_seconds(std::numeric_limits<int64_t>::min());
+  EXPECT_THAT(FormatReport(report), Contains("time: 0001-01-01T00:00:00Z"));
 }
 
 TEST(Figures, AFalseThatIsKnownIsAMetricOfZero) {

@@ -1,10 +1,13 @@
 #include "core/vector/simd.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace perceptrond {
@@ -169,6 +172,48 @@ TEST_P(EachUnit, ScansTheRowsOfABatchAsItScansEachAlone) {
       }
     }
   }
+}
+
+// IEEE 754, 3.4: sign, five bits of exponent with a bias of 15, ten of fraction.
+float FromHalf(uint32_t bits) {
+  const double fraction = bits & 0x3ff;
+  const int exponent = static_cast<int>(bits >> 10 & 0x1f);
+  double value = exponent == 0 ? fraction * 0x1p-24 : std::ldexp(1024 + fraction, exponent - 25);
+  if (exponent == 31) value = fraction == 0 ? HUGE_VAL : NAN;
+  return static_cast<float>((bits & 0x8000) != 0 ? -value : value);
+}
+
+TEST_P(EachUnit, ConvertsEveryHalfAtAnyAddressInfinitiesAndNotANumberToo) {
+  constexpr size_t kHalves = 1 << 16;
+  std::string halves(1, ' ');
+  for (uint32_t bits = 0; bits < kHalves; ++bits) {
+    halves.push_back(static_cast<char>(bits));
+    halves.push_back(static_cast<char>(bits >> 8));
+  }
+  for (const size_t size : {kHalves, kHalves - 5}) {
+    std::vector<float> floats(size);
+    unit().halves_to_floats(halves.data() + 1, floats.data(), size);
+    for (uint32_t bits = 0; bits < size; ++bits) {
+      const float expected = FromHalf(bits);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(floats[bits])) << bits;
+      } else {
+        EXPECT_EQ(std::bit_cast<uint32_t>(floats[bits]), std::bit_cast<uint32_t>(expected)) << bits;
+      }
+    }
+  }
+}
+
+TEST(PreferUnit, MakesAUnitOfThisMachineTheBestOneAndLeavesTheOthers) {
+  const std::vector<const simd::Loops*> before = simd::Units();
+  for (const simd::Loops* unit : before) {
+    EXPECT_TRUE(simd::PreferUnit(unit->unit));
+    EXPECT_EQ(&simd::Best(), unit);
+    EXPECT_THAT(simd::Units(), ::testing::UnorderedElementsAreArray(before));
+  }
+  EXPECT_FALSE(simd::PreferUnit("NONE"));
+  EXPECT_EQ(&simd::Best(), before.back());
+  EXPECT_TRUE(simd::PreferUnit(before.front()->unit));
 }
 
 TEST_P(EachUnit, SeesEveryIndexThatDoesNotAscend) {

@@ -18,6 +18,8 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   const Options options = Good({});
   EXPECT_THAT(options.addresses, ElementsAre("127.0.0.1:7600"));
   EXPECT_EQ(options.data_dir, "./perceptrond-data");
+  EXPECT_EQ(options.backup_dir, "");
+  EXPECT_FALSE(options.accept_data_loss);
   EXPECT_EQ(options.journal, JournalKind::kRocksDb);
   EXPECT_EQ(options.durability, Durability::kSync);
   EXPECT_EQ(options.durability_interval, absl::Milliseconds(100));
@@ -30,6 +32,14 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.metrics_address, "127.0.0.1:7601");
   EXPECT_EQ(options.metrics_max_models, 1000u);
   EXPECT_TRUE(options.status_page);
+  EXPECT_EQ(options.max_connections, 0u);
+  EXPECT_EQ(options.max_connections_per_address, 0u);
+  EXPECT_EQ(options.max_streams_per_connection, 1000u);
+  EXPECT_EQ(options.max_streams, 10000u);
+  EXPECT_EQ(options.receive_timeout, absl::Minutes(5));
+  EXPECT_EQ(options.max_connection_idle, absl::Minutes(15));
+  EXPECT_EQ(options.max_connection_age, absl::ZeroDuration());
+  EXPECT_EQ(options.self_probe_interval, absl::Seconds(10));
   EXPECT_EQ(options.busy_poll, absl::Microseconds(100));
   EXPECT_EQ(options.drain_timeout, absl::Seconds(30));
   EXPECT_EQ(options.log_level, LogLevel::kInfo);
@@ -44,6 +54,10 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "--address=unix:/tmp/p, localhost:0",
                                 "--data-dir",
                                 "/d",
+                                "--backup-dir",
+                                "/b",
+                                "--accept-data-loss",
+                                "yes",
                                 "--journal",
                                 "memory",
                                 "--durability",
@@ -68,6 +82,22 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "0",
                                 "--status-page",
                                 "off",
+                                "--max-connections",
+                                "11",
+                                "--max-connections-per-address",
+                                "12",
+                                "--max-streams-per-connection",
+                                "13",
+                                "--max-streams",
+                                "14",
+                                "--receive-timeout",
+                                "15s",
+                                "--max-connection-idle",
+                                "16s",
+                                "--max-connection-age",
+                                "17s",
+                                "--self-probe-interval",
+                                "18s",
                                 "--busy-poll",
                                 "20us",
                                 "--drain-timeout",
@@ -83,9 +113,19 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "--tls-key",
                                 pem,
                                 "--tls-client-ca",
-                                pem});
+                                pem,
+                                "--access-file",
+                                pem,
+                                "--audit-log",
+                                "/a",
+                                "--max-examples-per-second",
+                                "7",
+                                "--metrics-tls",
+                                "--insecure"});
   EXPECT_THAT(options.addresses, ElementsAre("[::1]:1", "unix:/tmp/p", "localhost:0"));
   EXPECT_EQ(options.data_dir, "/d");
+  EXPECT_EQ(options.backup_dir, "/b");
+  EXPECT_TRUE(options.accept_data_loss);
   EXPECT_EQ(options.journal, JournalKind::kMemory);
   EXPECT_EQ(options.durability, Durability::kInterval);
   EXPECT_EQ(options.durability_interval, absl::Seconds(90));
@@ -98,6 +138,14 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
   EXPECT_EQ(options.metrics_max_models, 0u);
   EXPECT_FALSE(options.status_page);
+  EXPECT_EQ(options.max_connections, 11u);
+  EXPECT_EQ(options.max_connections_per_address, 12u);
+  EXPECT_EQ(options.max_streams_per_connection, 13u);
+  EXPECT_EQ(options.max_streams, 14u);
+  EXPECT_EQ(options.receive_timeout, absl::Seconds(15));
+  EXPECT_EQ(options.max_connection_idle, absl::Seconds(16));
+  EXPECT_EQ(options.max_connection_age, absl::Seconds(17));
+  EXPECT_EQ(options.self_probe_interval, absl::Seconds(18));
   EXPECT_EQ(options.busy_poll, absl::Microseconds(20));
   EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
   EXPECT_EQ(options.log_level, LogLevel::kTrace);
@@ -106,14 +154,11 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.tls_cert, pem);
   EXPECT_EQ(options.tls_key, pem);
   EXPECT_EQ(options.tls_client_ca, pem);
-}
-
-TEST_F(OptionsTest, MetricsHaveNoIpv6AddressAndTheErrorSaysSo) {
-  for (const char* address : {"[::]:7601", "[::1]:7601"}) {
-    const ParseResult result = ParseOptions({"--metrics-address", address});
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.err, ::testing::HasSubstr("IPv4 alone"));
-  }
+  EXPECT_EQ(options.access_file, pem);
+  EXPECT_EQ(options.audit_log, "/a");
+  EXPECT_EQ(options.max_examples_per_second, 7u);
+  EXPECT_TRUE(options.metrics_tls);
+  EXPECT_TRUE(options.insecure);
 }
 
 TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
@@ -145,7 +190,8 @@ class OptionRange : public OptionsTest, public ::testing::WithParamInterface<Ran
 
 TEST_P(OptionRange, IsKeptAndNamedFromEverySource) {
   const auto& [flag, good, bad, accepted] = GetParam();
-  for (const std::string& value : good) Good({"--" + flag, value});
+  // Some of the addresses are refused without it.
+  for (const std::string& value : good) Good({"--" + flag, value, "--insecure"});
   std::string variable = "PERCEPTROND_" + flag;
   for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(toupper(c));
   for (const std::string& value : bad) {
@@ -196,12 +242,21 @@ INSTANTIATE_TEST_SUITE_P(
             "max-example-features", {"1", "268435456"}, {"0", "268435457"}, "from 1 to 268435456"},
         RangeCase{"snapshot-bytes", {"4KiB", "1TiB"}, {"4095", "2TiB"}, "from 4KiB to 1TiB"},
         RangeCase{"metrics-address",
-                  {"127.0.0.1:0", "off"},
-                  {"127.0.0.1", "7601", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
+                  {"127.0.0.1:0", "[::1]:7601", "[::]:1", "off"},
+                  {"127.0.0.1", "7601", "[::1]", "unix:/x", "127.0.0.1:70000", "127.0.0.1:80s"},
                   "expected HOST:PORT with a port from 0 to 65535, or off"},
         RangeCase{
             "metrics-max-models", {"0", "1000000"}, {"", "1000001", "-1"}, "from 0 to 1000000"},
         RangeCase{"status-page", {"on", "off"}, {"", "yes", "1"}, "expected one of on, off"},
+        RangeCase{"max-connections", {"0", "1000000"}, {"", "-1", "1000001"}, "from 0 to 1000000"},
+        RangeCase{"max-connections-per-address", {"0", "9"}, {"x", "1000001"}, "from 0 to 1000000"},
+        RangeCase{
+            "max-streams-per-connection", {"1", "1000000"}, {"0", "1000001"}, "from 1 to 1000000"},
+        RangeCase{"max-streams", {"1", "1000000"}, {"0", "1000001"}, "from 1 to 1000000"},
+        RangeCase{"receive-timeout", {"1s", "24h"}, {"0", "999ms", "25h"}, "from 1s to 24h"},
+        RangeCase{"max-connection-idle", {"0", "24h"}, {"-1s", "25h"}, "from 0 to 24h"},
+        RangeCase{"max-connection-age", {"0", "8760h"}, {"-1s", "8761h"}, "from 0 to 8760h"},
+        RangeCase{"self-probe-interval", {"0", "1h"}, {"-1s", "2h"}, "from 0 to 1h"},
         RangeCase{"busy-poll", {"0", "1ms", "50us"}, {"", "-1us", "2ms", "50"}, "from 0 to 1ms"},
         RangeCase{"drain-timeout", {"0", "1h"}, {"", "-1s", "2h", "soon"}, "from 0 to 1h"},
         RangeCase{"log-level",
@@ -215,6 +270,12 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{"log-format", {"text", "json"}, {"", "xml"}, "expected one of text, json"},
         RangeCase{"tls-cert", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
         RangeCase{"tls-key", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
+        RangeCase{"access-file", {}, {"/nonexistent"}, "expected a file that can be read"},
+        RangeCase{"max-examples-per-second",
+                  {"0", "1099511627776"},
+                  {"", "-1", "1099511627777"},
+                  "from 0 to 1099511627776"},
+        RangeCase{"metrics-tls", {"false"}, {"", "1", "on"}, "expected true or false"},
         RangeCase{"tls-client-ca", {}, {"/nonexistent.pem"}, "expected a file that can be read"}),
     [](const auto& info) {
       std::string name = info.param.flag;

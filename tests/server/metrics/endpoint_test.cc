@@ -5,10 +5,12 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/http/http_server.h"
 #include "server/metrics/metrics.h"
 #include "tests/server/metrics/http_client.h"
 
@@ -78,6 +80,62 @@ TEST_F(MetricsEndpointTest, ConnectionsThatSayNothingDoNotKeepAScrapeWaiting) {
   // None of them has been given up by then: that takes 2 s.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
   for (const int fd : silent) close(fd);
+}
+
+// Each such client would hold a thread of a server that has one for each connection.
+TEST_F(MetricsEndpointTest, ClientsThatSendAByteASecondDoNotKeepAScrapeWaiting) {
+  Start();
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n";
+  std::vector<int> slow;
+  for (int i = 0; i < 50; ++i) slow.push_back(Connect(metrics_->port()));
+  for (size_t second = 0; second < 4; ++second) {
+    for (const int fd : slow) EXPECT_EQ(send(fd, &request[second], 1, MSG_NOSIGNAL), 1);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT(Get(metrics_->port(), "/metrics"), HasSubstr("perceptrond_build_info"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  for (const int fd : slow) close(fd);
+}
+
+TEST_F(MetricsEndpointTest, AClientThatDoesNotEndItsRequestIsCutOffThoughItSendsBytes) {
+  Start();
+  const int fd = Connect(metrics_->port());
+  const auto begin = std::chrono::steady_clock::now();
+  const timeval timeout{.tv_sec = 0, .tv_usec = 500'000};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  ssize_t received = -1;
+  for (char byte; received != 0 && send(fd, "x", 1, MSG_NOSIGNAL) == 1;)
+    received = recv(fd, &byte, 1, 0);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GT(took, std::chrono::seconds(HttpServer::kRequestSeconds - 1));
+  EXPECT_LT(took, std::chrono::seconds(HttpServer::kRequestSeconds + 20));
+  close(fd);
+}
+
+TEST_F(MetricsEndpointTest, AtTheLimitTheOldestConnectionWithoutARequestMakesRoom) {
+  Start();
+  std::vector<int> silent;
+  for (size_t i = 0; i < 2 * HttpServer::kMaxConnections; ++i)
+    silent.push_back(Connect(metrics_->port()));
+  EXPECT_THAT(Get(metrics_->port(), "/metrics"), HasSubstr("perceptrond_build_info"));
+  char byte;
+  EXPECT_EQ(recv(silent.front(), &byte, 1, 0), 0);
+  EXPECT_EQ(recv(silent.back(), &byte, 1, MSG_DONTWAIT), -1);
+  for (const int fd : silent) close(fd);
+}
+
+TEST_F(MetricsEndpointTest, BodiesAreNotKeptAndOtherMethodsAreRefused) {
+  Start();
+  const std::string answer = Ask(metrics_->port(), "POST /metrics", "Content-Length: 3\r\n\r\nabc");
+  EXPECT_THAT(answer, HasSubstr(" 405 "));
+  EXPECT_THAT(answer, HasSubstr("Allow: GET, HEAD"));
+}
+
+TEST_F(MetricsEndpointTest, AnIpv6AddressMayBeListenedOn) {
+  const auto metrics = Metrics::Start("[::1]:0", 1, NoModels());
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_GT((*metrics)->port(), 0);
 }
 
 TEST_F(MetricsEndpointTest, HeadIsAnsweredWithoutABody) {

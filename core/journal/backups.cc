@@ -1,0 +1,212 @@
+#include "core/journal/backups.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/utilities/backup_engine.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/journal/rocksdb_journal.h"
+
+namespace perceptrond {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a restored journal is put together, within its directory.
+constexpr char kUnfinished[] = "restoring";
+// How long another process that changes the directory is waited for.
+constexpr absl::Duration kLockTimeout = absl::Seconds(5);
+
+absl::Status ToAbsl(const rocksdb::Status& status, const std::string& directory) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = absl::StrCat("backups in ", directory, ": ", status.ToString());
+  if (status.IsCorruption()) return absl::DataLossError(text);
+  if (status.IsNotFound()) return absl::NotFoundError(text);
+  return absl::UnavailableError(text);
+}
+
+absl::Status CannotUse(const std::string& directory, const std::error_code& error) {
+  return absl::UnavailableError(absl::StrCat("cannot use ", directory, ": ", error.message()));
+}
+
+rocksdb::BackupEngineOptions EngineOptions(const std::string& directory) {
+  return rocksdb::BackupEngineOptions(directory);
+}
+
+absl::StatusOr<std::unique_ptr<rocksdb::BackupEngine>> OpenEngine(const std::string& directory) {
+  rocksdb::BackupEngine* engine = nullptr;
+  const rocksdb::Status status =
+      rocksdb::BackupEngine::Open(EngineOptions(directory), rocksdb::Env::Default(), &engine);
+  if (!status.ok()) return ToAbsl(status, directory);
+  return std::unique_ptr<rocksdb::BackupEngine>(engine);
+}
+
+// Writes nothing: the directory may be read-only.
+absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> OpenReader(
+    const std::string& directory) {
+  if (!Backups::IsBackupDirectory(directory)) {
+    return absl::NotFoundError(
+        absl::StrCat(directory, " has no backups: name the directory that they were made in"));
+  }
+  rocksdb::BackupEngineReadOnly* engine = nullptr;
+  const rocksdb::Status status = rocksdb::BackupEngineReadOnly::Open(
+      EngineOptions(directory), rocksdb::Env::Default(), &engine);
+  if (!status.ok()) return ToAbsl(status, directory);
+  return std::unique_ptr<rocksdb::BackupEngineReadOnly>(engine);
+}
+
+// "ID SEQUENCE", which a backup has as its metadata.
+Backup FromInfo(const rocksdb::BackupInfo& info) {
+  Backup backup;
+  backup.number = info.backup_id;
+  backup.time = absl::FromUnixSeconds(info.timestamp);
+  backup.bytes = info.size;
+  const std::vector<std::string> words = absl::StrSplit(info.app_metadata, ' ');
+  backup.journal_id = words[0];
+  if (words.size() < 2 || !absl::SimpleAtoi(words[1], &backup.sequence)) backup.sequence = 0;
+  return backup;
+}
+
+std::vector<Backup> ListOf(const rocksdb::BackupEngineReadOnlyBase& engine) {
+  std::vector<rocksdb::BackupInfo> infos;
+  engine.GetBackupInfo(&infos);
+  std::vector<Backup> backups;
+  backups.reserve(infos.size());
+  for (const rocksdb::BackupInfo& info : infos) backups.push_back(FromInfo(info));
+  return backups;
+}
+
+// OK for a directory that has backups, or nothing but what a new volume or a lock leaves.
+absl::Status CheckOwnDirectory(const std::string& directory) {
+  if (Backups::IsBackupDirectory(directory)) return absl::OkStatus();
+  std::error_code error;
+  fs::directory_iterator entries(directory, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name == "lost+found" || name == "server.lock") continue;
+    return absl::FailedPreconditionError(absl::StrCat(directory,
+                                                      " has other files than backups, as ", name,
+                                                      ": name an empty directory for backups"));
+  }
+  return error ? CannotUse(directory, error) : absl::OkStatus();
+}
+
+// Moves the files of `from` to its parent: last the one that says that there is a database.
+absl::Status MoveUp(const fs::path& from) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entries(from, error); !error && entries != fs::directory_iterator();
+       entries.increment(error))
+    files.push_back(entries->path());
+  std::stable_partition(files.begin(), files.end(),
+                        [](const fs::path& path) { return path.filename() != "CURRENT"; });
+  for (const fs::path& file : files) {
+    if (!error) fs::rename(file, from.parent_path() / file.filename(), error);
+  }
+  if (!error) fs::remove(from, error);
+  if (error) return CannotUse(from.string(), error);
+  std::unique_ptr<rocksdb::Directory> parent;
+  rocksdb::Status status =
+      rocksdb::Env::Default()->NewDirectory(from.parent_path().string(), &parent);
+  if (status.ok()) status = parent->Fsync();
+  return ToAbsl(status, from.string());
+}
+
+}  // namespace
+
+bool Backups::IsBackupDirectory(const std::string& directory) {
+  std::error_code error;
+  return fs::is_directory(directory + "/meta", error) &&
+         fs::is_directory(directory + "/private", error) && !fs::exists(directory + "/CURRENT");
+}
+
+absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, uint64_t sequence, uint32_t keep) const {
+  if (absl::Status status = CreateDataDirectory(directory_); !status.ok()) return status;
+  if (absl::Status status = CheckOwnDirectory(directory_); !status.ok()) return status;
+  absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(directory_, kLockTimeout, nullptr);
+  if (!lock.ok()) return lock.status();
+  absl::StatusOr<std::unique_ptr<rocksdb::BackupEngine>> engine = OpenEngine(directory_);
+  if (!engine.ok()) return engine.status();
+  std::string id;
+  if (const rocksdb::Status status = db.GetDbIdentity(id); !status.ok())
+    return ToAbsl(status, directory_);
+  const std::vector<Backup> before = ListOf(**engine);
+  if (!before.empty() && before.back().journal_id != id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory_, " has backups of another journal, ", before.back().journal_id,
+                     ": name another directory for backups of this one"));
+  }
+  const std::string metadata = absl::StrCat(id, " ", sequence);
+  rocksdb::BackupID number = 0;
+  // Without a flush, which a full disk would not allow: the log is part of the backup.
+  rocksdb::Status status = (*engine)->CreateNewBackupWithMetadata(rocksdb::CreateBackupOptions(),
+                                                                  &db, metadata, &number);
+  if (!status.ok()) return ToAbsl(status, directory_);
+  rocksdb::BackupInfo info;
+  status = (*engine)->GetBackupInfo(number, &info);
+  if (status.ok() && keep > 0) status = (*engine)->PurgeOldBackups(keep);
+  if (!status.ok()) return ToAbsl(status, directory_);
+  return FromInfo(info);
+}
+
+absl::StatusOr<std::vector<Backup>> Backups::List() const {
+  absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
+  if (absl::IsNotFound(engine.status())) return std::vector<Backup>();
+  if (!engine.ok()) return engine.status();
+  return ListOf(**engine);
+}
+
+absl::Status Backups::Verify(uint32_t number) const {
+  absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
+  if (!engine.ok()) return engine.status();
+  return ToAbsl((*engine)->VerifyBackup(number, /*verify_with_checksum=*/true), directory_);
+}
+
+absl::Status Backups::Restore(uint32_t number, const std::string& data_directory) const {
+  absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
+  if (!engine.ok()) return engine.status();
+  rocksdb::BackupInfo info;
+  if (const rocksdb::Status status = (*engine)->GetBackupInfo(number, &info); !status.ok())
+    return ToAbsl(status, directory_);
+  if (absl::Status status = CreateDataDirectory(data_directory); !status.ok()) return status;
+  {
+    absl::StatusOr<DirectoryContent> content = ReadDirectory(data_directory);
+    if (!content.ok()) return content.status();
+    if (content->has_database) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(data_directory, " has a journal: restore into an empty directory"));
+    }
+    absl::StatusOr<DirectoryLock> lock =
+        DirectoryLock::Acquire(data_directory, absl::ZeroDuration(), nullptr);
+    if (!lock.ok()) return lock.status();
+    const std::string unfinished = absl::StrCat(data_directory, "/", kUnfinished);
+    const rocksdb::Status status =
+        (*engine)->RestoreDBFromBackup(rocksdb::RestoreOptions(), number, unfinished, unfinished);
+    if (!status.ok()) return ToAbsl(status, directory_);
+    if (absl::Status moved = MoveUp(unfinished); !moved.ok()) return moved;
+  }
+  RocksDbJournal::Options options;
+  options.directory = data_directory;
+  options.new_history = true;
+  return RocksDbJournal::Open(options).status();
+}
+
+absl::Status Backups::Read(uint32_t number,
+                           const std::function<absl::Status(const std::string& directory,
+                                                            rocksdb::Env* env)>& read) const {
+  absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
+  if (!engine.ok()) return engine.status();
+  rocksdb::BackupInfo info;
+  const rocksdb::Status status =
+      (*engine)->GetBackupInfo(number, &info, /*include_file_details=*/true);
+  if (!status.ok()) return ToAbsl(status, directory_);
+  return read(info.name_for_open, info.env_for_open.get());
+}
+
+}  // namespace perceptrond

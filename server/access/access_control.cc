@@ -1,0 +1,117 @@
+#include "server/access/access_control.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/error/error.h"
+#include "server/config/file_fingerprint.h"
+
+namespace perceptrond {
+namespace {
+
+// Room for tens of thousands of principals.
+constexpr size_t kMaxBytes = 16 << 20;
+
+absl::StatusOr<std::string> ReadAccessFile(const std::string& path) {
+  // Does not wait for the writer of a pipe.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  const absl::Cleanup close_file = [file] { close(file); };
+  struct stat found = {};
+  if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode))
+    return absl::NotFoundError(absl::StrCat(path, " is not a regular file"));
+  // Whoever may write it may do everything. Its digests tell no tokens: reading it is less.
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
+      (found.st_uid != 0 && found.st_uid != geteuid())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     " can be written by others; it must belong to this user or root and be "
+                     "writable by the owner only: chmod 640"));
+  }
+  std::string text(kMaxBytes + 1, '\0');
+  size_t size = 0;
+  for (ssize_t got = 1; got > 0 && size < text.size(); size += static_cast<size_t>(got)) {
+    got = read(file, &text[size], text.size() - size);
+    if (got < 0) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  }
+  if (size > kMaxBytes)
+    return absl::InvalidArgumentError(absl::StrCat(path, " has more than ", kMaxBytes, " bytes"));
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Load(std::string path) {
+  auto loaded = std::unique_ptr<AccessControl>(new AccessControl(std::move(path)));
+  // Before the file is read: what changes meanwhile is read again.
+  loaded->FileChanged();
+  if (absl::StatusOr<bool> read = loaded->Reload(); !read.ok()) return read.status();
+  return loaded;
+}
+
+absl::StatusOr<bool> AccessControl::Reload() {
+  absl::StatusOr<std::string> text = ReadAccessFile(path_);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<std::shared_ptr<const AccessRules>> rules = AccessRules::Parse(*text);
+  if (!rules.ok())
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": ", rules.status().message()));
+  MutexLock lock(&mutex_);
+  if (version_ > 0 && *text == text_) return false;
+  text_ = *std::move(text);
+  rules_ = *std::move(rules);
+  version_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+bool AccessControl::FileChanged() {
+  std::string fingerprint = FingerprintOf(path_);
+  MutexLock lock(&mutex_);
+  return std::exchange(fingerprint_, fingerprint) != fingerprint;
+}
+
+std::shared_ptr<const AccessRules> AccessControl::rules() const {
+  MutexLock lock(&mutex_);
+  return rules_;
+}
+
+absl::Status Unauthenticated() {
+  return MakeError(
+      absl::StatusCode::kUnauthenticated, "UNAUTHENTICATED",
+      "this call needs a valid token, or a client certificate that the server's access "
+      "file names; send \"authorization: Bearer TOKEN\"");
+}
+
+absl::Status PermissionDenied(absl::string_view principal, absl::string_view what) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "PERMISSION_DENIED",
+                   absl::StrCat("principal ", principal, " may not ", what,
+                                "; ask for it in the server's access file"),
+                   {{"principal", std::string(principal)}});
+}
+
+std::optional<TokenDigest> TokenOf(absl::string_view authorization) {
+  constexpr absl::string_view kBearer = "Bearer ";
+  constexpr absl::string_view kBasic = "Basic ";
+  if (absl::StartsWithIgnoreCase(authorization, kBearer))
+    return DigestToken(absl::StripAsciiWhitespace(authorization.substr(kBearer.size())));
+  if (authorization.empty()) return std::nullopt;
+  std::string user_and_password;
+  if (absl::StartsWithIgnoreCase(authorization, kBasic) &&
+      absl::Base64Unescape(authorization.substr(kBasic.size()), &user_and_password)) {
+    const size_t colon = user_and_password.find(':');
+    if (colon != std::string::npos)
+      return DigestToken(absl::string_view(user_and_password).substr(colon + 1));
+  }
+  // Not without a token: what is wrong must not be taken for anonymous.
+  return DigestToken(authorization);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,216 @@
+#include "server/maintenance/commands.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <sys/stat.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/journal/backups.h"
+#include "core/journal/rocksdb_journal.h"
+#include "server/maintenance/verify.h"
+
+namespace perceptrond {
+namespace {
+
+using ::perceptron::storage::v1::ModelVerification;
+using ::perceptron::storage::v1::Verification;
+
+constexpr int kOk = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+struct Arguments {
+  std::string from;
+  std::string to;
+  uint32_t keep = 0;
+  // 0: the newest, or for verify all.
+  uint32_t backup = 0;
+  bool json = false;
+};
+
+void Print(const std::string& line) { std::fputs(absl::StrCat(line, "\n").c_str(), stdout); }
+
+int Fail(const std::string& command, const absl::Status& status) {
+  std::fputs(absl::StrCat("perceptrond ", command, ": ", status.message(), "\n").c_str(), stderr);
+  return kFailed;
+}
+
+std::string Describe(const Backup& backup) {
+  return absl::StrFormat("backups/%d  %s  %d bytes", backup.number,
+                         absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", backup.time, absl::UTCTimeZone()),
+                         backup.bytes);
+}
+
+int RunBackup(const Arguments& arguments) {
+  RocksDbJournal::Options options;
+  options.directory = arguments.from;
+  // Only a server makes a directory.
+  absl::StatusOr<DirectoryContent> content = ReadDirectory(arguments.from);
+  if (content.ok() && !content->has_database)
+    content = absl::NotFoundError(absl::StrCat(arguments.from, " has no journal"));
+  if (!content.ok()) return Fail("backup", content.status());
+  absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(options);
+  if (!journal.ok()) return Fail("backup", journal.status());
+  const absl::StatusOr<Backup> backup = (*journal)->BackUp(Backups(arguments.to), arguments.keep);
+  if (!backup.ok()) return Fail("backup", backup.status());
+  Print(Describe(*backup));
+  return kOk;
+}
+
+// The backups that were asked for; all if none was named. NOT_FOUND.
+absl::StatusOr<std::vector<Backup>> Chosen(const Arguments& arguments) {
+  absl::StatusOr<std::vector<Backup>> backups = Backups(arguments.from).List();
+  if (!backups.ok()) return backups;
+  if (arguments.backup != 0)
+    std::erase_if(*backups, [&](const Backup& one) { return one.number != arguments.backup; });
+  if (!backups->empty()) return backups;
+  const std::string which =
+      arguments.backup == 0 ? "no backup" : absl::StrCat("no whole backup ", arguments.backup);
+  return absl::NotFoundError(absl::StrCat(arguments.from, " has ", which));
+}
+
+int RunRestore(const Arguments& arguments) {
+  const absl::StatusOr<std::vector<Backup>> backups = Chosen(arguments);
+  if (!backups.ok()) return Fail("restore", backups.status());
+  const Backup& backup = backups->back();
+  const absl::Status restored = Backups(arguments.from).Restore(backup.number, arguments.to);
+  if (!restored.ok()) return Fail("restore", restored);
+  Print(Describe(backup));
+  return kOk;
+}
+
+void PrintVerification(const Verification& found, bool json) {
+  if (json) {
+    std::string text;
+    (void)google::protobuf::util::MessageToJsonString(found, &text);
+    return Print(text);
+  }
+  int damaged = 0;
+  for (const ModelVerification& model : found.models()) {
+    damaged += model.error().empty() ? 0 : 1;
+    Print(model.error().empty() ? absl::StrCat(model.name(), "  revision ", model.revision(),
+                                               "  examples ", model.examples())
+                                : absl::StrCat(model.name(), "  DAMAGED: ", model.error()));
+  }
+  std::string end = found.directory();
+  if (found.backup() != 0) absl::StrAppend(&end, ", backups/", found.backup());
+  absl::StrAppend(&end, ": ", found.sound() ? "sound" : "DAMAGED", ", ", found.models_size(),
+                  " models");
+  if (damaged > 0) absl::StrAppend(&end, ", of which ", damaged, " cannot be restored");
+  if (found.lost_writes() > 0)
+    absl::StrAppend(&end, "; the log ends early and lacks ", found.lost_writes(), " writes");
+  if (!found.error().empty()) absl::StrAppend(&end, "; ", found.error());
+  Print(end);
+}
+
+int RunVerify(const Arguments& arguments) {
+  std::vector<Verification> found;
+  if (!Backups::IsBackupDirectory(arguments.from)) {
+    found.push_back(VerifyDirectory(arguments.from));
+  } else {
+    const absl::StatusOr<std::vector<Backup>> backups = Chosen(arguments);
+    if (!backups.ok()) return Fail("verify", backups.status());
+    for (const Backup& backup : *backups) found.push_back(VerifyBackup(arguments.from, backup));
+  }
+  bool sound = true;
+  for (const Verification& one : found) {
+    PrintVerification(one, arguments.json);
+    sound &= one.sound();
+  }
+  return sound ? kOk : kFailed;
+}
+
+struct Command {
+  const char* name;
+  const char* description;
+  const char* footer;
+  int (*run)(const Arguments& arguments);
+};
+
+constexpr Command kCommands[] = {
+    {"backup", "Back up the journal in DIR while no server uses it",
+     "Copies what the backup before does not have. For a running server: perceptronctl backup.\n\n"
+     "Example:\n  perceptrond backup /var/lib/perceptrond /backup --keep 7",
+     RunBackup},
+    {"restore", "Restore a backup into an empty directory",
+     "Checks the files' checksums. The copy keeps the journal's id and begins a new history, so "
+     "that\n"
+     "producers that were acknowledged more than it has receive an error.\n\n"
+     "Example:\n  perceptrond restore /backup /var/lib/perceptrond",
+     RunRestore},
+    {"verify", "Check every model of a data directory, or of all backups in a directory",
+     "Restores each model as a server does and compares it to the bit with what its records say;\n"
+     "reads all tables; changes nothing. Exit code 1: something is damaged or missing.\n\n"
+     "Example:\n  perceptrond verify /var/lib/perceptrond",
+     RunVerify},
+};
+
+void AddArguments(const Command& command, CLI::App& app, Arguments& arguments) {
+  const std::string name = command.name;
+  app.footer(command.footer);
+  if (name == "restore") {
+    app.add_option("BACKUPS", arguments.from, "Directory of backups")->required();
+    app.add_option("DIR", arguments.to, "Data directory: absent or empty")->required();
+  } else {
+    app.add_option("DIR", arguments.from,
+                   name == "verify" ? "Data directory, or directory of backups" : "Data directory")
+        ->required();
+  }
+  if (name == "backup") {
+    app.add_option("BACKUPS", arguments.to, "Directory of backups; created if missing")->required();
+    app.add_option("--keep", arguments.keep,
+                   "Delete all but this many of the newest backups afterwards (default: none)")
+        ->check(CLI::Range(1, 1'000'000));
+  } else {
+    app.add_option("--backup", arguments.backup,
+                   absl::StrCat("Number of the backup (default: ",
+                                name == "verify" ? "all" : "the newest", ")"))
+        ->check(CLI::Range(1, 2'000'000'000));
+  }
+  if (name == "verify") {
+    app.add_option_function<std::string>(
+           "-o,--output",
+           [&arguments](const std::string& form) { arguments.json = form == "json"; },
+           "text, or json: a perceptron.storage.v1.Verification per line (default: text)")
+        ->check(CLI::IsMember({"text", "json"}));
+  }
+}
+
+}  // namespace
+
+bool IsMaintenance(const std::vector<std::string>& args) {
+  return !args.empty() && std::any_of(std::begin(kCommands), std::end(kCommands),
+                                      [&](const Command& one) { return args[0] == one.name; });
+}
+
+int RunMaintenance(const std::vector<std::string>& args) {
+  const Command& command = *std::find_if(std::begin(kCommands), std::end(kCommands),
+                                         [&](const Command& one) { return args[0] == one.name; });
+  Arguments arguments;
+  CLI::App app(command.description, absl::StrCat("perceptrond ", command.name));
+  AddArguments(command, app, arguments);
+  // CLI11 reads its arguments from the back.
+  std::vector<std::string> reversed(args.rbegin(), args.rend() - 1);
+  // Models are their owner's.
+  umask(0077);
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::Error& error) {
+    std::fputs(absl::StrCat("perceptrond ", command.name, ": ", error.what(), "\nTry perceptrond ",
+                            command.name, " --help.\n")
+                   .c_str(),
+               stderr);
+    return kUsage;
+  }
+  return command.run(arguments);
+}
+
+}  // namespace perceptrond

@@ -1,0 +1,76 @@
+#include "server/open_store.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "core/journal/memory_journal.h"
+#include "core/journal/rocksdb_journal.h"
+#include "server/config/logging.h"
+
+namespace perceptrond {
+namespace {
+
+// How long to wait for the previous server to drain and release the data directory.
+constexpr absl::Duration kDataDirectoryTimeout = absl::Seconds(5);
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(const Options& options) {
+  if (options.journal == JournalKind::kMemory) return std::make_unique<MemoryJournal>();
+  RocksDbJournal::Options rocksdb;
+  rocksdb.directory = options.data_dir;
+  rocksdb.lock_timeout = kDataDirectoryTimeout;
+  rocksdb.on_locked = [&] {
+    Log(LogLevel::kInfo, "another server uses the data directory; waiting for it to stop",
+        {{"data_dir", options.data_dir}, {"timeout", absl::FormatDuration(kDataDirectoryTimeout)}});
+  };
+  rocksdb.accept_data_loss = options.accept_data_loss;
+  absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(rocksdb);
+  if (!journal.ok()) return journal.status();
+  const JournalStats stats = (*journal)->Stats();
+  if (stats.lost_writes > 0) {
+    Log(LogLevel::kError,
+        "the journal goes on without updates that it had; producers send their examples again from "
+        "the positions that it has",
+        {{"data_dir", options.data_dir}, {"lost_writes", stats.lost_writes}});
+  }
+  if (!stats.read_only.empty()) {
+    Log(LogLevel::kError, "the journal cannot be written; models can be read and nothing changed",
+        {{"data_dir", options.data_dir}, {"error", stats.read_only}});
+  }
+  return *std::move(journal);
+}
+
+Store::Options StoreOptions(const Options& options) {
+  Store::Options store;
+  store.committer.durability = options.durability;
+  store.committer.interval = options.durability_interval;
+  store.limits.max_example_features = options.max_example_features;
+  store.memory_budget = options.memory_budget;
+  store.max_new_model_bytes = options.memory_budget;
+  store.snapshot_bytes = options.snapshot_bytes;
+  store.backup_directory = options.backup_dir;
+  store.on_write_failure = [](const std::string& model, const absl::Status& why) {
+    Log(LogLevel::kError,
+        "cannot write updates to the journal; the model is rolled back to its last durable state",
+        {{"model", model}, {"error", why.message()}});
+  };
+  store.on_damage = [](const std::string& model, const absl::Status& why) {
+    Log(LogLevel::kError, "a model is damaged and cannot be loaded; other models are not affected",
+        {{"model", model}, {"error", why.message()}});
+  };
+  store.on_snapshot_failure = [](const std::string& model, const absl::Status& why) {
+    Log(LogLevel::kError, "cannot write a snapshot; the journal grows until one is written",
+        {{"model", model}, {"error", why.message()}});
+  };
+  return store;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Options& options) {
+  absl::StatusOr<std::unique_ptr<Journal>> journal = OpenJournal(options);
+  if (!journal.ok()) return journal.status();
+  return std::make_unique<Store>(*std::move(journal), StoreOptions(options));
+}
+
+}  // namespace perceptrond

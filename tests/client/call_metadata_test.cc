@@ -1,0 +1,166 @@
+// Tokens and trace contexts that calls carry, against a server that looks at them.
+#include "client/call_metadata.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/client.h"
+#include "perceptron/v1/learning_service.grpc.pb.h"
+#include "tests/support/temp_dir.h"
+
+namespace perceptrond::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Knows one token, and keeps the headers that it sees.
+class TokenServer final : public v1::LearningService::Service {
+ public:
+  TokenServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+
+  grpc::Status Learn(grpc::ServerContext* context, const v1::LearnRequest*,
+                     v1::LearnResponse*) override {
+    const std::lock_guard lock(mutex_);
+    const std::string authorization = Header(*context, "authorization");
+    seen_.push_back(authorization);
+    traceparent_ = Header(*context, "traceparent");
+    return authorization == "Bearer " + token_
+               ? grpc::Status::OK
+               : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "no such token");
+  }
+
+  void Expect(const std::string& token) {
+    const std::lock_guard lock(mutex_);
+    token_ = token;
+  }
+  std::vector<std::string> seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+  std::string traceparent() {
+    const std::lock_guard lock(mutex_);
+    return traceparent_;
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  static std::string Header(const grpc::ServerContext& context, const char* name) {
+    const auto found = context.client_metadata().find(name);
+    return found == context.client_metadata().end()
+               ? ""
+               : std::string(found->second.data(), found->second.size());
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::mutex mutex_;
+  std::string token_ = "good";
+  std::vector<std::string> seen_;
+  std::string traceparent_;
+};
+
+class CallMetadataTest : public ::testing::Test {
+ protected:
+  absl::Status Learn(const CallMetadata& metadata) {
+    return LearnWith(Client::Connect(server_.address(), OptionsWith(metadata)));
+  }
+  static ClientOptions OptionsWith(const CallMetadata& metadata) {
+    ClientOptions options;
+    options.metadata = metadata;
+    options.retry.sleep = [](absl::Duration) {};
+    return options;
+  }
+  // It may be repeated.
+  static absl::Status LearnWith(const Client& client) {
+    return client.Learn("m", v1::ExampleColumns(), Numbered{"p", 0}).status();
+  }
+  std::string File(const std::string& text) const {
+    const std::string path = dir_.path() + "/token";
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  TokenServer server_;
+  perceptrond::testing::TempDir dir_;
+};
+
+TEST_F(CallMetadataTest, ATokenIsSentFromTheOptionsAndFromAFile) {
+  EXPECT_TRUE(Learn({.token = "good"}).ok());
+  EXPECT_TRUE(Learn({.token_file = File(" good \n")}).ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(Learn({.token = "bad"})));
+  EXPECT_TRUE(absl::IsUnauthenticated(Learn({})));
+  EXPECT_THAT(server_.seen(), ElementsAre("Bearer good", "Bearer good", "Bearer bad", ""));
+}
+
+TEST_F(CallMetadataTest, AFileIsReadAgainWhenTheServerRefusesItsToken) {
+  const std::string path = File("good");
+  const Client client = Client::Connect(server_.address(), OptionsWith({.token_file = path}));
+  ASSERT_TRUE(LearnWith(client).ok());
+  server_.Expect("better");
+  EXPECT_TRUE(absl::IsUnauthenticated(LearnWith(client)));
+  File("better");
+  EXPECT_TRUE(LearnWith(client).ok());
+  EXPECT_THAT(server_.seen(),
+              ElementsAre("Bearer good", "Bearer good", "Bearer good", "Bearer better"));
+}
+
+TEST_F(CallMetadataTest, ATokenIsNotSentToOthersWithoutTlsUnlessAllowed) {
+  // Could lead anywhere.
+  const std::string elsewhere = absl::StrCat("ipv4:", server_.address(), ",", server_.address());
+  const absl::Status refused =
+      LearnWith(Client::Connect(elsewhere, OptionsWith({.token = "good"})));
+  EXPECT_TRUE(absl::IsUnauthenticated(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("use TLS"));
+  for (const std::string& header : server_.seen()) EXPECT_EQ(header, "");
+  EXPECT_TRUE(LearnWith(Client::Connect(elsewhere,
+                                        OptionsWith({.token = "good", .token_without_tls = true})))
+                  .ok());
+}
+
+TEST_F(CallMetadataTest, WhatIsNoTokenIsAnErrorAndSentNowhere) {
+  for (const CallMetadata& metadata :
+       {CallMetadata{.token = "two words"}, CallMetadata{.token = "line\n"},
+        CallMetadata{.token_file = "/nowhere"}, CallMetadata{.token_file = File("")}}) {
+    EXPECT_TRUE(absl::IsUnauthenticated(Learn(metadata)));
+  }
+  for (const std::string& header : server_.seen()) EXPECT_EQ(header, "");
+}
+
+TEST_F(CallMetadataTest, TheCallersTraceIsPassedOn) {
+  const std::string parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  EXPECT_TRUE(Learn({.token = "good", .traceparent = [&] { return parent; }}).ok());
+  EXPECT_EQ(server_.traceparent(), parent);
+  EXPECT_TRUE(Learn({.token = "good", .traceparent = [] { return "not\nvalid"; }}).ok());
+  EXPECT_EQ(server_.traceparent(), "");
+}
+
+TEST(IsLocalAddress, OnlyAddressesOfThisMachineAre) {
+  for (const char* address :
+       {"127.0.0.1:1", "localhost:1", "LOCALHOST:1", "[::1]:1", "unix:/s", "unix-abstract:s",
+        "ipv4:127.9.9.9:1", "dns:///localhost:1", "ipv6:[::1]:1"}) {
+    EXPECT_TRUE(IsLocalAddress(address)) << address;
+  }
+  for (const char* address : {"10.0.0.1:1", "0.0.0.0:1", "127.0.0.1.example:1", "example:1",
+                              "[::]:1", "ipv4:127.0.0.1:1,10.0.0.1:1", "dns://8.8.8.8/localhost:1",
+                              "localhost.example:1", "xds:///localhost", ""}) {
+    EXPECT_FALSE(IsLocalAddress(address)) << address;
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond::client

@@ -1,0 +1,310 @@
+"""Hostile clients against the real server on the loopback address: each flood ends soon, costs the server bounded memory, and a
+well-behaved client beside it is answered. Large, slow and many connections that keep to the protocol go on.
+
+    python3 floods_test.py PERCEPTROND        # needs python3-grpcio
+"""
+
+import pathlib
+import re
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/deploy")]
+
+import grpc
+import http2_attacks as attacks
+from http2_attacks import Connection, frame
+from processes import Server, get, wait_for
+
+MIB = 1 << 20
+HEALTH = attacks.HEALTH
+
+
+def peak_bytes(server):
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) << 10
+
+
+def endpoint(server):
+    host, port = server.address.rsplit(":", 1)
+    return host, int(port)
+
+
+def metric(server, name):
+    found = re.search(rf"^{re.escape(name)} (\S+)$", get(f"http://{server.metrics}/metrics"), re.MULTILINE)
+    return float(found[1]) if found else None
+
+
+def closed(server, reason):
+    return metric(server, f'perceptrond_connections_closed_total{{reason="{reason}"}}')
+
+
+def all_closed(server):
+    return sum(float(value) for value in re.findall(r"^perceptrond_connections_closed_total\S* (\S+)$", get(f"http://{server.metrics}/metrics"), re.MULTILINE))
+
+
+class GoodClient(threading.Thread):
+    """Asks for health again and again on a connection of its own, and keeps the longest time."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        self.channel = grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+        self.check = self.channel.unary_unary(HEALTH)
+        self.check(b"", timeout=30)
+        self.longest = 0.0
+        self.answered = 0
+        self.errors = []
+        self.ended = threading.Event()
+
+    def run(self):
+        while not self.ended.wait(0.01):
+            start = time.monotonic()
+            try:
+                self.check(b"", timeout=30)
+                self.answered += 1
+            except grpc.RpcError as error:
+                self.errors.append(error)
+            self.longest = max(self.longest, time.monotonic() - start)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join()
+        self.channel.close()
+
+
+class ServerTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def serve(self, *flags, files=None):
+        binary = [sys.argv[1]]
+        if files is not None:
+            wrapper = self.directory / "limited"
+            wrapper.write_text(f'#!/bin/sh\nulimit -n {files}\nexec "{sys.argv[1]}" "$@"\n')
+            wrapper.chmod(0o755)
+            binary = [wrapper]
+        server = Server(binary[0], self.directory / "data", self.directory / "log", flags)
+        self.addCleanup(server.kill)
+        return server
+
+
+class FloodTest(ServerTest):
+    """Before, with 10 s each: 2.6 GB for endless headers, 4.5 GB and no answer for 22 s for rapid resets, no answer for 10 s for
+    settings."""
+
+    def flood(self, attack, reason, ignore_answers=True):
+        server = self.serve()
+        before = peak_bytes(server)
+        with GoodClient(server.address) as good, Connection(endpoint(server), ignore_answers=ignore_answers) as connection:
+            start = time.monotonic()
+            attack(connection, seconds=20)
+            took = time.monotonic() - start
+        self.assertLess(took, 15, "the server did not close the connection")
+        self.assertLess(peak_bytes(server) - before, 700 * MIB)
+        self.assertEqual(good.errors, [])
+        self.assertGreater(good.answered, 0)
+        self.assertLess(good.longest, 10)
+        if reason is not None:
+            self.assertEqual(closed(server, reason), 1)
+
+    def test_headers_that_are_one_endless_string(self):
+        self.flood(attacks.continuation_flood, "no_call")
+
+    def test_headers_that_are_endlessly_many(self):
+        self.flood(attacks.small_continuation_flood, "no_call")
+
+    def test_calls_that_are_reset_at_once(self):
+        self.flood(attacks.rapid_reset, "no_call")
+
+    def test_resets_by_a_client_that_reads_no_answer(self):
+        self.flood(attacks.rapid_reset, "no_call", ignore_answers=False)
+
+    def test_settings(self):
+        self.flood(attacks.settings_flood, "no_call")
+
+    def test_pings(self):
+        # gRPC itself sends such a client away.
+        self.flood(attacks.ping_flood, None)
+
+
+class UnfinishedTest(ServerTest):
+    def test_unfinished_messages_are_bounded_by_the_servers_memory(self):
+        server = self.serve("--memory-budget", "64MiB")
+        with GoodClient(server.address) as good, Connection(endpoint(server), ignore_answers=False) as connection:
+            attacks.unfinished_messages(connection, 40, 48 * MIB)
+            self.assertTrue(connection.wait_closed(10))
+        self.assertEqual(good.errors, [])
+        self.assertLess(good.longest, 10)
+        self.assertEqual(closed(server, "memory"), 1)
+        self.assertLess(peak_bytes(server), 1024 * MIB)
+
+    def test_a_stream_that_never_ends_its_message_loses_its_connection(self):
+        server = self.serve("--receive-timeout", "2s")
+        with Connection(endpoint(server), ignore_answers=False) as connection:
+            attacks.unfinished_messages(connection, 1, 4 * MIB)
+            self.assertTrue(connection.wait_closed(20))
+        self.assertEqual(closed(server, "receive_timeout"), 1)
+
+    def test_a_request_that_does_not_arrive_ends_with_words(self):
+        server = self.serve("--receive-timeout", "1s")
+        with grpc.insecure_channel(server.address) as channel:
+            never = threading.Event()
+
+            def requests():
+                never.wait(30)
+                yield from ()
+
+            call = channel.stream_unary("/perceptron.v1.ModelService/GetModel")
+            with self.assertRaises(grpc.RpcError) as caught:
+                call(requests(), timeout=20)
+            never.set()
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+        self.assertIn("--receive-timeout", caught.exception.details())
+        self.assertIn(b"REQUEST_TIMEOUT", dict(caught.exception.trailing_metadata())["grpc-status-details-bin"])
+
+    def test_headers_that_do_not_end_lose_their_connection(self):
+        server = self.serve("--max-connection-idle", "1s")
+        with Connection(endpoint(server)) as connection:
+            connection.send(frame(attacks.HEADERS, 0, 1, attacks.call_headers(HEALTH)))
+            self.assertTrue(connection.wait_closed(40))
+
+    def test_silence_and_half_a_preface_lose_their_connection(self):
+        server = self.serve()
+        with Connection(endpoint(server), preface=False) as silent, Connection(endpoint(server), preface=False) as half:
+            half.send(attacks.PREFACE[:10])
+            self.assertTrue(silent.wait_closed(40))
+            self.assertTrue(half.wait_closed(20))
+
+
+class GoodTest(ServerTest):
+    """Clients that keep to the protocol, whatever they send, are not closed."""
+
+    def test_a_large_stream_and_a_slow_message(self):
+        server = self.serve("--receive-timeout", "5s", "--memory-budget", "4GiB")
+        # ListModelsRequest.page_token, which is not one.
+        body = b"\x12" + b"\x80\x80\xc0\x07" + b"x" * (15 * MIB)
+        with grpc.insecure_channel(server.address, options=[("grpc.max_send_message_length", -1)]) as channel:
+            call = channel.unary_unary("/perceptron.v1.ModelService/ListModels")
+            done = threading.Event()
+
+            def large():
+                while not done.is_set():
+                    with self.assertRaises(grpc.RpcError) as caught:
+                        call(body, timeout=30)
+                    self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+
+            others = threading.Thread(target=large)
+            others.start()
+            # 60 kB within 4 s.
+            with Connection(endpoint(server), ignore_answers=False) as slow:
+                stream = slow.open_stream("/perceptron.v1.ModelService/ListModels")
+                data = b"\x00" + struct.pack(">I", 60000) + b"\x12\xdc\xd4\x03" + b"x" * 59996
+                for at in range(0, len(data), 3000):
+                    last = at + 3000 >= len(data)
+                    slow.send(frame(attacks.DATA, attacks.END_STREAM if last else 0, stream, data[at:at + 3000]))
+                    done.wait(0.2)
+                slow.socket.settimeout(10)
+                self.assertNotEqual(slow.socket.recv(1 << 16), b"")
+            done.set()
+            others.join()
+        self.assertEqual(all_closed(server), 0)
+
+    def test_many_calls_that_are_cancelled(self):
+        server = self.serve()
+        with grpc.insecure_channel(server.address) as channel:
+            call = channel.unary_stream("/grpc.health.v1.Health/Watch")
+            for _ in range(1500):
+                call(b"", timeout=30).cancel()
+            channel.unary_unary(HEALTH)(b"", timeout=30)
+        self.assertEqual(all_closed(server), 0)
+
+
+class LimitsTest(ServerTest):
+    def test_descriptors_that_run_out_do_not_end_the_service(self):
+        """Before: after 1,100 connections every later one timed out until the restart."""
+        server = self.serve(files=1024)
+        for _ in range(2):
+            held = [socket.create_connection(endpoint(server), timeout=10) for _ in range(1100)]
+            for one in held:
+                one.close()
+        with grpc.insecure_channel(server.address) as channel:
+            channel.unary_unary(HEALTH)(b"", timeout=10, wait_for_ready=True)
+
+    def test_two_thousand_held_connections(self):
+        server = self.serve(files=1024)
+        with grpc.insecure_channel(server.address) as early:
+            check = early.unary_unary(HEALTH)
+            check(b"", timeout=10)
+            held = [socket.create_connection(endpoint(server), timeout=10) for _ in range(2000)]
+            wait_for("the connections are accepted", lambda: metric(server, "perceptrond_connections_open") >= 384)
+            self.assertEqual(metric(server, "perceptrond_connections_open"), 384)
+            # Those that are there go on; another is refused at once and not left waiting.
+            check(b"", timeout=10)
+            with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as late:
+                start = time.monotonic()
+                with self.assertRaises(grpc.RpcError) as caught:
+                    late.unary_unary(HEALTH)(b"", timeout=10)
+                self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+                self.assertLess(time.monotonic() - start, 5)
+            for one in held:
+                one.close()
+            wait_for("the connections end", lambda: metric(server, "perceptrond_connections_open") < 10)
+            with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as late:
+                late.unary_unary(HEALTH)(b"", timeout=10)
+
+    def test_streams_beyond_the_limits_are_refused_with_words_and_health_is_answered(self):
+        for flag in ("--max-streams-per-connection", "--max-streams"):
+            with self.subTest(flag):
+                server = self.serve(flag, "3")
+                with grpc.insecure_channel(server.address) as channel:
+                    def stream():
+                        never = threading.Event()
+                        return channel.stream_stream(attacks.LEARN_STREAM)(iter(lambda: never.wait(60) or b"", None))
+
+                    held = [stream() for _ in range(3)]
+                    wait_for("the streams begin", lambda: metric(server, "perceptrond_in_flight_rpcs") >= 3)
+                    with self.assertRaises(grpc.RpcError) as caught:
+                        channel.unary_unary("/perceptron.v1.ModelService/ListModels")(b"", timeout=10)
+                    self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+                    self.assertIn(f"raise {flag}", caught.exception.details())
+                    details = dict(caught.exception.trailing_metadata())["grpc-status-details-bin"]
+                    self.assertIn(b"TOO_MANY_STREAMS", details)
+                    self.assertIn(b"google.rpc.RetryInfo", details)
+                    channel.unary_unary(HEALTH)(b"", timeout=10)
+                    for one in held:
+                        one.cancel()
+                    wait_for("the streams end", lambda: metric(server, "perceptrond_in_flight_rpcs") == 0)
+                    channel.unary_unary("/perceptron.v1.ModelService/ListModels")(b"", timeout=10)
+                server.kill()
+
+    def test_more_connections_than_descriptors_are_refused_at_the_start(self):
+        run = subprocess.run(["sh", "-c", f"ulimit -n 1024; exec '{sys.argv[1]}' --max-connections 1000 --address 127.0.0.1:0 --metrics-address off --journal memory"],
+                             capture_output=True, text=True, timeout=30)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("LimitNOFILE", run.stderr)
+
+    def test_a_server_that_cannot_accept_any_more_exits_for_its_supervisor(self):
+        server = self.serve("--self-probe-interval", "100ms")
+        with grpc.insecure_channel(server.address) as channel:
+            channel.unary_unary(HEALTH)(b"", timeout=10)
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (3, 3))
+        self.assertEqual(server.process.wait(60), 1)
+        self.assertIn("no longer answers at its own address", server.log.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

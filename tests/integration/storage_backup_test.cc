@@ -1,0 +1,219 @@
+// Backups: made while the server learns, checked, and restored, after which each producer goes on
+// exactly once.
+#include <rocksdb/db.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "tests/integration/storage_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class BackupTest : public StorageTest {
+ protected:
+  std::string backups() const { return dir_.path() + "/backups"; }
+  void StartWithBackups() { Start({"--backup-dir", backups()}); }
+  grpc::Status Backup(int keep, v1::Backup* backup) {
+    grpc::ClientContext context;
+    v1::CreateBackupRequest request;
+    request.set_keep(keep);
+    return backups_->CreateBackup(&context, request, backup);
+  }
+  std::vector<std::string> Names() {
+    grpc::ClientContext context;
+    v1::ListBackupsResponse response;
+    EXPECT_TRUE(backups_->ListBackups(&context, {}, &response).ok());
+    std::vector<std::string> names;
+    for (const v1::Backup& backup : response.backups()) names.push_back(backup.name());
+    return names;
+  }
+  float Score(const std::string& model) {
+    grpc::ClientContext context;
+    v1::PredictRequest request;
+    request.set_model("models/" + model);
+    *request.add_examples() = SparseExample(0, {{0, 1.5F}, {1, -2}});
+    v1::PredictResponse response;
+    EXPECT_TRUE(predictions_->Predict(&context, request, &response).ok());
+    return response.scores(0);
+  }
+};
+
+// The drill of docs/backup.md.
+TEST_F(BackupTest, ARestoredBackupPredictsAsItDidAndItsProducersContinueExactlyOnce) {
+  StartWithBackups();
+  Create("m");
+  RawLearnStream stream(*learning_, "m", "p");
+  const std::string history = stream.Open().history_id();
+  SendExamples(stream, 0, kExamples);
+  const v1::Model at_backup = Get("m");
+  const float score = Score("m");
+  // Another model learns meanwhile.
+  Create("busy");
+  std::atomic<bool> stop = false;
+  std::thread busy([&] {
+    RawLearnStream learning(*learning_, "busy", "b");
+    learning.Open();
+    for (int64_t i = 0; !stop; ++i) learning.Ask(Example(i));
+    EXPECT_TRUE(learning.Finish().ok());
+  });
+  v1::Backup backup;
+  ASSERT_TRUE(Backup(0, &backup).ok());
+  EXPECT_EQ(backup.name(), "backups/1");
+  SendExamples(stream, kExamples, 2 * kExamples);
+  stop = true;
+  busy.join();
+  EXPECT_TRUE(stream.Finish().ok());
+  const v1::Model at_end = Get("m");
+  server_->Kill();
+
+  const std::string restored = dir_.path() + "/restored";
+  const CommandResult restore = RunServer("restore " + backups() + " " + restored);
+  ASSERT_EQ(restore.exit_code, 0) << restore.out;
+  const CommandResult verify = RunServer("verify " + restored);
+  EXPECT_EQ(verify.exit_code, 0) << verify.out;
+  EXPECT_THAT(verify.out, HasSubstr("models/m  revision " + std::to_string(at_backup.revision())));
+  StartOn(restored, {"--backup-dir", backups()});
+  EXPECT_EQ(Score("m"), score);
+  EXPECT_EQ(Get("m").weights().SerializeAsString(), at_backup.weights().SerializeAsString());
+
+  v1::Producer claim;
+  claim.set_id("p");
+  claim.mutable_resume()->set_model_uid(at_end.uid());
+  claim.mutable_resume()->set_acknowledged_offset(2 * kExamples - 1);
+  claim.mutable_resume()->set_acknowledged_revision(at_end.revision());
+  claim.mutable_resume()->set_history_id(history);
+  EXPECT_EQ(Reason(ClaimStatus("m", claim)), "UPDATES_LOST");
+  RawLearnStream again(*learning_, "m", "p");
+  const v1::StreamOpened opened = again.Open();
+  EXPECT_EQ(opened.next_offset(), kExamples);
+  EXPECT_NE(opened.history_id(), history);
+  SendExamples(again, kExamples, 2 * kExamples);
+  EXPECT_TRUE(again.Finish().ok());
+  EXPECT_EQ(Get("m").weights().SerializeAsString(), at_end.weights().SerializeAsString());
+  EXPECT_EQ(Get("m").report().examples(), at_end.report().examples());
+  // It keeps the journal's id, and so goes on with its backups.
+  EXPECT_TRUE(Backup(0, &backup).ok());
+}
+
+TEST_F(BackupTest, OldOnesAreDeletedAndEachThatStaysIsWhole) {
+  StartWithBackups();
+  EXPECT_EQ(Names(), std::vector<std::string>());
+  Create("m");
+  RawLearnStream stream(*learning_, "m", "p");
+  stream.Open();
+  v1::Backup backup;
+  for (int i = 0; i < 4; ++i) {
+    SendExamples(stream, i * 10, i * 10 + 10);
+    ASSERT_TRUE(Backup(2, &backup).ok());
+    EXPECT_GT(backup.size_bytes(), 0);
+    EXPECT_GT(backup.create_time().seconds(), 0);
+  }
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{"backups/3", "backups/4"}));
+  const CommandResult verify = RunServer("verify " + backups() + " -o json");
+  EXPECT_EQ(verify.exit_code, 0) << verify.out;
+  EXPECT_THAT(verify.out, HasSubstr("\"examples\":\"30\""));
+  EXPECT_THAT(verify.out, HasSubstr("\"examples\":\"40\""));
+  const std::string restored = dir_.path() + "/restored";
+  EXPECT_EQ(RunServer("restore " + backups() + " " + restored + " --backup 3").exit_code, 0);
+  EXPECT_THAT(RunServer("verify " + restored).out, HasSubstr("examples 30"));
+}
+
+TEST_F(BackupTest, DamageInABackupIsFound) {
+  StartWithBackups();
+  Create("m");
+  RawLearnStream stream(*learning_, "m", "p");
+  stream.Open();
+  SendExamples(stream, 0, 50);
+  EXPECT_TRUE(stream.Finish().ok());
+  v1::Backup backup;
+  ASSERT_TRUE(Backup(0, &backup).ok());
+  const fs::path log = Log(backups() + "/private/1");
+  ASSERT_FALSE(log.empty());
+  {
+    std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(fs::file_size(log) / 2));
+    file.put('\xff').put('\x00').put('\xff');
+  }
+  const CommandResult verify = RunServer("verify " + backups());
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("DAMAGED"));
+  const std::string restored = dir_.path() + "/restored";
+  const CommandResult restore = RunServer("restore " + backups() + " " + restored);
+  EXPECT_EQ(restore.exit_code, 1) << restore.out;
+  EXPECT_FALSE(fs::exists(restored + "/CURRENT"));
+}
+
+TEST_F(BackupTest, OfAStoppedServerIsMadeByItsProgram) {
+  Start();
+  Create("m");
+  EXPECT_EQ(server_->Terminate(), 0);
+  const CommandResult backup = RunServer("backup " + data() + " " + backups() + " --keep 3");
+  EXPECT_EQ(backup.exit_code, 0) << backup.out;
+  EXPECT_THAT(backup.out, HasSubstr("backups/1"));
+  EXPECT_EQ(RunServer("verify " + backups()).exit_code, 0);
+  Start();
+  const CommandResult in_use = RunServer("verify " + data());
+  EXPECT_EQ(in_use.exit_code, 1);
+  EXPECT_THAT(in_use.out, HasSubstr("in use by another server"));
+}
+
+TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo) {
+  StartWithBackups();
+  Create("m");
+  v1::Backup backup;
+  ASSERT_TRUE(Backup(0, &backup).ok());
+  const std::string other = dir_.path() + "/other";
+  fs::create_directory(other);
+  std::ofstream(other + "/file") << "text";
+  for (const std::string& taken : {data(), other}) {
+    const CommandResult restore = RunServer("restore " + backups() + " " + taken);
+    EXPECT_EQ(restore.exit_code, 1);
+    EXPECT_THAT(restore.out, HasSubstr(taken));
+  }
+  EXPECT_EQ(ReadAll(other + "/file"), "text");
+  server_->Terminate();
+  StartOn(dir_.path() + "/data-2", {"--backup-dir", backups()});
+  const grpc::Status mixed = Backup(0, &backup);
+  EXPECT_EQ(mixed.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Reason(mixed), "BACKUP_OF_ANOTHER");
+  server_->Terminate();
+  Start();
+  EXPECT_EQ(Reason(Backup(0, &backup)), "BACKUPS_OFF");
+  EXPECT_EQ(RunServer("restore").exit_code, 2);
+  EXPECT_EQ(RunServer("verify --help").exit_code, 0);
+}
+
+TEST_F(BackupTest, AModelThatItsJournalContradictsIsNamed) {
+  Start();
+  Create("bad");
+  RawLearnStream stream(*learning_, "bad", "p");
+  stream.Open();
+  SendExamples(stream, 0, 20);
+  EXPECT_TRUE(stream.Finish().ok());
+  Create("good");
+  server_->Terminate();
+  EXPECT_EQ(RunServer("verify " + data()).exit_code, 0);
+  {
+    // One record less.
+    rocksdb::DB* raw = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), data(), &raw).ok());
+    const std::unique_ptr<rocksdb::DB> db(raw);
+    const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions()));
+    it->Seek("r");
+    ASSERT_TRUE(it->Valid() && it->key().starts_with("r"));
+    ASSERT_TRUE(db->Delete(rocksdb::WriteOptions(), it->key()).ok());
+  }
+  const CommandResult verify = RunServer("verify " + data());
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("models/bad  DAMAGED: "));
+  EXPECT_THAT(verify.out, HasSubstr("models/good  revision 0"));
+}
+
+}  // namespace
+}  // namespace perceptrond::testing

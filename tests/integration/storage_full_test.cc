@@ -1,0 +1,191 @@
+// A disk that is full or read-only: everything that reads works, also after a restart, and writing
+// goes on once it can.
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "tests/integration/storage_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class FullDiskTest : public StorageTest {
+ protected:
+  // A small disk of its own; false where none may be mounted.
+  bool Mount() {
+    fs::create_directory(disk());
+    mounted_ = mount("tmpfs", disk().c_str(), "tmpfs", 0, "size=100m") == 0;
+    return mounted_;
+  }
+  ~FullDiskTest() override {
+    server_.reset();
+    if (mounted_) umount2(disk().c_str(), MNT_DETACH);
+  }
+  std::string disk() const { return dir_.path() + "/disk"; }
+  std::string home() const { return disk() + "/data"; }
+  // Another program leaves no byte.
+  void Fill() {
+    std::ofstream file(disk() + "/other", std::ios::binary);
+    const std::string block(1 << 16, 'x');
+    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+  }
+  void Free() { fs::remove(disk() + "/other"); }
+  bool Remount(unsigned long flags) {
+    return mount("tmpfs", disk().c_str(), "tmpfs", MS_REMOUNT | flags, "size=100m") == 0;
+  }
+  void LearnSome() {
+    StartOn(home());
+    Create("m");
+    RawLearnStream stream(*learning_, "m", "p");
+    stream.Open();
+    SendExamples(stream, 0, kExamples);
+    EXPECT_TRUE(stream.Finish().ok());
+    before_ = Get("m");
+  }
+  void ExpectReads() {
+    EXPECT_EQ(Get("m").weights().SerializeAsString(), before_.weights().SerializeAsString());
+    grpc::ClientContext context;
+    v1::PredictRequest request;
+    request.set_model("models/m");
+    *request.add_examples() = SparseExample(0, {{0, 1}});
+    v1::PredictResponse response;
+    EXPECT_TRUE(predictions_->Predict(&context, request, &response).ok());
+    grpc::ClientContext list;
+    v1::ListModelsResponse models;
+    EXPECT_TRUE(models_->ListModels(&list, {}, &models).ok());
+    EXPECT_EQ(models.models_size(), 1);
+  }
+  void ExpectBackup() {
+    grpc::ClientContext context;
+    v1::Backup backup;
+    const grpc::Status status = backups_->CreateBackup(&context, {}, &backup);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(RunServer("verify " + dir_.path() + "/backups").exit_code, 0);
+  }
+  // What a change is answered with.
+  grpc::Status Change() {
+    grpc::ClientContext context;
+    v1::UpdateModelRequest request;
+    request.mutable_model()->set_name("models/m");
+    request.mutable_model()->set_description(std::to_string(++changes_));
+    v1::Model model;
+    return models_->UpdateModel(&context, request, &model);
+  }
+  grpc::Status Delete() {
+    grpc::ClientContext context;
+    v1::DeleteModelRequest request;
+    request.set_name("models/m");
+    google::protobuf::Empty empty;
+    return models_->DeleteModel(&context, request, &empty);
+  }
+
+  bool mounted_ = false;
+  int changes_ = 0;
+  v1::Model before_;
+};
+
+TEST_F(FullDiskTest, ReadsAreAnsweredAlsoAfterARestartAndWritingGoesOnWithSpace) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
+  LearnSome();
+  Fill();
+  ExpectReads();
+  EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
+  server_->Kill();
+  StartOn(home(), {"--backup-dir", dir_.path() + "/backups"});
+  ExpectReads();
+  EXPECT_EQ(Metric("perceptrond_journal_read_only"), "1\n");
+  const grpc::Status refused = Change();
+  EXPECT_EQ(Reason(refused), "JOURNAL_UNAVAILABLE");
+  EXPECT_THAT(refused.error_message(), HasSubstr("MiB free"));
+  ExpectBackup();
+  // A model that learns is rolled back to what is durable.
+  RawLearnStream stream(*learning_, "m", "p");
+  stream.Send(stream.first());
+  stream.Send(Example(kExamples));
+  EXPECT_EQ(Reason(stream.Finish()), "JOURNAL_UNAVAILABLE");
+  ExpectReads();
+  Free();
+  // The server looks once a second.
+  while (!Change().ok()) {
+  }
+  EXPECT_EQ(Metric("perceptrond_journal_read_only"), "0\n");
+  RawLearnStream again(*learning_, "m", "p");
+  EXPECT_EQ(again.Open().next_offset(), kExamples);
+  SendExamples(again, kExamples, kExamples + 10);
+  EXPECT_TRUE(again.Finish().ok());
+  EXPECT_TRUE(Delete().ok());
+}
+
+TEST_F(FullDiskTest, ADeletionIsCarriedOutInTheReserve) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
+  LearnSome();
+  {
+    // 40 MiB stay: less than the reserve.
+    std::ofstream file(disk() + "/other", std::ios::binary);
+    const std::string block(1 << 20, 'x');
+    while (fs::space(disk()).available > (40U << 20)) file.write(block.data(), 1 << 20).flush();
+  }
+  server_->Terminate();
+  StartOn(home());
+  ExpectReads();
+  EXPECT_EQ(Reason(Change()), "JOURNAL_UNAVAILABLE");
+  EXPECT_TRUE(Delete().ok());
+}
+
+TEST_F(FullDiskTest, AReadOnlyDiskIsServed) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
+  LearnSome();
+  server_->Kill();
+  ASSERT_TRUE(Remount(MS_RDONLY)) << strerror(errno);
+  StartOn(home());
+  ExpectReads();
+  const grpc::Status refused = Change();
+  EXPECT_EQ(Reason(refused), "JOURNAL_UNAVAILABLE");
+  EXPECT_THAT(refused.error_message(), HasSubstr("cannot be written"));
+  ASSERT_TRUE(Remount(0)) << strerror(errno);
+  while (!Change().ok()) {
+  }
+}
+
+TEST_F(FullDiskTest, ModelsCanBeBackedUpToAnotherDisk) {
+  if (!Mount()) GTEST_SKIP() << "cannot mount a file system: " << strerror(errno);
+  LearnSome();
+  server_->Terminate();
+  StartOn(home(), {"--backup-dir", dir_.path() + "/backups"});
+  Fill();
+  ExpectBackup();
+}
+
+TEST_F(StorageTest, FilesAreForTheirOwnerAloneWhateverTheUmask) {
+  const mode_t before = umask(0);
+  StartOn(data(), {"--backup-dir", dir_.path() + "/backups", "--address",
+                   "unix:" + dir_.path() + "/socket"});
+  umask(before);
+  Create("m");
+  grpc::ClientContext context;
+  v1::Backup backup;
+  EXPECT_TRUE(backups_->CreateBackup(&context, {}, &backup).ok());
+  for (const std::string& root : {data(), dir_.path() + "/backups"}) {
+    struct stat info {};
+    ASSERT_EQ(stat(root.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700U) << root;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+      ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode & 0777, S_ISDIR(info.st_mode) ? 0700U : 0600U) << entry.path();
+    }
+  }
+  // Who may connect to the socket is for the umask.
+  struct stat info {};
+  ASSERT_EQ(stat((dir_.path() + "/socket").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0777U);
+}
+
+}  // namespace
+}  // namespace perceptrond::testing

@@ -1,0 +1,143 @@
+// A journal that lost updates which were acknowledged: the server says so, and so does a model to a
+// producer that claims them.
+#include "tests/integration/storage_fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LossTest : public StorageTest {
+ protected:
+  // Learns all examples, stops, and cuts the log in half. Fills claim_ as a client would.
+  void LearnAndCutTheLog() {
+    Start();
+    claim_.set_id("p");
+    v1::Producer::Resume& resume = *claim_.mutable_resume();
+    resume.set_model_uid(Create("m").uid());
+    RawLearnStream stream(*learning_, "m", "p");
+    resume.set_history_id(stream.Open().history_id());
+    const v1::LearnResult last = SendExamples(stream, 0, kExamples);
+    resume.set_acknowledged_offset(last.acknowledged_offset());
+    resume.set_acknowledged_revision(last.revision());
+    EXPECT_TRUE(stream.Finish().ok());
+    before_ = Get("m");
+    EXPECT_EQ(server_->Terminate(), 0);
+    std::filesystem::resize_file(Log(data()), std::filesystem::file_size(Log(data())) / 2);
+  }
+  void StartWithTheLoss() { Start({"--accept-data-loss", "yes"}); }
+  // The offset that the server expects of the producer.
+  int64_t Position() {
+    RawLearnStream stream(*learning_, "m", "p");
+    const int64_t position = stream.Open().next_offset();
+    EXPECT_TRUE(stream.Finish().ok());
+    return position;
+  }
+
+  v1::Producer claim_;
+  v1::Model before_;
+};
+
+TEST_F(LossTest, TheServerRefusesToStartAndSaysHowToGoOn) {
+  LearnAndCutTheLog();
+  const CommandResult start =
+      RunServer("--address 127.0.0.1:0 --metrics-address off --data-dir " + data());
+  EXPECT_EQ(start.exit_code, 1);
+  EXPECT_THAT(start.out, HasSubstr("--accept-data-loss=yes"));
+  EXPECT_THAT(start.out, HasSubstr(data()));
+  const CommandResult verify = RunServer("verify " + data());
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("the log ends early"));
+  StartWithTheLoss();
+  EXPECT_GT(std::stoi(Metric("perceptrond_journal_lost_writes")), 0);
+}
+
+TEST_F(LossTest, AProducerThatResumesGetsAnErrorAndLearnsTheLostExamplesAgain) {
+  LearnAndCutTheLog();
+  StartWithTheLoss();
+  const int64_t position = Position();
+  EXPECT_LT(position, kExamples);
+  const grpc::Status status = ClaimStatus("m", claim_);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(Reason(status), "UPDATES_LOST");
+  EXPECT_THAT(status.error_message(), HasSubstr(std::to_string(position)));
+  // Nothing of the claim was taken for learned.
+  EXPECT_EQ(Position(), position);
+  EXPECT_EQ(Get("m").report().examples(), position);
+  RawLearnStream again(*learning_, "m", "p");
+  EXPECT_EQ(again.Open().next_offset(), position);
+  SendExamples(again, position, kExamples);
+  EXPECT_TRUE(again.Finish().ok());
+  EXPECT_EQ(Get("m").revision(), before_.revision());
+  EXPECT_EQ(Get("m").weights().SerializeAsString(), before_.weights().SerializeAsString());
+  EXPECT_EQ(Get("m").report().examples(), kExamples);
+}
+
+TEST_F(LossTest, OtherProducersUpdatesDoNotHideTheLoss) {
+  LearnAndCutTheLog();
+  StartWithTheLoss();
+  RawLearnStream other(*learning_, "m", "q");
+  other.Open();
+  SendExamples(other, 0, 2 * kExamples);
+  EXPECT_TRUE(other.Finish().ok());
+  ASSERT_GT(Get("m").revision(), claim_.resume().acknowledged_revision());
+  EXPECT_EQ(Reason(ClaimStatus("m", claim_)), "UPDATES_LOST");
+}
+
+TEST_F(LossTest, AClaimWithoutARevisionIsNotBelieved) {
+  LearnAndCutTheLog();
+  StartWithTheLoss();
+  claim_.mutable_resume()->clear_acknowledged_revision();
+  claim_.mutable_resume()->clear_history_id();
+  EXPECT_EQ(Reason(ClaimStatus("m", claim_)), "UPDATES_LOST");
+  // One that claims nothing beyond the server's position needs none.
+  claim_.mutable_resume()->set_acknowledged_offset(Position() - 1);
+  EXPECT_TRUE(ClaimStatus("m", claim_).ok());
+}
+
+TEST_F(LossTest, AProducerWithoutTheExamplesGoesOnBeyondThem) {
+  LearnAndCutTheLog();
+  StartWithTheLoss();
+  const int64_t position = Position();
+  claim_.mutable_resume()->set_accept_loss(true);
+  RawLearnStream stream(*learning_, "m");
+  *stream.first().mutable_producer() = claim_;
+  EXPECT_EQ(stream.Open().next_offset(), kExamples);
+  SendExamples(stream, kExamples, kExamples + 1);
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(Get("m").report().examples(), position + 1);
+}
+
+TEST_F(LossTest, AVastClaimDoesNotChangeTheCounts) {
+  Start();
+  const v1::Model model = Create("m");
+  v1::Producer producer;
+  producer.set_id("p");
+  producer.mutable_resume()->set_model_uid(model.uid());
+  producer.mutable_resume()->set_acknowledged_offset(int64_t{1} << 48);
+  producer.mutable_resume()->set_acknowledged_revision(0);
+  EXPECT_TRUE(ClaimStatus("m", producer).ok());
+  EXPECT_EQ(Get("m").report().examples(), 0);
+}
+
+TEST_F(LossTest, AKilledServerLosesNothingAndSaysNothing) {
+  Start();
+  claim_.set_id("p");
+  claim_.mutable_resume()->set_model_uid(Create("m").uid());
+  RawLearnStream stream(*learning_, "m", "p");
+  claim_.mutable_resume()->set_history_id(stream.Open().history_id());
+  const v1::LearnResult last = SendExamples(stream, 0, kExamples);
+  claim_.mutable_resume()->set_acknowledged_offset(last.acknowledged_offset());
+  claim_.mutable_resume()->set_acknowledged_revision(last.revision());
+  server_->Kill();
+  stream.Finish();
+  Start();
+  RawLearnStream again(*learning_, "m");
+  *again.first().mutable_producer() = claim_;
+  EXPECT_EQ(again.Open().next_offset(), kExamples);
+  EXPECT_TRUE(again.Finish().ok());
+  EXPECT_EQ(Metric("perceptrond_journal_lost_writes"), "0\n");
+}
+
+}  // namespace
+}  // namespace perceptrond::testing

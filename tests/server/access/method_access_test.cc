@@ -1,0 +1,142 @@
+// Every method has a declared access, and its models are those that its handler will see.
+#include "server/access/method_access.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "perceptron/v1/analysis_service.pb.h"
+#include "perceptron/v1/learning_service.pb.h"
+#include "perceptron/v1/model_service.pb.h"
+#include "server/sessions/nested_examples.h"
+
+namespace perceptrond {
+namespace {
+
+namespace v1 = ::perceptron::v1;
+using ::testing::ElementsAre;
+
+MethodAccess Access(const std::string& method) {
+  const auto* const found =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(method);
+  EXPECT_NE(found, nullptr) << method;
+  return MethodAccess(*found);
+}
+
+grpc::ByteBuffer Bytes(const std::string& text, size_t slice = 1 << 20) {
+  std::vector<grpc::Slice> slices;
+  for (size_t i = 0; i < text.size(); i += slice) slices.emplace_back(text.substr(i, slice));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+NamedModels Read(const MethodAccess& access, const std::string& bytes, size_t slice = 1 << 20) {
+  NamedModels named;
+  grpc::ByteBuffer buffer = Bytes(bytes, slice);
+  EXPECT_TRUE(access.Read(buffer, named));
+  EXPECT_EQ(buffer.Length(), bytes.size());
+  return named;
+}
+
+TEST(MethodAccess, EveryMethodOfEveryServiceHasOne) {
+  for (const char* name : {"perceptron.v1.ModelService", "perceptron.v1.LearningService",
+                           "perceptron.v1.PredictionService", "perceptron.v1.AnalysisService",
+                           "inference.GRPCInferenceService", "grpc.health.v1.Health",
+                           "grpc.reflection.v1alpha.ServerReflection"}) {
+    const auto* const service =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    ASSERT_NE(service, nullptr) << name;
+    for (int i = 0; i < service->method_count(); ++i) {
+      const MethodAccess access(*service->method(i));
+      // A request without a model, such as ListModels', is the exception.
+      const bool names_model = service->method(i)->input_type()->FindFieldByName("model") ||
+                               service->method(i)->input_type()->FindFieldByName("model_name");
+      EXPECT_TRUE(access.right().has_value() || !names_model || access.role() >= Role::kRead);
+    }
+  }
+}
+
+TEST(MethodAccessDeathTest, AMethodThatNobodyDeclaredStopsTheServer) {
+  google::protobuf::FileDescriptorProto file;
+  file.set_name("undeclared.proto");
+  file.add_message_type()->set_name("Request");
+  auto* const service = file.add_service();
+  service->set_name("Undeclared");
+  auto* const method = service->add_method();
+  method->set_name("Do");
+  method->set_input_type("Request");
+  method->set_output_type("Request");
+  google::protobuf::DescriptorPool pool;
+  const auto* const built = pool.BuildFile(file);
+  ASSERT_NE(built, nullptr);
+  EXPECT_DEATH(MethodAccess(*built->service(0)->method(0)), "Undeclared.Do has no entry");
+}
+
+TEST(MethodAccess, RolesRiseWithWhatACallChanges) {
+  EXPECT_EQ(Access("perceptron.v1.ModelService.GetModel").role(), Role::kRead);
+  EXPECT_EQ(Access("perceptron.v1.LearningService.LearnStream").role(), Role::kLearn);
+  EXPECT_EQ(Access("perceptron.v1.ModelService.DeleteModel").role(), Role::kAdmin);
+  EXPECT_EQ(Access("grpc.health.v1.Health.Check").right(), Right::kHealth);
+  v1::AnalyzeRequest analyze;
+  analyze.set_model("models/a");
+  const MethodAccess access = Access("perceptron.v1.AnalysisService.Analyze");
+  EXPECT_FALSE(Read(access, analyze.SerializeAsString()).asks_for_more);
+  analyze.set_replace_weights(true);
+  EXPECT_TRUE(Read(access, analyze.SerializeAsString()).asks_for_more);
+}
+
+TEST(MethodAccess, ModelsAreReadFromNestedFieldsAndIds) {
+  v1::CreateModelRequest create;
+  create.set_model_id("c");
+  auto& composition = *create.mutable_model()->mutable_feature_space()->mutable_composition();
+  composition.add_inputs()->set_model("models/a");
+  composition.add_inputs()->set_model("models/b");
+  const NamedModels named =
+      Read(Access("perceptron.v1.ModelService.CreateModel"), create.SerializeAsString(), 3);
+  EXPECT_EQ(named.model, "models/c");
+  EXPECT_THAT(named.also_read, ElementsAre("models/a", "models/b"));
+  v1::UpdateModelRequest update;
+  update.mutable_model()->set_name("models/u");
+  EXPECT_EQ(
+      Read(Access("perceptron.v1.ModelService.UpdateModel"), update.SerializeAsString()).model,
+      "models/u");
+}
+
+// Whoever could make the check and the handler see two different models could use any model.
+TEST(MethodAccess, OfSeveralNamesTheOneThatTheHandlerTakesIsChecked) {
+  const MethodAccess access = Access("perceptron.v1.LearningService.Learn");
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::string bytes;
+    for (int part = 0; part < 4; ++part) {
+      v1::LearnRequest request;
+      if (random() % 2 == 0) request.set_model(random() % 2 == 0 ? "models/a" : "models/b");
+      if (random() % 2 == 0) request.add_examples()->set_label(1);
+      if (random() % 2 == 0) request.set_producer_id("models/c");
+      if (random() % 4 == 0) request.mutable_columns()->add_labels(1);
+      bytes += request.SerializeAsString();
+      // The model's field number with another wire type, which is an unknown field.
+      if (random() % 4 == 0) bytes += std::string("\x08\x07");
+      if (random() % 8 == 0) bytes += std::string("\x0b\x0c");
+    }
+    RequestWithExamples<v1::LearnRequest> parsed;
+    grpc::ByteBuffer buffer = Bytes(bytes);
+    if (!ParseMessage(buffer, 1 << 20, parsed).ok()) continue;
+    EXPECT_EQ(Read(access, bytes, 1 + random() % 40).model, parsed.model());
+  }
+}
+
+TEST(MethodAccess, MalformedBytesAreNotRead) {
+  const MethodAccess access = Access("perceptron.v1.ModelService.UpdateModel");
+  for (const std::string& bytes : {std::string("\x0a\x7f"), std::string("\x0a\x02\x0a\x7f"),
+                                   std::string("\xff"), std::string("\x0c")}) {
+    NamedModels named;
+    grpc::ByteBuffer buffer = Bytes(bytes);
+    EXPECT_FALSE(access.Read(buffer, named));
+  }
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,171 @@
+// What an access file may say, and whom it means.
+#include "server/access/rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/access/access_control.h"
+#include "tests/support/temp_dir.h"
+
+namespace perceptrond {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string Digest(const std::string& token) { return FormatDigest(DigestToken(token)); }
+
+CallerCredentials WithToken(const std::string& token) { return {DigestToken(token), {}}; }
+
+std::shared_ptr<const AccessRules> Parse(const std::string& text) {
+  const auto rules = AccessRules::Parse(text);
+  EXPECT_TRUE(rules.ok()) << rules.status();
+  return rules.ok() ? *rules : nullptr;
+}
+
+std::string NameOf(const Principal* principal) {
+  return principal == nullptr ? "nobody" : principal->name;
+}
+
+TEST(AccessRules, ATokenDecidesWhoCallsAndElseTheCertificate) {
+  const auto rules = Parse(absl::StrCat(
+      "principal { name: 'a' token_sha256: '", Digest("one"), "' token_sha256: '", Digest("two"),
+      "' }  # both while they change\n"
+      "principal { name: 'b' certificate: 'dns:b.example' certificate: 'cn:b' }\n",
+      "principal { name: 'c' certificate: 'uri:spiffe://c' }"));
+  EXPECT_EQ(NameOf(rules->Find(WithToken("one"))), "a");
+  EXPECT_EQ(NameOf(rules->Find(WithToken("two"))), "a");
+  EXPECT_EQ(NameOf(rules->Find(WithToken("three"))), "nobody");
+  EXPECT_EQ(NameOf(rules->Find({{}, {"dns:b.example"}})), "b");
+  EXPECT_EQ(NameOf(rules->Find({{}, {"dns:other", "uri:spiffe://c"}})), "c");
+  // A common name is no alternative name.
+  EXPECT_EQ(NameOf(rules->Find({{}, {"cn:b.example", "dns:b"}})), "nobody");
+  EXPECT_EQ(NameOf(rules->Find({DigestToken("three"), {"dns:b.example"}})), "nobody");
+  EXPECT_EQ(NameOf(rules->Find({})), "nobody");
+}
+
+TEST(AccessRules, AnUnknownTokenIsNotAnonymous) {
+  const auto rules = Parse("principal { name: 'all' anonymous: true right: HEALTH }");
+  EXPECT_EQ(NameOf(rules->Find({})), "all");
+  EXPECT_EQ(NameOf(rules->Find(WithToken("x"))), "nobody");
+  EXPECT_TRUE(rules->Find({})->Has(Right::kHealth));
+  EXPECT_FALSE(rules->Find({})->Has(Right::kMetrics));
+  EXPECT_FALSE(rules->Find({})->HasSome(Role::kRead));
+}
+
+TEST(AccessRules, ARoleIncludesThoseBeforeItForModelsOfItsPrefix) {
+  const auto rules =
+      Parse(absl::StrCat("principal { name: 'a' token_sha256: '", Digest("t"),
+                         "' allow { role: LEARN models: 'spam' } allow { role: READ models: 'x' } "
+                         "allow { role: READ models: 'spam-' } }"));
+  const Principal& a = *rules->Find(WithToken("t"));
+  EXPECT_TRUE(a.Has(Role::kRead, "models/spam"));
+  EXPECT_TRUE(a.Has(Role::kLearn, "models/spam-de"));
+  EXPECT_FALSE(a.Has(Role::kAdmin, "models/spam"));
+  EXPECT_FALSE(a.Has(Role::kLearn, "models/x"));
+  EXPECT_FALSE(a.Has(Role::kRead, "models/spa"));
+  EXPECT_FALSE(a.Has(Role::kRead, "spam"));
+  EXPECT_THAT(a.ReadablePrefixes(), ElementsAre("models/spam", "models/x"));
+}
+
+TEST(AccessRules, WhatIsNoAccessFileSaysWhere) {
+  const std::string token = absl::StrCat(" token_sha256: '", Digest("t"), "' ");
+  const auto error = [](const std::string& text) {
+    const auto rules = AccessRules::Parse(text);
+    EXPECT_EQ(rules.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    return std::string(rules.status().message());
+  };
+  EXPECT_THAT(error("\nprincipal { nane: 'a' }"), HasSubstr("line 2, column"));
+  EXPECT_THAT(error("principal { name: 'a b'" + token + "}"), HasSubstr("\"a b\""));
+  EXPECT_THAT(error("principal { name: 'a' }"), HasSubstr("needs a token_sha256"));
+  EXPECT_THAT(error("principal { name: 'a' token_sha256: 'x' }"), HasSubstr("64 hexadecimal"));
+  EXPECT_THAT(error("principal { name: 'a' certificate: 'b' }"), HasSubstr("dns:NAME"));
+  EXPECT_THAT(error("principal { name: 'a'" + token + "allow { role: READ } }"),
+              HasSubstr("needs models"));
+  EXPECT_THAT(error("principal { name: 'a'" + token + "allow { models: '' } }"),
+              HasSubstr("needs a role"));
+  EXPECT_THAT(error("principal { name: 'a'" + token + "} principal { name: 'b'" + token + "}"),
+              HasSubstr("occurs twice"));
+  EXPECT_THAT(
+      error("principal { name: 'a'" + token + "} principal { name: 'a' certificate: 'cn:a' }"),
+      HasSubstr("occurs twice"));
+  EXPECT_THAT(
+      error("principal { name: 'a' anonymous: true } principal { name: 'b' anonymous: true }"),
+      HasSubstr("second anonymous"));
+  EXPECT_THAT(error("principal { name: 'a' anonymous: true" + token + "}"), HasSubstr("neither"));
+}
+
+TEST(AccessRules, ATokenInTheWrongLineIsNotRepeated) {
+  const std::string secret = MakeToken();
+  for (const std::string& text :
+       {"principal { name: 'a' token_sha256: " + secret + " }", "principal { " + secret + ": 1 }",
+        "principal { name: 'a' token_sha256: '" + secret + "' }", secret}) {
+    const auto rules = AccessRules::Parse(text);
+    ASSERT_FALSE(rules.ok());
+    EXPECT_THAT(std::string(rules.status().message()), Not(HasSubstr(secret.substr(4, 10))))
+        << text;
+  }
+}
+
+class AccessControlTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& text) { std::ofstream(path_, std::ios::trunc) << text; }
+  absl::Status Load() { return AccessControl::Load(path_).status(); }
+
+  const testing::TempDir dir_;
+  const std::string path_ = dir_.path() + "/access";
+  const std::string good_ = "principal { name: 'a' anonymous: true }";
+};
+
+TEST_F(AccessControlTest, AFileThatOthersMayWriteIsRefused) {
+  Write(good_);
+  for (const char* mode : {"0620", "0602", "0666"}) {
+    chmod(path_.c_str(), std::stoi(mode, nullptr, 8));
+    EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition) << mode;
+  }
+  chmod(path_.c_str(), 0640);
+  EXPECT_TRUE(Load().ok());
+}
+
+TEST_F(AccessControlTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+  EXPECT_EQ(Load().code(), absl::StatusCode::kNotFound);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(Load().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(AccessControl::Load("/dev/zero").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(AccessControlTest, ABrokenFileLeavesTheRulesInUse) {
+  Write(good_);
+  auto access = *AccessControl::Load(path_);
+  EXPECT_FALSE(access->FileChanged());
+  EXPECT_EQ(*access->Reload(), false);
+  Write("principal {");
+  EXPECT_TRUE(access->FileChanged());
+  EXPECT_FALSE(access->Reload().ok());
+  EXPECT_EQ(access->rules()->principals().size(), 1);
+  EXPECT_EQ(access->version(), 1);
+  Write("# nobody\n");
+  EXPECT_EQ(*access->Reload(), true);
+  EXPECT_THAT(access->rules()->principals(), IsEmpty());
+  EXPECT_EQ(access->version(), 2);
+}
+
+TEST(TokenOf, BothSchemesCarryAToken) {
+  EXPECT_EQ(TokenOf("Bearer abc"), DigestToken("abc"));
+  EXPECT_EQ(TokenOf("bearer abc "), DigestToken("abc"));
+  // user:abc
+  EXPECT_EQ(TokenOf("Basic dXNlcjphYmM="), DigestToken("abc"));
+  EXPECT_EQ(TokenOf(""), std::nullopt);
+  // What cannot be understood is a token that nobody has, not the lack of one.
+  EXPECT_NE(TokenOf("Digest abc"), std::nullopt);
+  EXPECT_NE(TokenOf("Basic !"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace perceptrond

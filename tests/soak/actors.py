@@ -1,0 +1,378 @@
+"""The threads of a soak: producers that learn, readers that predict, and one that creates, freezes, analyses and deletes models. Each
+goes on through every end of the server."""
+
+import collections
+import itertools
+import queue
+import random
+import threading
+import time
+
+import grpc
+
+import errors
+from columns import pack
+from name_table import NameTable
+from perceptron.v1 import analysis_service_pb2, example_pb2, learning_service_pb2, model_pb2, model_service_pb2, prediction_service_pb2
+from workload import Examples, settings
+
+TIMEOUT = dict(wait_for_ready=True, timeout=60)
+Detail = learning_service_pb2.ResultDetail
+
+
+class Broken(Exception):
+    """A call failed as it never should; promises.py has noted it."""
+
+
+class Actor(threading.Thread):
+    def __init__(self, name, services, promises, stop):
+        super().__init__(name=name, daemon=True)
+        self.services, self.promises, self._stop_event = services, promises, stop
+        self.counts, self.failure = collections.Counter(), None
+
+    def run(self):
+        try:
+            while not self._stop_event.is_set():
+                self.step()
+            self.finish()
+        except Exception as error:
+            self.failure = error
+
+    def step(self):
+        raise NotImplementedError
+
+    def finish(self):
+        pass
+
+    def call(self, name, make, expected=()):
+        """Makes a call until it succeeds: its answer, or the reason if that is one of those expected."""
+        while True:
+            epoch = self.promises.epoch()
+            try:
+                answer = make()
+                self.counts[f"calls of {name}"] += 1
+                return answer
+            except grpc.RpcError as error:
+                if self.promises.failed(name, error, epoch, expected):
+                    self.promises.await_server()
+                    continue
+                reason = errors.reason(error)
+                if reason in expected:
+                    return reason
+                raise Broken(name) from error
+
+
+def nested(rows):
+    """The rows as nested examples."""
+    examples = []
+    for row in rows:
+        example = example_pb2.Example()
+        keys, values = list(row.features), list(row.features.values())
+        if keys and isinstance(keys[0], str):
+            example.named.names.extend(keys)
+            example.named.values.extend(values)
+        else:
+            example.sparse.indices.extend(keys)
+            example.sparse.values.extend(values)
+        if isinstance(row.label, str):
+            example.label_name = row.label
+        else:
+            example.label = row.label
+        examples.append(example)
+    return examples
+
+
+class Position:
+    """A producer's, as its answers tell."""
+
+    def __init__(self, source, model, producer, steps=False):
+        self.source, self.model, self.producer, self.steps = source, f"models/{model}", producer, steps
+        self.acknowledged, self.revision = -1, 0
+
+
+class UnaryProducers(Actor):
+    """The only producer of each of some models, by unary calls in any form, with numbered examples: what was not answered is sent
+    again."""
+
+    def __init__(self, name, services, promises, models, stop, seed):
+        super().__init__(name, services, promises, stop)
+        self._models = {model: (examples, Position(name, model, "p", settings_.learner.HasField("batch_perceptron"))) for model, examples, settings_ in models}
+        self._next = itertools.cycle(self._models)
+        self._random = random.Random(f"{seed} {name}")
+
+    def positions(self):
+        return {model: position.acknowledged + 1 for model, (_, position) in self._models.items()}
+
+    def step(self):
+        self.send(next(self._next), self._random.randrange(1, 60), self._random.randrange(2) == 0)
+
+    def send_up_to(self, end, batch):
+        """Sends the examples of the only model from the first on."""
+        (model,) = self._models
+        while (position := self.positions()[model]) < end:
+            self.send(model, min(batch, end - position), False)
+
+    def send(self, model, count, as_nested):
+        examples, position = self._models[model]
+        first = position.acknowledged + 1
+        rows = examples.rows(first, count)
+        # Names in columns would be numbered, and so summed, in an order that depends on the other rows of the message.
+        as_nested = as_nested or isinstance(next(iter(rows[0].features)), str)
+        request = learning_service_pb2.LearnRequest(model=f"models/{model}", producer_id="p", first_offset=first,
+                                                    result_detail=Detail.RESULT_DETAIL_FULL if as_nested else Detail.RESULT_DETAIL_UPDATES)
+        if as_nested:
+            request.examples.extend(nested(rows))
+        else:
+            request.columns.CopyFrom(pack(rows))
+        result = self.call("Learn", lambda: self.services.learning.Learn(request, **TIMEOUT)).result
+        self.promises.check("full detail has one label a row", len(result.predicted_labels) == (count if as_nested else 0), model=model, first=first)
+        self.promises.learned(position, result, first, count, sole=True)
+        self.counts["examples learned by unary calls"] += count
+
+    def probe(self, model):
+        """What the model answers to some rows, as bytes."""
+        examples, _ = self._models[model]
+        request = prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=pack(examples.rows(10 ** 9, 50)))
+        return self.call("Predict", lambda: self.services.predictions.Predict(request, **TIMEOUT)).SerializeToString()
+
+
+class StreamProducer(Actor):
+    """One producer on a LearnStream: opens it again after each end of the server, goes on where the server says, and marks passes."""
+
+    WINDOW = 4
+
+    def __init__(self, model, producer, services, promises, examples, stop, names=False, sole=False, pass_rows=0):
+        super().__init__(f"stream-{model}-{producer}", services, promises, stop)
+        self.model, self.examples, self._names, self._sole, self._pass_rows = model, examples, names, sole, pass_rows
+        self._state = Position(self.name, model, producer)
+        self._uid, self._passes, self._acknowledged_passes = "", 0, 0
+        self._random = random.Random(self.name)
+        # The next example to send.
+        self.position = 0
+
+    def step(self):
+        epoch = self.promises.epoch()
+        try:
+            self._stream()
+        except grpc.RpcError as error:
+            if not self.promises.failed("LearnStream", error, epoch):
+                raise Broken("LearnStream") from error
+            self.counts["streams lost"] += 1
+            self.promises.await_server()
+
+    def _opening(self):
+        request = learning_service_pb2.LearnStreamRequest(model=self._state.model, result_detail=Detail.RESULT_DETAIL_UPDATES, include_report=self._pass_rows > 0,
+                                                          name_table_size=256 if self._names else 0)
+        request.producer.id = self._state.producer
+        if self._uid and self._state.acknowledged >= 0:
+            request.producer.resume.model_uid = self._uid
+            request.producer.resume.acknowledged_offset = self._state.acknowledged
+        return request
+
+    def _stream(self):
+        requests = queue.SimpleQueue()
+        requests.put(self._opening())
+        answers = self.services.learning.LearnStream(iter(requests.get, None), wait_for_ready=True)
+        try:
+            self._opened(next(answers).opened)
+            table = NameTable(256) if self._names else None
+            waiting, number, results = collections.deque(), 0, collections.deque()
+            while True:
+                while len(waiting) < self.WINDOW and not self._stop_event.is_set():
+                    request = self._message(table)
+                    waiting.append((request.first_offset, len(request.columns.row_ends), request.completed_pass))
+                    requests.put(request)
+                if not waiting:
+                    break
+                while not results:
+                    response = next(answers)
+                    # The first message has a result too, and no examples.
+                    results.extend(result for result in response.results if result.message_number > 0)
+                    if response.HasField("report"):
+                        self._check_report(response.report)
+                number += 1
+                self._answered(results.popleft(), number, *waiting.popleft())
+            requests.put(None)
+            self.promises.check("a stream ends after a half-close", next(answers, None) is None, model=self.model)
+        finally:
+            requests.put(None)
+            answers.cancel()
+
+    def _opened(self, opened):
+        facts = {"model": self.model, "producer": self._state.producer, "next_offset": opened.next_offset, "acknowledged": self._state.acknowledged}
+        self.promises.check("nothing acknowledged is lost", opened.next_offset > self._state.acknowledged and opened.passes >= self._acknowledged_passes and
+                            opened.revision >= self._state.revision, **facts, revision=opened.revision, before=self._state.revision, passes=opened.passes)
+        self.promises.check("nothing is accounted for that was not sent", opened.next_offset <= self.position, **facts, sent=self.position)
+        self.promises.check("a model keeps its uid", self._uid in ("", opened.model_uid), **facts)
+        self._uid, self._passes = opened.model_uid, opened.passes
+        self.position = opened.next_offset
+        self._state.acknowledged = opened.next_offset - 1
+        self._state.revision = opened.revision
+
+    def _message(self, table):
+        request = learning_service_pb2.LearnStreamRequest(first_offset=self.position)
+        done = self.position // self._pass_rows if self._pass_rows else 0
+        if self._pass_rows and self.position % self._pass_rows == 0 and self._passes < done:
+            # The examples of a pass were learned, but its mark was lost.
+            self._passes = request.completed_pass = done
+            return request
+        count = self._random.randrange(1, 80)
+        if self._pass_rows:
+            count = min(count, self._pass_rows - self.position % self._pass_rows)
+        rows = self.examples.rows(self.position, count)
+        columns, count = table.pack(rows) if table else (pack(rows), count)
+        request.columns.CopyFrom(columns)
+        self.position += count
+        if self._pass_rows and self.position % self._pass_rows == 0:
+            self._passes = request.completed_pass = self.position // self._pass_rows
+        return request
+
+    def _answered(self, result, number, first, count, completed_pass):
+        self.promises.check("results come in the order of the messages", result.message_number == number, model=self.model, number=number,
+                            found=result.message_number)
+        if not self.promises.check("no message of a stream is refused", not result.HasField("error"), model=self.model, error=str(result.error)):
+            raise Broken("LearnStream")
+        self.promises.learned(self._state, result, first, count, self._sole)
+        if completed_pass:
+            self._acknowledged_passes = completed_pass
+            self.promises.check("a completed pass has its summary", result.completed_pass.number == completed_pass, model=self.model, expected=completed_pass,
+                                found=result.completed_pass.number)
+        self.counts["examples learned by streams"] += count
+
+    def _check_report(self, report):
+        self.promises.check("a report's counters fit together", report.mistakes <= report.examples and report.streak <= report.examples, model=self.model)
+        self.promises.check("the norm is within its bound", not report.HasField("bound_in_use") or report.bound_in_use <= 1, model=self.model,
+                            bound_in_use=report.bound_in_use)
+
+
+class Reader(Actor):
+    """Predicts with any model, at any revision that it must have; and makes calls that must fail."""
+
+    def __init__(self, name, services, promises, models, stop, seed, recorder, on_stream):
+        super().__init__(name, services, promises, stop)
+        self._models, self._recorder, self._on_stream = models, recorder, on_stream
+        self._random = random.Random(f"{seed} {name}")
+        self._probes = {space: [pack([row._replace(label=None) for row in Examples(7, "probe", space).rows(10 * i, i + 1)]) for i in range(5)]
+                        for space in ("dense", "hashed", "named")}
+
+    def _request(self, min_revision=None):
+        model, space = self._random.choice(self._models)
+        probe = self._random.randrange(5)
+        durable = self.promises.durable_revision(f"models/{model}")
+        return probe, prediction_service_pb2.PredictRequest(model=f"models/{model}", columns=self._probes[space][probe],
+                                                            min_revision=durable if min_revision is None else min_revision)
+
+    def step(self):
+        kind = self._random.randrange(40)
+        if kind == 0:
+            self._fail()
+        elif self._on_stream:
+            self._stream()
+        else:
+            self._predict()
+
+    def _predict(self):
+        probe, request = self._request()
+        epoch, begin = self.promises.epoch(), time.monotonic()
+        response = self.call("Predict", lambda: self.services.predictions.Predict(request, **TIMEOUT))
+        if self.promises.epoch() == epoch and not request.model.startswith("models/large"):
+            self._recorder.latency(time.monotonic() - begin)
+        self._check(probe, request, response)
+
+    def _check(self, probe, request, response):
+        self.promises.check("answers come in the order of the questions", len(response.scores) == len(response.predicted_labels) == probe + 1,
+                            model=request.model, rows=probe + 1, found=len(response.scores))
+        response.ClearField("name_table_size")
+        self.promises.predicted(request.model, probe, response, request.min_revision)
+        self.counts["rows predicted"] += probe + 1
+
+    def _stream(self):
+        asked = [self._request() for _ in range(20)]
+        epoch = self.promises.epoch()
+        try:
+            answers = self.services.predictions.PredictStream(iter([request for _, request in asked]), **TIMEOUT)
+            count = 0
+            for (probe, request), response in zip(asked, answers):
+                self.promises.check("no question of a stream is refused", not response.HasField("error"), model=request.model, error=str(response.error))
+                self._check(probe, request, response)
+                count += 1
+            self.promises.check("every question is answered", count == len(asked), found=count)
+        except grpc.RpcError as error:
+            if not self.promises.failed("PredictStream", error, epoch):
+                raise Broken("PredictStream") from error
+            self.promises.await_server()
+
+    def _fail(self):
+        """Calls that must fail, and why."""
+        _, ahead = self._request(min_revision=1 << 50)
+        _, bad = self._request()
+        bad.columns.values[:] = [float("nan")] * len(bad.columns.indices)
+        none = prediction_service_pb2.PredictRequest(model="models/none", columns=self._probes["dense"][0])
+        cases = [("REVISION_TOO_OLD", lambda: self.services.predictions.Predict(ahead, **TIMEOUT)),
+                 ("NON_FINITE_VALUE", lambda: self.services.predictions.Predict(bad, **TIMEOUT)),
+                 ("MODEL_NOT_FOUND", lambda: self.services.predictions.Predict(none, **TIMEOUT)),
+                 ("INVALID_FIELD", lambda: self.services.models.ListModels(model_service_pb2.ListModelsRequest(page_token="none"), **TIMEOUT))]
+        for reason, make in cases:
+            found = self.call("a call that fails", make, (reason,))
+            self.promises.check("what must fail fails for its reason", found == reason, expected=reason, found=str(found)[:200])
+
+
+class Churn(Actor):
+    """One model after the other: created, taught, frozen, asked, thawed, analysed, given other weights, deleted."""
+
+    def __init__(self, name, services, promises, stop, seed):
+        super().__init__(name, services, promises, stop)
+        self._seed, self._round = seed, 0
+
+    def step(self):
+        self._round += 1
+        name = f"churn-{self._round % 3}"
+        resource, models = f"models/{name}", self.services.models
+        wanted = settings()
+        wanted.learner.ClearField("bias_input")
+        wanted.stored_examples.max_sample = 1000
+        created = self.call("CreateModel", lambda: models.CreateModel(model_service_pb2.CreateModelRequest(model_id=name, model=wanted, request_id=f"{self._round}"),
+                                                                      **TIMEOUT))
+        self.promises.check("a new model is at revision 0", created.revision == 0, model=name)
+        producer = UnaryProducers(self.name, self.services, self.promises, [(name, Examples(self._seed, f"churn {self._round}", "dense"), wanted)], None, 0)
+        # Another model of the same name has revisions of its own.
+        self.promises.start_again(resource)
+        for count in (40, 1, 40):
+            producer.send(name, count, count == 1)
+        self._freeze(resource, producer, name)
+        self._analyze(resource)
+        stale = model_service_pb2.UpdateModelRequest(model=model_pb2.Model(name=resource, etag=created.etag, description="x"))
+        self.promises.check("an old etag changes nothing",
+                            self.call("UpdateModel", lambda: models.UpdateModel(stale, **TIMEOUT), ("ETAG_MISMATCH",)) == "ETAG_MISMATCH", model=name)
+        self.call("DeleteModel", lambda: models.DeleteModel(model_service_pb2.DeleteModelRequest(name=resource, allow_missing=True), **TIMEOUT))
+        deleted = self.call("GetModel", lambda: models.GetModel(model_service_pb2.GetModelRequest(name=resource), **TIMEOUT), ("MODEL_NOT_FOUND",))
+        self.promises.check("a deleted model is not found", deleted == "MODEL_NOT_FOUND", model=name)
+        self.counts["models created and deleted"] += 1
+
+    def _get(self, resource):
+        return self.call("GetModel", lambda: self.services.models.GetModel(model_service_pb2.GetModelRequest(name=resource), **TIMEOUT))
+
+    def _freeze(self, resource, producer, name):
+        change = lambda kind: kind(name=resource, request_id=f"{self._round} {kind.__name__}")
+        self.call("FreezeModel", lambda: self.services.models.FreezeModel(change(model_service_pb2.FreezeModelRequest), **TIMEOUT))
+        before = self._get(resource)
+        answers = {producer.probe(name) for _ in range(10)}
+        after = self._get(resource)
+        self.promises.check("predicting changes nothing", len(answers) == 1 and before.report.examples == after.report.examples and before.revision == after.revision,
+                            model=resource)
+        learn = learning_service_pb2.LearnRequest(model=resource, columns=pack(Examples(1, "frozen", "dense").rows(0, 3)))
+        refused = self.call("Learn", lambda: self.services.learning.Learn(learn, **TIMEOUT), ("MODEL_FROZEN",))
+        self.promises.check("a frozen model does not learn", refused == "MODEL_FROZEN" and self._get(resource).revision == before.revision, model=resource)
+        self.call("UnfreezeModel", lambda: self.services.models.UnfreezeModel(change(model_service_pb2.UnfreezeModelRequest), **TIMEOUT))
+
+    def _analyze(self, resource):
+        before = self._get(resource)
+        request = analysis_service_pb2.AnalyzeRequest(model=resource, replace_weights=True, expected_revision=before.revision, max_rounds=50)
+        # NO_SEPARATOR: labels are noisy. REVISION_MISMATCH: the server ended after it had replaced the weights.
+        expected = ("NO_SEPARATOR", "REVISION_MISMATCH")
+        answers = self.call("Analyze", lambda: list(self.services.analyses.Analyze(request, **TIMEOUT)), expected)
+        if answers == "NO_SEPARATOR":
+            self.promises.check("what is not replaced stays", self._get(resource).revision == before.revision, model=resource)
+        elif answers not in expected:
+            self.promises.check("replacing weights is one revision", answers[-1].result.new_revision == before.revision + 1 == self._get(resource).revision,
+                                model=resource)

@@ -1,0 +1,116 @@
+"""Memory, descriptors, threads and latencies of the server, once a second, and whether they stayed flat."""
+
+import csv
+import itertools
+import os
+import pathlib
+import statistics
+import threading
+import time
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+# A server that just started fills caches; what it takes then is not compared.
+WARM_UP_SECONDS = 10
+# With fewer samples nothing is compared.
+LEAST_SAMPLES = 60
+# What may be added over the whole run: a part of the median, or this many bytes.
+MOST_GROWTH, MOST_GROWTH_BYTES = 0.10, 16 << 20
+MOST_MORE_DESCRIPTORS = 8
+MOST_SLOWER = 2.0
+
+FIELDS = ["seconds", "life", "age", "resident_bytes", "descriptors", "threads", "data_bytes", "calls", "p50_ms", "p99_ms", "longest_ms"]
+
+
+class Recorder:
+    """Threads: latency() from any, the rest from one."""
+
+    def __init__(self, path, server, data_dir):
+        """server: has pid, life (which start it is) and started, or pid None while none runs."""
+        self._server, self._data_dir = server, pathlib.Path(data_dir)
+        self._file = open(path, "w", newline="")
+        self._csv = csv.DictWriter(self._file, FIELDS)
+        self._csv.writeheader()
+        self._latencies, self._lock = [], threading.Lock()
+        self._begin = time.monotonic()
+        self._stop = threading.Event()
+        self.samples = []
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+
+    def start(self):
+        self._thread.start()
+
+    def stop(self):
+        self._stop.set()
+        self._thread.join()
+        self._file.close()
+
+    def latency(self, seconds):
+        with self._lock:
+            self._latencies.append(seconds)
+
+    def _run(self):
+        while not self._stop.wait(1):
+            sample = self._sample()
+            if sample is not None:
+                self.samples.append(sample)
+                self._csv.writerow(sample)
+                self._file.flush()
+
+    def _sample(self):
+        with self._lock:
+            latencies, self._latencies = sorted(self._latencies), []
+        pid, life, started = self._server.pid, self._server.life, self._server.started
+        if pid is None:
+            return None
+        try:
+            resident = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+            descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+            threads = len(os.listdir(f"/proc/{pid}/task"))
+        except OSError:
+            return None
+        now = time.monotonic()
+        of = lambda share: round(1000 * latencies[min(len(latencies) - 1, int(share * len(latencies)))], 3) if latencies else None
+        return {"seconds": round(now - self._begin, 1), "life": life, "age": round(now - started, 1), "resident_bytes": resident, "descriptors": descriptors,
+                "threads": threads, "data_bytes": sum(_size(path) for path in self._data_dir.glob("*")), "calls": len(latencies), "p50_ms": of(0.5),
+                "p99_ms": of(0.99), "longest_ms": of(1)}
+
+    def evaluate(self):
+        """Medians, slopes, and what was not flat. Memory: the Theil-Sen slope over pairs of samples of one life of the server, all of
+        them together, times the length of the run. Descriptors and latency: the last third's median beside the first's."""
+        warm = [sample for sample in self.samples if sample["age"] >= WARM_UP_SECONDS]
+        figures = {"samples": len(self.samples), "warm_samples": len(warm), "peak_resident_bytes": max((s["resident_bytes"] for s in self.samples), default=0),
+                   "peak_descriptors": max((s["descriptors"] for s in self.samples), default=0), "evaluated": len(warm) >= LEAST_SAMPLES, "not_flat": []}
+        if not figures["evaluated"]:
+            return figures
+        length = self.samples[-1]["seconds"] - self.samples[0]["seconds"]
+        median = statistics.median(s["resident_bytes"] for s in warm)
+        growth = _slope_within_lives(warm, "resident_bytes") * length
+        first, last = warm[:len(warm) // 3], warm[-(len(warm) // 3):]
+        of = lambda part, field: statistics.median([s[field] for s in part if s[field] is not None] or [0])
+        figures |= {"median_resident_bytes": median, "growth_bytes_over_the_run": round(growth), "descriptors": [of(first, "descriptors"), of(last, "descriptors")],
+                    "p50_ms": [of(first, "p50_ms"), of(last, "p50_ms")], "p99_ms": [of(first, "p99_ms"), of(last, "p99_ms")],
+                    "data_bytes": [of(first, "data_bytes"), of(last, "data_bytes")]}
+        if growth > max(MOST_GROWTH * median, MOST_GROWTH_BYTES):
+            figures["not_flat"].append("memory")
+        if figures["descriptors"][1] > figures["descriptors"][0] + MOST_MORE_DESCRIPTORS:
+            figures["not_flat"].append("descriptors")
+        if figures["p99_ms"][1] > MOST_SLOWER * max(figures["p99_ms"][0], 1):
+            figures["not_flat"].append("latency")
+        return figures
+
+
+def _slope_within_lives(samples, field):
+    slopes = []
+    for _, life in itertools.groupby(samples, key=lambda sample: sample["life"]):
+        life = list(life)
+        # Every pair of up to 400 samples.
+        life = life[::max(1, len(life) // 400)]
+        slopes += [(b[field] - a[field]) / (b["seconds"] - a["seconds"]) for a, b in itertools.combinations(life, 2) if b["seconds"] - a["seconds"] >= 5]
+    return statistics.median(slopes) if slopes else 0.0
+
+
+def _size(path):
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,151 @@
+// Every learner of the catalogue as the API describes it (perceptron/v1/learner.proto), in float64,
+// with whole vectors and plain loops: what the differential fuzzer compares the product with.
+// Unlike the papers beside it, it takes every setting: ties, steps, weights of examples and
+// classes, classes that appear later, and each rule under each wrapper. Slow on purpose. Uses
+// nothing of core/.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perceptron/v1/learner.pb.h"
+#include "tests/support/papers.h"
+
+namespace perceptrond::testing {
+
+namespace v1 = ::perceptron::v1;
+
+// An example before it is learned.
+struct ReferenceView {
+  // The score; of several classes the margin, infinity without another class.
+  double score = 0;
+  int predicted = -1;
+  int rival = -1;
+  bool mistake = false;
+  bool update = false;
+  // How far scores and margins are from a value at which the learner does something else: another
+  // prediction, another rival, an update or none.
+  double clearance = std::numeric_limits<double>::infinity();
+  // The same where learning is continuous: a margin that calls for an update of almost 0.
+  double update_clearance = std::numeric_limits<double>::infinity();
+  // The sum of the sizes of the terms that the scores are sums of: what rounding is relative to.
+  double scale = 0;
+};
+
+// A rule with all its numbers.
+struct ReferenceRule {
+  explicit ReferenceRule(const v1::Learner& learner);
+
+  v1::Learner::RuleCase rule;
+  bool multiclass;
+  size_t classes;
+  v1::TieRule tie;
+  double bias;
+  double step = 1;
+  double aggressiveness = 1;
+  double slack = 0.9;
+  double regularization = 1;
+  double phi = 0;
+  double threshold = 0;
+  uint64_t mini_batch = 0;
+  std::vector<double> class_weights;
+};
+
+// All learners but the kernel perceptron, whose paper does (tests/support/papers_with_rows.h).
+class ReferenceLearner {
+ public:
+  ReferenceLearner(const v1::Learner& learner, size_t features)
+      : rule_(learner),
+        wrapper_(learner.prediction_case()),
+        budget_(learner.voted().has_budget() ? learner.voted().budget() : 1000),
+        ratchet_(learner.pocket().ratchet_examples()),
+        dimension_(features + 1),
+        w_(rule_.classes, Vector(dimension_)),
+        moved_(w_),
+        variance_(rule_.classes, Vector(dimension_, 1)),
+        batch_(w_),
+        sum_(w_),
+        pocket_(w_),
+        exists_(rule_.classes, !rule_.multiclass || learner.classes().new_classes() <=
+                                                        v1::Classes::NEW_CLASSES_NONE),
+        voters_({{w_, exists_, 0}}) {}
+
+  // x: the features with the constant input's value last.
+  ReferenceView View(const Vector& x, int label) const;
+  // Evaluates and learns. Returns what it saw before.
+  ReferenceView Learn(const Vector& x, int label, double weight);
+  void EndPass() { EndBatch(); }
+  // By class, or of +1; NaN for a class that does not exist. `clearance`: how far the decisions
+  // that made them are from others.
+  std::vector<double> PredictedScores(const Vector& x, double& clearance) const;
+  int Predict(const std::vector<double>& scores) const { return Label(scores); }
+
+  uint64_t updates() const { return updates_; }
+  // The least clearance of the comparisons that the ratchet made: they show in no row.
+  double ratchet_clearance() const { return ratchet_clearance_; }
+
+ private:
+  using Weights = std::vector<Vector>;
+  struct Voter {
+    Weights w;
+    std::vector<bool> exists;
+    double votes;
+  };
+
+  std::vector<double> Scores(const Weights& w, const std::vector<bool>& exists,
+                             const Vector& x) const;
+  int Greatest(const std::vector<double>& scores, int except) const;
+  int Label(const std::vector<double>& scores) const;
+  bool IsMistake(double margin, int predicted, int label) const;
+  ReferenceView ViewBy(const Weights& w, const Vector& x, int label) const;
+  double SquaredNorm(const Vector& x) const { return (rule_.multiclass ? 2 : 1) * Product(x, x); }
+  double Variance(const Vector& x, int label, int rival) const;
+  void SetUpdate(const Vector& x, int label, ReferenceView& view) const;
+  void Update(const Vector& x, int label, double weight, const ReferenceView& view);
+  void MoveAllClasses(const Vector& x, int label, double step);
+  void Move(Weights& w, size_t k, double length, const Vector& x) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      w[k][i] += length * x[i];
+      if (length * x[i] != 0) moved_[k][i] = 1;
+    }
+  }
+  void MoveAlongVariance(size_t k, double length, double shrink, const Vector& x);
+  void EndBatch();
+  void LimitNorm();
+  size_t Errors(const Weights& w);
+  void AfterExample(bool updated);
+
+  const ReferenceRule rule_;
+  const v1::Learner::PredictionCase wrapper_;
+  const size_t budget_;
+  const size_t ratchet_;
+  const size_t dimension_;
+  Weights w_;
+  // 1 for every weight that ever moved.
+  Weights moved_;
+  Weights variance_;
+  // Of the batch perceptron: the mistakes since its last step.
+  Weights batch_;
+  bool pending_ = false;
+  // Of the margin perceptron.
+  double k_ = 1;
+  // The sum of the weights after each example; the pocket's weights, and their run.
+  Weights sum_;
+  Weights pocket_;
+  std::vector<bool> exists_;
+  uint64_t best_ = 0;
+  uint64_t run_ = 0;
+  bool in_pocket_ = false;
+  std::deque<std::pair<Vector, int>> kept_;
+  std::deque<Voter> voters_;
+  uint64_t examples_ = 0;
+  uint64_t updates_ = 0;
+  double ratchet_clearance_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace perceptrond::testing
