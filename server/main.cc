@@ -33,18 +33,22 @@ int NextSignal(const sigset_t& signals) {
 }
 
 // Reads the settings again, has those take effect that can, and names the others.
-void ReloadOptions(const std::vector<std::string>& args, Options& options) {
+void ReloadOptions(const std::vector<std::string>& args, Options& options,
+                   perceptrond::Server& server) {
   const perceptrond::ParseResult parsed = perceptrond::ParseOptions(args);
   if (parsed.exit_code.has_value()) {
     Log(LogLevel::kError, "cannot use the settings; those in use stay", {{"error", parsed.err}});
     return;
   }
   std::vector<std::string> changed = perceptrond::ChangedFlags(options, parsed.options);
-  std::erase_if(
-      changed, [](const std::string& flag) { return flag == "log-level" || flag == "log-format"; });
+  std::erase_if(changed, [](const std::string& flag) {
+    return flag == "log-level" || flag == "log-format" || flag == "slow-call";
+  });
   options.log_level = parsed.options.log_level;
   options.log_format = parsed.options.log_format;
+  options.slow_call = parsed.options.slow_call;
   perceptrond::InitLogging(options.log_level, options.log_format);
+  server.SetSlowCall(options.slow_call);
   Log(LogLevel::kInfo, "read the settings again",
       {{"log_level", perceptrond::LogLevelName(options.log_level)}});
   if (!changed.empty()) {
@@ -101,7 +105,7 @@ int main(int argc, char** argv) {
   while (signal != SIGTERM && signal != SIGINT) {
     signal = NextSignal(signals);
     if (signal == SIGHUP) {
-      ReloadOptions(args, options);
+      ReloadOptions(args, options, **server);
       (*server)->Reload();
     } else if (signal == 0) {
       (*server)->ReloadChanged();

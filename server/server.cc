@@ -276,6 +276,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   }
   Parts& started = *parts;
   std::unique_ptr<Server> server(new Server(std::move(parts)));
+  server->SetSlowCall(options.slow_call);
   if (absl::Status status = started.Listen(); !status.ok()) return status;
   return server;
 }
@@ -288,6 +289,10 @@ const std::vector<std::string>& Server::addresses() const { return parts_->trans
 
 int Server::metrics_port() const {
   return parts_->metrics == nullptr ? 0 : parts_->metrics->port();
+}
+
+void Server::SetSlowCall(absl::Duration threshold) {
+  parts_->acceptor.slow_calls().SetThreshold(threshold);
 }
 
 void Server::Reload() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/config/options.h"
 
 namespace perceptrond {
@@ -32,6 +33,9 @@ class Server {
   // The same for files that were written or replaced since they were read last, if so. To be called
   // every second, since it also cuts off streams that do not end. Takes microseconds otherwise.
   void ReloadChanged();
+
+  // Calls that take longer are logged; zero: none are. Takes effect with the next request.
+  void SetSlowCall(absl::Duration threshold);
 
   // Stops serving: sets health to NOT_SERVING, refuses new calls, and ends streams once what they
   // have sent is answered. Stops the work of calls that take longer than the drain timeout, within

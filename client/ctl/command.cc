@@ -196,6 +196,9 @@ void AddGlobals(CLI::App* app, Globals* globals) {
          "predict and bench for each overdue answer, reconnecting included (default 60). "
          "Waiting for input does not count. watch has no limit")
       ->check(Between(0.001, 1e6));
+  app->add_option("--traceparent", globals->traceparent,
+                  "W3C trace context that this command is a part of; the server's log states it")
+      ->envname("TRACEPARENT");
   globals->tls_flags.AddTo(app);
   globals->token_flags.AddTo(app);
 }
@@ -253,6 +256,7 @@ Client Globals::Connect() const {
   options.retry.give_up_after = std::min(options.timeout, absl::Seconds(3));
   options.tls = tls;
   options.metadata = metadata;
+  if (!traceparent.empty()) options.metadata.traceparent = [value = traceparent] { return value; };
   return Client::Connect(Address(), options);
 }
 

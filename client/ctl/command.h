@@ -87,6 +87,7 @@ struct Globals {
   std::string server = "127.0.0.1:7600";
   std::string output = "text";
   std::optional<double> timeout_seconds;
+  std::string traceparent;
   TlsFlags tls_flags;
   // The TLS options read from tls_flags; absent: no TLS.
   std::optional<TlsOptions> tls;

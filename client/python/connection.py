@@ -87,20 +87,62 @@ def credentials(flags: argparse.Namespace) -> grpc.ChannelCredentials | None:
     return made if flags.token_file is None else grpc.composite_channel_credentials(made, token_plugin(flags.token_file))
 
 
+class _Trace(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor):
+    """Sends a W3C trace context with each call, for the server's log."""
+
+    def __init__(self, traceparent: str) -> None:
+        self._metadata = ("traceparent", traceparent)
+
+    def _start(self, call, details, request):
+        metadata = [*(details.metadata or ()), self._metadata]
+        return call(details._replace(metadata=metadata), request)
+
+    intercept_unary_unary = intercept_unary_stream = intercept_stream_stream = _start
+
+
+class _AioTrace:
+    def __init__(self, traceparent: str) -> None:
+        self._metadata = ("traceparent", traceparent)
+
+    async def _start(self, call, details, request):
+        metadata = grpc.aio.Metadata(*(details.metadata or ()), self._metadata)
+        return await call(details._replace(metadata=metadata), request)
+
+
+class _AioUnaryTrace(_AioTrace, grpc.aio.UnaryUnaryClientInterceptor):
+    intercept_unary_unary = _AioTrace._start
+
+
+class _AioWatchTrace(_AioTrace, grpc.aio.UnaryStreamClientInterceptor):
+    intercept_unary_stream = _AioTrace._start
+
+
+class _AioStreamTrace(_AioTrace, grpc.aio.StreamStreamClientInterceptor):
+    intercept_stream_stream = _AioTrace._start
+
+
+def _traceparent() -> str:
+    """The trace that the program is a part of, as OpenTelemetry hands it to programs; empty for none."""
+    value = os.environ.get("TRACEPARENT", "")
+    return value if value.isascii() and value.isprintable() else ""
+
+
 def channel(flags: argparse.Namespace) -> grpc.Channel:
     """Returns a channel that stays open until leave(): closing it makes the subscriber's thread print a traceback."""
     trust = credentials(flags)
     made = grpc.insecure_channel(flags.server, CHANNEL_OPTIONS) if trust is None else grpc.secure_channel(flags.server, trust, CHANNEL_OPTIONS)
     # gRPC advances a connection attempt only during calls, or while a subscriber exists.
     made.subscribe(lambda connectivity: None, try_to_connect=True)
-    return made
+    return grpc.intercept_channel(made, _Trace(_traceparent())) if _traceparent() else made
 
 
 def aio_channel(flags: argparse.Namespace) -> grpc.aio.Channel:
+    kinds = (_AioUnaryTrace, _AioWatchTrace, _AioStreamTrace) if _traceparent() else ()
+    interceptors = [kind(_traceparent()) for kind in kinds]
     trust = credentials(flags)
     if trust is None:
-        return grpc.aio.insecure_channel(flags.server, CHANNEL_OPTIONS)
-    return grpc.aio.secure_channel(flags.server, trust, CHANNEL_OPTIONS)
+        return grpc.aio.insecure_channel(flags.server, CHANNEL_OPTIONS, interceptors=interceptors)
+    return grpc.aio.secure_channel(flags.server, trust, CHANNEL_OPTIONS, interceptors=interceptors)
 
 
 def complain(text: str) -> None:

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "core/error/error.h"
 #include "core/sync/thread_name.h"
+#include "core/sync/wait_timer.h"
 
 namespace perceptrond {
 namespace {
@@ -71,6 +72,7 @@ absl::Status Committer::Commit(std::shared_ptr<Model> model) {
     result = std::move(status);
   });
   const auto answered = [&result] { return result.has_value(); };
+  const WaitTimer timer(Wait::kCommit);
   MutexLock lock(&mutex);
   mutex.Await(absl::Condition(&answered));
   return *std::move(result);

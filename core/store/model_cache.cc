@@ -7,6 +7,7 @@
 #include "core/error/stopped.h"
 #include "core/model/views.h"
 #include "core/sync/cancellation.h"
+#include "core/sync/wait_timer.h"
 
 namespace perceptrond {
 
@@ -45,6 +46,7 @@ absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view nam
     lru_.emplace_front(name);
     slots_.emplace(name, Slot{nullptr, waiting, 0, lru_.begin()});
   }
+  const WaitTimer timer(Wait::kLoad);
   const LoadToken token(CurrentToken(), waiting);
   absl::StatusOr<std::shared_ptr<Model>> model = [&] {
     const CancellationScope scope(&token);
@@ -173,6 +175,8 @@ void ModelCache::AwaitLoad(absl::string_view name) const {
     const auto slot = slots_.find(name);
     return slot == slots_.end() || slot->second.model != nullptr;
   };
+  if (loaded()) return;
+  const WaitTimer timer(Wait::kLoad);
   mutex_.Await(absl::Condition(&loaded));
 }
 

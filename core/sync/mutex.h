@@ -1,7 +1,7 @@
 // The one mutex of the program: absl::Mutex with its thread annotations, visible to
 // ThreadSanitizer, and counted. Debian's Abseil is not instrumented, so that ThreadSanitizer would
 // see no lock; this wrapper reports each operation through the sanitizer's public interface. In
-// every other build it adds one increment of a thread's own counter.
+// every other build it adds one increment of a thread's own counter, and measures waits.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "core/sync/wait_timer.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define PERCEPTROND_TSAN 1
@@ -40,7 +41,10 @@ class ABSL_LOCKABLE Mutex {
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     ++locks_acquired;
     PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, 0));
-    mutex_.Lock();
+    if (!mutex_.TryLock()) {
+      const WaitTimer timer(Wait::kLock);
+      mutex_.Lock();
+    }
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, 0, 0));
   }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
@@ -54,7 +58,10 @@ class ABSL_LOCKABLE Mutex {
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() {
     ++locks_acquired;
     PERCEPTROND_TSAN_CALL(__tsan_mutex_pre_lock(this, __tsan_mutex_read_lock));
-    mutex_.ReaderLock();
+    if (!mutex_.ReaderTryLock()) {
+      const WaitTimer timer(Wait::kLock);
+      mutex_.ReaderLock();
+    }
     PERCEPTROND_TSAN_CALL(__tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0));
   }
   void ReaderUnlock() ABSL_UNLOCK_FUNCTION() {

@@ -160,7 +160,8 @@ void CallAccess::OnFinish(grpc::Status& status) {
   if (refused && !admission_.MayRecordDenial(record.unrecorded_denials)) return;
   record.time = absl::Now();
   record.took = record.time - start_;
-  record.peer = call_.context().peer();
+  record.trace_id = call_.trace().trace_id;
+  record.peer = call_.peer();
   record.method = std::string(absl::StripPrefix(call_.path(), "/"));
   record.outcome = RpcCodeName(static_cast<size_t>(code));
   record.reason = ReasonOf(status);

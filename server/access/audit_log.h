@@ -30,6 +30,8 @@ struct AuditRecord {
   std::string outcome;
   std::string reason;
   absl::Duration took;
+  // Of the caller's trace context; empty without one.
+  std::string trace_id;
   // Denied calls before this one that were too many to be recorded.
   uint64_t unrecorded_denials = 0;
 };

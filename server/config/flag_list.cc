@@ -120,6 +120,28 @@ void FlagList::Time(const std::string& name, absl::Duration* field, absl::Durati
       [=] { return Quoted(absl::FormatDuration(*field)); });
 }
 
+void FlagList::TimeOrOff(const std::string& name, absl::Duration* field, absl::Duration max,
+                         const std::string& help) {
+  const auto text = [field] {
+    return *field == absl::ZeroDuration() ? "off" : absl::FormatDuration(*field);
+  };
+  const std::string range = absl::StrCat("at most ", absl::FormatDuration(max));
+  Add(
+      name, "DURATION|off",
+      absl::StrCat(help, "\nA number with us, ms, s, m or h, ", range, "; default ", text(), "."),
+      [=](const std::string& value) {
+        absl::Duration duration;
+        const bool is_off = value == "off";
+        if (!is_off && (!absl::ParseDuration(value, &duration) || duration < absl::ZeroDuration() ||
+                        duration > max)) {
+          return absl::StrCat("expected a duration like 100ms, 2s or 1m30s, ", range, ", or off");
+        }
+        *field = duration;
+        return std::string();
+      },
+      [=] { return Quoted(text()); });
+}
+
 void FlagList::Addresses(const std::string& name, std::vector<std::string>* field,
                          const std::string& help) {
   const auto set = [field](const std::vector<std::string>& values) -> std::string {

@@ -37,6 +37,9 @@ class FlagList {
              const std::string& help);
   void Time(const std::string& name, absl::Duration* field, absl::Duration min, absl::Duration max,
             const std::string& help);
+  // Zero stands for off.
+  void TimeOrOff(const std::string& name, absl::Duration* field, absl::Duration max,
+                 const std::string& help);
   // One of several names, each of which stands for a value.
   template <typename Enum>
   void Choice(const std::string& name, Enum* field,

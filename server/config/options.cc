@@ -170,6 +170,10 @@ std::vector<Flag> MakeFlags(Options* o) {
   flags.Choice(
       "log-format", &o->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
       "Format of log lines. text: a message and key=value pairs. json: one object per line.");
+  flags.TimeOrOff("slow-call", &o->slow_call, absl::Hours(1),
+                  "Log each unary call, and each message of a stream, that takes longer, with what "
+                  "the time was\n"
+                  "spent on: at most ten lines a second.");
   flags.File(
       "tls-cert", &o->tls_cert,
       "PEM file with the server's certificate chain. Enables TLS, with --tls-key; without both\n"

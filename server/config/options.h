@@ -61,6 +61,8 @@ struct Options {
   absl::Duration drain_timeout = absl::Seconds(30);
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
+  // Zero: slow calls are not logged.
+  absl::Duration slow_call = absl::Seconds(1);
   // Paths of PEM files, or empty. Certificate and key are both set or both empty; the client CA is
   // set only with them.
   std::string tls_cert;

@@ -139,7 +139,8 @@ void Acceptor::Poll() {
     if (next == grpc::CompletionQueue::TIMEOUT)
       next = queue_->AsyncNext(&event, &ok, gpr_inf_future(GPR_CLOCK_MONOTONIC));
     if (next != grpc::CompletionQueue::GOT_EVENT) return;
-    policy.OnEvent(Clock::now() - start);
+    polled_event_time = Clock::now();
+    policy.OnEvent(polled_event_time - start);
     static_cast<Event*>(event)->OnEvent(ok);
     policy.OnHandled(spin_.is_idle);
   }

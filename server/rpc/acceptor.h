@@ -22,6 +22,7 @@
 #include "core/sync/mutex.h"
 #include "server/rpc/call.h"
 #include "server/rpc/connections.h"
+#include "server/rpc/slow_calls.h"
 
 namespace perceptrond {
 
@@ -157,6 +158,8 @@ class Acceptor {
   // Ends the calls whose one request has not arrived within `timeout`: see
   // Reactor::OnRequestTimeout. Any thread, until Stop. O(calls).
   void EndLateRequests(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Where calls that took long are logged. Any thread.
+  SlowCallLog& slow_calls() { return slow_calls_; }
 
  private:
   friend class Call;
@@ -177,6 +180,7 @@ class Acceptor {
   Connections* const connections_;
   Admission* admission_ = nullptr;
   Spin spin_;
+  SlowCallLog slow_calls_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::vector<std::thread> threads_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -27,6 +28,7 @@ void Call::OnAccepted(bool ok) {
   // The server shuts down. gRPC reports no end for a call that was never accepted.
   if (!ok) return Release();
   acceptor_.AwaitCall();
+  peer_ = context_.peer();
   if (const auto deadline = context_.deadline(); deadline != deadline.max()) {
     constexpr std::chrono::hours kMost(24 * 365);
     cancellation_.set_deadline(
@@ -42,8 +44,7 @@ void Call::OnAccepted(bool ok) {
 bool Call::IsWithinLimits() {
   if (acceptor_.connections_ == nullptr) return true;
   counted_ = true;
-  const absl::Status admitted =
-      acceptor_.connections_->BeginCall(context_.peer(), path(), connection_);
+  const absl::Status admitted = acceptor_.connections_->BeginCall(peer_, path(), connection_);
   if (admitted.ok()) return true;
   Bind(std::make_shared<Reactor>());
   Finish(ToGrpc(admitted));
@@ -123,10 +124,37 @@ void Call::StartAlarm(absl::Time when) {
 
 void Call::CancelAlarm() { alarm_.Cancel(); }
 
+TraceContext Call::trace() const {
+  const auto [first, last] = context_.client_metadata().equal_range(kTraceparent);
+  // More than one is invalid, since each claims to be the caller.
+  if (first == last || std::next(first) != last) return {};
+  const absl::string_view value(first->second.data(), first->second.size());
+  return ParseTraceparent(value).value_or(TraceContext());
+}
+
+SlowCallLog& Call::slow_calls() { return acceptor_.slow_calls(); }
+
+void Call::OnFinished(bool ok) {
+  if (!timing_.started()) return;
+  const SteadyClock::time_point now = EventTime();
+  const SteadyClock::duration total = now - timing_.start();
+  if (!slow_calls().IsSlow(total)) return;
+  // An answer that could not be sent is one whose client is gone.
+  slow_calls().Write({.method = path(),
+                      .model = timing_.model,
+                      .peer = peer(),
+                      .trace = trace(),
+                      .bytes = timing_.bytes,
+                      .rows = timing_.rows,
+                      .code = ok ? timing_.code() : int{grpc::StatusCode::CANCELLED},
+                      .total = ToMilliseconds(total),
+                      .parts = timing_.PartsUntil(now)});
+}
+
 void Call::Finish(const grpc::Status& status) {
-  if (access_ == nullptr) return stream_.Finish(status, static_cast<Event*>(&finished_));
   grpc::Status end = status;
-  access_->OnFinish(end);
+  if (access_ != nullptr) access_->OnFinish(end);
+  timing_.Stop(end.error_code());
   stream_.Finish(end, static_cast<Event*>(&finished_));
 }
 
@@ -137,11 +165,10 @@ void Call::Abort(grpc::StatusCode code, const std::string& message) {
 }
 
 void Call::FinishWith(const grpc::ByteBuffer& message) {
-  if (access_ != nullptr) {
-    grpc::Status end;
-    access_->OnFinish(end);
-    if (!end.ok()) return stream_.Finish(end, static_cast<Event*>(&finished_));
-  }
+  grpc::Status end;
+  if (access_ != nullptr) access_->OnFinish(end);
+  timing_.Stop(end.error_code());
+  if (!end.ok()) return stream_.Finish(end, static_cast<Event*>(&finished_));
   if (memory_.has_value()) memory_->OnWrite(message.Length());
   stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK,
                          static_cast<Event*>(&finished_));

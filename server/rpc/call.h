@@ -15,8 +15,11 @@
 #include "absl/time/time.h"
 #include "core/sync/cancellation.h"
 #include "server/rpc/call_memory.h"
+#include "server/rpc/call_timing.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/message.h"
+#include "server/rpc/slow_calls.h"
+#include "server/rpc/trace_context.h"
 
 namespace perceptrond {
 
@@ -114,6 +117,16 @@ class Call {
   const CallAccess* access() const { return access_.get(); }
   // The path on the wire: "/perceptron.v1.ModelService/GetModel".
   const std::string& path() const { return context_.method(); }
+  // The client's address: "ipv4:127.0.0.1:40622".
+  const std::string& peer() const { return peer_; }
+  // The trace that the client states in its metadata; empty without a valid one. Parsed anew each
+  // time, so that calls that do not ask for it pay nothing.
+  TraceContext trace() const;
+
+  // Started by the methods whose calls are logged if they take long as a whole.
+  CallTiming& timing() { return timing_; }
+  // Where this call and its messages are logged if they take long.
+  SlowCallLog& slow_calls();
 
  private:
   friend class Acceptor;
@@ -140,7 +153,7 @@ class Call {
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
   void OnAlarm(bool ok) { reactor_->OnAlarm(ok); }
-  void OnFinished(bool /*ok*/) {}
+  void OnFinished(bool ok);
   void OnCallDone(bool ok);
   // Whether the call may be made, by the limits on connections and by who calls; otherwise it is
   // finished.
@@ -179,6 +192,9 @@ class Call {
   std::unique_ptr<CallAccess> access_;
   // What the read that was started fills. Used by the reading thread alone.
   grpc::ByteBuffer* incoming_ = nullptr;
+  // Read when the call is accepted: gRPC forgets it when the client cancels.
+  std::string peer_;
+  CallTiming timing_;
   // Whether a write was started. Used by the writing thread alone.
   bool has_written_ = false;
   std::atomic<uint8_t> bound_or_cancelled_{0};

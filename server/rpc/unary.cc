@@ -19,11 +19,15 @@ class OneRequest final : public Reactor {
   OneRequest(Call& call, Drain& drain, const Handler& handler)
       : call_(call), drain_(drain), handler_(handler) {}
 
-  void Start() { call_.StartReadRequest(&request_); }
+  void Start() {
+    if (call_.slow_calls().enabled()) call_.timing().Start(Part::kReceive, EventTime());
+    call_.StartReadRequest(&request_);
+  }
   void OnReadDone(bool ok) override {
     if (decided_.exchange(true)) return;
     if (!ok) return call_.Finish(ToGrpc(MissingRequest()));
     in_flight_.emplace(drain_);
+    call_.timing().SwitchAt(Part::kQueue, EventTime());
     handler_(call_, request_);
   }
   void OnRequestTimeout() override {

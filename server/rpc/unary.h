@@ -15,6 +15,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/rpc/timed_request.h"
 
 namespace perceptrond {
 
@@ -78,8 +79,10 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
         const CancellationScope scope(&call.cancellation());
         return HandleHere(call, request);
       }
+      call.timing().Switch(Part::kQueue);
       ScheduleCall(backend.workers, placement.size, call,
                    [this, &call, bytes, own = std::move(request)] {
+                     call.timing().Switch(Part::kWork);
                      const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(bytes));
                      HandleHere(call, own);
                    });
@@ -106,7 +109,7 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
       const WorkMemory::Lease lease(backend.memory.work(), MessageWorkBytes(bytes));
       Request request;
       const absl::Status status =
-          WithinMemory([&] { return ParseMessage(own, backend.max_message_bytes, request); });
+          WithinMemory([&] { return ParseRequest(call, own, backend.max_message_bytes, request); });
       status.ok() ? parsed->Handle(call, request, bytes, is_polling) : call.Finish(ToGrpc(status));
     };
     if (bytes.Length() <= kMaxInlineBytes) return parse(bytes, true);

@@ -84,6 +84,7 @@ void Learn(const Backend& backend, Call& call, const LearnExamplesRequest& reque
   grpc::ByteBuffer bytes;
   status = WithinMemory([&] { return SerializeMessage(response, bytes); });
   call.memory().Set(MemoryUse::kAnswers, bytes.Length());
+  call.timing().Switch(Part::kCommit);
   backend.store.committer().Submit(std::move(model),
                                    [&call, status, bytes](const absl::Status& durable) {
                                      FinishUnary(call, durable.ok() ? status : durable, bytes);

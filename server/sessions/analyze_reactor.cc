@@ -52,6 +52,7 @@ void AnalyzeReactor::Start(Call& call, const Backend& backend, AnalysisQueue& qu
   reactor->token_.set_deadline(call.cancellation().deadline());
   call.Bind(reactor);
   call.UseMemory(backend.memory);
+  if (call.slow_calls().enabled()) call.timing().Start(Part::kReceive, EventTime());
   call.StartRead(&reactor->incoming_);
   backend.drain.Add(
       [weak = std::weak_ptr<AnalyzeReactor>(reactor)] {
@@ -76,8 +77,10 @@ void AnalyzeReactor::OnReadDone(bool ok) {
 }
 
 void AnalyzeReactor::Enqueue() {
+  SwitchTo(Part::kWork);
   const CancellationScope scope(&token_);
   if (absl::Status status = CheckRequest(); !status.ok()) return Finish(status);
+  SwitchTo(Part::kQueue);
   if (queue_.Submit(shared_from_this())) return;
   const std::string most = absl::StrCat(queue_.options().max_jobs);
   Finish(WithRetry(MakeError(absl::StatusCode::kResourceExhausted, "ANALYSIS_QUEUE_FULL",
@@ -128,6 +131,7 @@ void AnalyzeReactor::OnQueued(size_t jobs_ahead) {
 
 void AnalyzeReactor::Run() {
   const CancellationScope scope(&token_);
+  SwitchTo(Part::kWork);
   v1::AnalyzeResponse response;
   const absl::Status status = WithinMemory([&] { return Analyze(*response.mutable_result()); });
   MutexLock lock(&mutex_);
@@ -192,6 +196,14 @@ void AnalyzeReactor::SendProgress(const v1::AnalysisProgress& progress) {
   *response.mutable_progress() = progress;
   MutexLock lock(&mutex_);
   writer_.Write(response);
+}
+
+void AnalyzeReactor::SwitchTo(Part part) {
+  MutexLock lock(&mutex_);
+  // The analysis may outlive its call.
+  if (writer_.finished()) return;
+  call_.timing().Switch(part);
+  call_.timing().model = request_.model();
 }
 
 void AnalyzeReactor::Finish(const absl::Status& status) {

@@ -39,7 +39,7 @@ class AnalyzeReactor final : public Reactor,
 
  private:
   AnalyzeReactor(Call& call, const Backend& backend, AnalysisQueue& queue)
-      : backend_(backend), queue_(queue), writer_(call) {}
+      : call_(call), backend_(backend), queue_(queue), writer_(call) {}
 
   // Checks the request and enqueues the analysis.
   void Enqueue() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -53,7 +53,10 @@ class AnalyzeReactor final : public Reactor,
                               ::perceptron::v1::AnalysisResult& result);
   void SendProgress(const ::perceptron::v1::AnalysisProgress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For the log of slow calls: the time from now on is spent on `part`.
+  void SwitchTo(Part part) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  Call& call_;
   const Backend backend_;
   AnalysisQueue& queue_;
   uint64_t drain_id_ = 0;

@@ -313,6 +313,7 @@ SessionState LearnSession::Poll(Response* response) {
   state.name_table_bytes = name_table_bytes_;
   state.failure = failure_.ok() ? end_ : failure_;
   state.has_response = has_response;
+  state.ready_answers = ready_answers_;
   return state;
 }
 

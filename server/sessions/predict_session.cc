@@ -104,6 +104,7 @@ SessionState PredictSession::Poll(Response* response) {
   SessionState state(limits_, answers_.size(), bytes_);
   state.name_table_bytes = name_table_bytes_;
   state.has_response = has_response;
+  state.ready_answers = answers_.size();
   return state;
 }
 

@@ -37,6 +37,8 @@ struct SessionState {
   size_t name_table_bytes = 0;
   // A response was taken.
   bool has_response = false;
+  // Answers that are ready and were not taken.
+  size_t ready_answers = 0;
   // What may be accepted before a response is taken.
   size_t room_messages = SIZE_MAX;
   size_t room_bytes = SIZE_MAX;

@@ -25,6 +25,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_memory.h"
 #include "server/rpc/message.h"
+#include "server/sessions/message_timings.h"
 #include "server/sessions/session_state.h"
 
 namespace perceptrond {
@@ -65,10 +66,12 @@ class StreamReactor final : public Reactor,
         EndWith(absl::OkStatus());
         return Pump();
       }
+      const size_t bytes = incoming_.Length();
       if (absl::Status status = AcceptIncoming(); !status.ok()) {
         refused_ = std::move(status);
         return Pump();
       }
+      timings_.OnRead(bytes);
       if (working_ || inbox_bytes_ > kMaxInlineBytes || MustWait() || !session_->CanRunInline())
         return Pump();
       working_ = true;
@@ -79,7 +82,7 @@ class StreamReactor final : public Reactor,
   void OnWriteDone(bool ok) override {
     MutexLock lock(&mutex_);
     writing_ = false;
-    if (!ok) Break();
+    ok ? timings_.OnWritten() : Break();
     Pump();
   }
 
@@ -97,7 +100,13 @@ class StreamReactor final : public Reactor,
     Pump();
   }
 
-  void OnDone() override { backend_.drain.Remove(drain_id_); }
+  void OnDone() override {
+    {
+      MutexLock lock(&mutex_);
+      timings_.OnEnd(broken_.has_value() ? *broken_ : end_.value_or(absl::OkStatus()));
+    }
+    backend_.drain.Remove(drain_id_);
+  }
 
  private:
   // How much is received while a message is handled; more waits with gRPC.
@@ -114,7 +123,7 @@ class StreamReactor final : public Reactor,
   static constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
   StreamReactor(Call& call, const Backend& backend, std::shared_ptr<Session> session)
-      : call_(call), backend_(backend), session_(std::move(session)) {}
+      : call_(call), backend_(backend), session_(std::move(session)), timings_(call) {}
 
   void Advance(std::optional<absl::Status> end) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -170,6 +179,7 @@ class StreamReactor final : public Reactor,
   // one, parsed.
   void HandleInbox(WorkSize turn) ABSL_LOCKS_EXCLUDED(mutex_) {
     const CancellationScope scope(&call_.cancellation());
+    SteadyClock::time_point begin = EventTime();
     for (int i = 1; i % kMessagesPerTurn != 0 || !backend_.workers.HasBacklog(); ++i) {
       grpc::ByteBuffer message;
       bool more = false;
@@ -185,43 +195,57 @@ class StreamReactor final : public Reactor,
         inbox_bytes_ -= handled_bytes_;
         more = !inbox_.empty();
       }
-      absl::Status status = Parse(message);
+      MessageHandling handling(begin - std::exchange(parse_time_, {}));
+      absl::Status status = Parse(message, handling);
       if (status.ok() && turn != WorkSize::kLarge && !Stopped() &&
-          session_->SizeOf(request_) == WorkSize::kLarge)
+          session_->SizeOf(request_) == WorkSize::kLarge) {
+        parse_time_ = SteadyClock::now() - handling.begin();
         return ScheduleWork(WorkSize::kLarge);
+      }
       if (status.ok()) status = Accept(more);
-      parsed_bytes_.reset();
-      MutexLock lock(&mutex_);
-      handled_bytes_ = 0;
-      if (!status.ok()) EndWith(std::move(status));
-      PauseIfLimited();
-      Pump();
+      const size_t bytes = *std::exchange(parsed_bytes_, std::nullopt);
+      handling.OnDone();
+      begin = handling.end();
+      {
+        MutexLock lock(&mutex_);
+        handled_bytes_ = 0;
+        timings_.OnHandled(handling, request_, Session::kAnswersSynchronously && status.ok());
+        if (!status.ok()) EndWith(std::move(status));
+        PauseIfLimited();
+        Pump();
+      }
+      DropSpareMemory(bytes, more);
     }
     ScheduleWork();
   }
 
   // Parses the message, unless one is parsed already.
-  absl::Status Parse(grpc::ByteBuffer& message) {
-    if (parsed_bytes_.has_value()) return absl::OkStatus();
-    parsed_bytes_ = message.Length();
-    const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
-    return WithinMemory(
-        [&] { return ParseMessage(message, backend_.max_message_bytes, request_); });
+  absl::Status Parse(grpc::ByteBuffer& message, MessageHandling& handling) {
+    absl::Status status;
+    if (!parsed_bytes_.has_value()) {
+      parsed_bytes_ = message.Length();
+      const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
+      status =
+          WithinMemory([&] { return ParseMessage(message, backend_.max_message_bytes, request_); });
+    }
+    handling.OnParsed(*parsed_bytes_);
+    return status;
   }
 
   // Has the session handle the parsed message. `more`: others wait.
   absl::Status Accept(bool more) {
     const CountedUsage counted(call_.access() == nullptr ? nullptr : call_.access()->usage());
     const WorkMemory::Lease lease(backend_.memory.work(), MessageWorkBytes(*parsed_bytes_));
-    absl::Status status =
-        WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
-    // A stream that sends large messages one after the other takes the memory again, which costs
-    // little beside handling them; thousands of streams that once did do not keep it.
-    if (*parsed_bytes_ > kMaxKeptBytes && !more) {
-      request_ = {};
-      session_->DropSpareMemory();
-    }
-    return status;
+    return WithinMemory([&] { return session_->Accept(request_, *parsed_bytes_, more); });
+  }
+
+  // After a message of this size. A stream that sends large messages one after the other takes the
+  // memory again, which costs little beside handling them; thousands of streams that once did do not
+  // keep it.
+  void DropSpareMemory(size_t bytes, bool more) {
+    if (bytes <= kMaxKeptBytes || more) return;
+    request_ = {};
+    session_->DropSpareMemory();
   }
 
   // While the principal is above its rate of examples nothing is read or handled, so that gRPC's flow
@@ -258,6 +282,8 @@ class StreamReactor final : public Reactor,
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (finished_) return;
     state_ = session_->Poll(broken_.has_value() || writing_ ? nullptr : &response_);
+    state_.has_response ? timings_.OnReady(state_.ready_answers, response_)
+                        : timings_.OnReady(state_.ready_answers);
     if (!state_.failure.ok()) EndWith(state_.failure);
     if (refused_.has_value() && inbox_.empty() && !working_) EndWith(*refused_);
     if (broken_.has_value() || (end_.has_value() && !end_->ok())) DropInbox();
@@ -320,6 +346,8 @@ class StreamReactor final : public Reactor,
   // thread in HandleInbox.
   typename Session::Request request_;
   std::optional<size_t> parsed_bytes_;
+  // What parsing a message took that waits for a large turn.
+  SteadyClock::duration parse_time_{};
 
   Mutex mutex_;
   // Of the last Pump. Only the thread in HandleInbox makes the session fuller, and it pumps then.
@@ -332,6 +360,7 @@ class StreamReactor final : public Reactor,
   size_t handled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);
   typename Session::Response response_ ABSL_GUARDED_BY(mutex_);
+  MessageTimings timings_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   // A thread is in HandleInbox, or a worker is scheduled to be.
   bool working_ ABSL_GUARDED_BY(mutex_) = false;

@@ -206,6 +206,18 @@ TEST_F(AccessTest, AdministrativeAndDeniedCallsAreInTheAuditLogWithoutTokens) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 5) << log;
 }
 
+TEST_F(AccessTest, TheAuditLogStatesTheCallersTrace) {
+  grpc::ClientContext context;
+  Authorize(context, "reader");
+  context.AddMetadata("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  v1::DeleteModelRequest request;
+  request.set_name("models/spam-1");
+  google::protobuf::Empty nothing;
+  EXPECT_EQ(models_->DeleteModel(&context, request, &nothing).error_code(), kDenied);
+  EXPECT_EQ(server_.Terminate(), 0);
+  EXPECT_THAT(ReadAll(audit_log()), HasSubstr(R"("trace_id":"4bf92f3577b34da6a3ce929d0e0e4736")"));
+}
+
 TEST_F(AccessTest, AFloodOfDeniedCallsDoesNotFillTheAuditLog) {
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(GetAs("wrong", "spam-1").ok());
   EXPECT_EQ(server_.Terminate(), 0);

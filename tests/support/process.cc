@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -56,9 +57,14 @@ Process::Process(const std::vector<std::string>& command) {
   }
   start_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // The pipe must not fill up.
-  log_reader_ = std::thread([log] {
+  log_reader_ = std::thread([this, log] {
     char more[4096];
-    while (std::fgets(more, sizeof more, log) != nullptr) std::fputs(more, stderr);
+    while (std::fgets(more, sizeof more, log) != nullptr) {
+      std::fputs(more, stderr);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      log_.emplace_back(more);
+      logged_.notify_all();
+    }
     std::fclose(log);
   });
 }
@@ -86,6 +92,22 @@ double Process::ResidentBytes() const {
     if (absl::StartsWith(line, "VmRSS:")) return std::strtod(line.c_str() + 6, nullptr) * 1024;
   }
   return 0;
+}
+
+std::vector<std::string> Process::Log() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return log_;
+}
+
+std::string Process::AwaitLog(const std::string& text) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = log_.end();
+  logged_.wait_for(lock, std::chrono::seconds(30), [&] {
+    found = std::find_if(log_.begin(), log_.end(),
+                         [&](const std::string& line) { return absl::StrContains(line, text); });
+    return found != log_.end();
+  });
+  return found == log_.end() ? "" : *found;
 }
 
 void Process::Signal(int signal) const { kill(pid_, signal); }

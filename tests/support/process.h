@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,7 +15,7 @@ namespace perceptrond::testing {
 class Process {
  public:
   // Returns once the program has logged `serving ... address=A[,B...]` to standard error. Aborts,
-  // with the program's words, if it ends before. Its later words go to standard error.
+  // with the program's words, if it ends before. Its later words go to standard error, too.
   explicit Process(const std::vector<std::string>& command);
   // SIGKILL, if it still runs.
   ~Process();
@@ -29,6 +31,12 @@ class Process {
   pid_t pid() const { return pid_; }
   double ResidentBytes() const;
 
+  // What it has logged since, a string for each line.
+  std::vector<std::string> Log() const;
+  // Waits until there is a line that contains the text, and returns the first; "" if none comes
+  // within half a minute.
+  std::string AwaitLog(const std::string& text) const;
+
   void Signal(int signal) const;
   // Waits for the end: the exit code, or minus the signal that ended it.
   int Wait();
@@ -39,6 +47,10 @@ class Process {
   std::string serving_line_;
   std::vector<std::string> addresses_;
   double start_seconds_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable logged_;
+  // Guarded by mutex_.
+  std::vector<std::string> log_;
   std::thread log_reader_;
 };
 

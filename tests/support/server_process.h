@@ -23,6 +23,10 @@ class ServerProcess {
   int metrics_port() const;
   pid_t pid() const { return process_->pid(); }
 
+  // See Process.
+  std::vector<std::string> Log() const { return process_->Log(); }
+  std::string AwaitLog(const std::string& text) const { return process_->AwaitLog(text); }
+
   void Signal(int signal) const { process_->Signal(signal); }
   // Waits for the end: the exit code, or minus the signal that ended it.
   int Wait() { return process_->Wait(); }

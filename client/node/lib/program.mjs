@@ -79,18 +79,34 @@ function sendToken(file) {
   });
 }
 
+/** An interceptor that sends a W3C trace context, for the server's log. */
+function sendTrace(traceparent) {
+  return (options, nextCall) => new grpc.InterceptingCall(nextCall(options), {
+    start(metadata, listener, next) {
+      metadata.set('traceparent', traceparent);
+      next(metadata, listener);
+    },
+  });
+}
+
 /** Returns a client of this service. */
 export function connect(Service, flags) {
   const [tls, token] = [flags['tls-ca'], flags['token-file']];
   if (token && !tls && !/^(unix:|localhost:|127\.\d+\.\d+\.\d+:|\[::1\]:)/.test(flags.server)) {
     throw new UsageError('--token-file: others could read the token on its way to another machine; add --tls-ca');
   }
+  const trace = process.env.TRACEPARENT ?? '';
+  const interceptors = [
+    ...(token ? [sendToken(token)] : []),
+    // Other characters no header may hold.
+    ...(/^[!-~]+$/.test(trace) ? [sendTrace(trace)] : []),
+  ];
   const credentials = tls ? grpc.credentials.createSsl(fs.readFileSync(tls)) : grpc.credentials.createInsecure();
   return new Service(flags.server, credentials, {
     // Reconnect quickly; the default backoff of gRPC grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
-    ...(token && { interceptors: [sendToken(token)] }),
+    interceptors,
   });
 }
 

@@ -5,11 +5,13 @@ exactly once even if the server or the client is killed in the middle of a strea
 """
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from examples_fixture import CREATE, LANGUAGE, PERCEPTROND, PERCEPTRONCTL, PROGRAMS, TEST, TRAIN, Client, ExamplesFixture, float32, only_if
 from old_server import OldServer
@@ -327,6 +329,21 @@ class ExamplesTest(ExamplesFixture):
                 self.assert_wrong_usage("watch", "rows", f"--{flag}={text}", said=f"--{flag}.*expected")
             self.assert_wrong_usage("predict", "rows", rows, "--batch=0", said="--batch.*expected")
         self.assertFalse(self.is_created("rows"))
+
+    def test_calls_carry_the_trace_that_the_program_is_a_part_of(self):
+        train = self.file("train.tsv", TRAIN[:1])
+        trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        # Every call counts as slow, so that the log states it.
+        with Server(PERCEPTROND, self.directory / "traced", self.directory / "traced.log", ["--slow-call", "1us"]) as server:
+            with mock.patch.dict(os.environ, TRACEPARENT=f"00-{trace}-00f067aa0ba902b7-01"):
+                self.run_client("learn", "spam", train, *CREATE, "--producer", "p", "--server", server.address)
+            for method in ("CreateModel", "LearnStream"):
+                server.said(rf"slow call method=\S*/{method} .* trace_id={trace} ")
+
+    def test_a_trace_that_no_header_may_hold_is_left_out(self):
+        train = self.file("train.tsv", TRAIN[:1])
+        with mock.patch.dict(os.environ, TRACEPARENT="two\nlines"):
+            self.run_client("learn", "spam", train, *CREATE, "--producer", "p")
 
     @only_if("watch" in PROGRAMS)
     def test_the_longest_durations_are_accepted(self):

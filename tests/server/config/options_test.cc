@@ -120,6 +120,8 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "trace",
                                 "--log-format",
                                 "json",
+                                "--slow-call",
+                                "250ms",
                                 "--tls-cert",
                                 pem,
                                 "--tls-key",
@@ -169,6 +171,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.drain_timeout, absl::ZeroDuration());
   EXPECT_EQ(options.log_level, LogLevel::kTrace);
   EXPECT_EQ(options.log_format, LogFormat::kJson);
+  EXPECT_EQ(options.slow_call, absl::Milliseconds(250));
   EXPECT_EQ(options.tls_cert, pem);
   EXPECT_EQ(options.tls_key, pem);
   EXPECT_EQ(options.tls_client_ca, pem);
@@ -186,6 +189,13 @@ TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
   EXPECT_EQ(Good({"--config", File("a.toml", "metrics-address = \"\"\n")}).metrics_address, "");
   SetEnvironment("PERCEPTROND_METRICS_ADDRESS", "off");
   EXPECT_EQ(Good({}).metrics_address, "");
+}
+
+TEST_F(OptionsTest, SlowCallsAreNotLoggedByZeroOrOff) {
+  EXPECT_EQ(Good({}).slow_call, absl::Seconds(1));
+  EXPECT_EQ(Good({"--slow-call", "off"}).slow_call, absl::ZeroDuration());
+  EXPECT_EQ(Good({"--slow-call", "0"}).slow_call, absl::ZeroDuration());
+  EXPECT_THAT(ConfigText(Good({"--slow-call", "0"})), HasSubstr("slow-call = \"off\"\n"));
 }
 
 struct RangeCase {
@@ -285,6 +295,10 @@ INSTANTIATE_TEST_SUITE_P(
                   {"trace", "debug", "info", "warning", "error"},
                   {"", "INFO", "warn"},
                   "expected one of trace, debug, info, warning, error"},
+        RangeCase{"slow-call",
+                  {"0", "off", "1us", "1h"},
+                  {"", "-1s", "2h", "1", "on"},
+                  "at most 1h, or off"},
         RangeCase{"log-format", {"text", "json"}, {"", "xml"}, "expected one of text, json"},
         RangeCase{"tls-cert", {}, {"/nonexistent.pem"}, "expected a file that can be read"},
         RangeCase{"tls-key", {}, {"/nonexistent.pem"}, "expected a file that can be read"},

@@ -1,0 +1,74 @@
+#include "core/sync/wait_timer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "core/sync/mutex.h"
+
+namespace perceptrond {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+nanoseconds Waited(Wait wait) { return wait_times[static_cast<size_t>(wait)]; }
+
+// Until the clock shows that this much has passed.
+void Spend(milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+// Holds the lock on another thread for some 20 ms, and locks it here meanwhile.
+template <typename Lock>
+nanoseconds WaitBehindAnother(Lock lock) {
+  Mutex mutex;
+  std::atomic<bool> held = false;
+  std::thread other([&] {
+    MutexLock holding(&mutex);
+    held = true;
+    Spend(milliseconds(20));
+  });
+  while (!held) std::this_thread::yield();
+  const nanoseconds before = Waited(Wait::kLock);
+  lock(mutex);
+  const nanoseconds waited = Waited(Wait::kLock) - before;
+  other.join();
+  return waited;
+}
+
+TEST(WaitTimerTest, ALockThatAnotherThreadHoldsIsWaitedFor) {
+  EXPECT_GT(WaitBehindAnother([](Mutex& mutex) { MutexLock lock(&mutex); }), milliseconds(1));
+  EXPECT_GT(WaitBehindAnother([](Mutex& mutex) { ReaderMutexLock lock(&mutex); }), milliseconds(1));
+}
+
+TEST(WaitTimerTest, AFreeLockIsNoWait) {
+  const WaitTimes before = wait_times;
+  Mutex mutex;
+  for (int i = 0; i < 1000; ++i) MutexLock lock(&mutex);
+  for (int i = 0; i < 1000; ++i) ReaderMutexLock lock(&mutex);
+  EXPECT_EQ(wait_times, before);
+}
+
+TEST(WaitTimerTest, AWaitWithinAWaitCountsOnceForTheOuterOne) {
+  const WaitTimes before = wait_times;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const WaitTimer load(Wait::kLoad);
+    Spend(milliseconds(2));
+    const WaitTimer lock(Wait::kLock);
+    Spend(milliseconds(2));
+  }
+  const nanoseconds passed = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(Waited(Wait::kLock), before[static_cast<size_t>(Wait::kLock)]);
+  const nanoseconds load = Waited(Wait::kLoad) - before[static_cast<size_t>(Wait::kLoad)];
+  EXPECT_GE(load, milliseconds(4));
+  EXPECT_LE(load, passed);
+}
+
+}  // namespace
+}  // namespace perceptrond

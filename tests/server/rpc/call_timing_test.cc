@@ -1,0 +1,83 @@
+#include "server/rpc/call_timing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+namespace perceptrond {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Each;
+using ::testing::FloatEq;
+
+const SteadyClock::time_point kStart = SteadyClock::now();
+
+// Milliseconds after the start.
+SteadyClock::time_point At(int time) { return kStart + milliseconds(time); }
+
+float Sum(const PartTimes& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0F); }
+
+TEST(CallTimingTest, EachMomentCountsForOnePart) {
+  CallTiming timing;
+  timing.Start(Part::kReceive, At(0));
+  timing.SwitchAt(Part::kQueue, At(1));
+  timing.SwitchAt(Part::kParse, At(3));
+  timing.SwitchAt(Part::kWork, At(6));
+  timing.SwitchAt(Part::kCommit, At(10));
+  timing.SwitchAt(Part::kWrite, At(15));
+  PartTimes parts = timing.PartsUntil(At(21));
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kReceive), 1);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kQueue), 2);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kParse), 3);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kWork), 4);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kCommit), 5);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kWrite), 6);
+  EXPECT_FLOAT_EQ(Sum(parts), 21);
+}
+
+TEST(CallTimingTest, WaitsDuringWorkCountForTheirOwnParts) {
+  CallTiming timing;
+  timing.Start(Part::kWork, At(0));
+  timing.SwitchAt(Part::kWork, At(0));
+  for (size_t wait = 0; wait < kWaits; ++wait) wait_times[wait] += milliseconds(wait + 1);
+  timing.SwitchAt(Part::kWrite, At(20));
+  PartTimes parts = timing.PartsUntil(At(20));
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kLock), 1);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kLoad), 2);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kCommit), 3);
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kWork), 14);
+}
+
+TEST(CallTimingTest, WaitsOfTheThreadThatEndsTheWorkOfAnotherDoNotCount) {
+  CallTiming timing;
+  timing.Start(Part::kWork, At(0));
+  timing.SwitchAt(Part::kWork, At(0));
+  std::thread([&] {
+    wait_times.fill(std::chrono::hours(1));
+    timing.SwitchAt(Part::kWrite, At(20));
+  }).join();
+  PartTimes parts = timing.PartsUntil(At(20));
+  EXPECT_FLOAT_EQ(TimeOf(parts, Part::kWork), 20);
+}
+
+TEST(CallTimingTest, NothingIsTimedBeforeTheStartAndNothingSwitchesAfterTheEnd) {
+  CallTiming timing;
+  timing.SwitchAt(Part::kParse, At(5));
+  timing.Stop(0);
+  EXPECT_FALSE(timing.started());
+  timing.Start(Part::kReceive, SteadyClock::now());
+  timing.Stop(5);
+  const auto end = SteadyClock::now();
+  timing.SwitchAt(Part::kWork, end + milliseconds(1));
+  EXPECT_EQ(timing.code(), 5);
+  PartTimes parts = timing.PartsUntil(end + milliseconds(3));
+  EXPECT_GE(TimeOf(parts, Part::kWrite), 3);
+  TimeOf(parts, Part::kReceive) = TimeOf(parts, Part::kWrite) = 0;
+  EXPECT_THAT(parts, Each(FloatEq(0)));
+}
+
+}  // namespace
+}  // namespace perceptrond

@@ -1,0 +1,113 @@
+#include "server/rpc/slow_calls.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/config/logging.h"
+
+namespace perceptrond {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+SlowCall Example() {
+  SlowCall call;
+  call.method = "/perceptron.v1.PredictionService/Predict";
+  call.model = "models/spam";
+  call.peer = "ipv4:127.0.0.1:40622";
+  call.bytes = 178;
+  call.rows = 40;
+  call.total = 1000.0625;
+  TimeOf(call.parts, Part::kQueue) = 0.0625;
+  TimeOf(call.parts, Part::kWork) = 1000;
+  return call;
+}
+
+std::string Written(SlowCallLog& log, const SlowCall& call) {
+  ::testing::internal::CaptureStderr();
+  log.Write(call);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(SlowCallLogTest, ALineHasTheCallAndItsParts) {
+  SlowCallLog log;
+  EXPECT_THAT(Written(log, Example()),
+              HasSubstr(" warning slow call method=/perceptron.v1.PredictionService/Predict "
+                        "model=models/spam peer=ipv4:127.0.0.1:40622 bytes=178 rows=40 status=OK "
+                        "total_ms=1000.063 receive_ms=0 queue_ms=0.063 parse_ms=0 load_ms=0 "
+                        "lock_ms=0 work_ms=1000 commit_ms=0 write_ms=0\n"));
+}
+
+TEST(SlowCallLogTest, ALineHasTraceMessageAndErrorWhereTheyExist) {
+  SlowCallLog log;
+  SlowCall call = Example();
+  call.trace = {"4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"};
+  call.message = 7;
+  call.code = 1;
+  EXPECT_THAT(Written(log, call),
+              HasSubstr(" trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 "
+                        "message=7 bytes=178 rows=40 status=CANCELLED "));
+}
+
+TEST(SlowCallLogTest, WhatTheClientChoseIsEscapedAndCut) {
+  SlowCallLog log;
+  SlowCall call = Example();
+  call.method = "/a\nb\xe2\x80\xae";
+  call.model = std::string(100'000, 'x');
+  const std::string line = Written(log, call);
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(line, '\n')), SizeIs(2));
+  EXPECT_THAT(line, Not(HasSubstr("\xe2")));
+  EXPECT_LT(line.size(), 1000u);
+}
+
+TEST(SlowCallLogTest, ALineIsJsonWhereTheLogIs) {
+  InitLogging(LogLevel::kInfo, LogFormat::kJson);
+  SlowCallLog log;
+  const std::string line = Written(log, Example());
+  InitLogging(LogLevel::kInfo, LogFormat::kText);
+  google::protobuf::Struct object;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(line, &object).ok()) << line;
+  EXPECT_EQ(object.fields().at("work_ms").number_value(), 1000);
+}
+
+TEST(SlowCallLogTest, ASecondHasTenLinesAndTheNextLineSaysHowManyWereLeftOut) {
+  SlowCallLog log;
+  ::testing::internal::CaptureStderr();
+  log.Write(Example());
+  const auto start = SteadyClock::now();
+  size_t calls = 1;
+  for (auto now = start; now - start < std::chrono::seconds(1); ++calls) {
+    now = SteadyClock::now();
+    log.Write(Example());
+  }
+  const std::vector<std::string> lines =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  constexpr size_t kLines = SlowCallLog::kMaxLinesPerSecond;
+  ASSERT_GT(lines.size(), kLines);
+  EXPECT_LE(lines.size(), 2 * kLines);
+  EXPECT_THAT(lines[kLines], HasSubstr(absl::StrCat(" left_out=", calls - lines.size())));
+}
+
+TEST(SlowCallLogTest, OnlyWhatTakesLongerThanTheThresholdIsSlow) {
+  SlowCallLog log;
+  EXPECT_FALSE(log.enabled());
+  EXPECT_FALSE(log.IsSlow(std::chrono::hours(1)));
+  log.SetThreshold(absl::Milliseconds(5));
+  EXPECT_TRUE(log.enabled());
+  EXPECT_FALSE(log.IsSlow(std::chrono::milliseconds(5)));
+  EXPECT_TRUE(log.IsSlow(std::chrono::microseconds(5001)));
+  log.SetThreshold(absl::ZeroDuration());
+  EXPECT_FALSE(log.IsSlow(std::chrono::hours(1)));
+}
+
+}  // namespace
+}  // namespace perceptrond
