@@ -16,7 +16,6 @@
 namespace perceptrond {
 namespace {
 
-using ::perceptrond::testing::ReasonOf;
 using ::testing::HasSubstr;
 
 SocketAddress V4(const char* host, uint16_t port) {
@@ -123,7 +122,7 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
   EXPECT_TRUE(begin(1, "/a.B/C").ok());
   const absl::Status third = begin(1, "/a.B/C");
   EXPECT_EQ(third.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ReasonOf(third), "TOO_MANY_STREAMS");
+  EXPECT_EQ(perceptrond::testing::ReasonOf(third), "TOO_MANY_STREAMS");
   EXPECT_THAT(std::string(third.message()), HasSubstr("raise --max-streams-per-connection"));
   EXPECT_TRUE(begin(2, "/a.B/C").ok());
   EXPECT_THAT(std::string(begin(2, "/a.B/C").message()), HasSubstr("raise --max-streams"));
