@@ -160,7 +160,7 @@ void CallAccess::OnFinish(grpc::Status& status) {
   if (refused && !admission_.MayRecordDenial(record.unrecorded_denials)) return;
   record.time = absl::Now();
   record.took = record.time - start_;
-  record.trace_id = call_.trace().trace_id;
+  record.trace_id = TraceOf(call_.context()).trace_id;
   record.peer = call_.peer();
   record.method = std::string(absl::StripPrefix(call_.path(), "/"));
   record.outcome = RpcCodeName(static_cast<size_t>(code));
@@ -216,7 +216,7 @@ void CallAccess::Recheck() {
 
 void CallAccess::CancelIfRevokedBefore(absl::Time time) {
   MutexLock lock(&mutex_);
-  if (revoked_ < time) call_.Cancel();
+  if (revoked_ < time) call_.Abort(grpc::StatusCode::CANCELLED, "access was withdrawn");
 }
 
 Admission::Admission(const AccessControl* access, AuditLog* audit, uint64_t max_examples_per_second)

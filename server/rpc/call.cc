@@ -124,8 +124,8 @@ void Call::StartAlarm(absl::Time when) {
 
 void Call::CancelAlarm() { alarm_.Cancel(); }
 
-TraceContext Call::trace() const {
-  const auto [first, last] = context_.client_metadata().equal_range(kTraceparent);
+TraceContext TraceOf(const grpc::ServerContext& context) {
+  const auto [first, last] = context.client_metadata().equal_range(kTraceparent);
   // More than one is invalid, since each claims to be the caller.
   if (first == last || std::next(first) != last) return {};
   const absl::string_view value(first->second.data(), first->second.size());
@@ -143,7 +143,7 @@ void Call::OnFinished(bool ok) {
   slow_calls().Write({.method = path(),
                       .model = timing_.model,
                       .peer = peer(),
-                      .trace = trace(),
+                      .trace = TraceOf(context_),
                       .bytes = timing_.bytes,
                       .rows = timing_.rows,
                       .code = ok ? timing_.code() : int{grpc::StatusCode::CANCELLED},

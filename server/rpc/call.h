@@ -109,8 +109,6 @@ class Call {
     cancellation_.Cancel();
     OnBoundOrCancelled(kCancelled);
   }
-  // Cancels the call, whose client gets no status.
-  void Cancel() { context_.TryCancel(); }
 
   const grpc::ServerContext& context() const { return context_; }
   // What the caller may do; null if nothing is checked. Constant after the call's method has begun.
@@ -119,9 +117,6 @@ class Call {
   const std::string& path() const { return context_.method(); }
   // The client's address: "ipv4:127.0.0.1:40622".
   const std::string& peer() const { return peer_; }
-  // The trace that the client states in its metadata; empty without a valid one. Parsed anew each
-  // time, so that calls that do not ask for it pay nothing.
-  TraceContext trace() const;
 
   // Started by the methods whose calls are logged if they take long as a whole.
   CallTiming& timing() { return timing_; }
@@ -206,6 +201,10 @@ class Call {
   CallEvent<&Call::OnFinished> finished_{*this};
   CallEvent<&Call::OnCallDone> call_done_{*this};
 };
+
+// The trace that the client states in its metadata; empty without a valid one. Parsed anew each
+// time, so that calls that do not ask for it pay nothing.
+TraceContext TraceOf(const grpc::ServerContext& context);
 
 // Writes the messages of a server stream, one at a time, and then its status.
 //

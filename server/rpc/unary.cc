@@ -68,24 +68,26 @@ void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work wor
     Stopped() ? call.Finish(ToGrpc(StoppedError())) : own();
   };
   if (!workers.TrySchedule(size, whole)) call.Finish(ToGrpc(ServerBusy()));
-  absl::Status HoldRequest(Call & call, const Backend& backend, const grpc::ByteBuffer& request) {
-    if (absl::Status status = CheckMessageSize(request, backend.max_message_bytes); !status.ok())
-      return status;
-    if (call.memory().TrySet(MemoryUse::kRequests, request.Length())) return absl::OkStatus();
-    return MemoryExhausted("the request", request.Length(), backend.memory.budget());
-  }
+}
 
-  absl::Status HoldAnswer(Call & call, const Backend& backend, const grpc::ByteBuffer& answer) {
-    if (call.memory().TrySet(MemoryUse::kAnswers, answer.Length())) return absl::OkStatus();
-    return MemoryExhausted("the answer", answer.Length(), backend.memory.budget());
-  }
+absl::Status HoldRequest(Call& call, const Backend& backend, const grpc::ByteBuffer& request) {
+  if (absl::Status status = CheckMessageSize(request, backend.max_message_bytes); !status.ok())
+    return status;
+  if (call.memory().TrySet(MemoryUse::kRequests, request.Length())) return absl::OkStatus();
+  return MemoryExhausted("the request", request.Length(), backend.memory.budget());
+}
 
-  Call::Method OnRequest(Drain & drain, Handler handler) {
-    return [&drain, handler = std::move(handler)](Call& call) {
-      const auto reactor = std::make_shared<OneRequest>(call, drain, handler);
-      call.Bind(reactor);
-      reactor->Start();
-    };
-  }
+absl::Status HoldAnswer(Call& call, const Backend& backend, const grpc::ByteBuffer& answer) {
+  if (call.memory().TrySet(MemoryUse::kAnswers, answer.Length())) return absl::OkStatus();
+  return MemoryExhausted("the answer", answer.Length(), backend.memory.budget());
+}
+
+Call::Method OnRequest(Drain& drain, Handler handler) {
+  return [&drain, handler = std::move(handler)](Call& call) {
+    const auto reactor = std::make_shared<OneRequest>(call, drain, handler);
+    call.Bind(reactor);
+    reactor->Start();
+  };
+}
 
 }  // namespace perceptrond

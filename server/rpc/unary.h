@@ -61,8 +61,8 @@ absl::Status ServerBusy();
 // too much waits the call ends with RESOURCE_EXHAUSTED (SERVER_BUSY).
 void ScheduleCall(Workers& workers, WorkSize size, Call& call, Workers::Work work);
 
-// The same with a parsed request. The handler runs where `placement_of` says, for a call that is not over:
-// KeepGoing (core/sync/cancellation.h) asks the call.
+// The same with a parsed request. The handler runs where `placement_of` says, for a call that is not
+// over: KeepGoing (core/sync/cancellation.h) asks the call.
 template <typename Request>
 Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const Request&)> handler,
                        PlacementRule<Request> placement_of) {
@@ -71,7 +71,8 @@ Call::Method OnRequest(const Backend& backend, std::function<void(Call&, const R
     const decltype(handler) handle;
     const PlacementRule<Request> placement_of;
 
-    // On the thread that has parsed the request, of so many bytes: handles it there if it may, else elsewhere.
+    // On the thread that has parsed the request, which has `bytes` bytes: handles it there if it
+    // may, else elsewhere.
     void Handle(Call& call, Request& request, size_t bytes, bool is_polling) const {
       const Placement placement = placement_of(backend.store, request);
       const bool here = is_polling ? placement.can_run_inline : placement.size != WorkSize::kLarge;

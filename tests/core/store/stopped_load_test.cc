@@ -4,6 +4,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "core/error/stopped.h"
+#include "core/store/memory_budget.h"
 #include "core/store/model_cache.h"
 #include "core/sync/cancellation.h"
 #include "gtest/gtest.h"
@@ -35,7 +36,8 @@ class StoppedLoad : public ::testing::Test {
   std::atomic<const CancellationToken*> token_ = nullptr;
   absl::Notification begun_;
   absl::Notification go_;
-  ModelCache cache_{1 << 20, [this](absl::string_view) { return Load(); }};
+  MemoryBudget budget_{1 << 20, 1 << 18};
+  ModelCache cache_{budget_, 1 << 20, [this](absl::string_view) { return Load(); }};
 };
 
 TEST_F(StoppedLoad, GoesOnForOthersAfterItsOwnCallIsOver) {
