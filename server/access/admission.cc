@@ -84,7 +84,9 @@ absl::Status CallAccess::OnMessage(grpc::ByteBuffer& message) {
   NamedModels named;
   const bool is_read = method_ == nullptr || method_->Read(message, named);
   MutexLock lock(&mutex_);
-  if (!is_read && denied_.ok()) denied_ = MalformedMessage(method_->path());
+  // Where nothing is checked the method itself says what is wrong, such as too large a message.
+  if (!is_read && denied_.ok() && admission_.access_ != nullptr)
+    denied_ = MalformedMessage(method_->path());
   if (denied_.ok() && named.model.empty() && named.also_read.empty() && !named.asks_for_more &&
       admission_.access_ != nullptr && admission_.access_->version() == version_)
     return denied_;

@@ -27,7 +27,7 @@ size_t CountRows(const Columns& columns) {
 
 // The number of examples in a request; 0 for one that takes none. O(1).
 template <typename Request>
-size_t CountExamples(const Request& request) {
+size_t CountRequestRows(const Request& request) {
   if constexpr (requires { request.message.columns(); }) {
     return request.examples.size() + CountRows(request.message.columns());
   } else if constexpr (requires { request.inputs(0).shape(0); }) {
@@ -69,7 +69,7 @@ absl::Status ParseRequest(Call& call, grpc::ByteBuffer& bytes, size_t max_bytes,
   const absl::string_view model = ModelNameOf(request).substr(0, CallTiming::kMaxNameBytes);
   const bool is_id = !model.empty() && !absl::StartsWith(model, kModelCollection);
   timing.model = absl::StrCat(is_id ? kModelCollection : "", model);
-  timing.rows = CountExamples(request);
+  timing.rows = CountRequestRows(request);
   return status;
 }
 

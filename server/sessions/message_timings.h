@@ -88,7 +88,7 @@ class MessageTimings {
   template <typename Request>
   void OnHandled(const MessageHandling& handling, const Request& request, bool is_answered) {
     NoteModel(ModelNameOf(request));
-    OnHandled(handling, CountExamples(request), is_answered);
+    OnHandled(handling, CountRequestRows(request), is_answered);
   }
   // `ready` answers are ready and wait for the response that is being written, if there is one.
   void OnReady(size_t ready);

@@ -245,20 +245,6 @@ TEST_F(ErrorDetailsTest, SettingsOfALaterVersionCreateNoModel) {
           [](auto& model) { model.mutable_stored_predictions()->set_max_bytes(1); });
 }
 
-TEST_F(ErrorDetailsTest, ATimeLimitOfAnAnalysisIsOfALaterVersion) {
-  CreateDense("m", 3);
-  v1::AnalyzeRequest request;
-  request.set_model("models/m");
-  request.mutable_time_limit()->set_seconds(1);
-  grpc::ClientContext context;
-  const auto stream = v1::AnalysisService::NewStub(channel_)->Analyze(&context, request);
-  v1::AnalyzeResponse response;
-  EXPECT_FALSE(stream->Read(&response));
-  const grpc::Status status = stream->Finish();
-  EXPECT_EQ(Reason(status), "UNSUPPORTED_FIELD");
-  EXPECT_EQ(BadField(status), "time_limit");
-}
-
 TEST_F(ErrorDetailsTest, ARevisionThatIsYetToComeSaysWhenToAskAgain) {
   CreateDense("m", 3);
   v1::PredictRequest request;

@@ -174,7 +174,7 @@ class CrowdedTest : public ServerTest {
  protected:
   static constexpr uint32_t kDimension = 250'000;
 
-  CrowdedTest() : ServerTest({"--memory-budget", "1MiB"}) {
+  CrowdedTest() : ServerTest({"--memory-budget", "2MiB"}) {
     CreateDense("one", kDimension);
     CreateDense("other", kDimension);
   }

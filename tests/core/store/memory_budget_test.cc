@@ -112,7 +112,7 @@ TEST_F(ModelMemoryTest, DataInFlightEvictsModelsThatNobodyUses) {
   options.memory_budget = 4 << 20;
   options.in_flight_share = 1 << 20;
   Open(options);
-  for (const char* name : {"a", "b", "c"}) Create(name, 200'000);
+  for (const char* name : {"a", "b", "c"}) Create(name, 150'000);
   const std::shared_ptr<Model> used = store_->Acquire("a").value();
   for (const char* name : {"b", "c"}) ASSERT_OK(store_->Acquire(name).status());
   EXPECT_EQ(store_->stats().models_in_memory, 3U);

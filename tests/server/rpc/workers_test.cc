@@ -186,7 +186,7 @@ TEST(WorkSizes, LargeWorkLeavesTwoThreadsAndSmallWorkOne) {
     EXPECT_TRUE(workers.HasBacklog());
     for (int i = 0; i < 2; ++i) held.emplace_back(workers, WorkSize::kSmall);
     EXPECT_TRUE(held[3].begun.WaitForNotificationWithTimeout(kLong));
-    EXPECT_EQ(workers.idle(), 1U);
+    while (workers.idle() != 1) std::this_thread::yield();
     held.emplace_back(workers, WorkSize::kManagement);
     EXPECT_TRUE(held[5].begun.WaitForNotificationWithTimeout(kLong));
     EXPECT_FALSE(held[2].begun.HasBeenNotified());
