@@ -28,6 +28,9 @@ class SelfProbe {
     absl::Duration timeout = absl::Seconds(10);
     // Failures in a row, of an address that has answered before, after which `on_failure` runs.
     int failures = 3;
+    // How many connections were accepted so far. A probe that fails while others than its own are
+    // accepted does not count: the server is flooded, and so would be the next process.
+    std::function<uint64_t()> accepted = [] { return 0; };
     // Receives the address and the last error. Runs on the probe's thread.
     std::function<void(const std::string& address, const std::string& error)> on_failure;
   };

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,18 +78,21 @@ Transport::Transport(TransportOptions options, std::vector<ListeningAddress> lis
       sockets.push_back(std::move(socket));
     }
   }
+  Watchdog::Options watchdog;
+  watchdog.limits = {options_.max_receive_bytes, options_.receive_timeout,
+                     options_.connection_idle > absl::ZeroDuration()
+                         ? options_.connection_idle + kIdleGrace
+                         : absl::InfiniteDuration()};
+  watchdog.max_resident_bytes = options_.max_resident_bytes;
+  watchdog_ = std::make_unique<Watchdog>(connections, watchdog);
   Listener::Options listener;
-  listener.watch = {options_.max_receive_bytes, options_.receive_timeout,
-                    options_.connection_idle > absl::ZeroDuration()
-                        ? options_.connection_idle + kIdleGrace
-                        : absl::InfiniteDuration()};
-  listener.max_resident_bytes = options_.max_resident_bytes;
   listener.is_own = [this](const SocketAddress& remote) {
     return probe_ != nullptr && probe_->IsOwn(remote);
   };
   listener.closes_own = options_.encrypted;
   listener.on_second = options_.on_second;
-  listener_ = std::make_unique<Listener>(std::move(sockets), connections, std::move(listener));
+  listener_ =
+      std::make_unique<Listener>(std::move(sockets), connections, *watchdog_, std::move(listener));
 }
 
 Transport::~Transport() { Stop(); }
@@ -136,9 +140,15 @@ void Transport::AddTo(grpc::ServerBuilder& builder,
 }
 
 void Transport::Start() {
-  probe_ = std::make_unique<SelfProbe>(std::move(targets_),
-                                       SelfProbe::Options{.interval = options_.probe_interval,
-                                                          .on_failure = options_.on_probe_failure});
+  SelfProbe::Options probe;
+  probe.interval = options_.probe_interval;
+  probe.accepted = [&connections = connections_] {
+    const Connections::Stats stats = connections.stats();
+    return std::accumulate(stats.refused.begin(), stats.refused.end(), stats.accepted);
+  };
+  probe.on_failure = options_.on_probe_failure;
+  probe_ = std::make_unique<SelfProbe>(std::move(targets_), std::move(probe));
+  watchdog_->Start();
   listener_->Start(std::move(acceptor_));
 }
 
@@ -146,6 +156,7 @@ void Transport::Stop() {
   // First: it must not take a listener that stops for one that failed.
   if (probe_ != nullptr) probe_->Stop();
   listener_->Stop();
+  watchdog_->Stop();
 }
 
 }  // namespace perceptrond

@@ -15,6 +15,7 @@
 #include "server/rpc/connections.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/self_probe.h"
+#include "server/rpc/watchdog.h"
 
 namespace perceptrond {
 
@@ -31,7 +32,7 @@ struct TransportOptions {
   // A connection is closed after this time; its calls have as long again to end. Zero: never.
   absl::Duration connection_age = absl::ZeroDuration();
   absl::Duration probe_interval = absl::Seconds(10);
-  // Of the process; see Listener. 0: no bound.
+  // Of the process; see Watchdog. 0: no bound.
   uint64_t max_resident_bytes = 0;
   // What a stream may send ahead of what is read.
   size_t stream_window_bytes = 64 << 10;
@@ -78,6 +79,7 @@ class Transport {
   std::vector<std::string> addresses_;
   std::vector<SelfProbe::Target> targets_;
   std::unique_ptr<Listener::GrpcAcceptor> acceptor_;
+  std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<SelfProbe> probe_;
 };

@@ -198,7 +198,8 @@ TEST(ListenerTest, ARequestThatTakesTooLongEndsWithAReason) {
   EXPECT_EQ(ReasonOf(status), "REQUEST_TIMEOUT");
 }
 
-// The listener closes connections by a descriptor of its own, whose number no other file gets.
+// The watchdog closes connections by a descriptor of its own, whose number no other file gets; also
+// those that gRPC reads on the thread that accepted them.
 TEST(ListenerTest, ClosingConnectionsDoesNotTouchOtherFiles) {
   TransportServer server;
   std::atomic<bool> done{false};
