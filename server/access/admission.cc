@@ -68,7 +68,7 @@ CallAccess::CallAccess(Admission& admission, Call& call, const MethodAccess* met
   MutexLock lock(&mutex_);
   (void)Check();
   if (principal_ != nullptr) principal_name_ = principal_->name;
-  if (admission_.access_ != nullptr) usage_ = admission_.usages_.Find(principal_name_);
+  if (admission_.access_ != nullptr) usage_ = admission_.usages_.Find(principal_);
 }
 
 CallAccess::~CallAccess() {

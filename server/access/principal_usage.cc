@@ -47,15 +47,26 @@ void PrincipalUsages::Use(const AccessRules& rules) {
   names_.clear();
   for (const Principal& principal : rules.principals()) {
     names_.push_back(principal.name);
-    const auto found = usages_.find(principal.name);
-    std::shared_ptr<PrincipalUsage> usage =
-        found == usages_.end() ? std::make_shared<PrincipalUsage>() : found->second;
-    usage->examples_limit.Set(principal.max_examples_per_second.value_or(default_limit_));
-    kept.emplace(principal.name, std::move(usage));
+    kept.emplace(principal.name, FindOrAdd(principal));
   }
   const auto unknown = usages_.find("");
   if (unknown != usages_.end()) kept.insert(*unknown);
   usages_ = std::move(kept);
+}
+
+std::shared_ptr<PrincipalUsage> PrincipalUsages::FindOrAdd(const Principal& principal) {
+  std::shared_ptr<PrincipalUsage>& usage = usages_[principal.name];
+  if (usage == nullptr) usage = std::make_shared<PrincipalUsage>();
+  usage->examples_limit.Set(principal.max_examples_per_second.value_or(default_limit_));
+  return usage;
+}
+
+std::shared_ptr<PrincipalUsage> PrincipalUsages::Find(const Principal* principal) {
+  if (principal == nullptr) return Find("");
+  MutexLock lock(&mutex_);
+  const auto found = usages_.find(principal->name);
+  // New rules are in use a moment before Use gets them.
+  return found != usages_.end() ? found->second : FindOrAdd(*principal);
 }
 
 std::shared_ptr<PrincipalUsage> PrincipalUsages::Find(const std::string& name) {

@@ -99,10 +99,16 @@ class PrincipalUsages {
   void Use(const AccessRules& rules) ABSL_LOCKS_EXCLUDED(mutex_);
   // That of a principal of the rules in use; "" is whoever is not recognized. Never null.
   std::shared_ptr<PrincipalUsage> Find(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for a principal of rules that Use may get a moment later; null: "".
+  std::shared_ptr<PrincipalUsage> Find(const Principal* principal) ABSL_LOCKS_EXCLUDED(mutex_);
   // In the order of the file.
   std::vector<PrincipalMetrics> metrics() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Sets the limit, too.
+  std::shared_ptr<PrincipalUsage> FindOrAdd(const Principal& principal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const uint64_t default_limit_;
   mutable Mutex mutex_;
   std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);

@@ -338,9 +338,10 @@ void HttpServer::Parts::Watch() {
         const bool waits = one.state == State::kReading || one.state == State::kSending;
         if (waits && now - one.since > absl::Seconds(kRequestSeconds)) Close(one);
       }
+      // While requests are with the workers they may be one of these daemons'.
+      const bool handling = handling_ > 0;
       std::erase_if(retired_, [&](const auto& retired) {
-        // While requests are with the workers they may be this daemon's.
-        if (retired.second > now || handling_ > 0) return false;
+        if (retired.second > now || handling) return false;
         due.push_back(retired.first);
         return true;
       });

@@ -12,7 +12,7 @@ MODEL = "watched"
 OTHERS = ["other0", "other1", "other2"]
 # Its rows have labels at random: it never stops updating.
 HOPELESS = "hopeless"
-SERVER_FLAGS = ["--memory-budget", "2MiB", "--snapshot-bytes", "4KiB"]
+SERVER_FLAGS = ["--memory-budget", "3MiB", "--snapshot-bytes", "4KiB"]
 
 
 class Load:
