@@ -12,7 +12,7 @@ MODEL = "watched"
 OTHERS = ["other0", "other1", "other2"]
 # Its rows have labels at random: it never stops updating.
 HOPELESS = "hopeless"
-SERVER_FLAGS = ["--memory-budget", "3MiB", "--snapshot-bytes", "4KiB"]
+SERVER_FLAGS = ["--memory-budget", "16MiB", "--snapshot-bytes", "4KiB"]
 
 
 class Load:
@@ -40,7 +40,7 @@ class Load:
         self.call("create", MODEL, "--dimension", DIMENSION, "--store-sample", 100000, "--margin-of-interest", 0.0001)
         self.call("create", HOPELESS, "--dimension", DIMENSION)
         for name in OTHERS:
-            self.call("create", name, "--hash-bits", 17)
+            self.call("create", name, "--hash-bits", 20)
 
     def rows(self, count, margin=0.0, scale=1.0, flipped=False, chance=False):
         """Lines in svmlight form, separated with at least this margin, of this size; labels changed over, or by chance."""

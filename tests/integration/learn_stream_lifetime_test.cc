@@ -174,9 +174,10 @@ class CrowdedTest : public ServerTest {
  protected:
   static constexpr uint32_t kDimension = 250'000;
 
-  CrowdedTest() : ServerTest({"--memory-budget", "2MiB"}) {
+  CrowdedTest() : ServerTest({"--memory-budget", "4MiB"}) {
     CreateDense("one", kDimension);
     CreateDense("other", kDimension);
+    CreateDense("third", kDimension);
   }
   static v1::LearnStreamRequest Row() {
     v1::LearnStreamRequest request;
@@ -188,15 +189,18 @@ class CrowdedTest : public ServerTest {
     request.set_model("models/" + id);
     *request.add_examples() = SparseExample(0, {{0, 1}});
     v1::PredictResponse response;
-    // Refused while the other model is in use, for the moment that a commit takes.
+    // Refused while both others are in use, for the moment that a commit or an answer takes.
     grpc::Status status;
     do {
       status = Predict(request, &response);
     } while (Reason(status) == "MODEL_TOO_LARGE");
     EXPECT_TRUE(status.ok());
   }
-  // What makes the model that was used leave memory.
-  void Evict() { Use("other"); }
+  // What makes the model that was used leave memory, which has room for two.
+  void Evict() {
+    Use("other");
+    Use("third");
+  }
 };
 
 TEST_F(CrowdedTest, AnOlderStreamDoesNotSupersedeTheNewerBecauseTheModelWasAway) {
