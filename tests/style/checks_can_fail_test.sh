@@ -12,7 +12,7 @@ cp "$here/../../.clang-format" "$tree"
 for layer in core/sync core/vector core/features core/learner core/convergence core/journal core/model server client tests deploy/manual build; do
   mkdir -p "$tree/$layer"
 done
-cp "$here/../../core/sync/mutex.h" "$tree/core/sync/"
+cp "$here/../../core/sync/mutex.h" "$here/../../core/sync/wait_timer.h" "$tree/core/sync/"
 printf 'int f();\n' >"$tree/core/vector/a.cc"
 
 planted=0
