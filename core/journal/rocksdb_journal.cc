@@ -92,7 +92,7 @@ void RocksDbJournal::AdvanceOver(const rocksdb::WriteBatch& batch, bool synced) 
 
 absl::Status RocksDbJournal::SyncLog() {
   const uint64_t logged = logged_.load();
-  absl::Status status = OnWritten(db()->FlushWAL(/*sync=*/true));
+  absl::Status status = OnWritten(logs_.Sync());
   if (status.ok() && watermark_ != nullptr) watermark_->Advance(logged, /*synced=*/true);
   return status;
 }

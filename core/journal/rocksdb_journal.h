@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "core/journal/data_directory.h"
 #include "core/journal/journal.h"
+#include "core/journal/rocksdb_logs.h"
 #include "core/journal/watermark.h"
 #include "core/sync/mutex.h"
 
@@ -195,6 +196,8 @@ class RocksDbJournal final : public Journal {
   // Released after the database is closed.
   const DirectoryLock lock_;
   const Options options_;
+  // Where the database's files are.
+  OrderedLogs logs_;
   mutable Mutex db_mutex_;
   std::shared_ptr<rocksdb::DB> db_ ABSL_GUARDED_BY(db_mutex_);
   // Why db_ can only be read; empty if it can be written.

@@ -42,10 +42,10 @@ uint64_t LogBytes(rocksdb::Env* env, const std::string& directory) {
   return bytes;
 }
 
-rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, bool create,
-                                 WALRecoveryMode mode) {
+rocksdb::Options DatabaseOptions(const RocksDbJournal::Options& options, rocksdb::Env* env,
+                                 bool create, WALRecoveryMode mode) {
   rocksdb::Options db;
-  if (options.env != nullptr) db.env = options.env;
+  db.env = env;
   db.info_log = options.read_only ? NoNotes() : MakeNotes(options.directory);
   // RocksDB takes a directory without its file CURRENT for a new one, and deletes its tables.
   db.create_if_missing = create;
@@ -124,14 +124,13 @@ class RocksDbJournal::LogSwitches final : public rocksdb::EventListener {
 };
 
 RocksDbJournal::RocksDbJournal(DirectoryLock lock, Options options)
-    : lock_(std::move(lock)), options_(std::move(options)) {}
+    : lock_(std::move(lock)), options_(std::move(options)), logs_(env()) {}
 
 RocksDbJournal::~RocksDbJournal() {
   bool on_disk = false;
   {
     MutexLock lock(&db_mutex_);
-    on_disk = watermark_ != nullptr && !failed_ && !options_.never_sync &&
-              db_->FlushWAL(/*sync=*/true).ok();
+    on_disk = watermark_ != nullptr && !failed_ && !options_.never_sync && logs_.Sync().ok();
     db_.reset();
   }
   if (on_disk) watermark_->Close(LogBytes(env(), options_.directory));
@@ -216,7 +215,8 @@ absl::StatusOr<std::shared_ptr<rocksdb::DB>> RocksDbJournal::OpenDatabase(
       recovery_ == Recovery::kComplete     ? WALRecoveryMode::kAbsoluteConsistency
       : recovery_ == Recovery::kUpToDamage ? WALRecoveryMode::kPointInTimeRecovery
                                            : WALRecoveryMode::kTolerateCorruptedTailRecords;
-  rocksdb::Options db_options = DatabaseOptions(options_, access == Access::kCreate, mode);
+  rocksdb::Options db_options =
+      DatabaseOptions(options_, logs_.env(), access == Access::kCreate, mode);
   if (switches != nullptr) db_options.listeners.push_back(std::move(switches));
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =

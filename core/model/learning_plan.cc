@@ -12,6 +12,7 @@ LearningPlan::LearningPlan(const ModelSettings& settings, Learner& learner)
       counts_examples(FindLearner(settings.learner).counts_examples),
       evaluates_runs(learner.batch_evaluation() != nullptr),
       counts_right_rows(settings.stored_examples.sample == 0),
+      keeps_rows(learner.State().rows != nullptr),
       bias_squared(settings.learner.bias_input * settings.learner.bias_input) {
   if (learner.support_expansion() != nullptr) kernel.emplace(settings.learner);
 }

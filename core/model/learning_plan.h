@@ -30,6 +30,8 @@ struct LearningPlan {
   bool evaluates_runs = false;
   // The right rows of a run need nothing but to be counted, if all have weight 1.
   bool counts_right_rows = false;
+  // Its state has rows of its own: LearnerStateView::rows.
+  bool keeps_rows = false;
   // The square of the constant input.
   double bias_squared = 0;
   // Absent: the rule learns in the space of the features.

@@ -45,8 +45,8 @@ struct ModelLimits {
   size_t max_example_features = 1 << 20;
   // What one batch may cost, in multiply-adds (core/model/cost.h): some seconds.
   uint64_t max_message_cost = uint64_t{4'000'000'000};
-  // The most bytes that weights and names may take: a row that needs new names beyond it gets the
-  // error kFeatureCap.
+  // The most bytes that weights and names may take, and that the rows of a rule may that keeps some:
+  // a row whose update needs more gets the error kFeatureCap.
   size_t max_model_bytes = std::numeric_limits<size_t>::max();
 };
 

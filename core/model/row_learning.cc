@@ -191,6 +191,9 @@ ValidationError RowUpdater::Prepare(ModelState& state, size_t i, const Target& t
     return {ValidationCode::kWeightOverflow, "values",
             "learning this example would take a weight out of float32's range"};
   }
+  if (core_.plan.keeps_rows &&
+      state.learner->State().rows->memory_bytes() > core_.limits.max_model_bytes)
+    return RowCap();
   if (core_.has_names()) {
     if (ValidationError error = AddNames(state, i, mapped, update)) return error;
   }
@@ -228,6 +231,14 @@ ValidationError RowUpdater::MemoryCap() const {
       absl::StrCat("the model's names and weights take the ", core_.limits.max_model_bytes >> 20,
                    " MiB that a model may take, and it keeps all of them; leave new names "
                    "out, or raise the server's --memory-budget")};
+}
+
+ValidationError RowUpdater::RowCap() const {
+  return {ValidationCode::kFeatureCap, "values",
+          absl::StrCat("the examples that the model's rule keeps take the ",
+                       core_.limits.max_model_bytes >> 20,
+                       " MiB that a model may take; leave this example out, create a model with a "
+                       "smaller budget, or raise the server's --memory-budget")};
 }
 
 ValidationError RowUpdater::ClassCap() const {

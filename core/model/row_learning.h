@@ -94,6 +94,7 @@ class RowUpdater {
   // Whether weights and names take less than they may. O(classes) at most.
   bool HasRoom(const ModelState& state) const;
   ValidationError MemoryCap() const;
+  ValidationError RowCap() const;
 
   ModelCore& core_;
   BatchRows& rows_;

@@ -32,6 +32,11 @@ class LoadToken final : public CancellationToken {
 // How often a thread that waits for a load looks whether its own work was stopped.
 constexpr absl::Duration kStopInterval = absl::Milliseconds(20);
 
+// Models are in use for the time of a message. How long they are waited for, and how often a thread
+// that waits looks again.
+constexpr absl::Duration kRoomTime = absl::Seconds(2);
+constexpr absl::Duration kRoomInterval = absl::Milliseconds(5);
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view name) {
@@ -59,28 +64,40 @@ absl::StatusOr<std::shared_ptr<Model>> ModelCache::Acquire(absl::string_view nam
   }
   const size_t bytes = MeasureMemory(**model).total;
   MutexLock lock(&mutex_);
-  Slot& slot = slots_[name];
-  if (absl::Status status = Resize(name, slot, bytes); !status.ok()) {
+  if (absl::Status status = Resize(name, bytes); !status.ok()) {
     RemoveSlot(name);
     return status;
   }
-  slot.model = *model;
+  slots_[name].model = *model;
   ++loads_;
   return model;
 }
 
 absl::Status ModelCache::MakeRoom(absl::string_view name, size_t bytes) {
   MutexLock lock(&mutex_);
-  const auto found = slots_.find(name);
-  return found == slots_.end() ? absl::OkStatus() : Resize(name, found->second, bytes);
+  return slots_.contains(name) ? Resize(name, bytes) : absl::OkStatus();
 }
 
-absl::Status ModelCache::Resize(absl::string_view name, Slot& slot, size_t bytes) {
-  Count(slot, bytes);
-  Evict();
-  if (bytes_ <= max_bytes_) return absl::OkStatus();
+absl::Status ModelCache::Resize(absl::string_view name, size_t bytes) {
+  // A model that outgrew the limit is loaded all the same, beside small ones.
+  const size_t most = bytes <= max_bytes_ ? max_bytes_ : bytes + max_bytes_ / 4;
+  const absl::Time deadline = absl::Now() + kRoomTime;
+  const auto never = [] { return false; };
+  while (true) {
+    Count(slots_[name], bytes);
+    Evict();
+    if (bytes_ <= most) return absl::OkStatus();
+    const size_t others = bytes_ - bytes;
+    // Not counted while it waits: of two that each leave the other no room, one must go on.
+    Count(slots_[name], 0);
+    if (!KeepGoing()) return StoppedError();
+    if (absl::Now() > deadline) return NoRoom(name, bytes, others);
+    mutex_.AwaitWithTimeout(absl::Condition(&never), kRoomInterval);
+  }
+}
+
+absl::Status ModelCache::NoRoom(absl::string_view name, size_t bytes, size_t others) {
   budget_.CountRefusal(MemoryUse::kModels);
-  const size_t others = bytes_ - bytes;
   return WithRetry(
       MakeError(
           absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE",

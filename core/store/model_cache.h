@@ -34,8 +34,9 @@ class ModelCache {
     uint64_t memory_bytes = 0;
   };
 
-  // Models may take what the budget gives them. Those that somebody holds stay, whatever they take,
-  // but no other is loaded if they leave it no room: all together take at most max_bytes.
+  // Models may take what the budget gives them, all together at most max_bytes. Those that somebody
+  // holds stay, and another waits until they leave it room. A model that alone takes more, since it
+  // has grown, is loaded beside others of at most a quarter of max_bytes.
   ModelCache(MemoryBudget& budget, size_t max_bytes, Loader load)
       : budget_(budget), max_bytes_(max_bytes), load_(std::move(load)) {
     budget_.OnNoRoom([this] {
@@ -57,7 +58,7 @@ class ModelCache {
 
   // For the loader, before it takes memory: counts these bytes for the model of that name, which is
   // being loaded, and evicts others for them. RESOURCE_EXHAUSTED (MODEL_TOO_LARGE) if those in use
-  // leave no room.
+  // leave no room for 2 s; StoppedError.
   absl::Status MakeRoom(absl::string_view name, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the model from memory if it is the one of its name. Whoever holds it keeps it.
@@ -86,9 +87,9 @@ class ModelCache {
   // The same, until the thread's work is stopped; returns whether the load ended.
   bool AwaitLoadUnlessStopped(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveSlot(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Counts the slot's bytes and evicts others for them. Errors as MakeRoom.
-  absl::Status Resize(absl::string_view name, Slot& slot, size_t bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the bytes of the slot of that name, once there is room. Errors as MakeRoom.
+  absl::Status Resize(absl::string_view name, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NoRoom(absl::string_view name, size_t bytes, size_t others);
   void Count(Slot& slot, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   MemoryBudget& budget_;

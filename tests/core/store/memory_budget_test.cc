@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "core/error/error.h"
 #include "gtest/gtest.h"
 #include "tests/core/store/store_fixture.h"
+#include "tests/support/stop_after.h"
 
 namespace perceptrond {
 namespace {
@@ -137,6 +140,37 @@ TEST_F(ModelMemoryTest, AModelThatThoseInUseLeaveNoRoomForIsNotLoaded) {
   EXPECT_OK(store_->Acquire("b").status());
 }
 
+TEST_F(ModelMemoryTest, AModelWaitsForThoseInUseAndStopsWithItsCall) {
+  Store::Options options;
+  options.memory_budget = options.max_model_bytes = 3 << 20;
+  Open(options);
+  for (const char* name : {"a", "b", "c"}) Create(name, 500'000);
+  std::shared_ptr<Model> used = store_->Acquire("a").value();
+  {
+    const testing::StopAfter token(2);
+    const CancellationScope scope(&token, 1);
+    EXPECT_EQ(store_->Acquire("b").status().code(), absl::StatusCode::kCancelled);
+  }
+  // Two that leave each other no room: both are loaded in the end.
+  std::vector<std::thread> waiting;
+  for (const char* name : {"b", "c"})
+    waiting.emplace_back([this, name] { EXPECT_OK(store_->Acquire(name).status()); });
+  used.reset();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(store_->memory().refusals(kModels), 0U);
+}
+
+TEST_F(ModelMemoryTest, AModelThatAloneExceedsTheLimitIsLoadedBesideASmallOne) {
+  Create("small", 10);
+  Create("large", 500'000);
+  Store::Options options;
+  options.memory_budget = options.max_model_bytes = 1 << 20;
+  Open(options);
+  const std::shared_ptr<Model> small = store_->Acquire("small").value();
+  const std::shared_ptr<Model> large = store_->Acquire("large").value();
+  EXPECT_GT(store_->stats().memory_bytes, options.memory_budget);
+}
+
 TEST_F(ModelMemoryTest, NamesEndWhereTheModelsMemoryDoes) {
   Store::Options options;
   options.limits.max_model_bytes = 1 << 20;
@@ -173,6 +207,29 @@ TEST_F(ModelMemoryTest, NamesEndWhereTheModelsMemoryDoes) {
   EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
   EXPECT_NE(outcome.row_errors[0].error.description.find("--memory-budget"), std::string::npos);
   EXPECT_GT(model->revision(), 5000U);
+}
+
+TEST_F(ModelMemoryTest, RowsThatARuleKeepsEndWhereTheModelsMemoryDoes) {
+  Store::Options options;
+  options.limits.max_model_bytes = 1 << 20;
+  Open(options);
+  ::perceptron::v1::Model settings = DenseSettings("k", 1000);
+  settings.mutable_learner()->mutable_kernel_perceptron()->set_budget(100'000);
+  settings.mutable_stored_examples()->set_max_updates(0);
+  ASSERT_OK(store_->Create(settings, "", false).status());
+  LearnOutcome outcome;
+  for (int i = 0; i < 1000 && outcome.row_errors.empty(); ++i) {
+    std::vector<float> row(1000, 1.0F);
+    row[i] = 100;
+    const testing::Columns batch = testing::Columns().AddDense(row, i % 2 == 0 ? 1 : -1);
+    outcome = testing::Send(*store_, "k", "p", batch.batch()).outcome;
+  }
+  ASSERT_EQ(outcome.row_errors.size(), 1U);
+  EXPECT_EQ(outcome.row_errors[0].error.code, ValidationCode::kFeatureCap);
+  EXPECT_NE(outcome.row_errors[0].error.description.find("--memory-budget"), std::string::npos);
+  const size_t bytes = MeasureMemory(*store_->Acquire("k").value()).total;
+  EXPECT_GT(bytes, options.limits.max_model_bytes);
+  EXPECT_LT(bytes, 2 * options.limits.max_model_bytes);
 }
 
 TEST_F(ModelMemoryTest, ThereAreAtMostMaxModels) {
