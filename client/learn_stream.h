@@ -58,7 +58,7 @@ struct LearnAnswer {
 
 struct LearnOptions {
   // Producer that numbers the rows; see Producer in learning_service.proto. Default "": a random
-  // one for this stream. A model remembers 10,000 producers; new ones are then an error
+  // one for this stream. A model keeps the server's --max-producers; new ones are then an error
   // (PRODUCER_LIMIT), so clients that open many streams reuse a few producers or set `numbered` to
   // false.
   std::string producer_id;

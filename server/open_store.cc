@@ -51,6 +51,7 @@ Store::Options StoreOptions(const Options& options) {
   store.max_model_bytes = options.memory_budget - store.in_flight_share;
   store.max_models = options.max_models;
   store.max_model_features = options.max_model_features;
+  store.limits.max_producers = options.max_producers;
   store.limits.max_model_bytes = store.max_model_bytes;
   store.snapshot_bytes = options.snapshot_bytes;
   store.backup_directory = options.backup_dir;

@@ -200,7 +200,7 @@ absl::Status Server::Parts::Listen() {
       chmod(address.substr(strlen("unix:")).c_str(), 0777 & ~umask_before);
     if (!IsLoopback(address) && options.insecure) {
       Log(LogLevel::kWarning,
-          "--insecure: whoever reaches this address may do everything that its access file, if "
+          "--insecure: all callers of this address may do everything that its access file, if "
           "there "
           "is one, does not forbid; nothing is encrypted without --tls-cert",
           {{"address", address}});

@@ -26,7 +26,7 @@ struct Watermark {
   uint64_t written = 0;
   uint64_t synced = 0;
   // The boot of the machine in which `written` was reached. Until the next boot the operating system
-  // keeps what was written, whatever becomes of the server.
+  // keeps what was written, also after the server was killed.
   std::string boot_id;
   // The journal was closed, and its logs then had this many bytes.
   bool closed = false;

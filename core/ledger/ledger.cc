@@ -11,10 +11,11 @@ TornByException::~TornByException() {
 }
 
 Ledger::Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
-               const TheoremContext& theorem)
+               const TheoremContext& theorem, size_t max_producers)
     : theorem_(theorem),
       stored_examples_(stored_examples),
       progress_(committed.counters),
+      producers_(max_producers),
       examples_(committed.counters.report().examples()) {
   for (const storage::ProducerPosition& position : committed.positions)
     producers_.Restore(position);

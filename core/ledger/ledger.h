@@ -46,7 +46,7 @@ struct ReportContext {
 class Ledger;
 
 // Marks the ledger as torn if an exception leaves the scope of this: std::bad_alloc is the only one
-// there is. Make it after the lock of what is changed, so that nobody sees that before the mark.
+// there is. Make it after the lock of what is changed, so that no other thread sees the change before the mark.
 class TornByException {
  public:
   explicit TornByException(Ledger& ledger) : ledger_(ledger) {}
@@ -64,9 +64,10 @@ class TornByException {
 class Ledger {
  public:
   // Continues from the committed state. `theorem` holds what is fixed for the model's life
-  // (applies, step_size, separate_prediction_weights, composed).
+  // (applies, step_size, separate_prediction_weights, composed). It has at most `max_producers` named
+  // producers, and no new one if the committed state has as many or more.
   Ledger(const CommittedState& committed, const StoredExamplesSettings& stored_examples,
-         const TheoremContext& theorem);
+         const TheoremContext& theorem, size_t max_producers);
 
   // See ProducerTable::Find. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
   absl::StatusOr<std::shared_ptr<Producer>> FindProducer(absl::string_view id)

@@ -13,14 +13,15 @@ size_t MemoryOf(const Producer& producer) {
   return sizeof(Producer) + 2 * sizeof(Entry) + 2 * producer.id.size();
 }
 
-absl::Status TooManyProducers() {
+absl::Status TooManyProducers(size_t producers) {
   return WithRetry(
       MakeError(absl::StatusCode::kResourceExhausted, "PRODUCER_LIMIT",
-                absl::StrCat("the model has ", ProducerTable::kMaxProducers,
+                absl::StrCat("the model has ", producers,
                              " producers, the most it can have; it keeps every position, so that "
                              "nothing is learned twice, and waiting does not help. Reuse the id of "
                              "a producer that has finished and continue at its position, send "
-                             "without a producer, or create a new model")),
+                             "without a producer, create a new model, or raise the server's "
+                             "--max-producers")),
       absl::Hours(24));
 }
 
@@ -31,9 +32,9 @@ absl::StatusOr<std::shared_ptr<Producer>> ProducerTable::Find(absl::string_view 
   if (const auto found = new_.find(id); found != new_.end()) {
     if (std::shared_ptr<Producer> producer = found->second.lock()) return producer;
   }
-  if (producers_.size() + new_.size() >= kMaxProducers)
+  if (producers_.size() + new_.size() >= max_producers_)
     absl::erase_if(new_, [](const auto& entry) { return entry.second.expired(); });
-  if (producers_.size() + new_.size() >= kMaxProducers) return TooManyProducers();
+  if (producers_.size() + new_.size() >= max_producers_) return TooManyProducers(max_producers_);
   auto producer = std::make_shared<Producer>(std::string(id));
   new_[id] = producer;
   return producer;

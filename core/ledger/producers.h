@@ -59,10 +59,10 @@ class Producer {
 // Thread contract: not thread-safe; the ledger guards it.
 class ProducerTable {
  public:
-  static constexpr size_t kMaxProducers = 10'000;
+  explicit ProducerTable(size_t max_producers) : max_producers_(max_producers) {}
 
-  // The producer of that name, created on first use. It counts against kMaxProducers from its first
-  // example or pass on, and before that only while somebody holds it: a refused request uses up no
+  // The producer of that name, created on first use. It counts against max_producers from its first
+  // example or pass on, and before that only while it is held: a refused request uses up no
   // place. RESOURCE_EXHAUSTED (PRODUCER_LIMIT).
   absl::StatusOr<std::shared_ptr<Producer>> Find(absl::string_view id);
   // Recovery. Adds a producer at its committed position.
@@ -84,6 +84,7 @@ class ProducerTable {
  private:
   void Add(std::shared_ptr<Producer> producer);
 
+  const size_t max_producers_;
   absl::flat_hash_map<std::string, std::shared_ptr<Producer>> producers_;
   size_t bytes_ = 0;
   // Producers without an example or pass yet.

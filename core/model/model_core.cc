@@ -66,7 +66,8 @@ ModelCore::ModelCore(const storage::ModelHeader& header, ModelSettings read,
            UpdateTime(header.model())),
       state(MakeState(settings, header.model().margin_of_interest())),
       plan(settings, *Guarded<ModelState>::Reader(state)->learner),
-      ledger(committed, settings.stored_examples, FixedTheoremContext(settings)) {}
+      ledger(committed, settings.stored_examples, FixedTheoremContext(settings),
+             limits.max_producers) {}
 
 uint64_t ModelCore::EstimateCost(const Batch& batch) const {
   const Guarded<ModelState>::Reader reader(state);

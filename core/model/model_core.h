@@ -43,6 +43,8 @@ StateFingerprint CombineFingerprints(const std::vector<StateFingerprint>& parts)
 struct ModelLimits {
   // Features of an example, before and after its map.
   size_t max_example_features = 1 << 20;
+  // Named producers that it keeps the positions of.
+  size_t max_producers = 10'000;
   // What one batch may cost, in multiply-adds (core/model/cost.h): some seconds.
   uint64_t max_message_cost = uint64_t{4'000'000'000};
   // The most bytes that weights and names may take, and that the rows of a rule may that keeps some:

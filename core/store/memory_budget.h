@@ -29,7 +29,7 @@ inline constexpr size_t kMemoryUses = 4;
 absl::string_view MemoryUseName(MemoryUse use);
 
 // Counts what is reserved against one limit. A part of it, the share, is for data in flight alone;
-// beyond it models are evicted for data in flight, as far as nobody uses them.
+// beyond it models are evicted for data in flight, as far as they are not in use.
 //
 // Never waits for memory. Data in flight cannot be stuck: while it is below half of the share, any
 // reservation succeeds, so that at least one message at a time can go on, whatever its size.
@@ -53,7 +53,7 @@ class MemoryBudget {
   void Release(MemoryUse use, size_t bytes);
   // Counts memory of models as `now` instead of `before`. Evicts nothing.
   void ChangeModels(size_t before, size_t now);
-  // Evicts models as far as they exceed model_room() and nobody uses them.
+  // Evicts models as far as they exceed model_room() and are not in use.
   void EvictModels() { evict_(); }
 
   // What models may take now.
@@ -118,7 +118,7 @@ class WorkMemory {
   explicit WorkMemory(size_t capacity) : capacity_(capacity) {}
 
   // Holds its bytes while it exists, unless they are fewer than kFreeBytes. Waits until they fit,
-  // or nobody else holds any: so the owner of one may not wait for another.
+  // or no other holds any: so the owner of one may not wait for another.
   class Lease {
    public:
     static constexpr size_t kFreeBytes = 256 << 10;

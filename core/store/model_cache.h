@@ -34,8 +34,8 @@ class ModelCache {
     uint64_t memory_bytes = 0;
   };
 
-  // Models may take what the budget gives them, all together at most max_bytes. Those that somebody
-  // holds stay, and another waits until they leave it room. A model that alone takes more, since it
+  // Models may take what the budget gives them, all together at most max_bytes. Those that
+  // are held stay, and another waits until they leave it room. A model that alone takes more, since it
   // has grown, is loaded beside others of at most a quarter of max_bytes.
   ModelCache(MemoryBudget& budget, size_t max_bytes, Loader load)
       : budget_(budget), max_bytes_(max_bytes), load_(std::move(load)) {
@@ -46,7 +46,7 @@ class ModelCache {
   }
 
   // The model, loaded if necessary. Concurrent callers wait for one load, each until its own work is
-  // stopped (StoppedError); the load is stopped once nobody waits for it any more. Returns the
+  // stopped (StoppedError); the load is stopped once no caller waits for it. Returns the
   // loader's error, or that of MakeRoom for what it turns out to take.
   absl::StatusOr<std::shared_ptr<Model>> Acquire(absl::string_view name)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,7 +61,7 @@ class ModelCache {
   // leave no room for 2 s; StoppedError.
   absl::Status MakeRoom(absl::string_view name, size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes the model from memory if it is the one of its name. Whoever holds it keeps it.
+  // Removes the model from memory if it is the one of its name. Holders keep it.
   void Remove(const Model& model) ABSL_LOCKS_EXCLUDED(mutex_);
   // Closes and removes whichever model of that name is in memory, after a load in progress.
   void CloseAndRemove(absl::string_view name, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -81,7 +81,7 @@ class ModelCache {
     std::list<std::string>::iterator position;
   };
 
-  // Evicts models that nobody holds until the rest fits.
+  // Evicts models that are not held until the rest fits.
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitLoad(absl::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, until the thread's work is stopped; returns whether the load ended.

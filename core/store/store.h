@@ -28,8 +28,8 @@ namespace perceptrond {
 
 class Snapshotter;
 
-// Thread contract: safe for any number of threads. A model stays in memory while anybody holds it.
-// One that nobody holds may be evicted at any time; Acquire restores it as it was.
+// Thread contract: safe for any number of threads. A model stays in memory while it is held.
+// Others may be evicted at any time; Acquire restores it as it was.
 //
 // Each method may also return UNAVAILABLE (JOURNAL_UNAVAILABLE) or DATA_LOSS (JOURNAL_CORRUPT).
 class Store {
@@ -78,7 +78,7 @@ class Store {
   };
 
   Store(std::unique_ptr<Journal> journal, const Options& options);
-  // Answers every submitted commit first. Nobody may hold a model any more.
+  // Answers every submitted commit first. No model may be held any more.
   ~Store();
 
   // Creates a model named settings.name(). With validate_only only returns what would be created. A

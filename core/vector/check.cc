@@ -128,7 +128,8 @@ ValidationError DescribeRow(const Row& row, uint32_t dimension, size_t max_featu
   switch (code) {
     case ValidationCode::kTooManyFeatures:
       error.field = row.indices == nullptr ? "values" : "indices";
-      error.description = absl::StrCat(row.size, " features; at most ", max_features, " are taken");
+      error.description = absl::StrCat(row.size, " features; the server takes at most ",
+                                       max_features, " (--max-example-features)");
       break;
     case ValidationCode::kWrongDimension:
       error.field = "values";

@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ReadAccessFile(const std::string& path) {
   struct stat found = {};
   if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode))
     return absl::NotFoundError(absl::StrCat(path, " is not a regular file"));
-  // Whoever may write it may do everything. Its digests tell no tokens: reading it is less.
+  // Its writers may do everything. Its digests tell no tokens: reading it is less.
   if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
       (found.st_uid != 0 && found.st_uid != geteuid())) {
     return absl::FailedPreconditionError(

@@ -81,9 +81,9 @@ class CallAccess {
   // Of AccessControl.
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const AccessRules> rules_ ABSL_GUARDED_BY(mutex_);
-  // Of rules_. Null if nobody is recognized, and without access control.
+  // Of rules_. Null if the caller is not recognized, and without access control.
   const Principal* principal_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  // Of whoever called when the call began. Null without access control.
+  // Of the caller when the call began. Null without access control.
   std::shared_ptr<PrincipalUsage> usage_ ABSL_GUARDED_BY(mutex_);
   // Whose call it was when it began, for the record.
   std::string principal_name_ ABSL_GUARDED_BY(mutex_);

@@ -29,7 +29,7 @@ struct NamedModels {
 class MethodAccess {
  public:
   // Aborts the process if the method is not in the table of method_access.cc, or the table names a
-  // field that the method's request does not have: what nobody thought about is not served.
+  // field that the method's request does not have: a method without an entry is not served.
   explicit MethodAccess(const google::protobuf::MethodDescriptor& method);
 
   // "/perceptron.v1.ModelService/GetModel".

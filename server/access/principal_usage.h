@@ -53,13 +53,13 @@ struct PrincipalUsage {
   std::atomic<uint64_t> limited{0};
 };
 
-// Who the examples that this thread reads are counted for; null for nobody.
+// The principal that the examples this thread reads are counted for; null for none.
 inline constinit thread_local PrincipalUsage* counted_usage = nullptr;
 
-// Counts examples that this thread reads for somebody, as long as it exists.
+// Counts examples that this thread reads for a principal, as long as it exists.
 class CountedUsage {
  public:
-  // Null: for nobody.
+  // Null: for none.
   explicit CountedUsage(std::shared_ptr<PrincipalUsage> usage) : usage_(std::move(usage)) {
     counted_usage = usage_.get();
   }
@@ -78,7 +78,7 @@ inline void CountExamples(uint64_t examples) {
 
 // Figures of one principal for the metrics. A plain value.
 struct PrincipalMetrics {
-  // "" is whoever was not recognized, "other" are the principals after the first kMaxNamed.
+  // "" are callers that were not recognized, "other" are the principals after the first kMaxNamed.
   std::string name;
   std::array<uint64_t, 3> calls{};
   uint64_t examples = 0;
@@ -97,7 +97,7 @@ class PrincipalUsages {
 
   // Takes over the names and limits of new rules, and drops principals that are not among them.
   void Use(const AccessRules& rules) ABSL_LOCKS_EXCLUDED(mutex_);
-  // That of a principal of the rules in use; "" is whoever is not recognized. Never null.
+  // That of a principal of the rules in use; "" is for callers that are not recognized. Never null.
   std::shared_ptr<PrincipalUsage> Find(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for a principal of rules that Use may get a moment later; null: "".
   std::shared_ptr<PrincipalUsage> Find(const Principal* principal) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -65,7 +65,7 @@ class AccessRules {
   static absl::StatusOr<std::shared_ptr<const AccessRules>> Parse(const std::string& text);
 
   // Whose the credentials are: a token decides, else a certificate name, else the caller is
-  // anonymous. Null for an unknown token, and for an anonymous caller if nobody may be one. The time
+  // anonymous. Null for an unknown token, and for an anonymous caller if none is allowed. The time
   // does not tell how much of a token is right.
   const Principal* Find(const CallerCredentials& credentials) const;
   const std::vector<Principal>& principals() const { return principals_; }
@@ -73,8 +73,8 @@ class AccessRules {
  private:
   AccessRules() = default;
 
-  // The first bytes of a digest. They tell whoever measures lookups nothing about a token: to choose
-  // them he would have to invert SHA-256.
+  // The first bytes of a digest. Lookups that are timed tell nothing about a token: to choose
+  // these bytes is to invert SHA-256.
   static uint64_t BucketOf(const TokenDigest& digest) {
     uint64_t bucket;
     std::memcpy(&bucket, digest.data(), sizeof bucket);

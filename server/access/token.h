@@ -1,6 +1,6 @@
 // Bearer tokens, and the digests that the access file has of them.
 //
-// A token holds 256 random bits, so that nobody can find it by trying; a slow hash, which protects
+// A token holds 256 random bits, too many to try; a slow hash, which protects
 // passwords that people choose, would gain nothing and cost each call.
 #pragma once
 

@@ -196,17 +196,16 @@ std::string CheckTogether(const Options& options) {
       !options.tls_cert.empty() && (!options.access_file.empty() || !options.tls_client_ca.empty());
   for (const std::string& address : options.addresses) {
     if (IsLoopback(address) || secured) continue;
-    return absl::StrCat(
-        "other machines can reach --address ", address, ": add ",
-        options.tls_cert.empty() ? "--tls-cert and --tls-key, and " : "",
-        "--access-file or --tls-client-ca; or --insecure, if whoever reaches it may "
-        "do everything");
+    return absl::StrCat("other machines can reach --address ", address, ": add ",
+                        options.tls_cert.empty() ? "--tls-cert and --tls-key, and " : "",
+                        "--access-file or --tls-client-ca; or --insecure, if all its callers may "
+                        "do everything");
   }
   const bool is_open = !options.metrics_tls || options.access_file.empty();
   if (!options.metrics_address.empty() && !IsLoopback(options.metrics_address) && is_open) {
     return absl::StrCat("other machines can reach --metrics-address ", options.metrics_address,
-                        ": add --metrics-tls and --access-file; or --insecure, if whoever "
-                        "reaches it may read all models");
+                        ": add --metrics-tls and --access-file; or --insecure, if all who "
+                        "reach it may read all models");
   }
   return "";
 }

@@ -60,6 +60,10 @@ std::vector<Flag> MakeFlags(Options* o) {
       "max-model-features", "Features", &o->max_model_features, 1, uint64_t{1} << 28,
       "The most dimensions, slots or names that a new model may have. A model with more is\n"
       "RESOURCE_EXHAUSTED (MODEL_TOO_LARGE). Its names also end where its memory does.");
+  flags.Number(
+      "max-producers", "Producers", &o->max_producers, 1, 10'000'000,
+      "The named producers whose positions a model keeps, some 300 bytes each. A new one beyond\n"
+      "them is RESOURCE_EXHAUSTED (PRODUCER_LIMIT).");
   flags.Bytes(
       "max-message-bytes", &o->max_message_bytes, 64 * kKiB, kGiB,
       "Size limit of a request message. A larger message ends its call with RESOURCE_EXHAUSTED\n"
@@ -197,7 +201,7 @@ std::vector<Flag> MakeFlags(Options* o) {
                 "Opened again on SIGHUP. Without it they are in the log.");
   flags.Switch("insecure", &o->insecure,
                "Serve on addresses that other machines can reach also without TLS and\n"
-               "authentication: whoever reaches them may do everything. For networks of your own.");
+               "authentication: all callers may do everything. For networks of your own.");
   return flags.Take();
 }
 

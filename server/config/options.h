@@ -31,6 +31,7 @@ struct Options {
   absl::Duration write_timeout = absl::Seconds(30);
   uint64_t max_models = 100'000;
   uint64_t max_model_features = uint64_t{1} << 28;
+  uint64_t max_producers = 10000;
   uint64_t max_message_bytes = uint64_t{16} << 20;
   uint64_t max_in_flight_messages = 1024;
   uint64_t max_in_flight_bytes = uint64_t{16} << 20;

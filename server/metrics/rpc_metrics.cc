@@ -44,7 +44,7 @@ class RpcMetricsInterceptor final : public grpc::experimental::Interceptor {
     }
     if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       const int code = batch->GetSendStatus().error_code();
-      // A stream whose client is gone may be finished with OK, which nobody receives.
+      // A stream whose client is gone may be finished with OK, which is not received.
       Handled(code == grpc::StatusCode::OK && context_.IsCancelled() ? grpc::StatusCode::CANCELLED
                                                                      : code);
     }

@@ -31,7 +31,7 @@ constexpr uint64_t kMaxFeatures = 100;
 constexpr size_t kMaxSearched = 10'000;
 // Searching them takes about 0.3 s of a processor.
 constexpr size_t kMaxWeights = size_t{1} << 26;
-// More lists than anybody reads.
+// More lists than a person reads.
 constexpr size_t kMaxClasses = 1000;
 
 std::function<bool(const v1::Model&)> Matches(const std::string& search) {

@@ -3,7 +3,7 @@
 // headers that are begun and never finished.
 //
 // gRPC 1.51 has no bound of its own for these: it parses what arrives for as long as more arrives,
-// and keeps header blocks and calls that nobody has seen yet in unbounded memory.
+// and keeps header blocks and calls that were not accepted yet in unbounded memory.
 #pragma once
 
 #include <cstdint>

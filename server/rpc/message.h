@@ -121,7 +121,7 @@ absl::StatusOr<size_t> ReadPageSize(int32_t page_size, size_t standard, size_t m
 // A page token holds the position where a list goes on, opaque to the caller. `list` identifies the
 // list, by its method and what the request selected: a token of one list is invalid for another.
 // Tokens stay valid across restarts and on every server. They carry a checksum and no secret: the
-// checksum protects callers from mistakes, not the list, which anybody may read.
+// checksum protects callers from mistakes, not the list, which is public.
 std::string MakePageToken(absl::string_view list, absl::string_view position);
 
 // The position in a token, never empty; empty for an empty token. INVALID_ARGUMENT (INVALID_FIELD),

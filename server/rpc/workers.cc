@@ -108,7 +108,7 @@ void Workers::Run() {
     Await(next);
     if (next.work == nullptr) return;
     next.work();
-    // What it holds is released before anybody sees the thread free.
+    // What it holds is released before other threads see this one free.
     next.work = nullptr;
     next.done = true;
   }

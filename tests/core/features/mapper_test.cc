@@ -57,7 +57,7 @@ TEST(Mapper, RefusesRowsThatAreNotWellFormed) {
   EXPECT_EQ(mapper.Check(1, &squared_norm), ValidationCode::kIndexOutOfRange);
   const ValidationError error = mapper.Describe(2, ValidationCode::kTooManyFeatures);
   EXPECT_EQ(error.field, "indices");
-  EXPECT_EQ(error.description, "2 features; at most 1 are taken");
+  EXPECT_EQ(error.description, "2 features; the server takes at most 1 (--max-example-features)");
 }
 
 TEST(Mapper, RefusesNamesWhoseSumInASlotLeavesFloat32) {

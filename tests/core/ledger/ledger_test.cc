@@ -33,7 +33,7 @@ UpdateRow MakeUpdate(uint64_t revision, float value) {
 
 class LedgerTest : public ::testing::Test {
  protected:
-  Ledger ledger_{CommittedState(), StoredExamplesSettings(), TheoremContext()};
+  Ledger ledger_{CommittedState(), StoredExamplesSettings(), TheoremContext(), 10};
   const std::shared_ptr<Producer> producer_ = ledger_.FindProducer("p").value();
   const Dictionary names_{};
 };

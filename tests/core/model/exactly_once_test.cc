@@ -259,7 +259,7 @@ TEST_F(ExactlyOnce, AReplayIsAcknowledgedByAFrozenModelAndNothingElseIs) {
 TEST_F(ExactlyOnce, TooManyProducersAreTurnedAwayAndOldOnesAreNot) {
   Ledger& ledger = model_->ledger();
   ASSERT_OK(Learn(three_, 0));
-  for (size_t i = 1; i < ProducerTable::kMaxProducers; ++i) {
+  for (size_t i = 1; i < Model::Limits().max_producers; ++i) {
     const auto producer = ledger.FindProducer(absl::StrCat("n", i));
     ASSERT_OK(producer.status());
     ledger.Resume(**producer, 1);
@@ -275,7 +275,7 @@ TEST_F(ExactlyOnce, ARefusedProducerTakesNoSlotOfTheTable) {
   Ledger& ledger = model_->ledger();
   LearnOutcome outcome;
   const Columns bad = Columns().AddDense({1, kNaN}, 1);
-  for (size_t i = 0; i < ProducerTable::kMaxProducers; ++i) {
+  for (size_t i = 0; i < Model::Limits().max_producers; ++i) {
     const auto producer = ledger.FindProducer(absl::StrCat("refused", i));
     ASSERT_OK(producer.status());
     LearnCall call;
@@ -285,7 +285,7 @@ TEST_F(ExactlyOnce, ARefusedProducerTakesNoSlotOfTheTable) {
     ASSERT_TRUE(absl::IsInvalidArgument(model_->Learn(call, outcome)));
   }
   std::vector<std::shared_ptr<Producer>> held;
-  while (held.size() < ProducerTable::kMaxProducers - 1) {  // with producer_
+  while (held.size() < Model::Limits().max_producers - 1) {  // with producer_
     const auto producer = ledger.FindProducer(absl::StrCat("held", held.size()));
     ASSERT_OK(producer.status());
     held.push_back(*producer);

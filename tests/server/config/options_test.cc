@@ -27,6 +27,7 @@ TEST_F(OptionsTest, DefaultsAreSafeAndLocal) {
   EXPECT_EQ(options.write_timeout, absl::Seconds(30));
   EXPECT_EQ(options.max_models, 100000u);
   EXPECT_EQ(options.max_model_features, 268435456u);
+  EXPECT_EQ(options.max_producers, 10000u);
   EXPECT_EQ(options.max_message_bytes, 16777216u);
   EXPECT_EQ(options.max_in_flight_messages, 1024u);
   EXPECT_EQ(options.max_in_flight_bytes, 16777216u);
@@ -72,6 +73,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "--write-timeout=9s",
                                 "--max-models=8",
                                 "--max-model-features=7",
+                                "--max-producers=8",
                                 "--max-message-bytes",
                                 "65536",
                                 "--max-in-flight-messages",
@@ -147,6 +149,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.write_timeout, absl::Seconds(9));
   EXPECT_EQ(options.max_models, 8u);
   EXPECT_EQ(options.max_model_features, 7u);
+  EXPECT_EQ(options.max_producers, 8u);
   EXPECT_EQ(options.max_message_bytes, 65536u);
   EXPECT_EQ(options.max_in_flight_messages, 1u);
   EXPECT_EQ(options.max_in_flight_bytes, 1048576u);
@@ -255,6 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
         RangeCase{"max-models", {"1", "100000000"}, {"0", "100000001"}, "from 1 to 100000000"},
         RangeCase{
             "max-model-features", {"1", "268435456"}, {"0", "268435457"}, "from 1 to 268435456"},
+        RangeCase{"max-producers", {"1", "10000000"}, {"0", "10000001"}, "from 1 to 10000000"},
         RangeCase{
             "max-message-bytes", {"64KiB", "1GiB"}, {"65535", "1073741825"}, "from 64KiB to 1GiB"},
         RangeCase{"max-in-flight-messages",

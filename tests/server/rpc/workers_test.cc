@@ -165,7 +165,7 @@ TEST(Workers, WhatManyThreadsGiveAtOnceIsDoneOnce) {
   for (const std::atomic<int>& one : done) EXPECT_EQ(one, 1);
 }
 
-// Work that runs until it is let go, and says so.
+// Work that runs until it is let go, and says so. To be destroyed after the workers.
 struct Held {
   explicit Held(Workers& workers, WorkSize size) {
     workers.Schedule(size, [this] {
@@ -203,9 +203,10 @@ TEST(WorkSizes, LargeWorkLeavesTwoThreadsAndSmallWorkOne) {
 
 TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
   std::vector<int> order;
+  std::deque<Held> held;
   {
     Workers workers(1);
-    Held first(workers, WorkSize::kLarge);
+    Held& first = held.emplace_back(workers, WorkSize::kLarge);
     EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
     workers.Schedule(WorkSize::kLarge, [&] { order.push_back(1); });
     workers.Schedule(WorkSize::kSmall, [&] { order.push_back(2); });
@@ -219,8 +220,9 @@ TEST(WorkSizes, ManagementComesFirstAndAFewThreadsServeAll) {
 }
 
 TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
+  std::deque<Held> held;
   Workers workers(1, 2);
-  Held first(workers, WorkSize::kSmall);
+  Held& first = held.emplace_back(workers, WorkSize::kSmall);
   EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
   std::atomic<int> done = 0;
   for (int i = 0; i < 3; ++i) {
@@ -239,8 +241,9 @@ TEST(WorkSizes, WorkBeyondTheQueueIsRefusedAndKept) {
 }
 
 TEST(WorkSizes, SmallWorkIsRefusedOnceWhatIsNextHasWaitedLong) {
+  std::deque<Held> held;
   Workers workers(1, 1000);
-  Held first(workers, WorkSize::kSmall);
+  Held& first = held.emplace_back(workers, WorkSize::kSmall);
   EXPECT_TRUE(first.begun.WaitForNotificationWithTimeout(kLong));
   const absl::Time queued = absl::Now();
   Workers::Work work;

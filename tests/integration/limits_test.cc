@@ -1,0 +1,112 @@
+// Each limit refuses what is beyond it, with words that name the flag, and nothing before it.
+#include "tests/integration/fixture.h"
+
+namespace perceptrond::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LimitsTest : public ServerTest {
+ protected:
+  LimitsTest()
+      : ServerTest({"--max-models=2", "--max-model-features=100", "--max-producers=1",
+                    "--max-example-features=4", "--max-message-bytes=64KiB"}) {}
+
+  static void ExpectRefused(const grpc::Status& status, const char* reason, const char* flag) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(Reason(status), reason) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr(flag));
+  }
+  grpc::Status TryCreate(const std::string& id, uint32_t dimension) {
+    grpc::ClientContext context;
+    v1::CreateModelRequest request;
+    request.set_model_id(id);
+    request.mutable_model()->mutable_feature_space()->mutable_dense()->set_dimension(dimension);
+    v1::Model model;
+    return models_->CreateModel(&context, request, &model);
+  }
+  static v1::LearnRequest Request(const std::string& producer = "") {
+    v1::LearnRequest request;
+    request.set_model("models/m");
+    if (!producer.empty()) {
+      request.set_producer_id(producer);
+      request.set_first_offset(0);
+    }
+    *request.add_examples() = SparseExample(1, {{0, 1}});
+    return request;
+  }
+};
+
+TEST_F(LimitsTest, ModelsAndTheirFeatures) {
+  ExpectRefused(TryCreate("large", 101), "MODEL_TOO_LARGE", "--max-model-features");
+  EXPECT_TRUE(TryCreate("a", 100).ok());
+  EXPECT_TRUE(TryCreate("b", 100).ok());
+  ExpectRefused(TryCreate("c", 100), "MODEL_LIMIT", "--max-models");
+}
+
+TEST_F(LimitsTest, Producers) {
+  CreateDense("m", 2);
+  EXPECT_TRUE(Learn(Request("first")).ok());
+  ExpectRefused(Learn(Request("second")), "PRODUCER_LIMIT", "--max-producers");
+  EXPECT_TRUE(Learn(Request("first")).ok());
+  EXPECT_TRUE(Learn(Request()).ok());
+}
+
+TEST_F(LimitsTest, FeaturesOfAnExample) {
+  CreateDense("m", 5);
+  v1::LearnRequest request = Request();
+  *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
+  EXPECT_TRUE(Learn(request).ok());
+  *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}});
+  const grpc::Status status = Learn(request);
+  EXPECT_EQ(Reason(status), "TOO_MANY_FEATURES");
+  EXPECT_THAT(status.error_message(), HasSubstr("--max-example-features"));
+}
+
+TEST_F(LimitsTest, BytesOfAMessage) {
+  CreateDense("m", 4);
+  v1::PredictRequest request;
+  request.set_model("models/m");
+  request.mutable_columns()->set_dense_width(4);
+  v1::PredictResponse response;
+  for (int i = 0; i < 16'000; ++i) request.mutable_columns()->add_values(1);
+  EXPECT_TRUE(Predict(request, &response).ok());
+  for (int i = 0; i < 4'000; ++i) request.mutable_columns()->add_values(1);
+  ExpectRefused(Predict(request, &response), "MESSAGE_TOO_LARGE", "--max-message-bytes");
+}
+
+// The flag.
+class StreamLimitsTest : public ServerTest, public ::testing::WithParamInterface<std::string> {
+ protected:
+  StreamLimitsTest() : ServerTest({GetParam() + "=2"}) {}
+};
+
+TEST_P(StreamLimitsTest, AnotherCallIsRefusedUntilOneEnds) {
+  CreateDense("m", 2);
+  RawLearnStream one(*learning_, "m");
+  one.Open();
+  RawLearnStream two(*learning_, "m");
+  two.Open();
+  grpc::ClientContext context;
+  v1::ListModelsResponse models;
+  const grpc::Status status = models_->ListModels(&context, {}, &models);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(status), "TOO_MANY_STREAMS");
+  EXPECT_THAT(status.error_message(), HasSubstr(GetParam()));
+  EXPECT_TRUE(one.Finish().ok());
+  grpc::Status later;
+  do {
+    grpc::ClientContext again;
+    later = models_->ListModels(&again, {}, &models);
+  } while (Reason(later) == "TOO_MANY_STREAMS");
+  EXPECT_TRUE(later.ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Flags, StreamLimitsTest,
+                         ::testing::Values("--max-streams-per-connection", "--max-streams"),
+                         [](const auto& flag) {
+                           return flag.param == "--max-streams" ? "InAll" : "PerConnection";
+                         });
+
+}  // namespace
+}  // namespace perceptrond::testing
