@@ -7,6 +7,7 @@
 // PERCEPTROND_ALL_FAULTS is set.
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -218,7 +219,10 @@ class StorageFaults : public ::testing::TestWithParam<Durability> {
       files_->Recover();
     }
     Check(power_fails);
+    ++runs_;
   }
+  // For docs/reliability.md.
+  ~StorageFaults() override { std::printf("%d faults were injected\n", runs_); }
   // How many boundaries the workload has.
   uint64_t Count() {
     Begin();
@@ -232,6 +236,7 @@ class StorageFaults : public ::testing::TestWithParam<Durability> {
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<TempDir> directory_;
   int boot_ = 0;
+  int runs_ = 0;
   std::map<std::string, Acknowledged> acknowledged_;
 };
 
