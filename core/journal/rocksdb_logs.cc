@@ -126,7 +126,7 @@ class OrderedLogs::CurrentLog {
     return status;
   }
   // The file is about to be closed.
-  void Forget(const rocksdb::FSWritableFile* file) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Remove(const rocksdb::FSWritableFile* file) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (file_ == file) file_ = nullptr;
   }
@@ -140,10 +140,10 @@ class OrderedLogs::Writer final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   Writer(std::unique_ptr<rocksdb::FSWritableFile> file, std::shared_ptr<CurrentLog> current)
       : FSWritableFileOwnerWrapper(std::move(file)), current_(std::move(current)) {}
-  ~Writer() override { current_->Forget(target()); }
+  ~Writer() override { current_->Remove(target()); }
 
   IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
-    current_->Forget(target());
+    current_->Remove(target());
     return FSWritableFileOwnerWrapper::Close(options, debug);
   }
 

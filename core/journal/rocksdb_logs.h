@@ -2,13 +2,12 @@
 // RocksDB may lose writes in the middle of a log that was not synced, and keep later ones.
 #pragma once
 
-#include <rocksdb/status.h>
-
 #include <memory>
 
 namespace rocksdb {
 class Env;
-}
+class Status;
+}  // namespace rocksdb
 
 namespace perceptrond {
 

@@ -1,18 +1,47 @@
 """A load under which every figure of the dashboard moves: a stream; data that can be separated, and then more of it; rows that are
-no rows; calls that fail; more models than fit into memory; drift; a disk that fails; a crash."""
+no rows; calls that fail; more models than fit into memory; drift; more connections, calls and answers than the flags allow; a disk that
+fails; a crash, and a start without the end of the log, on a read-only directory."""
 
+import contextlib
+import os
 import pathlib
 import random
 import resource
+import socket
+import struct
 import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from http2_attacks import DATA, END_STREAM, Connection, continuation_flood, frame
 
 DIMENSION = 20
 MODEL = "watched"
-# Models of 4 * 2^17 bytes, of which two fit.
+# Models of 4 * 2^20 bytes, of which two fit.
 OTHERS = ["other0", "other1", "other2"]
 # Its rows have labels at random: it never stops updating.
 HOPELESS = "hopeless"
-SERVER_FLAGS = ["--memory-budget", "16MiB", "--snapshot-bytes", "4KiB"]
+# An answer with their weights has 40 KB, for which the server reserves 64 KiB, or 1 MB. A client may take a second to receive the first
+# (--write-timeout), and a quarter of a minute for the second: enough time for WIDEST_CALLS of them to exceed the memory budget.
+WIDE = "wide"
+WIDEST = "widest"
+DIMENSIONS = {WIDE: 5000, WIDEST: 1 << 17}
+WIDEST_CALLS = 24
+MAX_CALLS = 50
+MAX_CONNECTIONS = 20
+SERVER_FLAGS = ["--memory-budget", "16MiB", "--snapshot-bytes", "4KiB", "--write-timeout", "1s", "--max-connections", str(MAX_CONNECTIONS),
+                "--max-streams-per-connection", str(MAX_CALLS)]
+
+
+def obeying_file_modes(binary, directory):
+    """The program; for root a script that runs it without root's right to ignore file modes."""
+    if os.geteuid() != 0:
+        return binary
+    program = pathlib.Path(directory) / "perceptrond"
+    program.write_text(f'#!/bin/sh\nexec setpriv --bounding-set=-dac_override "{pathlib.Path(binary).resolve()}" "$@"\n')
+    program.chmod(0o755)
+    return program
 
 
 class Load:
@@ -22,6 +51,7 @@ class Load:
         self.ctl = ctl
         self.server = server
         self.directory = pathlib.Path(directory)
+        self.store = self.directory / "store"
         self.seen = seen
         self.random = random.Random(1)
         self.separator = [self.random.gauss(0, 1) for _ in range(DIMENSION)]
@@ -38,7 +68,10 @@ class Load:
 
     def create(self):
         self.call("create", MODEL, "--dimension", DIMENSION, "--store-sample", 100000, "--margin-of-interest", 0.0001)
-        self.call("create", HOPELESS, "--dimension", DIMENSION)
+        self.call("create", HOPELESS, "--dimension", DIMENSION, "--store-updates", 100)
+        for name, dimension in DIMENSIONS.items():
+            self.call("create", name, "--dimension", dimension, "--store-updates", 0)
+            self.learn("+1" + "".join(f" {i}:1" for i in range(dimension)) + "\n", "--unnumbered", model=name)
         for name in OTHERS:
             self.call("create", name, "--hash-bits", 20)
 
@@ -65,7 +98,7 @@ class Load:
         """A producer that sends on and on: the dashboard shows its answers and its open stream."""
         command = self.command("learn", MODEL, "-", "--format", "svmlight", "--index-base", 0, "--batch", 20, "--unnumbered")
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as producer:
-            for examples in (2000, 3000):
+            for examples in (2000, 2500, 3000):
                 producer.stdin.write(self.rows(examples - self.sent, 2))
                 producer.stdin.flush()
                 self.sent = examples
@@ -83,6 +116,44 @@ class Load:
                   + ("" if step == 0 else " and changes(perceptrond_model_updates_left[5m]) > 0"))
 
     # ---- Again and again. ----
+
+    def endpoint(self):
+        host, port = self.server.address.rsplit(":", 1)
+        return host, int(port)
+
+    @contextlib.contextmanager
+    def unread(self, model, calls):
+        """A client that asks for the model's weights this many times and reads no answer. Without window updates of HTTP/2 it has room for
+        64 KiB of them."""
+        name = f"models/{model}".encode()
+        # GetModelRequest: name, and MODEL_VIEW_WEIGHTS.
+        request = b"\x0a" + bytes([len(name)]) + name + b"\x10\x02"
+        with Connection(self.endpoint()) as connection:
+            for _ in range(calls):
+                stream = connection.open_stream("/perceptron.v1.ModelService/GetModel")
+                connection.send(frame(DATA, END_STREAM, stream, b"\x00" + struct.pack(">I", len(request)) + request))
+            yield
+
+    def slow_clients(self):
+        """The server refuses the calls beyond a connection's limit, and ends the others, whose answers take more than an eighth of the
+        memory budget. It refuses larger answers that do not fit the budget."""
+        with self.unread(WIDE, MAX_CALLS + 10):
+            self.seen("sum(perceptrond_calls_refused_total) > 0")
+            self.seen("perceptrond_slow_consumers_total > 0")
+        with self.unread(WIDEST, WIDEST_CALLS):
+            self.seen("sum(perceptrond_memory_refusals_total) > 0")
+
+    def connections(self):
+        """More connections than --max-connections, which the server refuses, and one with endless headers, which it closes."""
+        with contextlib.ExitStack() as connections:
+            for _ in range(MAX_CONNECTIONS + 10):
+                connections.enter_context(socket.create_connection(self.endpoint(), timeout=10))
+            self.seen("sum(perceptrond_connections_refused_total) > 0")
+        # Calls have room again.
+        self.seen("perceptrond_connections_open < 5")
+        with Connection(self.endpoint()) as connection:
+            continuation_flood(connection, seconds=10, limit=4 << 20)
+            self.seen("sum(perceptrond_connections_closed_total) > 0")
 
     def malformed(self):
         """A feature beyond the dimension."""
@@ -108,16 +179,37 @@ class Load:
 
     def busy(self):
         """Many small messages, each with updates that somebody waits for."""
-        self.learn(self.rows(3000, chance=True), "--unnumbered", model=HOPELESS, batch=2)
+        self.learn(self.rows(4000, chance=True), "--unnumbered", model=HOPELESS, batch=1)
 
     def again(self):
-        for step in (self.malformed, self.unary, self.others, self.busy, self.drift, self.unary):
+        for step in (self.slow_clients, self.connections, self.malformed, self.unary, self.others, self.busy, self.drift, self.unary):
             step()
 
+    def journal(self):
+        """The file that the journal is being written to."""
+        return max(self.store.glob("*.log"), key=lambda path: path.stat().st_mtime)
+
     def failing_disk(self):
-        """The journal's file may grow by a few records, not by a snapshot: that fails, then every update, until a restart."""
-        journal = max(self.directory.glob("store/*.log"), key=lambda path: path.stat().st_mtime)
-        limit = journal.stat().st_size + (16 << 10)
+        """The journal's file may grow by a few records, not by a snapshot: that fails, then every update, until a restart. Returns the
+        file, and the size that it had before the last acknowledged updates."""
+        journal = self.journal()
+        size = journal.stat().st_size
+        self.learn(self.rows(20, chance=True), "--unnumbered", model=HOPELESS)
+        limit = self.journal().stat().st_size + (16 << 10)
         resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         while self.learn(self.rows(20, chance=True), "--unnumbered", "--timeout", 2, model=HOPELESS, expect=(0, 1, 4)).returncode == 0:
             pass
+        return journal, size
+
+    def damage(self, journal, size):
+        """Cuts the killed server's log to this size, or, if a new file was begun since, all of that; and makes the directory read-only.
+        With --accept-data-loss the next server starts and answers reads."""
+        last = self.journal()
+        os.truncate(last, size if last == journal else 0)
+        self.store.chmod(0o500)
+
+    def recover(self):
+        """Once Prometheus has seen that, makes the directory writable. The next update ends the server's read-only state."""
+        self.seen("perceptrond_journal_lost_writes > 0 and perceptrond_journal_read_only == 1")
+        self.store.chmod(0o700)
+        self.learn(self.rows(20, chance=True), "--unnumbered", model=HOPELESS)

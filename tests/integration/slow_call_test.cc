@@ -249,7 +249,7 @@ class SlowCallSettingTest : public ::testing::Test {
 TEST_F(SlowCallSettingTest, FastCallsAreNotLogged) {
   Start();
   ListModels();
-  // A call is judged after its client has the answer, and before the server ends.
+  // A call is timed until after its client has the answer, and before the server ends.
   EXPECT_EQ(server_->Terminate(), 0);
   EXPECT_THAT(server_->Log(), Each(Not(HasSubstr("slow call"))));
 }

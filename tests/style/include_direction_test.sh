@@ -48,7 +48,7 @@ BEGIN {
   home["grpc/"] = home["grpcpp/"] = "^(server|client)/"
   home["prometheus/"] = "^server/metrics/metrics[.]cc$"
   home["microhttpd"] = "^server/http/http_server[.]cc$"
-  home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
+  home["rocksdb/"] = "^core/journal/((rocksdb_(journal|open|format|logs|notes|snapshot)|data_directory|watermark|backups)[.]cc|rocksdb_notes[.]h)$"
   home["zlib"] = "^core/journal/watermark[.]cc$"
   home["xxhash"] = "^core/features/names[.]cc$"
   home["libsvm/"] = "^core/convergence/analysis/nearest_point[.]cc$"
