@@ -171,8 +171,7 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.connection_age = options.max_connection_age;
   transport.probe_interval = options.self_probe_interval;
   // Memory that the budget does not see, and that keeps a fast sender busy.
-  transport.stream_window_bytes =
-      std::clamp<uint64_t>(options.memory_budget / 2048, 64 << 10, 1 << 20);
+  transport.window_bytes = std::clamp<uint64_t>(options.memory_budget / 2048, 64 << 10, 1 << 20);
   transport.max_resident_bytes = options.memory_budget + kMemoryBesideBudget;
   transport.on_probe_failure = ExitForSupervisor;
   transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };

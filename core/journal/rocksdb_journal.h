@@ -196,7 +196,7 @@ class RocksDbJournal final : public Journal {
   // Released after the database is closed.
   const DirectoryLock lock_;
   const Options options_;
-  // Where the database's files are.
+  // The database's files, whose log it syncs.
   OrderedLogs logs_;
   mutable Mutex db_mutex_;
   std::shared_ptr<rocksdb::DB> db_ ABSL_GUARDED_BY(db_mutex_);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/flow_window.h"
 
 namespace perceptrond {
 namespace {
@@ -124,8 +125,7 @@ void Transport::AddTo(grpc::ServerBuilder& builder,
   set(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   // gRPC would let each stream send as much ahead as the network holds, megabytes on a fast one,
   // and keep it while the stream is not read: the memory budget does not see that.
-  set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(options_.stream_window_bytes));
+  SetFlowWindow(options_.window_bytes);
   set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshakeTimeout));
   set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kKeepaliveTime));
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kKeepaliveTimeout));

@@ -34,8 +34,8 @@ struct TransportOptions {
   absl::Duration probe_interval = absl::Seconds(10);
   // Of the process; see Watchdog. 0: no bound.
   uint64_t max_resident_bytes = 0;
-  // What a stream may send ahead of what is read.
-  size_t stream_window_bytes = 64 << 10;
+  // What a stream may send ahead of what is read, and a connection ahead of what has arrived.
+  size_t window_bytes = 64 << 10;
   // See SelfProbe.
   std::function<void(const std::string& address, const std::string& error)> on_probe_failure;
   // Runs about once a second.

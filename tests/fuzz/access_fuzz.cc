@@ -57,8 +57,8 @@ void CheckFile(const std::string& text) {
     Check(!principal.name.empty());
     CheckPrefixes(principal);
   }
-  const Principal* const nobody = (*rules)->Find({});
-  Check(nobody == nullptr || nobody->anonymous);
+  const Principal* const without_credentials = (*rules)->Find({});
+  Check(without_credentials == nullptr || without_credentials->anonymous);
   Check((*rules)->Find({.token = perceptrond::DigestToken("not in the file")}) == nullptr);
 }
 

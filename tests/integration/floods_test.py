@@ -234,6 +234,21 @@ class GoodTest(ServerTest):
 
 
 class LimitsTest(ServerTest):
+    def test_a_client_may_send_as_far_ahead_as_the_budget_says(self):
+        """A 2048th of the budget, on a stream as on the connection."""
+        for flags, window in ([], 1 << 19), (["--memory-budget=1TiB"], 1 << 20):
+            server = self.serve(*flags)
+            with Connection(endpoint(server), ignore_answers=False) as connection:
+                of_streams, of_connection = None, 0xffff
+                while of_streams is None or of_connection < window:
+                    kind, stream, payload = connection.read_frame()
+                    if kind == attacks.SETTINGS and payload:
+                        of_streams = dict(struct.iter_unpack(">HI", payload))[attacks.INITIAL_WINDOW_SIZE]
+                    elif kind == attacks.WINDOW_UPDATE and stream == 0:
+                        of_connection += int.from_bytes(payload, "big")
+                self.assertEqual((of_streams, of_connection), (window, window))
+            server.kill()
+
     def test_descriptors_that_run_out_do_not_end_the_service(self):
         """Before: after 1,100 connections every later one timed out until the restart."""
         server = self.serve(files=1024)

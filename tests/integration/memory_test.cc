@@ -56,11 +56,10 @@ class MemoryTest : public ServerTest {
   void ExpectServed(const std::string& id) {
     grpc::Status status;
     v1::PredictResponse response;
-    for (int i = 0; i < 100; ++i) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    do {
       status = Predict(Rows(id, 10), &response);
-      if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) break;
-      absl::SleepFor(absl::Milliseconds(100));
-    }
+    } while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && absl::Now() < deadline);
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(response.scores_size(), 10);
   }
@@ -79,8 +78,9 @@ class MemoryTest : public ServerTest {
     return calls;
   }
   void AwaitSlowConsumers(double count) {
-    for (int i = 0; i < 300 && Metric("perceptrond_slow_consumers_total") < count; ++i)
-      absl::SleepFor(absl::Milliseconds(100));
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (Metric("perceptrond_slow_consumers_total") < count && absl::Now() < deadline) {
+    }
     EXPECT_GE(Metric("perceptrond_slow_consumers_total"), count);
   }
 };
@@ -96,8 +96,10 @@ TEST_F(MemoryTest, UnreadStreamsAreHeldToTheBudgetAndEndedWhileOthersAreServed) 
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("--write-timeout"));
   ExpectServed("m");
   calls.clear();
-  for (int i = 0; i < 300 && Metric("perceptrond_memory_reserved_bytes{use=\"answers\"}") > 0; ++i)
-    absl::SleepFor(absl::Milliseconds(100));
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (Metric("perceptrond_memory_reserved_bytes{use=\"answers\"}") > 0 &&
+         absl::Now() < deadline) {
+  }
   EXPECT_EQ(Metric("perceptrond_memory_reserved_bytes{use=\"answers\"}"), 0);
   EXPECT_EQ(Metric("perceptrond_memory_reserved_bytes{use=\"requests\"}"), 0);
 }

@@ -17,6 +17,7 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION =
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 MAX_FRAME = 16384
 HEALTH = "/grpc.health.v1.Health/Check"
+INITIAL_WINDOW_SIZE = 4  # of the settings
 CREATE = "/perceptron.v1.ModelService/CreateModel"
 LEARN_STREAM = "/perceptron.v1.LearningService/LearnStream"
 
@@ -98,6 +99,21 @@ class Connection:
         self.next_stream += 2
         self.send(frame(HEADERS, flags, stream, call_headers(path)))
         return stream
+
+    def read_frame(self):
+        """(kind, stream, payload)"""
+        head = self._read(9)
+        payload = self._read(int.from_bytes(head[:3], "big"))
+        return head[3], int.from_bytes(head[5:9], "big"), payload
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if more == b"":
+                raise Closed("end")
+            data += more
+        return data
 
     def wait_closed(self, seconds):
         """Whether the server closes the connection within this time."""
