@@ -148,7 +148,9 @@ rocksdb::Env* RocksDbJournal::env() const {
 }
 
 absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Options& options) {
-  if (absl::Status status = CreateDataDirectory(options.directory); !status.ok()) return status;
+  if (!options.read_only) {
+    if (absl::Status status = CreateDataDirectory(options.directory); !status.ok()) return status;
+  }
   // The lock is a file: a directory of something else gets none.
   absl::StatusOr<DirectoryContent> content = ReadDirectory(options.directory);
   if (!content.ok()) return content.status();
@@ -167,7 +169,7 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
 
 absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
   if (options_.read_only && !content.has_database) {
-    return absl::FailedPreconditionError(
+    return absl::NotFoundError(
         absl::StrCat(options_.directory, " has no journal: name the directory of a journal"));
   }
   absl::StatusOr<std::optional<Watermark>> watermark =

@@ -312,6 +312,9 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
     return Exit(0, absl::StrCat(version.what(), "\n"));
   } catch (const CLI::FileError& error) {
     return Exit(2, "", absl::StrCat("--config: ", error.what()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    return Exit(2, "",
+                absl::StrReplaceAll(error.what(), {{": 1 required  missing", " needs a value"}}));
   } catch (const CLI::Error& error) {
     return Exit(2, "", error.what());
   }

@@ -111,7 +111,9 @@ void PrintVerification(const Verification& found, bool json) {
 int RunVerify(const Arguments& arguments) {
   std::vector<Verification> found;
   if (!Backups::IsBackupDirectory(arguments.from)) {
-    found.push_back(VerifyDirectory(arguments.from));
+    absl::StatusOr<Verification> one = VerifyDirectory(arguments.from);
+    if (!one.ok()) return Fail("verify", one.status());
+    found.push_back(*std::move(one));
   } else {
     const absl::StatusOr<std::vector<Backup>> backups = Chosen(arguments);
     if (!backups.ok()) return Fail("verify", backups.status());

@@ -42,12 +42,19 @@ void VerifyModels(Store& store, Verification& found) {
   } while (!after.empty());
 }
 
-// Reads all of a journal. A damaged log is read up to the damage, and what is missing counted.
-void VerifyJournal(RocksDbJournal::Options options, uint64_t sequence, Verification& found) {
+// Reads all of a journal. A damaged log is read up to the damage, and what is missing counted. NOT_FOUND
+// or UNAVAILABLE if there is none that can be read.
+absl::Status VerifyJournal(RocksDbJournal::Options options, uint64_t sequence,
+                           Verification& found) {
   options.read_only = true;
   options.accept_data_loss = true;
   absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(options);
-  if (!journal.ok()) return found.set_error(Text(journal.status()));
+  if (absl::IsNotFound(journal.status()) || absl::IsUnavailable(journal.status()))
+    return journal.status();
+  if (!journal.ok()) {
+    found.set_error(Text(journal.status()));
+    return absl::OkStatus();
+  }
   uint64_t lost = (*journal)->Stats().lost_writes;
   if ((*journal)->sequence() < sequence) lost = sequence - (*journal)->sequence();
   found.set_lost_writes(static_cast<int64_t>(lost));
@@ -55,6 +62,7 @@ void VerifyJournal(RocksDbJournal::Options options, uint64_t sequence, Verificat
     found.set_error(Text(tables));
   Store store(*std::move(journal), Store::Options());
   VerifyModels(store, found);
+  return absl::OkStatus();
 }
 
 Verification WithVerdict(Verification found) {
@@ -66,12 +74,13 @@ Verification WithVerdict(Verification found) {
 
 }  // namespace
 
-Verification VerifyDirectory(const std::string& directory) {
+absl::StatusOr<Verification> VerifyDirectory(const std::string& directory) {
   Verification found;
   found.set_directory(directory);
   RocksDbJournal::Options options;
   options.directory = directory;
-  VerifyJournal(std::move(options), 0, found);
+  if (absl::Status status = VerifyJournal(std::move(options), 0, found); !status.ok())
+    return status;
   return WithVerdict(std::move(found));
 }
 
@@ -86,8 +95,7 @@ Verification VerifyBackup(const std::string& directory, const Backup& backup) {
       RocksDbJournal::Options options;
       options.directory = files;
       options.env = env;
-      VerifyJournal(std::move(options), backup.sequence, found);
-      return absl::OkStatus();
+      return VerifyJournal(std::move(options), backup.sequence, found);
     });
   }
   if (!status.ok()) found.set_error(Text(status));

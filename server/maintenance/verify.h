@@ -4,13 +4,16 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "core/journal/backups.h"
 #include "perceptron/storage/v1/verification.pb.h"
 
 namespace perceptrond {
 
-// Verifies the journal of a data directory, and changes nothing. O(journal).
-::perceptron::storage::v1::Verification VerifyDirectory(const std::string& directory);
+// Verifies the journal of a data directory, and changes nothing. O(journal). NOT_FOUND if there is
+// none; UNAVAILABLE if it cannot be read, or a server uses it.
+absl::StatusOr<::perceptron::storage::v1::Verification> VerifyDirectory(
+    const std::string& directory);
 // Verifies a backup in place: first its files' checksums.
 ::perceptron::storage::v1::Verification VerifyBackup(const std::string& directory,
                                                      const Backup& backup);

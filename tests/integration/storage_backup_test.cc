@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BackupTest : public StorageTest {
  protected:
@@ -161,6 +162,13 @@ TEST_F(BackupTest, OfAStoppedServerIsMadeByItsProgram) {
   const CommandResult in_use = RunServer("verify " + data());
   EXPECT_EQ(in_use.exit_code, 1);
   EXPECT_THAT(in_use.out, HasSubstr("in use by another server"));
+  EXPECT_THAT(in_use.out, Not(HasSubstr("DAMAGED")));
+  const std::string absent = dir_.path() + "/absent";
+  const CommandResult none = RunServer("verify " + absent);
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.out, HasSubstr(absent));
+  EXPECT_THAT(none.out, Not(HasSubstr("DAMAGED")));
+  EXPECT_FALSE(fs::exists(absent));
 }
 
 TEST_F(BackupTest, OnlyAnEmptyDirectoryIsRestoredIntoAndOnlyOwnBackupsAreAddedTo) {

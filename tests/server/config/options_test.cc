@@ -329,7 +329,7 @@ TEST_F(OptionsTest, CertificateAndKeyGoTogether) {
 TEST_F(OptionsTest, UnknownAndRepeatedArgumentsAreErrors) {
   EXPECT_THAT(Bad({"--adress", "x:1"}), HasSubstr("--adress"));
   EXPECT_THAT(Bad({"stray"}), HasSubstr("stray"));
-  EXPECT_THAT(Bad({"--log-level"}), HasSubstr("--log-level"));
+  EXPECT_THAT(Bad({"--log-level"}), HasSubstr("--log-level needs a value"));
   EXPECT_THAT(Bad({"--log-level", "info", "--log-level", "debug"}), HasSubstr("--log-level"));
 }
 
