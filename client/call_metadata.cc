@@ -4,6 +4,7 @@
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <utility>
 
@@ -18,6 +19,9 @@ namespace perceptrond::client {
 namespace {
 
 using grpc::experimental::InterceptionHookPoints;
+
+// As gRPC's servers take no longer headers.
+constexpr size_t kMaxTokenBytes = 8 << 10;
 
 // gRPC ends the process for a header with other characters.
 bool IsHeaderValue(const std::string& text) {
@@ -71,9 +75,10 @@ class TokenSource {
     return token_;
   }
   std::string ReadFile() const {
-    std::string line;
-    std::getline(std::ifstream(file_), line);
-    return std::string(absl::StripAsciiWhitespace(line));
+    // A device such as /dev/zero has no end of a line.
+    std::array<char, kMaxTokenBytes> line{};
+    std::ifstream(file_).getline(line.data(), line.size());
+    return std::string(absl::StripAsciiWhitespace(line.data()));
   }
 
   const std::string file_;

@@ -20,6 +20,7 @@
 #include "client/error.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
+#include "core/vector/terminal.h"
 
 namespace perceptrond::client {
 namespace {
@@ -165,21 +166,6 @@ namespace {
 
 bool IsPlain(char c) { return (c >= 0x20 && c < 0x7F) || c == '\n' || c == '\t'; }
 
-// The code point of a character of UTF-8 with two or three bytes; 0 for others.
-uint32_t CodePoint(std::string_view character) {
-  const auto bits = [&](size_t i) { return static_cast<uint32_t>(character[i]) & 0x3f; };
-  if (character.size() == 2) return (static_cast<uint32_t>(character[0]) & 0x1f) << 6 | bits(1);
-  if (character.size() == 3)
-    return (static_cast<uint32_t>(character[0]) & 0x0f) << 12 | bits(1) << 6 | bits(2);
-  return 0;
-}
-
-// Whether a terminal obeys it: C1 controls, marks that reorder text, and line separators.
-bool IsControl(uint32_t code) {
-  return (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
-         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 }  // namespace
 
 std::string Printable(std::string_view text) {
@@ -189,7 +175,8 @@ std::string Printable(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text.front());
     const size_t length = Utf8Length(text);
     const std::string_view character = text.substr(0, std::max<size_t>(1, length));
-    if (const uint32_t code = CodePoint(character); IsControl(code)) {
+    if (const uint32_t code = CodePoint(character);
+        length > 1 && length < 4 && TerminalObeys(code)) {
       absl::StrAppendFormat(&out, "\\u%04x", code);
     } else if (length > 1 || IsPlain(text.front())) {
       out.append(character);

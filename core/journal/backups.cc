@@ -73,7 +73,7 @@ Backup FromInfo(const rocksdb::BackupInfo& info) {
   return backup;
 }
 
-std::vector<Backup> ListOf(const rocksdb::BackupEngineReadOnlyBase& engine) {
+std::vector<Backup> WholeOnes(const rocksdb::BackupEngineReadOnlyBase& engine) {
   std::vector<rocksdb::BackupInfo> infos;
   engine.GetBackupInfo(&infos);
   std::vector<Backup> backups;
@@ -120,6 +120,10 @@ absl::Status MoveUp(const fs::path& from) {
 
 }  // namespace
 
+// RocksDB reads a backup in place by absolute paths alone.
+Backups::Backups(const std::string& directory)
+    : directory_(fs::absolute(directory).lexically_normal().string()) {}
+
 bool Backups::IsBackupDirectory(const std::string& directory) {
   std::error_code error;
   return fs::is_directory(directory + "/meta", error) &&
@@ -129,6 +133,7 @@ bool Backups::IsBackupDirectory(const std::string& directory) {
 absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, uint64_t sequence, uint32_t keep) const {
   if (absl::Status status = CreateDataDirectory(directory_); !status.ok()) return status;
   if (absl::Status status = CheckOwnDirectory(directory_); !status.ok()) return status;
+  RestrictToOwner(directory_);
   absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(directory_, kLockTimeout, nullptr);
   if (!lock.ok()) return lock.status();
   absl::StatusOr<std::unique_ptr<rocksdb::BackupEngine>> engine = OpenEngine(directory_);
@@ -136,7 +141,7 @@ absl::StatusOr<Backup> Backups::Create(rocksdb::DB& db, uint64_t sequence, uint3
   std::string id;
   if (const rocksdb::Status status = db.GetDbIdentity(id); !status.ok())
     return ToAbsl(status, directory_);
-  const std::vector<Backup> before = ListOf(**engine);
+  const std::vector<Backup> before = WholeOnes(**engine);
   if (!before.empty() && before.back().journal_id != id) {
     return absl::FailedPreconditionError(
         absl::StrCat(directory_, " has backups of another journal, ", before.back().journal_id,
@@ -159,7 +164,14 @@ absl::StatusOr<std::vector<Backup>> Backups::List() const {
   absl::StatusOr<std::unique_ptr<rocksdb::BackupEngineReadOnly>> engine = OpenReader(directory_);
   if (absl::IsNotFound(engine.status())) return std::vector<Backup>();
   if (!engine.ok()) return engine.status();
-  return ListOf(**engine);
+  std::vector<Backup> backups = WholeOnes(**engine);
+  std::vector<rocksdb::BackupID> damaged;
+  (*engine)->GetCorruptedBackups(&damaged);
+  for (const rocksdb::BackupID number : damaged)
+    backups.push_back({.number = number, .damaged = true});
+  std::sort(backups.begin(), backups.end(),
+            [](const Backup& a, const Backup& b) { return a.number < b.number; });
+  return backups;
 }
 
 absl::Status Backups::Verify(uint32_t number) const {

@@ -29,6 +29,9 @@ struct Backup {
   // The id of the journal, and the sequence number of the last write that the backup surely has.
   std::string journal_id;
   uint64_t sequence = 0;
+  // Files of it are missing or have another size, or what lists them is damaged: only `number` is
+  // known.
+  bool damaged = false;
 };
 
 // Every method may return UNAVAILABLE (the directory cannot be read or written, or another process
@@ -38,13 +41,13 @@ struct Backup {
 // lock it.
 class Backups {
  public:
-  explicit Backups(std::string directory) : directory_(std::move(directory)) {}
+  explicit Backups(const std::string& directory);
 
   // Adds a backup of an open database, whose last write has `sequence`, and then deletes all but the
   // newest `keep` (0: none). Writes continue meanwhile.
   // FAILED_PRECONDITION: the directory has other files, or backups of another journal.
   absl::StatusOr<Backup> Create(rocksdb::DB& db, uint64_t sequence, uint32_t keep) const;
-  // The backups, oldest first.
+  // The backups, oldest first, damaged ones among them.
   absl::StatusOr<std::vector<Backup>> List() const;
   // Reads all files of a backup, and checks them against their checksums. NOT_FOUND.
   absl::Status Verify(uint32_t number) const;

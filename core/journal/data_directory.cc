@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <rocksdb/env.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -83,6 +84,13 @@ absl::Status CreateDataDirectory(const std::string& directory) {
   if (!error && created) fs::permissions(directory, fs::perms::owner_all, error);
   if (error) return CannotUse("create", directory, error.value());
   return absl::OkStatus();
+}
+
+void RestrictToOwner(const std::string& directory) {
+  struct stat found = {};
+  // A volume that Kubernetes gives to a group belongs to root.
+  if (stat(directory.c_str(), &found) != 0 || found.st_uid != geteuid()) return;
+  if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) chmod(directory.c_str(), S_IRWXU);
 }
 
 absl::StatusOr<std::optional<std::string>> ReadMarker(const std::string& directory) {

@@ -47,6 +47,8 @@ class DirectoryLock {
 
 // Creates the directory and its parents unless they exist, for this user alone. UNAVAILABLE.
 absl::Status CreateDataDirectory(const std::string& directory);
+// Takes others' rights to the directory away if it is this user's, also to what others made in it.
+void RestrictToOwner(const std::string& directory);
 
 // The id in the directory's marker, the file "JOURNAL"; absent if there is no marker.
 // FAILED_PRECONDITION: a newer version made the marker, or it is none.

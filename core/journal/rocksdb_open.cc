@@ -161,6 +161,7 @@ absl::StatusOr<std::unique_ptr<RocksDbJournal>> RocksDbJournal::Open(const Optio
   // Another server may have used it meanwhile.
   content = ReadDirectory(options.directory);
   if (!content.ok()) return content.status();
+  if (!options.read_only) RestrictToOwner(options.directory);
   std::unique_ptr<RocksDbJournal> journal(new RocksDbJournal(*std::move(lock), options));
   if (absl::Status status = journal->OpenDirectory(*content); !status.ok())
     return WithDamageAdvice(status, options.directory);
@@ -177,6 +178,11 @@ absl::Status RocksDbJournal::OpenDirectory(const DirectoryContent& content) {
   if (!watermark.ok()) return watermark.status();
   if (watermark->has_value()) {
     if (absl::Status status = CheckComplete(**watermark); !status.ok()) return status;
+  } else if (content.id.has_value() && !options_.accept_data_loss) {
+    return absl::DataLossError(
+        "the file WATERMARK is missing or damaged, so that nothing says whether the log ends "
+        "early; to "
+        "go on with what the log has, start once with --accept-data-loss=yes");
   }
   if (options_.read_only) return OpenForReading(content, "it was opened for reading alone");
   const absl::Status opened = OpenForWriting(content);
@@ -260,11 +266,6 @@ absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const s
   logged_ = recovered;
   if (absl::Status status = CheckFormat(); !status.ok()) return status;
   if (absl::Status status = ReadHistory(/*writable=*/true); !status.ok()) return status;
-  // Last: a crash in between leaves a journal that gets its marker at the next start.
-  if (!content.id.has_value()) {
-    if (absl::Status status = WriteMarker(env(), options_.directory, id); !status.ok())
-      return status;
-  }
   Watermark watermark;
   watermark.id = id;
   watermark.written = logged_;
@@ -274,6 +275,11 @@ absl::Status RocksDbJournal::WriteFirst(const DirectoryContent& content, const s
   absl::StatusOr<std::unique_ptr<WatermarkFile>> file =
       WatermarkFile::Create(env(), options_.directory, watermark);
   if (!file.ok()) return file.status();
+  // Last: a crash in between leaves a journal that gets its marker at the next start.
+  if (!content.id.has_value()) {
+    if (absl::Status status = WriteMarker(env(), options_.directory, id); !status.ok())
+      return status;
+  }
   watermark_ = *std::move(file);
   return absl::OkStatus();
 }

@@ -1,33 +1,28 @@
 #include "server/access/access_control.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/error/error.h"
 #include "server/config/file_fingerprint.h"
+#include "server/config/regular_file.h"
 
 namespace perceptrond {
 namespace {
 
 // Room for tens of thousands of principals.
-constexpr size_t kMaxBytes = 16 << 20;
+constexpr size_t kMaxAccessFileBytes = 16 << 20;
 
 absl::StatusOr<std::string> ReadAccessFile(const std::string& path) {
-  // Does not wait for the writer of a pipe.
-  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  const absl::Cleanup close_file = [file] { close(file); };
   struct stat found = {};
-  if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode))
-    return absl::NotFoundError(absl::StrCat(path, " is not a regular file"));
+  absl::StatusOr<std::string> text = ReadRegularFile(path, kMaxAccessFileBytes, &found);
+  if (!text.ok()) return text;
   // Its writers may do everything. Its digests tell no tokens: reading it is less.
   if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ||
       (found.st_uid != 0 && found.st_uid != geteuid())) {
@@ -36,15 +31,6 @@ absl::StatusOr<std::string> ReadAccessFile(const std::string& path) {
                      " can be written by others; it must belong to this user or root and be "
                      "writable by the owner only: chmod 640"));
   }
-  std::string text(kMaxBytes + 1, '\0');
-  size_t size = 0;
-  for (ssize_t got = 1; got > 0 && size < text.size(); size += static_cast<size_t>(got)) {
-    got = read(file, &text[size], text.size() - size);
-    if (got < 0) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  }
-  if (size > kMaxBytes)
-    return absl::InvalidArgumentError(absl::StrCat(path, " has more than ", kMaxBytes, " bytes"));
-  text.resize(size);
   return text;
 }
 

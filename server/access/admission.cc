@@ -188,10 +188,13 @@ absl::Status CallAccess::CheckLimit() const {
   const absl::Duration wait = LimitWait();
   if (wait <= absl::ZeroDuration()) return absl::OkStatus();
   return WithRetry(
-      MakeError(absl::StatusCode::kResourceExhausted, "RATE_LIMITED",
-                absl::StrCat("this principal has sent more examples than it may in a second; wait ",
-                             absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1))),
-                             ", or raise its max_examples_per_second in the server's access file")),
+      MakeError(
+          absl::StatusCode::kResourceExhausted, "RATE_LIMITED",
+          absl::StrCat(
+              "this principal has sent more examples than it may in a second; wait ",
+              absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1))),
+              ", or raise its max_examples_per_second in the server's access file, or for those "
+              "without --max-examples-per-second")),
       wait);
 }
 

@@ -117,7 +117,11 @@ void AuditLog::Run() {
                                     std::vector<LogField>{{"count", dropped}}),
                       "\n");
     }
-    if (reopen) OpenFile();
+    if (reopen && !OpenFile()) {
+      Log(LogLevel::kError,
+          "cannot open the audit log again; records go on into the file that it was",
+          {{"file", path_}, {"error", std::strerror(errno)}});
+    }
     const bool written = Write(text);
     if (written != failing_) continue;
     failing_ = !written;

@@ -23,11 +23,19 @@ namespace access_v1 = ::perceptron::access::v1;
 constexpr size_t kMaxNameBytes = 63;
 
 bool IsName(absl::string_view name) {
-  return !name.empty() && name.size() <= kMaxNameBytes &&
+  return !name.empty() && name.size() <= kMaxNameBytes && !absl::StrContains(name, kTokenPrefix) &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return absl::ascii_isalnum(c) ||
                   absl::string_view("_-.@/").find(static_cast<char>(c)) != absl::string_view::npos;
          });
+}
+
+// Messages repeat what is in the file, which may be a token in the wrong place.
+std::string WithoutToken(std::string message) {
+  if (!absl::StrContains(message, kTokenPrefix)) return message;
+  return "it has a token; put token_sha256, the token's digest, there, and make a new token if "
+         "others "
+         "may read the file";
 }
 
 // Keeps the first error.
@@ -35,11 +43,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
     if (!text_.empty()) return;
-    // Messages repeat what is in the file, which may be a token in the wrong line.
-    const bool secret = absl::StrContains(message, kTokenPrefix);
-    text_ =
-        absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
-                     secret ? "this is a token; the file has token_sha256, its digest" : message);
+    text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", WithoutToken(message));
   }
   const std::string& text() const { return text_; }
 
@@ -98,8 +102,9 @@ class RulesParser {
 
  private:
   static absl::Status Bad(const std::string& principal, absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("principal \"", absl::Utf8SafeCHexEscape(principal), "\": ", why));
+    std::string text =
+        absl::StrCat("principal \"", absl::Utf8SafeCHexEscape(principal), "\": ", why);
+    return absl::InvalidArgumentError(WithoutToken(std::move(text)));
   }
 
   absl::Status Add(const access_v1::Principal& proto) {

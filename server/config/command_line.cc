@@ -117,7 +117,8 @@ and a status page on http://127.0.0.1:7601. Use perceptronctl to create models a
 Every flag can also be set by an environment variable or in a config file. A flag takes precedence
 over the environment, and the environment over the file. An empty variable counts as not set.
 SIGTERM and SIGINT stop the server once in-flight calls are answered. SIGHUP makes it read the
-config file again, of which log-level and log-format take effect at once, and its certificates.
+config file again, of which log-level, log-format and slow-call take effect at once, and its
+certificates and access file, which also take effect within two seconds of a change.
 
 Of a stopped server's directory: perceptrond backup DIR BACKUPS, perceptrond verify DIR, and
 perceptrond restore BACKUPS DIR; each has --help.

@@ -5,13 +5,12 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/config/regular_file.h"
 
 namespace perceptrond {
 namespace {
@@ -20,12 +19,11 @@ using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  return content.str();
+// Room for all authorities that systems trust, many times.
+constexpr size_t kMaxPemBytes = 4 << 20;
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  return ReadRegularFile(path, kMaxPemBytes, nullptr);
 }
 
 Bio Read(const std::string& pem) {
@@ -74,19 +72,19 @@ absl::Status CheckKey(const std::string& path, const std::string& pem,
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& certificates, const std::string& key,
                                       const std::string& client_ca) {
   TlsFiles files;
-  absl::StatusOr<std::string> content = ReadFile(certificates);
+  absl::StatusOr<std::string> content = ReadPem(certificates);
   if (!content.ok()) return content.status();
   files.certificates = *std::move(content);
   if (absl::Status status = CheckCertificates(certificates, files.certificates); !status.ok())
     return status;
-  content = ReadFile(key);
+  content = ReadPem(key);
   if (!content.ok()) return content.status();
   files.key = *std::move(content);
   if (absl::Status status = CheckKey(key, files.key, certificates, files.certificates);
       !status.ok())
     return status;
   if (client_ca.empty()) return files;
-  content = ReadFile(client_ca);
+  content = ReadPem(client_ca);
   if (!content.ok()) return content.status();
   files.client_ca = *std::move(content);
   if (absl::Status status = CheckCertificates(client_ca, files.client_ca); !status.ok())

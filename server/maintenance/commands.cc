@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<Backup>> Chosen(const Arguments& arguments) {
     std::erase_if(*backups, [&](const Backup& one) { return one.number != arguments.backup; });
   if (!backups->empty()) return backups;
   const std::string which =
-      arguments.backup == 0 ? "no backup" : absl::StrCat("no whole backup ", arguments.backup);
+      arguments.backup == 0 ? "no backup" : absl::StrCat("no backup ", arguments.backup);
   return absl::NotFoundError(absl::StrCat(arguments.from, " has ", which));
 }
 
@@ -78,6 +78,12 @@ int RunRestore(const Arguments& arguments) {
   const absl::StatusOr<std::vector<Backup>> backups = Chosen(arguments);
   if (!backups.ok()) return Fail("restore", backups.status());
   const Backup& backup = backups->back();
+  if (backup.damaged) {
+    return Fail("restore", absl::DataLossError(absl::StrCat(
+                               "backups/", backup.number, " in ", arguments.from,
+                               " is damaged: name another one with --backup; perceptrond verify ",
+                               arguments.from, " says which are whole")));
+  }
   const absl::Status restored = Backups(arguments.from).Restore(backup.number, arguments.to);
   if (!restored.ok()) return Fail("restore", restored);
   Print(Describe(backup));

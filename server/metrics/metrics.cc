@@ -63,7 +63,7 @@ std::vector<prometheus::MetricFamily> ToPrometheus(const MetricFamilies& familie
   return converted;
 }
 
-constexpr char kTextType[] = "text/plain; version=0.0.4; charset=utf-8";
+constexpr char kExpositionType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 HttpAnswer PlainText(int status, std::string text) {
   HttpAnswer answer;
@@ -105,7 +105,7 @@ class Metrics::Endpoint {
                        "localhost. A proxy must send that as Host.\n");
     }
     HttpAnswer answer;
-    answer.headers = {{"Content-Type", kTextType}};
+    answer.headers = {{"Content-Type", kExpositionType}};
     // For the health checks of load balancers.
     if (request.method == "HEAD") return answer;
     if (request.method != "GET") {

@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "core/sync/thread_name.h"
+#include "server/config/logging.h"
 
 namespace perceptrond {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 constexpr int kMaxAcceptsInTurn = 64;
 // The time between two runs of Options::on_second.
 constexpr absl::Duration kInterval = absl::Seconds(1);
+constexpr absl::Duration kLogInterval = absl::Minutes(1);
 // Unacknowledged for this long, sent data means that the peer is gone; gRPC's own default.
 constexpr int kUserTimeoutMilliseconds = 20000;
 
@@ -86,7 +88,22 @@ void Listener::Run() {
     next = absl::Now() + kInterval;
     if (!accepting_) SetAccepting(true);
     options_.on_second();
+    LogRefused();
   }
+}
+
+void Listener::LogRefused() {
+  const std::array<uint64_t, kRefusalReasons> refused = connections_.stats().refused;
+  if (refused == logged_refused_ || absl::Now() < next_log_) return;
+  std::vector<LogField> fields;
+  for (size_t i = 0; i < refused.size(); ++i) {
+    if (refused[i] == logged_refused_[i]) continue;
+    fields.emplace_back(RefusalReasonName(static_cast<RefusalReason>(i)),
+                        refused[i] - logged_refused_[i]);
+  }
+  LogAll(LogLevel::kWarning, "connections were refused for these limits", fields);
+  logged_refused_ = refused;
+  next_log_ = absl::Now() + kLogInterval;
 }
 
 void Listener::AcceptAll(int socket) {

@@ -3,11 +3,13 @@
 
 #include <grpcpp/server_builder.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/listening_sockets.h"
 #include "server/rpc/watchdog.h"
@@ -55,6 +57,8 @@ class Listener {
   // Accepts and closes one connection with the spare descriptor.
   bool RefuseWithSpare(int socket);
   void SetAccepting(bool accepting);
+  // Clients see a closed connection alone: at most once a minute the log says why.
+  void LogRefused();
 
   std::vector<ListeningSocket> sockets_;
   Connections& connections_;
@@ -68,6 +72,8 @@ class Listener {
   int spare_ = -1;
   // False for up to a second after not even the spare descriptor could be had.
   bool accepting_ = true;
+  std::array<uint64_t, kRefusalReasons> logged_refused_ = {};
+  absl::Time next_log_ = absl::InfinitePast();
   std::thread thread_;
 };
 

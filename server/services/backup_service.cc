@@ -27,7 +27,9 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
                          v1::ListBackupsResponse& response) {
   const absl::StatusOr<std::vector<Backup>> backups = store.ListBackups();
   if (!backups.ok()) return backups.status();
-  for (const Backup& backup : *backups) *response.add_backups() = ToProto(backup);
+  for (const Backup& backup : *backups) {
+    if (!backup.damaged) *response.add_backups() = ToProto(backup);
+  }
   return absl::OkStatus();
 }
 

@@ -74,7 +74,7 @@ class ProxyTest(unittest.TestCase):
         cls.addClassCleanup(cls.server.kill)
         cls.port = free_port()
         os.environ |= {"PROXY_ADDRESS": f"127.0.0.1:{cls.port}", "PROXY_CERTIFICATE": str(cls.directory / "server.pem"),
-                       "PROXY_SERVER": cls.server.address}
+                       "PROXY_CLIENTS": str(cls.directory / "cert"), "PROXY_SERVER": cls.server.address}
         cls.proxy = Program([HAPROXY, "-f", PROXY / "haproxy.cfg"], cls.directory / "proxy.log")
         cls.addClassCleanup(cls.proxy.kill)
         wait_for("the proxy listens", cls.answers)
@@ -87,18 +87,25 @@ class ProxyTest(unittest.TestCase):
         except OSError:
             return False
 
-    def channel(self):
-        credentials = grpc.ssl_channel_credentials((self.directory / "cert").read_bytes())
+    def channel(self, known=True):
+        certificate, key = ((self.directory / name).read_bytes() for name in ("cert", "key"))
+        credentials = grpc.ssl_channel_credentials(certificate, *((key, certificate) if known else ()))
         return grpc.secure_channel(f"127.0.0.1:{self.port}", credentials,
                                    options=[("grpc.ssl_target_name_override", "localhost"), ("grpc.use_local_subchannel_pool", 1)])
 
     def attacker(self, **options):
-        return Connection(("127.0.0.1", self.port), tls=True, source="127.0.0.2", **options)
+        """One of the known clients: no other gets so far."""
+        return Connection(("127.0.0.1", self.port), tls=(self.directory / "cert", self.directory / "key"), source="127.0.0.2", **options)
 
     def test_haproxy_takes_the_configuration(self):
         done = subprocess.run([HAPROXY, "-c", "-f", PROXY / "haproxy.cfg"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("WARNING", done.stderr)
+
+    def test_strangers_are_refused(self):
+        with self.channel(known=False) as channel, self.assertRaises(grpc.RpcError) as caught:
+            channel.unary_unary(attacks.HEALTH)(b"", timeout=10)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
 
     def test_calls_and_streams_pass_and_others_do_not(self):
         with self.channel() as channel:

@@ -13,6 +13,7 @@
 #include "core/report/format.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
+#include "core/vector/terminal.h"
 
 namespace {
 
@@ -37,7 +38,12 @@ void CheckReport(std::string_view bytes) {
 void CheckJson(std::string_view text) {
   std::string json;
   perceptrond::AppendJsonString(text, &json);
-  for (const char c : json) Check(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+  for (std::string_view rest = json; !rest.empty();) {
+    const size_t length = perceptrond::Utf8Length(rest);
+    Check(length == 4 || (length > 0 && !perceptrond::TerminalObeys(
+                                            perceptrond::CodePoint(rest.substr(0, length)))));
+    rest.remove_prefix(length);
+  }
   google::protobuf::StringValue value;
   Check(google::protobuf::util::JsonStringToMessage(json, &value).ok());
   if (perceptrond::IsValidUtf8(text)) Check(value.value() == text);

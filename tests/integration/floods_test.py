@@ -254,6 +254,7 @@ class LimitsTest(ServerTest):
         server = self.serve(files=1024)
         for _ in range(2):
             held = [socket.create_connection(endpoint(server), timeout=10) for _ in range(1100)]
+            server.said(r"warning connections were refused for these limits max_connections=\d+")
             for one in held:
                 one.close()
         with grpc.insecure_channel(server.address) as channel:

@@ -150,6 +150,27 @@ TEST_F(BackupTest, DamageInABackupIsFound) {
   EXPECT_FALSE(fs::exists(restored + "/CURRENT"));
 }
 
+TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
+  StartWithBackups();
+  Create("m");
+  v1::Backup backup;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Backup(0, &backup).ok());
+  server_->Kill();
+  fs::remove(backups() + "/private/3/CURRENT");
+  std::ofstream(backups() + "/meta/1") << "x";
+  const CommandResult verify = RunServer("verify " + fs::relative(backups()).string());
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("backups/1: DAMAGED"));
+  EXPECT_THAT(verify.out, HasSubstr("backups/2: sound"));
+  EXPECT_THAT(verify.out, HasSubstr("backups/3: DAMAGED"));
+  const std::string restored = dir_.path() + "/restored";
+  const CommandResult newest = RunServer("restore " + backups() + " " + restored);
+  EXPECT_EQ(newest.exit_code, 1);
+  EXPECT_THAT(newest.out, HasSubstr("backups/3"));
+  EXPECT_FALSE(fs::exists(restored));
+  EXPECT_EQ(RunServer("restore " + backups() + " " + restored + " --backup 2").exit_code, 0);
+}
+
 TEST_F(BackupTest, OfAStoppedServerIsMadeByItsProgram) {
   Start();
   Create("m");

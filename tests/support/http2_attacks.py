@@ -56,6 +56,8 @@ class Connection:
         if tls is not None:
             context = ssl._create_unverified_context()
             context.set_alpn_protocols(["h2"])
+            if tls is not True:
+                context.load_cert_chain(*tls)
             self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         self.sent = 0
         self.ignore_answers = ignore_answers

@@ -146,6 +146,12 @@ TEST_F(DataDirectoryTest, AMarkerOfANewerVersionOrOfNoneIsRefused) {
   }
 }
 
+TEST_F(DataDirectoryTest, AnExistingDirectoryIsItsUsersAloneOnceItIsUsed) {
+  fs::permissions(home(), fs::perms(0755));
+  ASSERT_OK(Open(home()).status());
+  EXPECT_EQ(fs::status(home()).permissions(), fs::perms(0700));
+}
+
 TEST_F(DataDirectoryTest, ANewDirectoryIsForItsUserAlone) {
   const std::string directory = home() + "-new/below";
   ASSERT_OK(Open(directory).status());

@@ -158,15 +158,18 @@ TEST_F(LogEnd, OfZerosIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(Open(home()).status()));
 }
 
-TEST_F(LogEnd, OfAJournalFromBeforeWatermarksIsTakenForACrash) {
+TEST_F(LogEnd, ThatNoWatermarkTellsIsRefused) {
   fs::remove(home() + "/WATERMARK");
   CutLog(home(), 10);
-  const auto journal = Open(home());
+  const absl::Status refused = Open(home()).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--accept-data-loss=yes"));
+  const auto journal = OpenWith(home(), true);
   ASSERT_OK(journal.status());
   EXPECT_EQ(Records(**journal), kRecords - 1);
 }
 
-TEST_F(LogEnd, AWatermarkThatIsNotWholeIsLeftOutOfAccount) {
+TEST_F(LogEnd, OneWholePlaceOfAWatermarkIsEnough) {
   const std::string path = home() + "/WATERMARK";
   const uintmax_t size = fs::file_size(path);
   // One of the two slots.
@@ -176,8 +179,9 @@ TEST_F(LogEnd, AWatermarkThatIsNotWholeIsLeftOutOfAccount) {
     file.put('x');
   }
   EXPECT_OK(Open(home()).status());
-  fs::resize_file(path, size / 4);
-  EXPECT_OK(Open(home()).status());
+  fs::resize_file(path, 100);
+  EXPECT_TRUE(absl::IsDataLoss(Open(home()).status()));
+  EXPECT_OK(OpenWith(home(), true).status());
   EXPECT_EQ(fs::file_size(path), size);
 }
 

@@ -142,8 +142,9 @@ TEST_F(OnDisk, ALogCutOffInItsLastWritesLosesThoseAndNoOthers) {
   for (const uintmax_t cut : {uintmax_t{1}, uintmax_t{7}, each / 2, 3 * each, 20 * each + 1}) {
     const std::string copy = Copy();
     fs::resize_file(fs::path(copy) / log.filename(), size - cut);
-    // As of a journal from before watermarks (log_end_test.cc).
+    // As after a crash at the first start, when nothing says yet how long the log is.
     fs::remove(copy + "/WATERMARK");
+    fs::remove(copy + "/JOURNAL");
     const auto records = ReadAll(copy);
     ASSERT_OK(records.status());
     EXPECT_LT(*records, kRecords);
@@ -182,6 +183,7 @@ TEST_F(OnDisk, WithoutTheDamagedLogAndTheLaterOnesEverythingIsAsItWasBeforeThem)
   FlipByte(log, 20);
   ASSERT_FALSE(Open(home()).ok());
   fs::remove(home() + "/WATERMARK");
+  fs::remove(home() + "/JOURNAL");
   for (const auto& entry : fs::directory_iterator(home())) {
     if (entry.path().extension() == ".log" && entry.path() >= log) fs::remove(entry.path());
   }

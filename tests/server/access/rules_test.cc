@@ -105,7 +105,9 @@ TEST(AccessRules, ATokenInTheWrongLineIsNotRepeated) {
   const std::string secret = MakeToken();
   for (const std::string& text :
        {"principal { name: 'a' token_sha256: " + secret + " }", "principal { " + secret + ": 1 }",
-        "principal { name: 'a' token_sha256: '" + secret + "' }", secret}) {
+        "principal { name: 'a' token_sha256: '" + secret + "' }", secret,
+        "principal { name: '" + secret + "' anonymous: true }",
+        "principal { name: 'a' certificate: '" + secret + "' }"}) {
     const auto rules = AccessRules::Parse(text);
     ASSERT_FALSE(rules.ok());
     EXPECT_THAT(std::string(rules.status().message()), Not(HasSubstr(secret.substr(4, 10))))
