@@ -169,7 +169,7 @@ TEST_F(LogEnd, ThatNoWatermarkTellsIsRefused) {
   EXPECT_EQ(Records(**journal), kRecords - 1);
 }
 
-TEST_F(LogEnd, OneWholePlaceOfAWatermarkIsEnough) {
+TEST_F(LogEnd, OneWholeSlotOfAWatermarkIsEnough) {
   const std::string path = home() + "/WATERMARK";
   const uintmax_t size = fs::file_size(path);
   // One of the two slots.
