@@ -18,9 +18,9 @@
 #include "client/ctl/command.h"
 #include "client/ctl/terminal.h"
 #include "client/error.h"
+#include "core/vector/control_characters.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
-#include "core/vector/terminal.h"
 
 namespace perceptrond::client {
 namespace {
@@ -175,9 +175,8 @@ std::string Printable(std::string_view text) {
     const auto byte = static_cast<unsigned char>(text.front());
     const size_t length = Utf8Length(text);
     const std::string_view character = text.substr(0, std::max<size_t>(1, length));
-    if (const uint32_t code = CodePoint(character);
-        length > 1 && length < 4 && TerminalObeys(code)) {
-      absl::StrAppendFormat(&out, "\\u%04x", code);
+    if (length > 1 && IsControlCharacter(CodePoint(character))) {
+      absl::StrAppendFormat(&out, "\\u%04x", CodePoint(character));
     } else if (length > 1 || IsPlain(text.front())) {
       out.append(character);
     } else {

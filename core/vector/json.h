@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "core/vector/control_characters.h"
 #include "core/vector/name.h"
-#include "core/vector/terminal.h"
 
 namespace perceptrond {
 
@@ -24,7 +24,7 @@ inline void AppendJsonString(std::string_view text, std::string* out) {
       out->append(character);
     } else if (first == '\n') {
       out->append("\\n");
-    } else if (length < 4 && TerminalObeys(CodePoint(character))) {
+    } else if (IsControlCharacter(CodePoint(character))) {
       absl::StrAppendFormat(out, "\\u%04x", CodePoint(character));
     } else {
       out->append(character);

@@ -108,7 +108,7 @@ void PrintVerification(const Verification& found, bool json) {
   absl::StrAppend(&end, ": ", found.sound() ? "sound" : "DAMAGED", ", ", found.models_size(),
                   " models");
   if (damaged > 0) absl::StrAppend(&end, ", of which ", damaged, " cannot be restored");
-  if (found.lost_writes() > 0)
+  if (found.lost_writes() > 0 && found.error().empty())
     absl::StrAppend(&end, "; the log ends early and lacks ", found.lost_writes(), " writes");
   if (!found.error().empty()) absl::StrAppend(&end, "; ", found.error());
   Print(end);

@@ -42,15 +42,19 @@ void VerifyModels(Store& store, Verification& found) {
   } while (!after.empty());
 }
 
-// Reads all of a journal. A damaged log is read up to the damage, and what is missing counted. NOT_FOUND
-// or UNAVAILABLE if there is none that can be read.
+// Reads all of a journal; a damaged log up to the damage, and counts what is missing. NOT_FOUND or
+// UNAVAILABLE if there is none that can be read.
 absl::Status VerifyJournal(RocksDbJournal::Options options, uint64_t sequence,
                            Verification& found) {
   options.read_only = true;
-  options.accept_data_loss = true;
   absl::StatusOr<std::unique_ptr<RocksDbJournal>> journal = RocksDbJournal::Open(options);
   if (absl::IsNotFound(journal.status()) || absl::IsUnavailable(journal.status()))
     return journal.status();
+  if (absl::IsDataLoss(journal.status())) {
+    found.set_error(Text(journal.status()));
+    options.accept_data_loss = true;
+    journal = RocksDbJournal::Open(options);
+  }
   if (!journal.ok()) {
     found.set_error(Text(journal.status()));
     return absl::OkStatus();

@@ -5,8 +5,8 @@
 
 namespace perceptrond {
 
-// Fixes HTTP/2's windows of all servers of the process, those of connections and of streams, which
-// gRPC would let grow to megabytes a stream. To be called before the first of them is built.
+// Fixes the windows of HTTP/2 connections and of their streams, which gRPC would let grow to
+// megabytes a stream, for all servers and channels that the process makes from now on. Any thread.
 void SetFlowWindow(size_t bytes);
 
 }  // namespace perceptrond

@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "core/report/format.h"
+#include "core/vector/control_characters.h"
 #include "core/vector/json.h"
 #include "core/vector/name.h"
-#include "core/vector/terminal.h"
 
 namespace {
 
@@ -40,8 +40,8 @@ void CheckJson(std::string_view text) {
   perceptrond::AppendJsonString(text, &json);
   for (std::string_view rest = json; !rest.empty();) {
     const size_t length = perceptrond::Utf8Length(rest);
-    Check(length == 4 || (length > 0 && !perceptrond::TerminalObeys(
-                                            perceptrond::CodePoint(rest.substr(0, length)))));
+    Check(length > 0 &&
+          !perceptrond::IsControlCharacter(perceptrond::CodePoint(rest.substr(0, length))));
     rest.remove_prefix(length);
   }
   google::protobuf::StringValue value;

@@ -52,6 +52,14 @@ TEST_F(LossTest, TheServerRefusesToStartAndSaysHowToGoOn) {
   EXPECT_GT(std::stoi(Metric("perceptrond_journal_lost_writes")), 0);
 }
 
+TEST_F(LossTest, ADirectoryWithoutItsWatermarkIsNotSound) {
+  LearnAndCutTheLog();
+  std::filesystem::remove(data() + "/WATERMARK");
+  const CommandResult verify = RunServer("verify " + data());
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("WATERMARK"));
+}
+
 TEST_F(LossTest, AProducerThatResumesGetsAnErrorAndLearnsTheLostExamplesAgain) {
   LearnAndCutTheLog();
   StartWithTheLoss();
