@@ -6,7 +6,6 @@ import itertools
 import queue
 import random
 import threading
-import time
 
 import grpc
 
@@ -250,9 +249,9 @@ class StreamProducer(Actor):
 class Reader(Actor):
     """Predicts with any model, at any revision that it must have; and makes calls that must fail."""
 
-    def __init__(self, name, services, promises, models, stop, seed, recorder, on_stream):
+    def __init__(self, name, services, promises, models, stop, seed, on_stream):
         super().__init__(name, services, promises, stop)
-        self._models, self._recorder, self._on_stream = models, recorder, on_stream
+        self._models, self._on_stream = models, on_stream
         self._random = random.Random(f"{seed} {name}")
         self._probes = {space: [pack([row._replace(label=None) for row in Examples(7, "probe", space).rows(10 * i, i + 1)]) for i in range(5)]
                         for space in ("dense", "hashed", "named")}
@@ -275,10 +274,7 @@ class Reader(Actor):
 
     def _predict(self):
         probe, request = self._request()
-        epoch, begin = self.promises.epoch(), time.monotonic()
         response = self.call("Predict", lambda: self.services.predictions.Predict(request, **TIMEOUT))
-        if self.promises.epoch() == epoch and not request.model.startswith("models/large"):
-            self._recorder.latency(time.monotonic() - begin)
         self._check(probe, request, response)
 
     def _check(self, probe, request, response):

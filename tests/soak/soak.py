@@ -14,6 +14,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -102,6 +103,28 @@ class Killer(threading.Thread):
             self._server.start()
 
 
+class LatencyProbe(threading.Thread):
+    """Records what latency_probe.py prints."""
+
+    def __init__(self, address, models, recorder):
+        super().__init__(name="latency", daemon=True)
+        self._recorder = recorder
+        program = pathlib.Path(__file__).with_name("latency_probe.py")
+        self._process = subprocess.Popen([sys.executable, "-B", program, address, *models], stdout=subprocess.PIPE, text=True)
+
+    def run(self):
+        for line in self._process.stdout:
+            self._recorder.latency(float(line))
+
+    def end(self):
+        """Returns whether it ran until now."""
+        ran = self._process.poll() is None
+        self._process.kill()
+        self._process.wait()
+        self.join()
+        return ran
+
+
 def create(services, name, model):
     return services.models.CreateModel(model_service_pb2.CreateModelRequest(model_id=name, model=model, request_id=name), wait_for_ready=True, timeout=60)
 
@@ -111,7 +134,7 @@ def model_of(services, name, view=model_service_pb2.MODEL_VIEW_BASIC):
 
 
 def make_actors(seed, make, server, promises, recorder, stop):
-    """Creates the models, and the threads that use them."""
+    """Creates the models, the threads that use them, and the latency probe."""
     services = make()
     solo, actors, readable = [], [], []
     spaces = ("dense", "hashed", "named")
@@ -139,9 +162,11 @@ def make_actors(seed, make, server, promises, recorder, stop):
     streams.append(StreamProducer("passes", "p", make(), promises, Examples(seed, "passes", "dense"), stop, sole=True, pass_rows=1000))
     streams += [StreamProducer("separable", f"p{i}", make(), promises, SeparableExamples(seed, i), stop, pass_rows=200) for i in range(2)]
     actors += streams
-    actors += [Reader(f"reader-{i}", make(), promises, readable, stop, seed, recorder, on_stream=i == 1) for i in range(2)]
+    actors += [Reader(f"reader-{i}", make(), promises, readable, stop, seed, on_stream=i == 1) for i in range(2)]
     actors.append(Churn("churn", make(), promises, stop, seed))
-    return services, solo, streams, actors
+    # Large models are loaded again and again: what that takes depends on which others are asked.
+    probed = [f"{name}:{space}" for name, space in readable if not name.startswith("large")]
+    return services, solo, streams, actors, LatencyProbe(server.address, probed, recorder)
 
 
 def check_end(services, promises, server, solo, streams, actors):
@@ -202,11 +227,11 @@ def run(flags):
     recorder = Recorder(directory / "samples.csv", server, directory / "data")
     stop, stop_killing = threading.Event(), threading.Event()
     make = lambda: Services(server.address)
-    services, solo, streams, actors = make_actors(flags.seed, make, server, promises, recorder, stop)
+    services, solo, streams, actors, probe = make_actors(flags.seed, make, server, promises, recorder, stop)
     killer = Killer(server, promises, flags.seed, max(6.0, flags.seconds / 8), stop_killing)
     recorder.start()
-    for actor in (*actors, killer):
-        actor.start()
+    for thread in (*actors, killer, probe):
+        thread.start()
     begin = time.monotonic()
     while time.monotonic() - begin < flags.seconds and not (promises.violations and flags.stop_early):
         time.sleep(0.5)
@@ -216,6 +241,7 @@ def run(flags):
     for actor in actors:
         actor.join(timeout=120)
         promises.check("every actor comes to its end", not actor.is_alive() and actor.failure is None, actor=actor.name, failure=repr(actor.failure))
+    promises.check("answers come while the server runs", probe.end())
     recorder.stop()
     found = dict(re.findall(r"^perceptrond_(loads|evictions)_total (\S+)$", server.metrics(), re.M))
     check_end(services, promises, server, solo, streams, actors)
