@@ -1,5 +1,5 @@
 // perceptrond: parses the options, serves until SIGTERM or SIGINT, drains, and exits. On SIGHUP it
-// reads settings and certificates again.
+// reads settings and certificates again, as it does when their files change.
 #include <pthread.h>
 
 #include <cerrno>
@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "server/config/build_info.h"
+#include "server/config/file_fingerprint.h"
 #include "server/config/logging.h"
 #include "server/config/options.h"
 #include "server/maintenance/commands.h"
@@ -101,13 +102,16 @@ int main(int argc, char** argv) {
        {"data_dir",
         options.journal == perceptrond::JournalKind::kMemory ? "(memory)" : options.data_dir}});
 
+  perceptrond::FileWatch config(parsed.config_file);
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
     signal = NextSignal(signals);
     if (signal == SIGHUP) {
+      config.OnRead();
       ReloadOptions(args, options, **server);
       (*server)->Reload();
     } else if (signal == 0) {
+      if (config.Look()) ReloadOptions(args, options, **server);
       (*server)->ReloadChanged();
     }
   }

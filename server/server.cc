@@ -23,6 +23,7 @@
 #include "server/metrics/metrics.h"
 #include "server/metrics/rpc_metrics.h"
 #include "server/open_store.h"
+#include "server/page/host_check.h"
 #include "server/page/status_page.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/backend.h"
@@ -113,9 +114,11 @@ struct Server::Parts {
   absl::Status OpenAccess();
   void AddServices();
   TransportOptions MakeTransportOptions();
+  HttpHandler WithHttpAccess(HttpHandler handler);
   absl::Status Listen();
   void ReloadCertificates();
   void ReloadAccess();
+  void WarnOfNoPrincipals() const;
 };
 
 absl::Status Server::Parts::OpenAccess() {
@@ -130,6 +133,7 @@ absl::Status Server::Parts::OpenAccess() {
         AccessControl::Load(options.access_file);
     if (!loaded.ok()) return loaded.status();
     access = *std::move(loaded);
+    WarnOfNoPrincipals();
   }
   absl::StatusOr<std::unique_ptr<AuditLog>> opened = AuditLog::Open(options.audit_log);
   if (!opened.ok()) return opened.status();
@@ -176,6 +180,12 @@ TransportOptions Server::Parts::MakeTransportOptions() {
   transport.on_probe_failure = ExitForSupervisor;
   transport.on_second = [this] { acceptor.EndLateRequests(options.receive_timeout); };
   return transport;
+}
+
+HttpHandler Server::Parts::WithHttpAccess(HttpHandler handler) {
+  if (access != nullptr) handler = WithAccess(*access, *admission, std::move(handler));
+  const bool any_host = options.metrics_hosts.empty() && !IsLoopback(options.metrics_address);
+  return any_host ? handler : WithHostCheck(options.metrics_hosts, std::move(handler));
 }
 
 absl::Status Server::Parts::Listen() {
@@ -243,8 +253,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     HttpHandler page;
     if (options.status_page) {
       parts->page = std::make_unique<StatusPage>(
-          store, [&drain = parts->drain] { return drain.draining(); },
-          IsLoopback(options.metrics_address));
+          store, [&drain = parts->drain] { return drain.draining(); });
       page = [&page = *parts->page,
               &stopping = parts->acceptor.cancellation()](const HttpRequest& request) {
         const CancellationToken token(&stopping, CancellationToken::Clock::now() + kPageTime);
@@ -261,11 +270,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     sources.dropped_audit_records = [&audit = *parts->audit] { return audit.dropped(); };
     sources.rpc = &parts->rpc;
     sources.page = std::move(page);
-    if (parts->access != nullptr) {
-      sources.access = [&parts = *parts](HttpHandler handler) {
-        return WithAccess(*parts.access, *parts.admission, std::move(handler));
-      };
-    }
+    sources.access = [&parts = *parts](HttpHandler handler) {
+      return parts.WithHttpAccess(std::move(handler));
+    };
     const TlsFiles tls = options.metrics_tls ? parts->tls->current().first : TlsFiles();
     absl::StatusOr<std::unique_ptr<Metrics>> metrics =
         Metrics::Start(options.metrics_address, options.metrics_max_models, std::move(sources),
@@ -325,6 +332,12 @@ void Server::Parts::ReloadCertificates() {
   }
 }
 
+void Server::Parts::WarnOfNoPrincipals() const {
+  if (!access->rules()->principals().empty()) return;
+  Log(LogLevel::kWarning, "the access file has no principal: every call is denied",
+      {{"access_file", options.access_file}});
+}
+
 void Server::Parts::ReloadAccess() {
   const absl::Time start = absl::Now();
   const absl::StatusOr<bool> changed = access->Reload();
@@ -336,12 +349,14 @@ void Server::Parts::ReloadAccess() {
     Log(LogLevel::kInfo, "the new access rules are in use",
         {{"access_file", options.access_file},
          {"principals", access->rules()->principals().size()}});
+    WarnOfNoPrincipals();
   } else {
     return;
   }
   AuditRecord record;
   record.time = absl::Now();
   record.method = "reload access file";
+  record.file = options.access_file;
   record.outcome = changed.ok() ? "OK" : "InvalidArgument";
   record.took = record.time - start;
   audit->Record(record);

@@ -63,8 +63,8 @@ def parser(description: str) -> argparse.ArgumentParser:
     flags.add_argument("--server", type=utf8, default=os.environ.get("PERCEPTROND_SERVER", "127.0.0.1:7600"), metavar="ADDRESS",
                        help="host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)")
     flags.add_argument("--tls-ca", type=pathlib.Path, metavar="FILE", help="connect with TLS and trust these certificate authorities (PEM)")
-    flags.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="send the token in this file with each call (default: $PERCEPTROND_TOKEN_FILE)",
-                       default=os.environ.get("PERCEPTROND_TOKEN_FILE"))
+    flags.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="send the token in this file with each call (default: $PERCEPTRONCTL_TOKEN_FILE)",
+                       default=os.environ.get("PERCEPTRONCTL_TOKEN_FILE"))
     flags.add_argument("--give-up-after", type=seconds(), default=60, metavar="S", help="seconds without progress before giving up (default: 60)")
     return flags
 

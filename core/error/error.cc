@@ -17,16 +17,20 @@ absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::st
   return status;
 }
 
-absl::Status InvalidField(absl::string_view reason, absl::string_view field,
-                          absl::string_view description) {
-  absl::Status status =
-      MakeError(absl::StatusCode::kInvalidArgument, reason, absl::StrCat(field, ": ", description));
+absl::Status FieldError(absl::StatusCode code, absl::string_view reason, absl::string_view field,
+                        absl::string_view description) {
+  absl::Status status = MakeError(code, reason, absl::StrCat(field, ": ", description));
   google::rpc::BadRequest bad_request;
   google::rpc::BadRequest::FieldViolation& violation = *bad_request.add_field_violations();
   violation.set_field(std::string(field));
   violation.set_description(std::string(description));
   status.SetPayload(kBadRequestUrl, absl::Cord(bad_request.SerializeAsString()));
   return status;
+}
+
+absl::Status InvalidField(absl::string_view reason, absl::string_view field,
+                          absl::string_view description) {
+  return FieldError(absl::StatusCode::kInvalidArgument, reason, field, description);
 }
 
 absl::Status InvalidSetting(absl::string_view field, absl::string_view description) {

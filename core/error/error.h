@@ -23,7 +23,11 @@ absl::Status MakeError(
     absl::StatusCode code, absl::string_view reason, absl::string_view message,
     std::initializer_list<std::pair<absl::string_view, std::string>> metadata = {});
 
-// INVALID_ARGUMENT with google.rpc.BadRequest naming the field.
+// The same with google.rpc.BadRequest naming the field.
+absl::Status FieldError(absl::StatusCode code, absl::string_view reason, absl::string_view field,
+                        absl::string_view description);
+
+// INVALID_ARGUMENT with google.rpc.BadRequest.
 absl::Status InvalidField(absl::string_view reason, absl::string_view field,
                           absl::string_view description);
 

@@ -78,8 +78,8 @@ absl::Status Unauthenticated() {
 
 absl::Status PermissionDenied(absl::string_view principal, absl::string_view what) {
   return MakeError(absl::StatusCode::kPermissionDenied, "PERMISSION_DENIED",
-                   absl::StrCat("principal ", principal, " may not ", what,
-                                "; ask for it in the server's access file"),
+                   absl::StrCat("principal ", principal, " lacks the ", what,
+                                ": the server's access file can give it"),
                    {{"principal", std::string(principal)}});
 }
 

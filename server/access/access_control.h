@@ -45,8 +45,8 @@ class AccessControl {
 // UNAUTHENTICATED (UNAUTHENTICATED): no token, an unknown one, or one that is valid no longer; all
 // alike.
 absl::Status Unauthenticated();
-// PERMISSION_DENIED (PERMISSION_DENIED): the principal may not do this. Says the same of a model
-// that exists and of one that does not.
+// PERMISSION_DENIED (PERMISSION_DENIED): the principal lacks this, "right PAGE". Says the same of a
+// model that exists and of one that does not.
 absl::Status PermissionDenied(absl::string_view principal, absl::string_view what);
 
 // The token of an Authorization header: after "Bearer ", or the password after "Basic ", whatever

@@ -113,14 +113,14 @@ absl::Status CallAccess::CheckRules() {
   if (method_->right().has_value()) {
     return principal_->Has(*method_->right())
                ? absl::OkStatus()
-               : Refuse(absl::StrCat("use ", RightName(*method_->right())));
+               : Refuse(absl::StrCat("right ", RightName(*method_->right())));
   }
   const Role role = asks_for_more_ ? method_->more_role() : method_->role();
   // A grant of the empty prefix alone covers the name that all models begin with.
   if (method_->for_every_model() && !principal_->Has(role, kModelCollection))
-    return Refuse(absl::StrCat(RoleName(role), " every model"));
+    return RefuseRole(role, "every model");
   if (first_model_.empty() && !principal_->HasSome(role))
-    return Refuse(absl::StrCat(RoleName(role), " any model"));
+    return RefuseRole(role, "any model");
   absl::Status status = CheckModel(role, first_model_);
   if (status.ok()) status = CheckModel(role, last_model_);
   for (const std::string& model : also_read_) {
@@ -131,7 +131,11 @@ absl::Status CallAccess::CheckRules() {
 
 absl::Status CallAccess::CheckModel(Role role, absl::string_view model) {
   if (model.empty() || principal_->Has(role, model)) return absl::OkStatus();
-  return Refuse(absl::StrCat(RoleName(role), " \"", absl::Utf8SafeCHexEscape(model), "\""));
+  return RefuseRole(role, absl::StrCat("\"", absl::Utf8SafeCHexEscape(model), "\""));
+}
+
+absl::Status CallAccess::RefuseRole(Role role, absl::string_view models) {
+  return Refuse(absl::StrCat("role ", RoleName(role), " for ", models));
 }
 
 absl::Status CallAccess::Refuse(absl::string_view what) {
@@ -168,6 +172,11 @@ void CallAccess::OnFinish(grpc::Status& status) {
   record.outcome = RpcCodeName(static_cast<size_t>(code));
   record.reason = ReasonOf(status);
   admission_.audit_->Record(record);
+}
+
+std::string CallAccess::principal() const {
+  MutexLock lock(&mutex_);
+  return principal_name_;
 }
 
 std::shared_ptr<PrincipalUsage> CallAccess::usage() const {

@@ -42,6 +42,8 @@ class CallAccess {
   // Replaces the status that the call ends with by denied(), and records the call if it must be.
   void OnFinish(grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whose call it was when it began; empty if the caller was not recognized.
+  std::string principal() const ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller's examples are counted for; null if that is of no interest.
   std::shared_ptr<PrincipalUsage> usage() const ABSL_LOCKS_EXCLUDED(mutex_);
   // How long a stream must wait until its principal is below its rate of examples; zero if it is.
@@ -64,7 +66,9 @@ class CallAccess {
   absl::Status Check() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRules() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckModel(Role role, absl::string_view model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Denied to this principal: an anonymous one should authenticate.
+  // The principal lacks this, "right PAGE": an anonymous one should authenticate.
+  absl::Status RefuseRole(Role role, absl::string_view models)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For Admission's registry: ends the call if it is denied now.
   void Recheck() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -36,6 +36,7 @@ std::vector<LogField> Fields(const AuditRecord& record) {
                                   {"outcome", record.outcome},
                                   {"reason", record.reason},
                                   {"seconds", absl::ToDoubleSeconds(record.took)}};
+  if (!record.file.empty()) fields.emplace_back("file", Shorten(record.file));
   if (!record.trace_id.empty()) fields.emplace_back("trace_id", record.trace_id);
   if (record.unrecorded_denials > 0)
     fields.emplace_back("unrecorded_denials", record.unrecorded_denials);

@@ -22,8 +22,10 @@ struct AuditRecord {
   std::string principal;
   // "ipv4:10.0.0.7:4711".
   std::string peer;
-  // "perceptron.v1.ModelService/DeleteModel"; "reload" for new access rules.
+  // "perceptron.v1.ModelService/DeleteModel"; "reload access file".
   std::string method;
+  // That was read; empty for calls.
+  std::string file;
   // A full name as the caller wrote it; empty if none was read.
   std::string model;
   // "OK", "PermissionDenied"; the reason of an error.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -37,12 +38,13 @@ HttpHandler WithAccess(const AccessControl& access, Admission& admission, HttpHa
     record.time = absl::Now();
     record.principal = known ? principal->name : "";
     record.peer = request.peer;
-    record.method = absl::StrCat("http ", RightName(right));
+    record.method = absl::StrCat("http ", absl::AsciiStrToLower(RightName(right)));
     record.outcome = known ? "PermissionDenied" : "Unauthenticated";
     admission.RecordDenial(record);
     if (known) {
-      return Refusal(403, absl::StrCat("Principal ", principal->name, " may not use the ",
-                                       RightName(right), ": see the server's access file.\n"));
+      return Refusal(403, absl::StrCat("Principal ", principal->name, " lacks the right ",
+                                       RightName(right),
+                                       ": the server's access file can give it.\n"));
     }
     return Refusal(401,
                    "A token is needed: as Authorization: Bearer TOKEN, or in a browser as the "

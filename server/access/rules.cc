@@ -54,13 +54,13 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 }  // namespace
 
 absl::string_view RoleName(Role role) {
-  static constexpr std::array<absl::string_view, 3> kNames = {"read", "learn", "admin"};
+  static constexpr std::array<absl::string_view, 3> kNames = {"READ", "LEARN", "ADMIN"};
   return kNames[static_cast<size_t>(role)];
 }
 
 absl::string_view RightName(Right right) {
-  static constexpr std::array<absl::string_view, 4> kNames = {"health", "reflection", "metrics",
-                                                              "page"};
+  static constexpr std::array<absl::string_view, 4> kNames = {"HEALTH", "REFLECTION", "METRICS",
+                                                              "PAGE"};
   return kNames[static_cast<size_t>(right)];
 }
 

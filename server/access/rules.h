@@ -22,7 +22,7 @@ enum class Role : uint8_t { kRead, kLearn, kAdmin };
 // What may be done besides.
 enum class Right : uint8_t { kHealth, kReflection, kMetrics, kPage };
 
-// "read", "learn", "admin"; "health", "reflection", "metrics", "page".
+// As in the access file: "READ", "METRICS".
 absl::string_view RoleName(Role role);
 absl::string_view RightName(Right right);
 

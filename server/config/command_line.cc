@@ -116,9 +116,9 @@ and a status page on http://127.0.0.1:7601. Use perceptronctl to create models a
 
 Every flag can also be set by an environment variable or in a config file. A flag takes precedence
 over the environment, and the environment over the file. An empty variable counts as not set.
-SIGTERM and SIGINT stop the server once in-flight calls are answered. SIGHUP makes it read the
-config file again, of which log-level, log-format and slow-call take effect at once, and its
-certificates and access file, which also take effect within two seconds of a change.
+SIGTERM and SIGINT stop the server once in-flight calls are answered. Config file, certificates and
+access file are read again on SIGHUP and within three seconds of a change; of the config file
+log-level, log-format and slow-call take effect then.
 
 Of a stopped server's directory: perceptrond backup DIR BACKUPS, perceptrond verify DIR, and
 perceptrond restore BACKUPS DIR; each has --help.
@@ -323,6 +323,8 @@ ParseResult ParseOptions(const std::vector<std::string>& args) {
   if (const std::string wrong = CheckTogether(result.options); !wrong.empty()) {
     return Exit(2, "", wrong);
   }
+  const CLI::Option* const config = app.get_config_ptr();
+  if (config->count() > 0) result.config_file = config->results().back();
   result.unknown_variables = UnknownSettings(result.options);
   return line.print_config() ? WithConfigText(std::move(result)) : result;
 }

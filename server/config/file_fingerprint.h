@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -16,5 +17,28 @@ inline std::string FingerprintOf(const std::string& path) {
   return absl::StrCat(found.st_dev, " ", found.st_ino, " ", found.st_size, " ",
                       found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, ";");
 }
+
+// Notices changes of a file that has been left alone since the look before: what is read then is not
+// half written. Not thread-safe.
+class FileWatch {
+ public:
+  // An empty path never changes.
+  explicit FileWatch(std::string path) : path_(std::move(path)) { OnRead(); }
+
+  // To be called when the file is read for another reason.
+  void OnRead() { read_ = seen_ = FingerprintOf(path_); }
+  // Whether the file must be read again. To be called regularly.
+  bool Look() {
+    const std::string now = FingerprintOf(path_);
+    if (std::exchange(seen_, now) != now || now == read_) return false;
+    read_ = now;
+    return true;
+  }
+
+ private:
+  const std::string path_;
+  std::string read_;
+  std::string seen_;
+};
 
 }  // namespace perceptrond

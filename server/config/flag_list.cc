@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -158,19 +159,43 @@ void FlagList::Addresses(const std::string& name, std::vector<std::string>* fiel
     *field = std::move(addresses);
     return "";
   };
+  AddList(name, "ADDRESS,...", field,
+          absl::StrCat(help, "\nDefault ", absl::StrJoin(*field, ","), "."), set);
+}
+
+void FlagList::HostNames(const std::string& name, std::vector<std::string>* field,
+                         const std::string& help) {
+  const auto set = [field](const std::vector<std::string>& values) -> std::string {
+    std::vector<std::string> hosts;
+    for (const std::string& value : values) {
+      for (const absl::string_view part : absl::StrSplit(value, ',', absl::SkipWhitespace())) {
+        const absl::string_view host = absl::StripAsciiWhitespace(part);
+        if (!absl::c_all_of(host, [](unsigned char c) {
+              return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
+            })) {
+          return "expected names of machines, without ports";
+        }
+        hosts.emplace_back(host);
+      }
+    }
+    *field = std::move(hosts);
+    return "";
+  };
+  AddList(name, "NAME,...", field, help + "\nDefault none.", set);
+}
+
+void FlagList::AddList(const std::string& name, const std::string& form,
+                       const std::vector<std::string>* field, const std::string& help,
+                       std::function<std::string(const std::vector<std::string>&)> set) {
   const auto get = [field] {
-    return absl::StrCat("[",
-                        absl::StrJoin(*field, ", ",
-                                      [](std::string* out, const std::string& address) {
-                                        out->append(Quoted(address));
-                                      }),
-                        "]");
+    const auto quote = [](std::string* out, const std::string& one) { out->append(Quoted(one)); };
+    return field->empty() ? Quoted("") : absl::StrCat("[", absl::StrJoin(*field, ", ", quote), "]");
   };
   flags_.push_back({.name = name,
-                    .form = "ADDRESS,...",
-                    .help = absl::StrCat(help, "\nDefault ", absl::StrJoin(*field, ","), "."),
+                    .form = form,
+                    .help = help,
                     .repeatable = true,
-                    .set = set,
+                    .set = std::move(set),
                     .get = get});
 }
 

@@ -67,6 +67,8 @@ class FlagList {
   }
 
   void Addresses(const std::string& name, std::vector<std::string>* field, const std::string& help);
+  // Names of machines, separated by commas; none if it is empty.
+  void HostNames(const std::string& name, std::vector<std::string>* field, const std::string& help);
   void MetricsAddress(const std::string& name, std::string* field, const std::string& help);
   void Directory(const std::string& name, std::string* field, const std::string& help);
   // A file that exists.
@@ -81,6 +83,9 @@ class FlagList {
 
   void Add(std::string name, std::string form, std::string help, Set set,
            std::function<std::string()> get);
+  void AddList(const std::string& name, const std::string& form,
+               const std::vector<std::string>* field, const std::string& help,
+               std::function<std::string(const std::vector<std::string>&)> set);
 
   std::vector<Flag> flags_;
 };

@@ -70,9 +70,10 @@ std::vector<Flag> MakeFlags(Options* o) {
       "(MESSAGE_TOO_LARGE). gRPC rejects a message of more than four times this limit unread.");
   flags.Number(
       "max-connections", "Connections", &o->max_connections, 0, 1000000,
-      "Connections at which the server closes further ones at once. Each takes two open files. 0:\n"
-      "half of the open files that the process may have, less those for the journal; at most\n"
-      "10000.");
+      "Connections at which the server refuses further ones: their calls, but health checks, are\n"
+      "RESOURCE_EXHAUSTED (TOO_MANY_CONNECTIONS) for 5s, 32 at a time; others are closed at once.\n"
+      "Each takes two open files. 0: half of the open files that the process may have, less those\n"
+      "for the journal; at most 10000.");
   flags.Number(
       "max-connections-per-address", "Connections", &o->max_connections_per_address, 0, 1000000,
       "The same for one IPv4 address or one IPv6 network of 64 bits, except this machine's own.\n"
@@ -112,8 +113,8 @@ std::vector<Flag> MakeFlags(Options* o) {
               "A stream can always send one message, whatever its size.");
   flags.Number(
       "max-example-features", "Features", &o->max_example_features, 1, uint64_t{1} << 28,
-      "The most features that one example may have. An example with more gets the row error\n"
-      "TOO_MANY_FEATURES.");
+      "The most features that one example may have. More are the row error RESOURCE_EXHAUSTED\n"
+      "(TOO_MANY_FEATURES).");
   flags.Number(
       "max-message-cost", "Multiply-adds", &o->max_message_cost, 1'000'000, uint64_t{1} << 60,
       "The most work that one message may take, estimated before it begins: rows times mapped\n"
@@ -140,6 +141,11 @@ std::vector<Flag> MakeFlags(Options* o) {
       "metrics-address", &o->metrics_address,
       "Address to serve Prometheus metrics on, over HTTP at /metrics; off serves none.\n"
       "Every client that reaches it can read the names and figures of all models.");
+  flags.HostNames(
+      "metrics-hosts", &o->metrics_hosts,
+      "Names of machines by which metrics and status page may be asked for, as the Host header has\n"
+      "them, beside addresses and localhost; others get 403, so that no web site can read them\n"
+      "through a browser here. Without this flag no name is on loopback, and every one elsewhere.");
   flags.Number(
       "metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
       "The most models with metrics of their own, which are 30 to 50 series each. Further models\n"

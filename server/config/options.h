@@ -43,6 +43,8 @@ struct Options {
   uint64_t snapshot_bytes = uint64_t{4} << 20;
   // Empty if metrics are off.
   std::string metrics_address = "127.0.0.1:7601";
+  // Names by which metrics and page may be asked for. Empty: on loopback none, elsewhere any.
+  std::vector<std::string> metrics_hosts;
   uint64_t metrics_max_models = 1000;
   // Needs the metrics address and TLS.
   bool metrics_tls = false;
@@ -84,6 +86,8 @@ struct ParseResult {
   // If set, the caller prints `out` and `err` and exits with this code: 0 for --help, --version and
   // --print-config, 2 for an error.
   std::optional<int> exit_code;
+  // Of --config; empty without it.
+  std::string config_file;
   std::string out;
   std::string err;
   // Environment variables that are named like settings and are none: misspelt, or of another

@@ -9,7 +9,6 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/config/endpoint.h"
 #include "server/http/http_server.h"
 #include "server/metrics/family.h"
 #include "server/metrics/stats.h"
@@ -77,8 +76,8 @@ HttpAnswer PlainText(int status, std::string text) {
 
 class Metrics::Endpoint {
  public:
-  Endpoint(size_t max_models, Sources sources, bool loopback)
-      : max_models_(max_models), sources_(std::move(sources)), loopback_(loopback) {}
+  Endpoint(size_t max_models, Sources sources)
+      : max_models_(max_models), sources_(std::move(sources)) {}
 
   // Listens, and answers until it is destroyed.
   absl::Status Start(const std::string& address, const TlsFiles* tls) {
@@ -98,11 +97,6 @@ class Metrics::Endpoint {
     if (request.path != "/metrics") {
       return sources_.page == nullptr ? PlainText(404, "Not found: the metrics are at /metrics.\n")
                                       : sources_.page(request);
-    }
-    if (loopback_ && !IsAddressOrLocalhost(request.host)) {
-      return PlainText(403,
-                       "Metrics are served to this machine alone: use the host 127.0.0.1 or "
-                       "localhost. A proxy must send that as Host.\n");
     }
     HttpAnswer answer;
     answer.headers = {{"Content-Type", kExpositionType}};
@@ -153,7 +147,6 @@ class Metrics::Endpoint {
 
   const size_t max_models_;
   const Sources sources_;
-  const bool loopback_;
   std::atomic<uint64_t> scrapes_{0};
   std::atomic<uint64_t> scrape_bytes_{0};
   std::atomic<uint64_t> scrape_nanoseconds_{0};
@@ -164,7 +157,7 @@ class Metrics::Endpoint {
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& address,
                                                         size_t max_models, Sources sources,
                                                         const TlsFiles* tls) {
-  auto endpoint = std::make_unique<Endpoint>(max_models, std::move(sources), IsLoopback(address));
+  auto endpoint = std::make_unique<Endpoint>(max_models, std::move(sources));
   if (absl::Status status = endpoint->Start(address, tls); !status.ok()) return status;
   return std::unique_ptr<Metrics>(new Metrics(std::move(endpoint)));
 }

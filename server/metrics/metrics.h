@@ -36,7 +36,7 @@ class Metrics {
     const RpcMetrics* rpc = nullptr;
     // Answers every path except /metrics. If null, they are answered with 404.
     HttpHandler page = nullptr;
-    // Wraps the handler of all paths, as WithAccess does. If null, everybody may read.
+    // Wraps the handler of all paths, as WithAccess and WithHostCheck do. If null, everybody may read.
     std::function<HttpHandler(HttpHandler)> access = nullptr;
   };
 

@@ -1,6 +1,5 @@
 #include "server/page/http.h"
 
-#include <arpa/inet.h>
 #include <google/protobuf/io/gzip_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
@@ -48,18 +47,6 @@ void SetBody(const HttpRequest& request, std::string body, HttpAnswer& answer) {
   if (gzipped.empty() || gzipped.size() >= answer.body.size()) return;
   answer.headers.emplace_back("Content-Encoding", "gzip");
   answer.body = std::move(gzipped);
-}
-
-bool IsAddressOrLocalhost(absl::string_view host) {
-  if (host.empty()) return true;
-  in6_addr v6;
-  if (host.front() == '[') {
-    const std::string bare(host.substr(1, host.find(']') - 1));
-    return inet_pton(AF_INET6, bare.c_str(), &v6) == 1;
-  }
-  const std::string name(host.substr(0, host.find(':')));
-  in_addr v4;
-  return absl::EqualsIgnoreCase(name, "localhost") || inet_pton(AF_INET, name.c_str(), &v4) == 1;
 }
 
 }  // namespace perceptrond

@@ -31,11 +31,6 @@ struct HttpRequest {
   std::optional<std::vector<std::string>> readable;
 };
 
-// Whether a Host header is an address, "localhost", or absent. Any other name could be one whose
-// owner makes it resolve to this machine (DNS rebinding): for a browser, the owner's page and what
-// is served here would then have the same origin.
-bool IsAddressOrLocalhost(absl::string_view host);
-
 struct HttpAnswer {
   int status = 200;
   // Without Content-Length.

@@ -163,18 +163,12 @@ ModelDetailQuery DetailQuery(const HttpRequest& request, absl::string_view id) {
 
 }  // namespace
 
-StatusPage::StatusPage(Store& store, std::function<bool()> draining, bool loopback)
-    : loopback_(loopback), models_(store, std::move(draining)) {
+StatusPage::StatusPage(Store& store, std::function<bool()> draining)
+    : models_(store, std::move(draining)) {
   for (const EmbeddedFile& file : EmbeddedFiles()) files_.emplace(file.name, file);
 }
 
 HttpAnswer StatusPage::Answer(const HttpRequest& request) {
-  if (loopback_ && !IsAddressOrLocalhost(request.host)) {
-    return Text(
-        request, 403,
-        "This page is served to this machine alone: use the host 127.0.0.1 or localhost. A proxy "
-        "must send that as Host.");
-  }
   if (request.method == "GET" || request.method == "HEAD") return Get(request);
   HttpAnswer answer = Text(request, 405, "This page is read-only: use GET or HEAD.");
   answer.headers.emplace_back("Allow", "GET, HEAD");

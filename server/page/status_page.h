@@ -17,9 +17,8 @@ namespace perceptrond {
 //   /                  the list of models        /models/{model}       one model
 //   /api/models        the data of the list      /api/models/{model}   the data of one model
 //   /assets/{file}     the page's own files
-// 400 for an invalid model name; 403 for a Host that is a name, if only this machine can reach the
-// page; 404 for an unknown path or model; 405 for other methods; 503 while kMaxActiveRequests
-// requests for data are in progress. docs/status_page.md describes the JSON.
+// 400 for an invalid model name; 404 for an unknown path or model; 405 for other methods; 503 while
+// kMaxActiveRequests requests for data are in progress. docs/status_page.md describes the JSON.
 //
 // Thread contract: safe for any number of threads.
 class StatusPage {
@@ -27,8 +26,8 @@ class StatusPage {
   // The most requests for data at one time, so that threads of the endpoint are left for scrapes.
   static constexpr int kMaxActiveRequests = 8;
 
-  // `loopback` says whether only this machine can reach the page. The rest as in ModelAnswers.
-  StatusPage(Store& store, std::function<bool()> draining, bool loopback);
+  // As ModelAnswers.
+  StatusPage(Store& store, std::function<bool()> draining);
 
   HttpAnswer Answer(const HttpRequest& request);
 
@@ -38,7 +37,6 @@ class StatusPage {
   HttpAnswer Api(const HttpRequest& request, absl::string_view path);
   HttpAnswer Page(const HttpRequest& request, const std::string& file, int status) const;
 
-  const bool loopback_;
   ModelAnswers models_;
   // The embedded files by name.
   std::map<absl::string_view, EmbeddedFile> files_;

@@ -58,12 +58,17 @@ RemoteName NameOf(const SocketAddress& remote) {
   return {std::move(peer), text};
 }
 
-absl::Status TooManyStreams(absl::string_view where, absl::string_view option, size_t limit) {
-  return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS",
-                             absl::StrCat(where, " has ", limit, " calls in flight, the most that ",
+absl::Status TooMany(absl::string_view reason, absl::string_view where, absl::string_view what,
+                     absl::string_view option, size_t limit) {
+  return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, reason,
+                             absl::StrCat(where, " has ", limit, " ", what, ", the most that ",
                                           option, " allows: end some, or raise ", option),
                              {{"option", std::string(option)}, {"limit", absl::StrCat(limit)}}),
                    absl::Seconds(1));
+}
+
+absl::Status TooManyStreams(absl::string_view where, absl::string_view option, size_t limit) {
+  return TooMany("TOO_MANY_STREAMS", where, "calls in flight", option, limit);
 }
 
 }  // namespace
@@ -92,40 +97,56 @@ Connection::Counts Connection::counts() const {
   return counts;
 }
 
-std::shared_ptr<Connection> Connections::Insert(const SocketAddress& remote) {
+std::shared_ptr<Connection> Connections::Insert(const SocketAddress& remote,
+                                                std::optional<RefusalReason> refusal) {
   RemoteName name = NameOf(remote);
-  auto connection = std::make_shared<Connection>(std::move(name.peer), std::move(name.address));
-  ++open_;
-  ++accepted_;
-  if (!connection->address().empty()) ++by_address_[connection->address()];
+  auto connection =
+      std::make_shared<Connection>(std::move(name.peer), std::move(name.address), refusal);
+  if (refusal.has_value()) {
+    ++told_;
+  } else {
+    ++open_;
+    ++accepted_;
+    if (!connection->address().empty()) ++by_address_[connection->address()];
+  }
   if (!connection->peer().empty()) by_peer_[connection->peer()] = connection;
   return connection;
 }
 
+std::optional<RefusalReason> Connections::RefusalOf(const std::string& address) const {
+  if (open_ >= limits_.connections) return RefusalReason::kConnections;
+  const auto found = by_address_.find(address);
+  if (found != by_address_.end() && found->second >= limits_.connections_per_address)
+    return RefusalReason::kConnectionsPerAddress;
+  return std::nullopt;
+}
+
 std::shared_ptr<Connection> Connections::Add(const SocketAddress& remote) {
+  const RemoteName name = NameOf(remote);
   MutexLock lock(&mutex_);
-  if (open_ >= limits_.connections) {
-    OnRefused(RefusalReason::kConnections);
-    return nullptr;
+  const std::optional<RefusalReason> refusal = RefusalOf(name.address);
+  if (refusal.has_value()) {
+    OnRefused(*refusal);
+    // A call is known to be on the connection by its peer alone.
+    if (told_ >= limits_.told || name.peer.empty()) return nullptr;
   }
-  const auto found = by_address_.find(NameOf(remote).address);
-  if (found != by_address_.end() && found->second >= limits_.connections_per_address) {
-    OnRefused(RefusalReason::kConnectionsPerAddress);
-    return nullptr;
-  }
-  return Insert(remote);
+  return Insert(remote, refusal);
 }
 
 std::shared_ptr<Connection> Connections::AddOwn(const SocketAddress& remote) {
   MutexLock lock(&mutex_);
-  return Insert(remote);
+  return Insert(remote, std::nullopt);
 }
 
 void Connections::Remove(const Connection& connection) {
   MutexLock lock(&mutex_);
-  --open_;
-  const auto address = by_address_.find(connection.address());
-  if (address != by_address_.end() && --address->second == 0) by_address_.erase(address);
+  if (connection.refusal().has_value()) {
+    --told_;
+  } else {
+    --open_;
+    const auto address = by_address_.find(connection.address());
+    if (address != by_address_.end() && --address->second == 0) by_address_.erase(address);
+  }
   // A newer connection may have the same port already.
   const auto peer = by_peer_.find(connection.peer());
   if (peer != by_peer_.end() && peer->second.get() == &connection) by_peer_.erase(peer);
@@ -137,6 +158,14 @@ void Connections::OnRefused(RefusalReason reason) {
 
 void Connections::OnClosed(CloseReason reason) {
   closed_[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+}
+
+absl::Status Connections::TooManyConnections(RefusalReason refusal) const {
+  return refusal == RefusalReason::kConnectionsPerAddress
+             ? TooMany("TOO_MANY_CONNECTIONS", "this address", "connections",
+                       "--max-connections-per-address", limits_.connections_per_address)
+             : TooMany("TOO_MANY_CONNECTIONS", "the server", "connections", "--max-connections",
+                       limits_.connections);
 }
 
 absl::Status Connections::BeginCall(const std::string& peer, absl::string_view path,
@@ -152,6 +181,8 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
   if (connection != nullptr) {
     on_connection = connection->begun_.fetch_add(1, std::memory_order_relaxed) -
                     connection->ended_.load(std::memory_order_relaxed);
+    if (connection->refusal().has_value() && !health)
+      return TooManyConnections(*connection->refusal());
   }
   if (on_connection >= limits_.streams_per_connection + (health ? kHealthCallsPerConnection : 0)) {
     streams_refused_connection_.fetch_add(1, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@
 
 namespace perceptrond {
 
-// Why a connection was closed as soon as it was accepted.
+// Why a connection was refused.
 enum class RefusalReason : uint8_t { kConnections, kConnectionsPerAddress, kDescriptors };
 inline constexpr size_t kRefusalReasons = 3;
 // "max_connections", "max_connections_per_address", "descriptors".
@@ -33,12 +34,14 @@ const char* CloseReasonName(CloseReason reason);
 class Connection {
  public:
   // `peer` is as grpc::ServerContext::peer() returns it, empty if that does not tell connections
-  // apart; `address` is what the limit per address counts, empty if it does not count this one.
-  Connection(std::string peer, std::string address)
-      : peer_(std::move(peer)), address_(std::move(address)) {}
+  // apart; `address` is what the limit per address counts, empty if it does not count this one;
+  // `refusal` is absent unless the connection is open only to tell its client why it is refused.
+  Connection(std::string peer, std::string address, std::optional<RefusalReason> refusal)
+      : peer_(std::move(peer)), address_(std::move(address)), refusal_(refusal) {}
 
   const std::string& peer() const { return peer_; }
   const std::string& address() const { return address_; }
+  std::optional<RefusalReason> refusal() const { return refusal_; }
 
   // A whole message of this size has arrived.
   void OnMessage(size_t bytes) {
@@ -65,6 +68,7 @@ class Connection {
 
   const std::string peer_;
   const std::string address_;
+  const std::optional<RefusalReason> refusal_;
   std::atomic<uint64_t> progress_{0};
   std::atomic<uint64_t> message_bytes_{0};
   std::atomic<uint64_t> begun_{0};
@@ -81,6 +85,9 @@ class Connections {
     size_t connections_per_address = 10000;
     size_t streams_per_connection = 1000;
     size_t streams = 10000;
+    // Connections beyond these limits that are open at a time so that their clients are told why
+    // they are refused; further ones are closed at once.
+    size_t told = 32;
   };
   struct Stats {
     uint64_t open = 0;
@@ -97,9 +104,10 @@ class Connections {
 
   const Limits& limits() const { return limits_; }
 
-  // Adds an accepted connection from this address; null, and counted, if a limit is reached.
-  // Loopback addresses and Unix sockets have no limit per address: a proxy on this machine has
-  // every client's connections, and a process on it has other means to do harm.
+  // Adds an accepted connection from this address. If a limit is reached that is counted, and the
+  // connection has a refusal, or is null if it must be closed at once. Loopback addresses and Unix sockets have no limit per
+  // address: a proxy on this machine has every client's connections, and a process on it has other
+  // means to do harm.
   std::shared_ptr<Connection> Add(const SocketAddress& remote) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same beyond every limit, for the server's own connections.
   std::shared_ptr<Connection> AddOwn(const SocketAddress& remote) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -110,8 +118,9 @@ class Connections {
 
   // Begins a call of the connection with this grpc::ServerContext::peer(), which `connection` is
   // set to, or to null if the peer is none of the connections. Must be followed by EndCall, whatever
-  // it returns. RESOURCE_EXHAUSTED (TOO_MANY_STREAMS), with RetryInfo, if there are too many on the
-  // connection or in all. Health checks have places of their own.
+  // it returns. RESOURCE_EXHAUSTED, with RetryInfo: TOO_MANY_CONNECTIONS if the connection is refused,
+  // TOO_MANY_STREAMS if there are too many calls on it or in all. Health checks are not refused with
+  // their connection, and have places of their own.
   absl::Status BeginCall(const std::string& peer, absl::string_view path,
                          std::shared_ptr<Connection>& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndCall(Connection* connection, bool cancelled);
@@ -119,8 +128,12 @@ class Connections {
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  std::shared_ptr<Connection> Insert(const SocketAddress& remote)
+  std::optional<RefusalReason> RefusalOf(const std::string& address) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Connection> Insert(const SocketAddress& remote,
+                                     std::optional<RefusalReason> refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TooManyConnections(RefusalReason refusal) const;
 
   const Limits limits_;
   std::array<std::atomic<uint64_t>, kRefusalReasons> refused_ = {};
@@ -131,6 +144,8 @@ class Connections {
   mutable Mutex mutex_;
   uint64_t open_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Open beyond the limits, and not in open_.
+  uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<std::string, uint64_t> by_address_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Connection>> by_peer_ ABSL_GUARDED_BY(mutex_);
 };

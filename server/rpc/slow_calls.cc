@@ -34,6 +34,7 @@ void SlowCallLog::Write(const SlowCall& call) {
   std::vector<LogField> fields = {{"method", method}};
   if (!model.empty()) fields.emplace_back("model", model);
   fields.emplace_back("peer", call.peer);
+  if (!call.principal.empty()) fields.emplace_back("principal", call.principal);
   if (!call.trace.empty()) {
     fields.emplace_back("trace_id", call.trace.trace_id);
     fields.emplace_back("span_id", call.trace.span_id);

@@ -22,6 +22,8 @@ struct SlowCall {
   std::string method;
   std::string model;
   std::string peer;
+  // Empty without access control, and if the caller was not recognized.
+  std::string principal;
   TraceContext trace;
   // Of a stream's message: its number, from 0.
   std::optional<uint64_t> message = std::nullopt;

@@ -31,6 +31,8 @@ constexpr int kCheckShare = 50;
 // A connection is closed for memory only without progress for this long, and with this much.
 constexpr absl::Duration kMinStall = absl::Milliseconds(500);
 constexpr uint64_t kMinHeldBytes = 1 << 20;
+// How long a refused client may take to connect and to call.
+constexpr absl::Duration kToldTime = absl::Seconds(5);
 
 void AddTo(int epoll, int descriptor, uint32_t events) {
   epoll_event event = {};
@@ -93,7 +95,8 @@ bool Watchdog::Add(int descriptor, std::shared_ptr<Connection> connection) {
   const int handle = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (handle < 0) return false;
   MutexLock lock(&mutex_);
-  open_.emplace(handle, Open{std::move(connection), ConnectionWatch(absl::Now())});
+  const absl::Time now = absl::Now();
+  open_.emplace(handle, Open{std::move(connection), now, ConnectionWatch(now)});
   // Without events of its own: the end of a connection is always reported.
   AddTo(epoll_, handle, 0);
   return true;
@@ -137,6 +140,7 @@ void Watchdog::OnEnded(int handle) {
 bool Watchdog::CheckAll(absl::Time now) {
   bool busy = false;
   std::vector<std::pair<int, CloseReason>> condemned;
+  std::vector<int> told;
   MutexLock lock(&mutex_);
   for (auto& [handle, open] : open_) {
     // The kernel counts no bytes of Unix sockets.
@@ -147,9 +151,17 @@ bool Watchdog::CheckAll(absl::Time now) {
     open.read = std::max(open.read, received - std::min(received, WaitingBytes(handle)));
     const std::optional<CloseReason> reason =
         open.watch.Check({open.read, open.connection->counts()}, options_.limits, now);
-    if (reason.has_value()) condemned.emplace_back(handle, *reason);
+    if (reason.has_value()) {
+      condemned.emplace_back(handle, *reason);
+    } else if (open.connection->refusal().has_value() && now - open.since > kToldTime) {
+      told.push_back(handle);
+    }
   }
   for (const auto& [handle, reason] : condemned) Close(handle, reason);
+  for (const int handle : told) {
+    shutdown(handle, SHUT_RDWR);
+    OnEnded(handle);
+  }
   if (busy && options_.max_resident_bytes > 0 && ResidentBytes() > options_.max_resident_bytes)
     CloseForMemory(now);
   return busy;

@@ -1,5 +1,5 @@
 // Keeps a handle of each connection that was handed to gRPC: notices when it ends, and closes it when
-// the watch condemns it.
+// the watch condemns it, or when a refused client had time to make the call that tells it why.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,7 @@ class Watchdog {
  private:
   struct Open {
     std::shared_ptr<Connection> connection;
+    absl::Time since;
     ConnectionWatch watch;
     // Bytes that the kernel has received, and those of them that gRPC has read.
     uint64_t received = 0;

@@ -27,9 +27,7 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
                          v1::ListBackupsResponse& response) {
   const absl::StatusOr<std::vector<Backup>> backups = store.ListBackups();
   if (!backups.ok()) return backups.status();
-  for (const Backup& backup : *backups) {
-    if (!backup.damaged) *response.add_backups() = ToProto(backup);
-  }
+  for (const Backup& backup : *backups) *response.add_backups() = ToProto(backup);
   return absl::OkStatus();
 }
 
@@ -38,6 +36,8 @@ absl::Status ListBackups(Store& store, const v1::ListBackupsRequest& /*request*/
 ::perceptron::v1::Backup ToProto(const Backup& backup) {
   v1::Backup message;
   message.set_name(absl::StrCat("backups/", backup.number));
+  message.set_damaged(backup.damaged);
+  if (backup.damaged) return message;
   message.mutable_create_time()->set_seconds(absl::ToUnixSeconds(backup.time));
   message.set_size_bytes(static_cast<int64_t>(backup.bytes));
   message.set_sequence(static_cast<int64_t>(backup.sequence));

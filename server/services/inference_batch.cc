@@ -168,8 +168,8 @@ const InferenceTensor& InferenceBatch::TensorOf(absl::string_view field) const {
 absl::Status InferenceBatch::ToTensorError(const absl::Status& status) const {
   google::rpc::ErrorInfo info;
   google::rpc::BadRequest bad;
-  if (!absl::IsInvalidArgument(status) || !ReadDetail(status, kErrorInfoUrl, info) ||
-      !ReadDetail(status, kBadRequestUrl, bad) || bad.field_violations_size() == 0)
+  if (!ReadDetail(status, kErrorInfoUrl, info) || !ReadDetail(status, kBadRequestUrl, bad) ||
+      bad.field_violations_size() == 0)
     return status;
   const google::rpc::BadRequest::FieldViolation& violation = bad.field_violations(0);
   if (violation.field() == "include_class_scores") {
@@ -181,10 +181,11 @@ absl::Status InferenceBatch::ToTensorError(const absl::Status& status) const {
   absl::string_view path = violation.field();
   if (!absl::ConsumePrefix(&path, "columns")) return status;
   absl::ConsumePrefix(&path, ".");
-  return ToTensorError(info.reason(), path, violation.description());
+  return ToTensorError(status.code(), info.reason(), path, violation.description());
 }
 
-absl::Status InferenceBatch::ToTensorError(absl::string_view reason, absl::string_view path,
+absl::Status InferenceBatch::ToTensorError(absl::StatusCode code, absl::string_view reason,
+                                           absl::string_view path,
                                            absl::string_view description) const {
   const absl::string_view field = path.substr(0, path.find('['));
   std::optional<size_t> position = PositionIn(path);
@@ -195,7 +196,7 @@ absl::Status InferenceBatch::ToTensorError(absl::string_view reason, absl::strin
   // Errors that are not about one element.
   if (field == "feature_names" || reason == ReasonName(ValidationCode::kWrongDimension))
     position = std::nullopt;
-  return TensorOf(field).Invalid(reason, description, position);
+  return TensorOf(field).Error(code, reason, description, position);
 }
 
 namespace {
@@ -290,7 +291,8 @@ absl::Status InferenceBatch::CheckNameRows(const SentNames& sent) const {
   batch.row_ends = {sent.row_ends.data(), static_cast<size_t>(sent.row_ends.size())};
   batch.indices = sent.numbers;
   const ValidationError error = CheckColumns(batch);
-  return error ? ToTensorError(ReasonName(error.code), error.field, error.description)
+  return error ? ToTensorError(absl::StatusCode::kInvalidArgument, ReasonName(error.code),
+                               error.field, error.description)
                : absl::OkStatus();
 }
 

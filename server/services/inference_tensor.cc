@@ -96,12 +96,17 @@ std::string Shape(const InferenceTensor::Message& message) {
 
 }  // namespace
 
+absl::Status InferenceTensor::Error(absl::StatusCode code, absl::string_view reason,
+                                    absl::string_view what, std::optional<size_t> element) const {
+  const std::string where = element.has_value() ? absl::StrCat(", element ", *element) : "";
+  return FieldError(
+      code, reason, absl::StrCat("inputs[", position_, "]"),
+      absl::StrCat("tensor \"", absl::Utf8SafeCHexEscape(name()), "\"", where, ": ", what));
+}
+
 absl::Status InferenceTensor::Invalid(absl::string_view reason, absl::string_view what,
                                       std::optional<size_t> element) const {
-  const std::string where = element.has_value() ? absl::StrCat(", element ", *element) : "";
-  return InvalidField(
-      reason, absl::StrCat("inputs[", position_, "]"),
-      absl::StrCat("tensor \"", absl::Utf8SafeCHexEscape(name()), "\"", where, ": ", what));
+  return Error(absl::StatusCode::kInvalidArgument, reason, what, element);
 }
 
 absl::Status InferenceTensor::Check() {

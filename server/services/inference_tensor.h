@@ -171,7 +171,10 @@ class InferenceTensor {
   // Appends views of the elements. WRONG_DATATYPE; LENGTH_MISMATCH. O(elements).
   absl::Status AppendStrings(std::vector<absl::string_view>& strings) const;
 
-  // INVALID_ARGUMENT that names this tensor, and the element if the error is about one.
+  // An error of this code that names this tensor, and the element if it is about one.
+  absl::Status Error(absl::StatusCode code, absl::string_view reason, absl::string_view what,
+                     std::optional<size_t> element = std::nullopt) const;
+  // INVALID_ARGUMENT, likewise.
   absl::Status Invalid(absl::string_view reason, absl::string_view what,
                        std::optional<size_t> element = std::nullopt) const;
 

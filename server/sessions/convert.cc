@@ -31,7 +31,9 @@ bool IsCap(ValidationCode code) {
 }
 
 absl::StatusCode CodeOf(ValidationCode code) {
-  return IsCap(code) ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument;
+  return IsCap(code) || code == ValidationCode::kTooManyFeatures
+             ? absl::StatusCode::kResourceExhausted
+             : absl::StatusCode::kInvalidArgument;
 }
 
 absl::Status CheckEnum(bool known, int value, absl::string_view field) {
@@ -141,11 +143,11 @@ absl::Status ToStatus(const RowError& row_error, const ExampleBatch& batch) {
   const ValidationError& error = row_error.error;
   const std::string field = batch.PathTo(row_error);
   if (IsCap(error.code)) {
-    return WithRetry(MakeError(absl::StatusCode::kResourceExhausted, ReasonName(error.code),
+    return WithRetry(MakeError(CodeOf(error.code), ReasonName(error.code),
                                absl::StrCat(field, ": ", error.description)),
                      absl::Hours(24));
   }
-  return InvalidField(ReasonName(error.code), field, error.description);
+  return FieldError(CodeOf(error.code), ReasonName(error.code), field, error.description);
 }
 
 void ToProto(const LearnOutcome& outcome, const ExampleBatch& batch, const ModelSettings& settings,

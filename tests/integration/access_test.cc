@@ -174,7 +174,15 @@ TEST_F(AccessTest, ABrokenFileLeavesTheRulesInUse) {
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (ReadAll(audit_log()).find("reload access file") == std::string::npos)
     ASSERT_LT(absl::Now(), deadline);
+  EXPECT_THAT(ReadAll(audit_log()), HasSubstr(absl::StrCat("\"file\":\"", AccessFile::path())));
   EXPECT_TRUE(CreateAs("admin", "spam-1").ok());
+}
+
+TEST_F(AccessTest, ARefusalNamesTheRoleThatIsMissingAndAFileWithoutPrincipalsIsSaidToDenyAll) {
+  EXPECT_THAT(CreateAs("reader", "spam-1").error_message(),
+              HasSubstr("reader lacks the role ADMIN for "));
+  Write("");
+  EXPECT_NE(server_.AwaitLog("every call is denied"), "");
 }
 
 TEST_F(AccessTest, HealthAndReflectionAreRightsOfTheirOwn) {

@@ -28,25 +28,25 @@ class ErrorDetailsTest : public ServerTest {
   const v1::Example wide_ = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
 };
 
-TEST_F(ErrorDetailsTest, ACallWithAnExampleOfTooManyFeaturesIsInvalidAndLearnsNothing) {
+TEST_F(ErrorDetailsTest, ACallWithAnExampleOfTooManyFeaturesIsRefusedAndLearnsNothing) {
   CreateDense("m", 10);
   v1::LearnRequest request = Request("m", SparseExample(1, {{0, 1}, {1, 1}, {2, 1}}));
   *request.add_examples() = wide_;
   const grpc::Status status = Learn(request);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(Reason(status), "TOO_MANY_FEATURES");
   EXPECT_THAT(BadField(status), ::testing::HasSubstr("examples[1]"));
   EXPECT_EQ(Get("m").revision(), 0);
 }
 
-TEST_F(ErrorDetailsTest, APredictionOfTooManyFeaturesIsInvalid) {
+TEST_F(ErrorDetailsTest, APredictionOfTooManyFeaturesIsRefused) {
   CreateDense("m", 10);
   v1::PredictRequest request;
   request.set_model("models/m");
   *request.add_examples() = wide_;
   v1::PredictResponse response;
   const grpc::Status status = Predict(request, &response);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(Reason(status), "TOO_MANY_FEATURES");
   EXPECT_NE(BadField(status), "");
 }

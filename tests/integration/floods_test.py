@@ -269,14 +269,29 @@ class LimitsTest(ServerTest):
             held = [socket.create_connection(endpoint(server), timeout=10) for _ in range(2000)]
             wait_for("the connections are accepted", lambda: metric(server, "perceptrond_connections_open") >= 384)
             self.assertEqual(metric(server, "perceptrond_connections_open"), 384)
-            # Those that are there go on; another is refused at once and not left waiting.
+            # Those that are there go on; another is refused at once and not left waiting, and told why unless too many are.
             check(b"", timeout=10)
+
+            def refusal():
+                with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as late:
+                    start = time.monotonic()
+                    with self.assertRaises(grpc.RpcError) as caught:
+                        late.unary_unary("/perceptron.v1.ModelService/ListModels")(b"", timeout=10)
+                    self.assertLess(time.monotonic() - start, 5)
+                    return caught.exception
+
+            def told():
+                error = refusal()
+                if error.code() == grpc.StatusCode.UNAVAILABLE:
+                    return False
+                self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+                self.assertIn(b"TOO_MANY_CONNECTIONS", dict(error.trailing_metadata())["grpc-status-details-bin"])
+                self.assertIn("raise --max-connections", error.details())
+                return True
+
+            wait_for("a client is told why it is refused", told)
             with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as late:
-                start = time.monotonic()
-                with self.assertRaises(grpc.RpcError) as caught:
-                    late.unary_unary(HEALTH)(b"", timeout=10)
-                self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
-                self.assertLess(time.monotonic() - start, 5)
+                late.unary_unary(HEALTH)(b"", timeout=10)
             for one in held:
                 one.close()
             wait_for("the connections end", lambda: metric(server, "perceptrond_connections_open") < 10)

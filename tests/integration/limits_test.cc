@@ -58,9 +58,7 @@ TEST_F(LimitsTest, FeaturesOfAnExample) {
   *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
   EXPECT_TRUE(Learn(request).ok());
   *request.add_examples() = SparseExample(1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}});
-  const grpc::Status status = Learn(request);
-  EXPECT_EQ(Reason(status), "TOO_MANY_FEATURES");
-  EXPECT_THAT(status.error_message(), HasSubstr("--max-example-features"));
+  ExpectRefused(Learn(request), "TOO_MANY_FEATURES", "--max-example-features");
 }
 
 TEST_F(LimitsTest, BytesOfAMessage) {

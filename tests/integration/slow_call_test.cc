@@ -254,6 +254,14 @@ TEST_F(SlowCallSettingTest, FastCallsAreNotLogged) {
   EXPECT_THAT(server_->Log(), Each(Not(HasSubstr("slow call"))));
 }
 
+TEST_F(SlowCallSettingTest, AChangeOfTheConfigFileChangesWhatIsSlow) {
+  Start();
+  std::ofstream(settings_) << "slow-call = \"1us\"\n";
+  ASSERT_NE(server_->AwaitLog("read the settings again"), "");
+  ListModels();
+  EXPECT_NE(server_->AwaitLog("slow call method=/perceptron.v1.ModelService/ListModels "), "");
+}
+
 TEST_F(SlowCallSettingTest, SighupChangesWhatIsSlow) {
   Start();
   std::ofstream(settings_) << "slow-call = \"1us\"\n";

@@ -46,6 +46,17 @@ TEST_F(StatusPageServerTest, ANameThatLeadsToTheLoopbackIsNotAnswered) {
   EXPECT_THAT(Ask("/metrics", "-H 'Host: localhost'"), HasSubstr("HTTP/1.1 200"));
 }
 
+class StatusPageHostsTest : public StatusPageServerTest {
+ protected:
+  StatusPageHostsTest() : StatusPageServerTest({"--metrics-hosts=perceptrond,p.example"}) {}
+};
+
+TEST_F(StatusPageHostsTest, NamesThatAreListedAreAnswered) {
+  EXPECT_THAT(Ask("/metrics", "-H 'Host: perceptrond:7601'"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(Ask("/", "-H 'Host: P.example'"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(Ask("/", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
+}
+
 TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
   for (const char* path :
        {"/assets/../../etc/passwd", "/assets/%2e%2e/%2e%2e/etc/passwd", "/models/%00",

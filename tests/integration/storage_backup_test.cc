@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "tests/integration/storage_fixture.h"
 
 namespace perceptrond::testing {
@@ -30,7 +31,8 @@ class BackupTest : public StorageTest {
     v1::ListBackupsResponse response;
     EXPECT_TRUE(backups_->ListBackups(&context, {}, &response).ok());
     std::vector<std::string> names;
-    for (const v1::Backup& backup : response.backups()) names.push_back(backup.name());
+    for (const v1::Backup& backup : response.backups())
+      names.push_back(absl::StrCat(backup.name(), backup.damaged() ? " damaged" : ""));
     return names;
   }
   float Score(const std::string& model) {
@@ -155,9 +157,10 @@ TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
   Create("m");
   v1::Backup backup;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Backup(0, &backup).ok());
-  server_->Kill();
   fs::remove(backups() + "/private/3/CURRENT");
   std::ofstream(backups() + "/meta/1") << "x";
+  EXPECT_EQ(Names(), (std::vector<std::string>{"backups/1 damaged", "backups/2", "backups/3 damaged"}));
+  server_->Kill();
   const CommandResult verify = RunServer("verify " + fs::relative(backups()).string());
   EXPECT_EQ(verify.exit_code, 1);
   EXPECT_THAT(verify.out, HasSubstr("backups/1: DAMAGED"));

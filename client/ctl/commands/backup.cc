@@ -21,6 +21,10 @@ constexpr double kTimeoutSeconds = 3600;
 
 void PrintBackup(const Globals& globals, const v1::Backup& backup) {
   if (globals.json()) return Print(ToJson(backup, false) + "\n");
+  if (backup.damaged()) {
+    return Print(absl::StrCat(backup.name(),
+                              "  DAMAGED: it cannot be restored; perceptrond verify says more\n"));
+  }
   const absl::Time time = absl::FromUnixSeconds(backup.create_time().seconds());
   Print(absl::StrFormat("%s  %s  %d bytes\n", backup.name(),
                         absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()),

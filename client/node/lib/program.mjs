@@ -19,7 +19,7 @@ export class UsageError extends Error {}
 export const common = {
   server: { type: 'string', default: process.env.PERCEPTROND_SERVER ?? '127.0.0.1:7600', help: 'host:port or unix:path (default: $PERCEPTROND_SERVER, else 127.0.0.1:7600)' },
   'tls-ca': { type: 'string', help: 'connect with TLS and trust these certificate authorities (PEM)' },
-  'token-file': { type: 'string', default: process.env.PERCEPTROND_TOKEN_FILE, help: 'send the token in this file with each call (default: $PERCEPTROND_TOKEN_FILE)' },
+  'token-file': { type: 'string', default: process.env.PERCEPTRONCTL_TOKEN_FILE, help: 'send the token in this file with each call (default: $PERCEPTRONCTL_TOKEN_FILE)' },
   'give-up-after': { type: 'string', default: '60', help: 'seconds without progress before giving up (default: 60)' },
   help: { type: 'boolean', default: false, help: 'this text' },
 };

@@ -94,6 +94,8 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
                                 "64kib",
                                 "--metrics-address",
                                 "127.0.0.2:9",
+                                "--metrics-hosts",
+                                "p, p.example",
                                 "--metrics-max-models",
                                 "0",
                                 "--status-page",
@@ -160,6 +162,7 @@ TEST_F(OptionsTest, EveryFlagIsTaken) {
   EXPECT_EQ(options.max_queued_analyses, 8u);
   EXPECT_EQ(options.snapshot_bytes, 65536u);
   EXPECT_EQ(options.metrics_address, "127.0.0.2:9");
+  EXPECT_THAT(options.metrics_hosts, ElementsAre("p", "p.example"));
   EXPECT_EQ(options.metrics_max_models, 0u);
   EXPECT_FALSE(options.status_page);
   EXPECT_EQ(options.max_connections, 11u);
@@ -192,6 +195,14 @@ TEST_F(OptionsTest, MetricsAreOffByAnEmptyAddressOrOff) {
   EXPECT_EQ(Good({"--config", File("a.toml", "metrics-address = \"\"\n")}).metrics_address, "");
   SetEnvironment("PERCEPTROND_METRICS_ADDRESS", "off");
   EXPECT_EQ(Good({}).metrics_address, "");
+}
+
+TEST_F(OptionsTest, HostNamesAreNamesAlone) {
+  EXPECT_TRUE(Good({"--metrics-hosts="}).metrics_hosts.empty());
+  EXPECT_TRUE(Good({"--config", File("a.toml", "metrics-hosts = \"\"\n")}).metrics_hosts.empty());
+  EXPECT_THAT(Good({"--config", File("b.toml", "metrics-hosts = [\"a\", \"b\"]\n")}).metrics_hosts,
+              ElementsAre("a", "b"));
+  EXPECT_THAT(Bad({"--metrics-hosts", "a:7601"}), HasSubstr("without ports"));
 }
 
 TEST_F(OptionsTest, SlowCallsAreNotLoggedByZeroOrOff) {

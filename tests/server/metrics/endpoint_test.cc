@@ -37,28 +37,6 @@ class MetricsEndpointTest : public ::testing::Test {
   std::unique_ptr<Metrics> metrics_;
 };
 
-TEST_F(MetricsEndpointTest, OnThisMachineAloneANameAsHostIsRefused) {
-  Start();
-  for (const char* host : {"localhost", "127.0.0.1:9", "[::1]:7601"}) {
-    EXPECT_THAT(Ask(metrics_->port(), "GET /metrics", absl::StrCat("Host: ", host, "\r\n")),
-                HasSubstr("perceptrond_build_info"))
-        << host;
-  }
-  for (const char* method : {"GET", "HEAD", "OPTIONS"}) {
-    const std::string answer =
-        Ask(metrics_->port(), absl::StrCat(method, " /metrics"), "Host: rebound.example\r\n");
-    EXPECT_THAT(answer, HasSubstr(" 403 Forbidden")) << method;
-    EXPECT_THAT(answer, Not(HasSubstr("perceptrond_build_info"))) << method;
-  }
-}
-
-TEST_F(MetricsEndpointTest, WhereOtherMachinesScrapeAnyHostIsRight) {
-  auto metrics = Metrics::Start("0.0.0.0:0", 1000, NoModels());
-  ASSERT_TRUE(metrics.ok()) << metrics.status();
-  EXPECT_THAT(Ask((*metrics)->port(), "GET /metrics", "Host: perceptrond:7601\r\n"),
-              HasSubstr("perceptrond_build_info"));
-}
-
 TEST_F(MetricsEndpointTest, NoOtherOriginIsAllowedToRead) {
   Start();
   for (const char* method : {"GET", "OPTIONS"}) {

@@ -35,8 +35,7 @@ class StatusPageTest : public ::testing::Test {
     store_.reset();
     store_ =
         std::make_unique<Store>(std::make_unique<JournalDecorator>(journal_), Store::Options());
-    page_ = std::make_unique<StatusPage>(
-        *store_, [this] { return draining_(); }, /*loopback=*/true);
+    page_ = std::make_unique<StatusPage>(*store_, [this] { return draining_(); });
   }
   void Create(::perceptron::v1::Model settings) {
     ASSERT_OK(store_->Create(std::move(settings), "", false).status());

@@ -45,8 +45,11 @@ SocketAddress Unix() {
   return address;
 }
 
-constexpr Connections::Limits kLimits = {
-    .connections = 5, .connections_per_address = 2, .streams_per_connection = 2, .streams = 3};
+constexpr Connections::Limits kLimits = {.connections = 5,
+                                         .connections_per_address = 2,
+                                         .streams_per_connection = 2,
+                                         .streams = 3,
+                                         .told = 0};
 
 TEST(ConnectionsTest, NoMoreConnectionsThanTheLimitAndOneThatEndsMakesRoom) {
   Connections connections(kLimits);
@@ -130,6 +133,44 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
   EXPECT_TRUE(begin(2, "/grpc.health.v1.Health/Watch").ok());
   EXPECT_EQ(connections.stats().streams_refused_connection, 1);
   EXPECT_EQ(connections.stats().streams_refused_all, 1);
+}
+
+TEST(ConnectionsTest, SomeClientsBeyondTheLimitsAreToldWhichOptionToRaise) {
+  Connections connections({.connections = 2, .connections_per_address = 1, .told = 2});
+  const auto call = [&](const char* host, const char* path) {
+    std::shared_ptr<Connection> found;
+    const absl::Status status = connections.BeginCall(absl::StrCat("ipv4:", host), path, found);
+    connections.EndCall(found.get(), false);
+    return status;
+  };
+  const auto first = connections.Add(V4("192.0.2.1", 1));
+  EXPECT_FALSE(first->refusal().has_value());
+  const auto same = connections.Add(V4("192.0.2.1", 2));
+  EXPECT_EQ(same->refusal(), RefusalReason::kConnectionsPerAddress);
+  const auto second = connections.Add(V4("192.0.2.2", 1));
+  EXPECT_FALSE(second->refusal().has_value());
+  const auto third = connections.Add(V4("192.0.2.3", 1));
+  EXPECT_EQ(third->refusal(), RefusalReason::kConnections);
+  EXPECT_EQ(connections.Add(V4("192.0.2.4", 1)), nullptr);
+
+  EXPECT_TRUE(call("192.0.2.1:1", "/a.B/C").ok());
+  const absl::Status per_address = call("192.0.2.1:2", "/a.B/C");
+  EXPECT_EQ(per_address.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(perceptrond::testing::ReasonOf(per_address), "TOO_MANY_CONNECTIONS");
+  EXPECT_THAT(std::string(per_address.message()),
+              HasSubstr("raise --max-connections-per-address"));
+  EXPECT_THAT(std::string(call("192.0.2.3:1", "/a.B/C").message()),
+              HasSubstr("has 2 connections, the most that --max-connections allows"));
+  EXPECT_TRUE(call("192.0.2.3:1", "/grpc.health.v1.Health/Check").ok());
+
+  // They take no room from others, nor do their ends make any.
+  EXPECT_EQ(connections.stats().open, 2);
+  connections.Remove(*same);
+  EXPECT_EQ(connections.Add(V4("192.0.2.1", 3))->refusal(), RefusalReason::kConnections);
+  connections.Remove(*first);
+  EXPECT_FALSE(connections.Add(V4("192.0.2.1", 4))->refusal().has_value());
+  EXPECT_EQ(connections.stats().refused[0], 3);
+  EXPECT_EQ(connections.stats().refused[1], 1);
 }
 
 TEST(ConnectionLimitsTest, DefaultsLeaveDescriptorsForTheJournal) {

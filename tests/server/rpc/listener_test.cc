@@ -169,8 +169,23 @@ TEST(ListenerTest, TheEndOfAConnectionIsNoticed) {
   server.AwaitOpen(0);
 }
 
-TEST(ListenerTest, AConnectionBeyondTheLimitIsClosedAtOnce) {
+TEST(ListenerTest, AConnectionBeyondTheLimitIsToldWhyAndClosedSoonAfter) {
   TransportServer server("127.0.0.1:0", {.connections = 1});
+  const int first = ConnectRaw(server.port());
+  server.AwaitOpen(1);
+  const auto channel = server.Connect(server.address());
+  const grpc::Status refused = server.Ask(channel);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(refused), "TOO_MANY_CONNECTIONS");
+  EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, absl::ToChronoTime(absl::Now() + kLong)));
+  EXPECT_EQ(server.connections().stats().accepted, 1);
+  close(first);
+  server.AwaitOpen(0);
+  EXPECT_TRUE(server.Ask(server.Connect(server.address())).ok());
+}
+
+TEST(ListenerTest, AConnectionFarBeyondTheLimitIsClosedAtOnce) {
+  TransportServer server("127.0.0.1:0", {.connections = 1, .told = 0});
   const int first = ConnectRaw(server.port());
   server.AwaitOpen(1);
   {

@@ -51,10 +51,11 @@ TEST(SlowCallLogTest, ALineHasTraceMessageAndErrorWhereTheyExist) {
   SlowCallLog log;
   SlowCall call = Example();
   call.trace = {"4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"};
+  call.principal = "reader";
   call.message = 7;
   call.code = 1;
   EXPECT_THAT(Written(log, call),
-              HasSubstr(" trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 "
+              HasSubstr(" principal=reader trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 "
                         "message=7 bytes=178 rows=40 status=CANCELLED "));
 }
 
