@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
     std::fputs(parsed.err.c_str(), stderr);
     return *parsed.exit_code;
   }
+  perceptrond::FileWatch config(parsed.config_file);
   Options options = parsed.options;
   perceptrond::InitLogging(options.log_level, options.log_format);
   for (const std::string& name : parsed.unknown_variables) {
@@ -102,7 +103,6 @@ int main(int argc, char** argv) {
        {"data_dir",
         options.journal == perceptrond::JournalKind::kMemory ? "(memory)" : options.data_dir}});
 
-  perceptrond::FileWatch config(parsed.config_file);
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
     signal = NextSignal(signals);
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
       ReloadOptions(args, options, **server);
       (*server)->Reload();
     } else if (signal == 0) {
-      if (config.Look()) ReloadOptions(args, options, **server);
+      if (config.HasChanged()) ReloadOptions(args, options, **server);
       (*server)->ReloadChanged();
     }
   }

@@ -252,8 +252,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
     Store& store = *parts->store;
     HttpHandler page;
     if (options.status_page) {
-      parts->page = std::make_unique<StatusPage>(
-          store, [&drain = parts->drain] { return drain.draining(); });
+      parts->page =
+          std::make_unique<StatusPage>(store, [&drain = parts->drain] { return drain.draining(); });
       page = [&page = *parts->page,
               &stopping = parts->acceptor.cancellation()](const HttpRequest& request) {
         const CancellationToken token(&stopping, CancellationToken::Clock::now() + kPageTime);

@@ -65,8 +65,17 @@ Answer = TypeVar("Answer")
 
 
 def is_transient(error: grpc.RpcError) -> bool:
-    """Whether the same request may succeed later: the server is unreachable or shutting down."""
-    return error.code() is grpc.StatusCode.UNAVAILABLE
+    """Whether the same request may succeed later: the server is unreachable or shutting down, or says when to try again."""
+    code = error.code()
+    return code is grpc.StatusCode.UNAVAILABLE or code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_delay(error) is not None
+
+
+def retry_delay(error: grpc.RpcError) -> Optional[float]:
+    """The seconds that the server asks to wait; None if it does not say."""
+    retry = error_details_pb2.RetryInfo()
+    if not any(detail.Unpack(retry) for detail in status_of(error).details):
+        return None
+    return retry.retry_delay.ToTimedelta().total_seconds()
 
 
 class Backoff:
@@ -84,9 +93,9 @@ class Backoff:
         self._deadline = time.monotonic() + self._give_up_after
         self._ceiling = self._first
 
-    def next_wait(self) -> Optional[float]:
-        """Returns the seconds to wait; None: give up."""
-        wait = self._ceiling * random.uniform(0.5, 1)
+    def next_wait(self, error: grpc.RpcError) -> Optional[float]:
+        """Returns the seconds to wait after this error, at least as long as the server asks; None: give up."""
+        wait = max(self._ceiling * random.uniform(0.5, 1), retry_delay(error) or 0)
         self._ceiling = min(2 * self._ceiling, self._longest)
         return wait if time.monotonic() + wait < self._deadline else None
 
@@ -98,7 +107,7 @@ def with_retries(call: Callable[[], Answer], give_up_after: float = 60) -> Answe
         try:
             return call()
         except grpc.RpcError as error:
-            wait = backoff.next_wait()
+            wait = backoff.next_wait(error)
             if not is_transient(error) or wait is None:
                 raise
         time.sleep(wait)
@@ -111,7 +120,7 @@ async def with_retries_async(call: Callable[[], Awaitable[Answer]], give_up_afte
         try:
             return await call()
         except grpc.RpcError as error:
-            wait = backoff.next_wait()
+            wait = backoff.next_wait(error)
             if not is_transient(error) or wait is None:
                 raise
         await asyncio.sleep(wait)

@@ -93,7 +93,7 @@ async def follow(stub: model_service_pb2_grpc.ModelServiceStub, flags: argparse.
                 backoff.progress()
                 print(f"  {program.sentence(response.model)}", flush=True)
         except grpc.RpcError as error:
-            wait = backoff.next_wait()
+            wait = backoff.next_wait(error)
             if wait is None or not is_transient(error):
                 raise
             await asyncio.sleep(wait)

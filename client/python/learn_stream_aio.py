@@ -111,7 +111,7 @@ class LearnStream:
     async def _reconnect_or_raise(self, error: grpc.RpcError) -> None:
         if self._window.do_without_table(reason(error)):
             return
-        wait = self._backoff.next_wait()
+        wait = self._backoff.next_wait(error)
         if wait is None or not is_transient(error):
             raise error
         self._on_reconnect(error)

@@ -57,7 +57,7 @@ class PredictStream:
             # The server has no tables of names.
             self._name_table_size = 0
             return
-        wait = self._backoff.next_wait()
+        wait = self._backoff.next_wait(error)
         if wait is None or not is_transient(error):
             raise error
         self._on_reconnect(error)

@@ -32,7 +32,7 @@ def watch(stub: model_service_pb2_grpc.ModelServiceStub, request: model_service_
                 backoff.progress()
                 yield response.model
         except grpc.RpcError as error:
-            wait = backoff.next_wait()
+            wait = backoff.next_wait(error)
             if wait is None or not is_transient(error):
                 raise
             program.reconnecting(error)

@@ -167,8 +167,11 @@ absl::StatusOr<std::vector<Backup>> Backups::List() const {
   std::vector<Backup> backups = WholeOnes(**engine);
   std::vector<rocksdb::BackupID> damaged;
   (*engine)->GetCorruptedBackups(&damaged);
-  for (const rocksdb::BackupID number : damaged)
-    backups.push_back({.number = number, .damaged = true});
+  for (const rocksdb::BackupID number : damaged) {
+    Backup& backup = backups.emplace_back();
+    backup.number = number;
+    backup.damaged = true;
+  }
   std::sort(backups.begin(), backups.end(),
             [](const Backup& a, const Backup& b) { return a.number < b.number; });
   return backups;

@@ -100,7 +100,11 @@ absl::Status RocksDbJournal::SyncLog() {
 absl::Status RocksDbJournal::VerifyTables() { return ToAbsl(db()->VerifyChecksum()); }
 
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
-  const rocksdb::Status status = db()->Get(rocksdb::ReadOptions(), key, &value);
+  // What is read is in memory then, in the model that is loaded. Its blocks would stay in the cache
+  // after the table that they are of.
+  rocksdb::ReadOptions options;
+  options.fill_cache = false;
+  const rocksdb::Status status = db()->Get(options, key, &value);
   if (status.IsNotFound()) return false;
   if (!status.ok()) return ToAbsl(status);
   return true;

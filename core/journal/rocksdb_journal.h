@@ -32,8 +32,8 @@ class RocksDbJournal final : public Journal {
   struct Options {
     // Created if absent, with its parents.
     std::string directory;
-    // Memory for blocks read from disk, in bytes.
-    size_t block_cache_bytes = 64 << 20;
+    // Memory for blocks read from disk by lists, in bytes.
+    size_t block_cache_bytes = 8 << 20;
     // Memory for writes that are not in a table yet, in bytes. The log on disk takes at most a few
     // times this.
     size_t write_buffer_bytes = 16 << 20;

@@ -119,8 +119,7 @@ absl::Status CallAccess::CheckRules() {
   // A grant of the empty prefix alone covers the name that all models begin with.
   if (method_->for_every_model() && !principal_->Has(role, kModelCollection))
     return RefuseRole(role, "every model");
-  if (first_model_.empty() && !principal_->HasSome(role))
-    return RefuseRole(role, "any model");
+  if (first_model_.empty() && !principal_->HasSome(role)) return RefuseRole(role, "any model");
   absl::Status status = CheckModel(role, first_model_);
   if (status.ok()) status = CheckModel(role, last_model_);
   for (const std::string& model : also_read_) {

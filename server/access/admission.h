@@ -66,10 +66,10 @@ class CallAccess {
   absl::Status Check() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRules() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckModel(Role role, absl::string_view model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The principal lacks this, "right PAGE": an anonymous one should authenticate.
+  // The error for a principal that lacks this, "right PAGE"; an anonymous one should authenticate.
+  absl::Status Refuse(absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RefuseRole(Role role, absl::string_view models)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Refuse(absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For Admission's registry: ends the call if it is denied now.
   void Recheck() ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelIfRevokedBefore(absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -24,7 +24,7 @@ struct AuditRecord {
   std::string peer;
   // "perceptron.v1.ModelService/DeleteModel"; "reload access file".
   std::string method;
-  // That was read; empty for calls.
+  // The access file; empty for calls.
   std::string file;
   // A full name as the caller wrote it; empty if none was read.
   std::string model;

@@ -42,9 +42,9 @@ HttpHandler WithAccess(const AccessControl& access, Admission& admission, HttpHa
     record.outcome = known ? "PermissionDenied" : "Unauthenticated";
     admission.RecordDenial(record);
     if (known) {
-      return Refusal(403, absl::StrCat("Principal ", principal->name, " lacks the right ",
-                                       RightName(right),
-                                       ": the server's access file can give it.\n"));
+      return Refusal(
+          403, absl::StrCat("Principal ", principal->name, " lacks the right ", RightName(right),
+                            ": the server's access file can give it.\n"));
     }
     return Refusal(401,
                    "A token is needed: as Authorization: Bearer TOKEN, or in a browser as the "

@@ -18,8 +18,8 @@ inline std::string FingerprintOf(const std::string& path) {
                       found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, ";");
 }
 
-// Notices changes of a file that has been left alone since the look before: what is read then is not
-// half written. Not thread-safe.
+// Notices changes of a file, once it has been left alone from one call to the next: what is read
+// then is not half written. Not thread-safe.
 class FileWatch {
  public:
   // An empty path never changes.
@@ -28,7 +28,7 @@ class FileWatch {
   // To be called when the file is read for another reason.
   void OnRead() { read_ = seen_ = FingerprintOf(path_); }
   // Whether the file must be read again. To be called regularly.
-  bool Look() {
+  bool HasChanged() {
     const std::string now = FingerprintOf(path_);
     if (std::exchange(seen_, now) != now || now == read_) return false;
     read_ = now;

@@ -70,10 +70,11 @@ std::vector<Flag> MakeFlags(Options* o) {
       "(MESSAGE_TOO_LARGE). gRPC rejects a message of more than four times this limit unread.");
   flags.Number(
       "max-connections", "Connections", &o->max_connections, 0, 1000000,
-      "Connections at which the server refuses further ones: their calls, but health checks, are\n"
-      "RESOURCE_EXHAUSTED (TOO_MANY_CONNECTIONS) for 5s, 32 at a time; others are closed at once.\n"
-      "Each takes two open files. 0: half of the open files that the process may have, less those\n"
-      "for the journal; at most 10000.");
+      "Connections at which the server refuses further ones. The first call on one of these ends\n"
+      "with RESOURCE_EXHAUSTED (TOO_MANY_CONNECTIONS), unless it is Health.Check. Beyond 32 at a\n"
+      "time, and on Unix sockets, they are closed at once. Each connection takes two open files.\n"
+      "0: half of the open files that the process may have, less those for the journal; at most\n"
+      "10000.");
   flags.Number(
       "max-connections-per-address", "Connections", &o->max_connections_per_address, 0, 1000000,
       "The same for one IPv4 address or one IPv6 network of 64 bits, except this machine's own.\n"
@@ -143,9 +144,10 @@ std::vector<Flag> MakeFlags(Options* o) {
       "Every client that reaches it can read the names and figures of all models.");
   flags.HostNames(
       "metrics-hosts", &o->metrics_hosts,
-      "Names of machines by which metrics and status page may be asked for, as the Host header has\n"
+      "Names of machines by which metrics and status page may be asked for, as the Host header "
+      "has\n"
       "them, beside addresses and localhost; others get 403, so that no web site can read them\n"
-      "through a browser here. Without this flag no name is on loopback, and every one elsewhere.");
+      "through a browser here. Empty: on loopback no name is allowed, elsewhere every one.");
   flags.Number(
       "metrics-max-models", "Models", &o->metrics_max_models, 0, 1000000,
       "The most models with metrics of their own, which are 30 to 50 series each. Further models\n"

@@ -86,7 +86,7 @@ struct ParseResult {
   // If set, the caller prints `out` and `err` and exits with this code: 0 for --help, --version and
   // --print-config, 2 for an error.
   std::optional<int> exit_code;
-  // Of --config; empty without it.
+  // The path that --config names; empty without it.
   std::string config_file;
   std::string out;
   std::string err;

@@ -13,7 +13,7 @@ void AppendTransportFamilies(const Connections::Stats& stats, MetricFamilies& fa
                "Connections that were accepted and not refused.", MetricKind::kCounter,
                number(stats.accepted), families);
   MetricFamily refused{"perceptrond_connections_refused_total",
-                       "Connections that were closed at once because a limit was reached.",
+                       "Connections that were refused because a limit was reached.",
                        MetricKind::kCounter};
   for (size_t i = 0; i < kRefusalReasons; ++i) {
     refused.Add({{"reason", RefusalReasonName(static_cast<RefusalReason>(i))}},

@@ -22,8 +22,8 @@ bool IsAllowed(const std::vector<std::string>& names, absl::string_view host) {
   in_addr v4;
   if (absl::EqualsIgnoreCase(name, "localhost") || inet_pton(AF_INET, name.c_str(), &v4) == 1)
     return true;
-  return absl::c_any_of(
-      names, [&](const std::string& one) { return absl::EqualsIgnoreCase(one, name); });
+  return absl::c_any_of(names,
+                        [&](const std::string& one) { return absl::EqualsIgnoreCase(one, name); });
 }
 
 }  // namespace
@@ -35,8 +35,9 @@ HttpHandler WithHostCheck(std::vector<std::string> names, HttpHandler handler) {
     answer.status = 403;
     answer.headers = {{"Content-Type", "text/plain; charset=utf-8"}, {"Cache-Control", "no-store"}};
     answer.body =
-        "This name is none that metrics and page are served by: use an address or localhost, or "
-        "add it to --metrics-hosts. A proxy must send one of these as Host.\n";
+        "Metrics and page are not served by this name: use an address or localhost, or add the "
+        "name "
+        "to --metrics-hosts. A proxy must send one of these as Host.\n";
     return answer;
   };
 }

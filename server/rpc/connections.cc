@@ -15,6 +15,7 @@ namespace perceptrond {
 namespace {
 
 constexpr absl::string_view kHealthService = "/grpc.health.v1.Health/";
+constexpr absl::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
 // Places beyond the limits that only health checks get.
 constexpr size_t kHealthCallsPerConnection = 16;
 constexpr size_t kHealthCalls = 256;
@@ -103,7 +104,7 @@ std::shared_ptr<Connection> Connections::Insert(const SocketAddress& remote,
   auto connection =
       std::make_shared<Connection>(std::move(name.peer), std::move(name.address), refusal);
   if (refusal.has_value()) {
-    ++told_;
+    ++open_refused_;
   } else {
     ++open_;
     ++accepted_;
@@ -128,7 +129,7 @@ std::shared_ptr<Connection> Connections::Add(const SocketAddress& remote) {
   if (refusal.has_value()) {
     OnRefused(*refusal);
     // A call is known to be on the connection by its peer alone.
-    if (told_ >= limits_.told || name.peer.empty()) return nullptr;
+    if (open_refused_ >= limits_.open_refused || name.peer.empty()) return nullptr;
   }
   return Insert(remote, refusal);
 }
@@ -141,7 +142,7 @@ std::shared_ptr<Connection> Connections::AddOwn(const SocketAddress& remote) {
 void Connections::Remove(const Connection& connection) {
   MutexLock lock(&mutex_);
   if (connection.refusal().has_value()) {
-    --told_;
+    --open_refused_;
   } else {
     --open_;
     const auto address = by_address_.find(connection.address());
@@ -181,7 +182,7 @@ absl::Status Connections::BeginCall(const std::string& peer, absl::string_view p
   if (connection != nullptr) {
     on_connection = connection->begun_.fetch_add(1, std::memory_order_relaxed) -
                     connection->ended_.load(std::memory_order_relaxed);
-    if (connection->refusal().has_value() && !health)
+    if (connection->refusal().has_value() && path != kHealthCheck)
       return TooManyConnections(*connection->refusal());
   }
   if (on_connection >= limits_.streams_per_connection + (health ? kHealthCallsPerConnection : 0)) {

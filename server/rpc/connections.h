@@ -35,7 +35,7 @@ class Connection {
  public:
   // `peer` is as grpc::ServerContext::peer() returns it, empty if that does not tell connections
   // apart; `address` is what the limit per address counts, empty if it does not count this one;
-  // `refusal` is absent unless the connection is open only to tell its client why it is refused.
+  // `refusal` is absent unless the connection is open only until a call has said why it is refused.
   Connection(std::string peer, std::string address, std::optional<RefusalReason> refusal)
       : peer_(std::move(peer)), address_(std::move(address)), refusal_(refusal) {}
 
@@ -85,9 +85,9 @@ class Connections {
     size_t connections_per_address = 10000;
     size_t streams_per_connection = 1000;
     size_t streams = 10000;
-    // Connections beyond these limits that are open at a time so that their clients are told why
-    // they are refused; further ones are closed at once.
-    size_t told = 32;
+    // Connections beyond these limits that are open at a time, until a call has said why they are
+    // refused; further ones are closed at once.
+    size_t open_refused = 32;
   };
   struct Stats {
     uint64_t open = 0;
@@ -105,9 +105,9 @@ class Connections {
   const Limits& limits() const { return limits_; }
 
   // Adds an accepted connection from this address. If a limit is reached that is counted, and the
-  // connection has a refusal, or is null if it must be closed at once. Loopback addresses and Unix sockets have no limit per
-  // address: a proxy on this machine has every client's connections, and a process on it has other
-  // means to do harm.
+  // connection has a refusal, or is null if it must be closed at once. Loopback addresses and Unix
+  // sockets have no limit per address: a proxy on this machine has every client's connections, and
+  // a process on it has other means to do harm.
   std::shared_ptr<Connection> Add(const SocketAddress& remote) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same beyond every limit, for the server's own connections.
   std::shared_ptr<Connection> AddOwn(const SocketAddress& remote) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -118,9 +118,10 @@ class Connections {
 
   // Begins a call of the connection with this grpc::ServerContext::peer(), which `connection` is
   // set to, or to null if the peer is none of the connections. Must be followed by EndCall, whatever
-  // it returns. RESOURCE_EXHAUSTED, with RetryInfo: TOO_MANY_CONNECTIONS if the connection is refused,
-  // TOO_MANY_STREAMS if there are too many calls on it or in all. Health checks are not refused with
-  // their connection, and have places of their own.
+  // it returns. RESOURCE_EXHAUSTED, with RetryInfo: TOO_MANY_CONNECTIONS if the connection is
+  // refused, TOO_MANY_STREAMS if there are too many calls on it or in all. Health.Check, by which
+  // supervisors ask, is not refused with its connection; Health.Watch is, by which clients choose
+  // another server. Of calls both may have more than others.
   absl::Status BeginCall(const std::string& peer, absl::string_view path,
                          std::shared_ptr<Connection>& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndCall(Connection* connection, bool cancelled);
@@ -145,7 +146,7 @@ class Connections {
   uint64_t open_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   // Open beyond the limits, and not in open_.
-  uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t open_refused_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<std::string, uint64_t> by_address_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Connection>> by_peer_ ABSL_GUARDED_BY(mutex_);
 };

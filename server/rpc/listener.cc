@@ -150,7 +150,8 @@ void Listener::HandOver(int descriptor, const SocketAddress& remote) {
                sizeof kUserTimeoutMilliseconds);
   }
   if (!watchdog_.Add(descriptor, connection)) {
-    connections_.OnRefused(RefusalReason::kDescriptors);
+    // One that is refused is counted already.
+    if (!connection->refusal().has_value()) connections_.OnRefused(RefusalReason::kDescriptors);
     connections_.Remove(*connection);
     close(descriptor);
     return;

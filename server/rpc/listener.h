@@ -57,7 +57,7 @@ class Listener {
   // Accepts and closes one connection with the spare descriptor.
   bool RefuseWithSpare(int socket);
   void SetAccepting(bool accepting);
-  // Clients see a closed connection alone: at most once a minute the log says why.
+  // Some clients see a closed connection alone: at most once a minute the log says why.
   void LogRefused();
 
   std::vector<ListeningSocket> sockets_;

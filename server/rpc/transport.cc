@@ -12,7 +12,8 @@
 namespace perceptrond {
 namespace {
 
-// Descriptors for the journal, metrics, logs and analyses: at least this many, and one in eight.
+// Descriptors for the journal, metrics, logs, analyses and refused connections: at least this many,
+// and one in eight.
 constexpr uint64_t kMinReserve = 256;
 constexpr uint64_t kMostConnections = 10000;
 // gRPC's handle and ours.

@@ -31,8 +31,8 @@ constexpr int kCheckShare = 50;
 // A connection is closed for memory only without progress for this long, and with this much.
 constexpr absl::Duration kMinStall = absl::Milliseconds(500);
 constexpr uint64_t kMinHeldBytes = 1 << 20;
-// How long a refused client may take to connect and to call.
-constexpr absl::Duration kToldTime = absl::Seconds(5);
+// How long a refused client may take to make a call.
+constexpr absl::Duration kRefusalTime = absl::Seconds(5);
 
 void AddTo(int epoll, int descriptor, uint32_t events) {
   epoll_event event = {};
@@ -140,7 +140,6 @@ void Watchdog::OnEnded(int handle) {
 bool Watchdog::CheckAll(absl::Time now) {
   bool busy = false;
   std::vector<std::pair<int, CloseReason>> condemned;
-  std::vector<int> told;
   MutexLock lock(&mutex_);
   for (auto& [handle, open] : open_) {
     // The kernel counts no bytes of Unix sockets.
@@ -151,20 +150,21 @@ bool Watchdog::CheckAll(absl::Time now) {
     open.read = std::max(open.read, received - std::min(received, WaitingBytes(handle)));
     const std::optional<CloseReason> reason =
         open.watch.Check({open.read, open.connection->counts()}, options_.limits, now);
-    if (reason.has_value()) {
-      condemned.emplace_back(handle, *reason);
-    } else if (open.connection->refusal().has_value() && now - open.since > kToldTime) {
-      told.push_back(handle);
-    }
+    if (reason.has_value()) condemned.emplace_back(handle, *reason);
+    if (open.connection->refusal().has_value()) EndRefused(handle, open, now);
   }
   for (const auto& [handle, reason] : condemned) Close(handle, reason);
-  for (const int handle : told) {
-    shutdown(handle, SHUT_RDWR);
-    OnEnded(handle);
-  }
   if (busy && options_.max_resident_bytes > 0 && ResidentBytes() > options_.max_resident_bytes)
     CloseForMemory(now);
   return busy;
+}
+
+void Watchdog::EndRefused(int handle, Open& open, absl::Time now) {
+  const Connection::Counts counts = open.connection->counts();
+  const bool was_answered = std::exchange(open.answered, counts.begun > 0 && counts.in_flight == 0);
+  // For gRPC the client has closed it: gRPC closes it too, once it has read what has arrived, and
+  // calls among that still find the connection.
+  if (was_answered || now - open.since > kRefusalTime) shutdown(handle, SHUT_RD);
 }
 
 void Watchdog::CloseForMemory(absl::Time now) {

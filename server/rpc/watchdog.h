@@ -1,5 +1,5 @@
 // Keeps a handle of each connection that was handed to gRPC: notices when it ends, and closes it when
-// the watch condemns it, or when a refused client had time to make the call that tells it why.
+// the watch condemns it, or once a refused one's call has been answered.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,8 @@ class Watchdog {
     std::shared_ptr<Connection> connection;
     absl::Time since;
     ConnectionWatch watch;
+    // Of a refused one: whether all calls that it began were answered at the last look.
+    bool answered = false;
     // Bytes that the kernel has received, and those of them that gRPC has read.
     uint64_t received = 0;
     uint64_t read = 0;
@@ -63,6 +65,8 @@ class Watchdog {
   void OnEnded(int handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Checks all connections; whether one has received anything since the last time.
   bool CheckAll(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends a refused connection once its client has had an answer, or too long to ask.
+  static void EndRefused(int handle, Open& open, absl::Time now);
   void CloseForMemory(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(int handle, CloseReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

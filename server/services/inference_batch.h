@@ -74,8 +74,8 @@ class InferenceBatch {
     return tensors_[static_cast<size_t>(role)];
   }
   // The error about the columns at `path`, such as "row_ends[3]", as one about their tensor.
-  absl::Status ToTensorError(absl::StatusCode code, absl::string_view reason, absl::string_view path,
-                             absl::string_view description) const;
+  absl::Status ToTensorError(absl::StatusCode code, absl::string_view reason,
+                             absl::string_view path, absl::string_view description) const;
   // The tensor that a field of the columns was made from.
   const InferenceTensor& TensorOf(absl::string_view field) const;
 

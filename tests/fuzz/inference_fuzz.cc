@@ -76,9 +76,10 @@ void CheckAnswer(const oip::ModelInferRequest& request, const oip::ModelInferRes
 }
 
 void CheckRefusal(const absl::Status& status) {
-  Check(absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsAborted(status));
+  Check(absl::IsInvalidArgument(status) || absl::IsNotFound(status) || absl::IsAborted(status) ||
+        absl::IsResourceExhausted(status));
   Check(status.GetPayload(perceptrond::kErrorInfoUrl).has_value());
-  Check(absl::IsInvalidArgument(status) ==
+  Check((absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status)) ==
         status.GetPayload(perceptrond::kBadRequestUrl).has_value());
   Check(!status.message().empty());
 }

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "core/journal/memory_journal.h"
 #include "core/store/store.h"
+#include "server/page/host_check.h"
 #include "server/page/status_page.h"
 #include "server/rpc/message.h"
 
@@ -46,8 +47,7 @@ StatusPage& Page() {
     settings.mutable_feature_space()->mutable_dense()->set_dimension(2);
     Check(store.Create(settings, "", false).ok());
   }
-  page = new StatusPage(
-      store, [] { return false; }, /*loopback=*/true);
+  page = new StatusPage(store, [] { return false; });
   return *page;
 }
 
@@ -77,7 +77,9 @@ void Ask(absl::string_view text) {
   request.if_none_match = line(4);
   for (size_t i = 5; i + 1 < lines.size(); i += 2)
     request.query.emplace_back(lines[i], line(i + 1));
-  CheckAnswer(Page().Answer(request));
+  static const auto* const handler = new perceptrond::HttpHandler(perceptrond::WithHostCheck(
+      {"page.example"}, [](const HttpRequest& asked) { return Page().Answer(asked); }));
+  CheckAnswer((*handler)(request));
 }
 
 void CheckToken(std::string_view bytes) {

@@ -28,10 +28,10 @@ cmake --build "$build" --target $fuzzers
 export UBSAN_OPTIONS="halt_on_error=1 print_stacktrace=1 ${UBSAN_OPTIONS:-}"
 mkdir -p "$build/findings"
 printf '\n== fuzzing; the logs are %s/*_fuzz.log\n' "$build"
-# As many at once as there are processors. Findings of its own go to the first corpus folder, the project's seeds are only
+# $JOBS at once, or as many as there are processors. Findings of its own go to the first corpus folder, the project's seeds are only
 # read.
 # shellcheck disable=SC2016,SC2086  # the inner shell expands its own; a list of words
-printf '%s\n' $fuzzers | xargs -P "$(nproc)" -I '{}' sh -eu -c '
+printf '%s\n' $fuzzers | xargs -P "${JOBS:-$(nproc)}" -I '{}' sh -eu -c '
   mkdir -p "$1/corpus/$2"
   log=$1/$2.log
   how_long=$4

@@ -54,7 +54,10 @@ class AccessFile {
 
 class AccessTest : public AccessFile, public ServerTest {
  protected:
-  AccessTest() : ServerTest({"--access-file", AccessFile::path(), "--audit-log", audit_log()}) {}
+  // All calls are slow ones, whose lines name the principal.
+  AccessTest()
+      : ServerTest({"--access-file", AccessFile::path(), "--audit-log", audit_log(), "--slow-call",
+                    "1us"}) {}
 
   // Adds the token that the principal of this name has; none for "".
   static void Authorize(grpc::ClientContext& context, const std::string& principal) {

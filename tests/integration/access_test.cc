@@ -178,6 +178,12 @@ TEST_F(AccessTest, ABrokenFileLeavesTheRulesInUse) {
   EXPECT_TRUE(CreateAs("admin", "spam-1").ok());
 }
 
+TEST_F(AccessTest, ALineAboutASlowCallNamesThePrincipal) {
+  ASSERT_TRUE(CreateAs("admin", "spam-1").ok());
+  EXPECT_THAT(server_.AwaitLog("slow call method=/perceptron.v1.ModelService/CreateModel "),
+              HasSubstr(" principal=admin "));
+}
+
 TEST_F(AccessTest, ARefusalNamesTheRoleThatIsMissingAndAFileWithoutPrincipalsIsSaidToDenyAll) {
   EXPECT_THAT(CreateAs("reader", "spam-1").error_message(),
               HasSubstr("reader lacks the role ADMIN for "));

@@ -1,5 +1,5 @@
-// What a running server reads again: its settings on SIGHUP, and its certificates then and whenever
-// their files change.
+// What a running server reads again, on SIGHUP and whenever the files change: its settings and its
+// certificates.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

@@ -60,6 +60,7 @@ TEST_F(ErrorDetailsTest, AStreamGoesOnAfterAnExampleOfTooManyFeatures) {
   const v1::LearnResult refused = stream.Ask(request);
   ASSERT_EQ(refused.row_errors_size(), 1);
   EXPECT_EQ(Reason(refused.row_errors(0).status()), "TOO_MANY_FEATURES");
+  EXPECT_EQ(refused.row_errors(0).status().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   request.clear_examples();
   *request.add_examples() = SparseExample(1, {{0, 1}});
   EXPECT_EQ(stream.Ask(request).updates(), 1);

@@ -269,7 +269,7 @@ class LimitsTest(ServerTest):
             held = [socket.create_connection(endpoint(server), timeout=10) for _ in range(2000)]
             wait_for("the connections are accepted", lambda: metric(server, "perceptrond_connections_open") >= 384)
             self.assertEqual(metric(server, "perceptrond_connections_open"), 384)
-            # Those that are there go on; another is refused at once and not left waiting, and told why unless too many are.
+            # Those that are there go on; another is refused at once and not left waiting, with words unless too many are.
             check(b"", timeout=10)
 
             def refusal():
@@ -280,7 +280,7 @@ class LimitsTest(ServerTest):
                     self.assertLess(time.monotonic() - start, 5)
                     return caught.exception
 
-            def told():
+            def refused_with_words():
                 error = refusal()
                 if error.code() == grpc.StatusCode.UNAVAILABLE:
                     return False
@@ -289,7 +289,7 @@ class LimitsTest(ServerTest):
                 self.assertIn("raise --max-connections", error.details())
                 return True
 
-            wait_for("a client is told why it is refused", told)
+            wait_for("a client is refused with words", refused_with_words)
             with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as late:
                 late.unary_unary(HEALTH)(b"", timeout=10)
             for one in held:

@@ -255,6 +255,19 @@ TEST_F(InferenceServiceTest, MoreScoresOfClassesThanAnAnswerHoldsAreRefusedUnles
   EXPECT_EQ(Output(Answer(request), "label").shape(0), 200);
 }
 
+class InferenceLimitsTest : public InferenceTest {
+ protected:
+  InferenceLimitsTest() : InferenceTest({"--max-example-features=3"}) {}
+};
+
+TEST_F(InferenceLimitsTest, ARowOfTooManyFeaturesIsRefusedWithTheTensorThatHasThem) {
+  CreateDense("plane", 9);
+  oip::ModelInferRequest request;
+  request.set_model_name("plane");
+  AddFloats(request, "features", {1, 9}, std::vector<float>(9, 1));
+  EXPECT_EQ(Refusal(request), "8 TOO_MANY_FEATURES inputs[0]");
+}
+
 TEST_F(InferenceServiceTest, ParametersThatWouldChangeTheAnswerAreRefusedAndOthersIgnored) {
   CreateDense("plane", 2);
   oip::ModelInferRequest request = Ones("plane", 2);

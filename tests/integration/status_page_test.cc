@@ -57,6 +57,29 @@ TEST_F(StatusPageHostsTest, NamesThatAreListedAreAnswered) {
   EXPECT_THAT(Ask("/", "-H 'Host: evil.example'"), HasSubstr("HTTP/1.1 403"));
 }
 
+// The flag.
+class StatusPageElsewhereTest : public StatusPageServerTest,
+                                public ::testing::WithParamInterface<std::string> {
+ protected:
+  StatusPageElsewhereTest()
+      : StatusPageServerTest({"--metrics-address=0.0.0.0:0", "--insecure", GetParam()}) {}
+};
+
+TEST_P(StatusPageElsewhereTest, EveryNameIsAnsweredUnlessSomeAreListed) {
+  const bool all = GetParam() == "--metrics-hosts=";
+  for (const char* path : {"/", "/metrics"}) {
+    EXPECT_THAT(Ask(path, "-H 'Host: evil.example'"),
+                HasSubstr(all ? "HTTP/1.1 200" : "HTTP/1.1 403"));
+    EXPECT_THAT(Ask(path, "-H 'Host: p.example:80'"), HasSubstr("HTTP/1.1 200"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Flags, StatusPageElsewhereTest,
+                         ::testing::Values("--metrics-hosts=", "--metrics-hosts=p.example"),
+                         [](const auto& flag) {
+                           return flag.param.back() == '=' ? "None" : "Some";
+                         });
+
 TEST_F(StatusPageServerTest, PathsAreOnlyPaths) {
   for (const char* path :
        {"/assets/../../etc/passwd", "/assets/%2e%2e/%2e%2e/etc/passwd", "/models/%00",

@@ -159,7 +159,8 @@ TEST_F(BackupTest, ThatLacksAFileIsNeitherSoundNorPassedOver) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Backup(0, &backup).ok());
   fs::remove(backups() + "/private/3/CURRENT");
   std::ofstream(backups() + "/meta/1") << "x";
-  EXPECT_EQ(Names(), (std::vector<std::string>{"backups/1 damaged", "backups/2", "backups/3 damaged"}));
+  EXPECT_EQ(Names(),
+            (std::vector<std::string>{"backups/1 damaged", "backups/2", "backups/3 damaged"}));
   server_->Kill();
   const CommandResult verify = RunServer("verify " + fs::relative(backups()).string());
   EXPECT_EQ(verify.exit_code, 1);

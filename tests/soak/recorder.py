@@ -9,11 +9,11 @@ import threading
 import time
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# A server that just started fills caches; what it takes then is not compared.
-WARM_UP_SECONDS = 10
-# With fewer samples nothing is compared; latencies need more, since whatever else the machine does shows in them.
-LEAST_SAMPLES, LEAST_FOR_LATENCY = 30, 300
-# What may be added over the whole run: a part of the median, or this many bytes.
+# Of the last life of the server, which is half of the run, this part is not compared: caches fill.
+WARM_UP_PART = 0.25
+# With fewer samples of the rest nothing is compared but descriptors: whatever else the machine does shows.
+LEAST_SAMPLES = 300
+# What memory may grow by in the rest: a part of the median, or this many bytes.
 MOST_GROWTH, MOST_GROWTH_BYTES = 0.10, 16 << 20
 MOST_MORE_DESCRIPTORS = 8
 MOST_SLOWER = 2.0
@@ -75,37 +75,34 @@ class Recorder:
                 "p99_ms": of(0.99), "longest_ms": of(1)}
 
     def evaluate(self):
-        """Medians, slopes, and what was not flat. Memory: the Theil-Sen slope over pairs of samples of one life of the server, all of
-        them together, times the length of the run. Descriptors and latency: the last third's median beside the first's."""
-        warm = [sample for sample in self.samples if sample["age"] >= WARM_UP_SECONDS]
+        """Figures of the whole run, and what was not flat in the last life of the server. Memory: the Theil-Sen slope times its length.
+        Descriptors and latency: the last third's median beside the first's."""
+        last_life = [s for s in self.samples if s["life"] == self.samples[-1]["life"]] if self.samples else []
+        warm = last_life[int(WARM_UP_PART * len(last_life)):]
         figures = {"samples": len(self.samples), "warm_samples": len(warm), "peak_resident_bytes": max((s["resident_bytes"] for s in self.samples), default=0),
-                   "peak_descriptors": max((s["descriptors"] for s in self.samples), default=0), "evaluated": len(warm) >= LEAST_SAMPLES, "not_flat": []}
-        if not figures["evaluated"]:
+                   "peak_descriptors": max((s["descriptors"] for s in self.samples), default=0), "calls": sum(s["calls"] for s in self.samples),
+                   "trends_evaluated": len(warm) >= LEAST_SAMPLES, "not_flat": []}
+        if len(warm) < 3:
             return figures
-        length = self.samples[-1]["seconds"] - self.samples[0]["seconds"]
         median = statistics.median(s["resident_bytes"] for s in warm)
-        growth = _slope_within_lives(warm, "resident_bytes") * length
-        first, last = warm[:len(warm) // 3], warm[-(len(warm) // 3):]
-        of = lambda part, field: statistics.median([s[field] for s in part if s[field] is not None] or [0])
-        figures |= {"median_resident_bytes": median, "growth_bytes_over_the_run": round(growth), "descriptors": [of(first, "descriptors"), of(last, "descriptors")],
-                    "p50_ms": [of(first, "p50_ms"), of(last, "p50_ms")], "p99_ms": [of(first, "p99_ms"), of(last, "p99_ms")],
-                    "data_bytes": [of(first, "data_bytes"), of(last, "data_bytes")]}
-        if growth > max(MOST_GROWTH * median, MOST_GROWTH_BYTES):
-            figures["not_flat"].append("memory")
+        growth = _slope(warm, "resident_bytes") * (warm[-1]["seconds"] - warm[0]["seconds"])
+        third = len(warm) // 3
+        of = lambda field: [statistics.median([s[field] for s in part if s[field] is not None] or [0]) for part in (warm[:third], warm[-third:])]
+        figures |= {"median_resident_bytes": median, "growth_bytes_in_the_last_life": round(growth), "descriptors": of("descriptors"), "p50_ms": of("p50_ms"),
+                    "p99_ms": of("p99_ms"), "data_bytes": of("data_bytes")}
         if figures["descriptors"][1] > figures["descriptors"][0] + MOST_MORE_DESCRIPTORS:
             figures["not_flat"].append("descriptors")
-        if len(warm) >= LEAST_FOR_LATENCY and figures["p99_ms"][1] > MOST_SLOWER * max(figures["p99_ms"][0], 1):
+        if figures["trends_evaluated"] and growth > max(MOST_GROWTH * median, MOST_GROWTH_BYTES):
+            figures["not_flat"].append("memory")
+        if figures["trends_evaluated"] and figures["p99_ms"][1] > MOST_SLOWER * max(figures["p99_ms"][0], 1):
             figures["not_flat"].append("latency")
         return figures
 
 
-def _slope_within_lives(samples, field):
-    slopes = []
-    for _, life in itertools.groupby(samples, key=lambda sample: sample["life"]):
-        life = list(life)
-        # Every pair of up to 400 samples.
-        life = life[::max(1, len(life) // 400)]
-        slopes += [(b[field] - a[field]) / (b["seconds"] - a["seconds"]) for a, b in itertools.combinations(life, 2) if b["seconds"] - a["seconds"] >= 5]
+def _slope(samples, field):
+    # Every pair of up to 400 samples.
+    some = samples[::max(1, len(samples) // 400)]
+    slopes = [(b[field] - a[field]) / (b["seconds"] - a["seconds"]) for a, b in itertools.combinations(some, 2) if b["seconds"] - a["seconds"] >= 5]
     return statistics.median(slopes) if slopes else 0.0
 
 

@@ -1,5 +1,5 @@
 """A real server on RocksDB under everything at once: producers, readers, changes of models, evictions, and ends of the process by
-SIGKILL and SIGTERM; every answer is checked against the protos' promises (promises.py), and what the server takes is recorded
+SIGKILL and SIGTERM in the first half of the time; every answer is checked against the protos' promises (promises.py), and what the server takes is recorded
 (recorder.py). At the end the models that had one producer are learned again by a server that was never killed: the same weights
 and answers, bit for bit.
 
@@ -87,7 +87,7 @@ class RunningServer:
 
 
 class Killer(threading.Thread):
-    """Ends the server again and again, in one of four cases cleanly."""
+    """Ends the server again and again, in one of four cases cleanly, until it is stopped."""
 
     def __init__(self, server, promises, seed, mean_seconds, stop):
         super().__init__(name="killer", daemon=True)
@@ -108,21 +108,22 @@ class LatencyProbe(threading.Thread):
 
     def __init__(self, address, models, recorder):
         super().__init__(name="latency", daemon=True)
-        self._recorder = recorder
+        self._recorder, self._answers = recorder, 0
         program = pathlib.Path(__file__).with_name("latency_probe.py")
         self._process = subprocess.Popen([sys.executable, "-B", program, address, *models], stdout=subprocess.PIPE, text=True)
 
     def run(self):
         for line in self._process.stdout:
             self._recorder.latency(float(line))
+            self._answers += 1
 
     def end(self):
-        """Returns whether it ran until now."""
+        """Returns whether it ran until now, and was answered."""
         ran = self._process.poll() is None
         self._process.kill()
         self._process.wait()
         self.join()
-        return ran
+        return ran and self._answers > 0
 
 
 def create(services, name, model):
@@ -217,6 +218,12 @@ def check_against_undisturbed(binary, directory, services, promises, solo, actor
                                                                                                None, 0).probe(name), model=name)
 
 
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.5)
+
+
 def run(flags):
     directory = pathlib.Path(flags.directory or tempfile.mkdtemp(prefix="perceptrond-soak-"))
     directory.mkdir(parents=True, exist_ok=True)
@@ -228,15 +235,15 @@ def run(flags):
     stop, stop_killing = threading.Event(), threading.Event()
     make = lambda: Services(server.address)
     services, solo, streams, actors, probe = make_actors(flags.seed, make, server, promises, recorder, stop)
-    killer = Killer(server, promises, flags.seed, max(6.0, flags.seconds / 8), stop_killing)
+    killer = Killer(server, promises, flags.seed, max(6.0, flags.seconds / 16), stop_killing)
     recorder.start()
     for thread in (*actors, killer, probe):
         thread.start()
-    begin = time.monotonic()
-    while time.monotonic() - begin < flags.seconds and not (promises.violations and flags.stop_early):
-        time.sleep(0.5)
+    run_for = lambda seconds: wait_until(lambda: promises.violations and flags.stop_early, seconds)
+    run_for(flags.seconds / 2)
     stop_killing.set()
     killer.join()
+    run_for(flags.seconds / 2)
     stop.set()
     for actor in actors:
         actor.join(timeout=120)

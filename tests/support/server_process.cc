@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/own_port.h"
 #include "tests/support/temp_dir.h"
@@ -22,9 +24,11 @@ ServerProcess::ServerProcess(std::string data_dir, std::vector<std::string> flag
       process_(Start()) {}
 
 std::unique_ptr<Process> ServerProcess::Start() const {
-  std::vector<std::string> command = {PERCEPTROND_BINARY, "--address", address_,
-                                      "--data-dir",       data_dir_,   "--metrics-address",
-                                      "127.0.0.1:0"};
+  std::vector<std::string> command = {PERCEPTROND_BINARY, "--address", address_, "--data-dir",
+                                      data_dir_};
+  const bool has_metrics_address = absl::c_any_of(
+      flags_, [](const std::string& flag) { return absl::StartsWith(flag, "--metrics-address"); });
+  if (!has_metrics_address) command.emplace_back("--metrics-address=127.0.0.1:0");
   command.insert(command.end(), flags_.begin(), flags_.end());
   return std::make_unique<Process>(command);
 }

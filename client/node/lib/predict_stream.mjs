@@ -36,7 +36,7 @@ export async function* predict(stub, model, batches,
         size = 0;
         continue;
       }
-      const wait = isTransient(error) ? backoff.nextWait() : undefined;
+      const wait = isTransient(error) ? backoff.nextWait(error) : undefined;
       if (wait === undefined) throw error;
       onReconnect(error);
       await sleep(wait);

@@ -77,9 +77,16 @@ export function describe(error) {
 
 // ---- Retries ----
 
-/** Whether the same request may succeed later: the server is unreachable or shutting down. */
+/** Whether the same request may succeed later: the server is unreachable or shutting down, or says when to try again. */
 export function isTransient(error) {
-  return error.code === grpc.status.UNAVAILABLE || isOfConnection(error);
+  return error.code === grpc.status.UNAVAILABLE || isOfConnection(error)
+    || (error.code === grpc.status.RESOURCE_EXHAUSTED && retryDelay(error) !== undefined);
+}
+
+/** The milliseconds that the server asks to wait; undefined if it does not say. */
+function retryDelay(error) {
+  const delay = isCallError(error) && detail(statusOf(error), 'google.rpc.RetryInfo')?.retryDelay;
+  return delay ? 1000 * delay.seconds + delay.nanos / 1e6 : undefined;
 }
 
 /** grpc-js also ends calls so whose server exits while it drains. The server's own errors have details. */
@@ -111,9 +118,9 @@ export class Backoff {
     this.#ceiling = this.#first;
   }
 
-  /** Returns the milliseconds to wait; undefined: give up. */
-  nextWait() {
-    const wait = 1000 * this.#ceiling * (0.5 + Math.random() / 2);
+  /** Returns the milliseconds to wait after this error, at least as long as the server asks; undefined: give up. */
+  nextWait(error) {
+    const wait = Math.max(1000 * this.#ceiling * (0.5 + Math.random() / 2), retryDelay(error) ?? 0);
     this.#ceiling = Math.min(2 * this.#ceiling, this.#longest);
     return performance.now() + wait < this.#deadline ? wait : undefined;
   }
@@ -125,7 +132,7 @@ export async function withRetries(backoff, attempt, onRetry = () => {}) {
     try {
       return await attempt();
     } catch (error) {
-      const wait = isTransient(error) ? backoff.nextWait() : undefined;
+      const wait = isTransient(error) ? backoff.nextWait(error) : undefined;
       if (wait === undefined) throw error;
       onRetry(error);
       await sleep(wait);

@@ -128,12 +128,22 @@ describe('window', () => {
   });
 });
 
+/** A failed call, with the server's google.rpc.Status; the server may ask to wait for retryAfter seconds. */
+function failed(code, retryAfter) {
+  const field = (number, bytes) => Buffer.concat([Buffer.from([8 * number + 2, bytes.length]), bytes]);
+  const retryInfo = field(1, Buffer.from([8, retryAfter]));
+  const any = Buffer.concat([field(1, Buffer.from('type.googleapis.com/google.rpc.RetryInfo')), field(2, retryInfo)]);
+  const metadata = new grpc.Metadata();
+  metadata.set('grpc-status-details-bin', Buffer.concat([Buffer.from([8, code]), retryAfter === undefined ? Buffer.alloc(0) : field(3, any)]));
+  return { code, metadata };
+}
+
 describe('backoff', () => {
   it('doubles its waits up to the longest, and draws them from their upper half', () => {
     const drawn = [[], [], [], [], [], []];
     for (let i = 0; i < 200; ++i) {
       const backoff = new Backoff(60, 0.1, 1);
-      for (const waits of drawn) waits.push(backoff.nextWait());
+      for (const waits of drawn) waits.push(backoff.nextWait(failed(14)));
     }
     [100, 200, 400, 800, 1000, 1000].forEach((ceiling, i) => {
       const [least, most] = [Math.min(...drawn[i]), Math.max(...drawn[i])];
@@ -146,20 +156,21 @@ describe('backoff', () => {
     const clock = mock.method(performance, 'now', () => now);
     const backoff = new Backoff(10, 1, 1);
     now = 9_900;
-    assert.equal(backoff.nextWait(), undefined);
+    assert.equal(backoff.nextWait(failed(14)), undefined);
     backoff.progress();
-    assert.notEqual(backoff.nextWait(), undefined);
+    assert.notEqual(backoff.nextWait(failed(14)), undefined);
     clock.mock.restore();
   });
 
-  it('retries UNAVAILABLE, and calls that grpc-js ended without an answer of the server', () => {
-    const [none, details] = [new grpc.Metadata(), new grpc.Metadata()];
-    details.set('grpc-status-details-bin', Buffer.from('x'));
+  it('retries UNAVAILABLE, calls that grpc-js ended without an answer of the server, and what is exhausted once the server says', () => {
     for (let code = 0; code <= 16; ++code) {
       assert.equal(isTransient({ code }), code === 14);
-      assert.equal(isTransient({ code, metadata: details }), code === 14);
-      assert.equal(isTransient({ code, metadata: none }), [1, 13, 14].includes(code));
+      assert.equal(isTransient(failed(code)), code === 14);
+      assert.equal(isTransient(failed(code, 2)), [8, 14].includes(code));
+      assert.equal(isTransient({ code, metadata: new grpc.Metadata() }), [1, 13, 14].includes(code));
     }
+    assert.equal(new Backoff(10, 1, 1).nextWait(failed(8, 2)), 2000);
+    assert.equal(new Backoff(2, 1, 1).nextWait(failed(8, 2)), undefined);
   });
 });
 

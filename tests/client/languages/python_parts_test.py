@@ -33,6 +33,16 @@ class Clock:
         return self.now
 
 
+def failed(code, retry_after=None):
+    """A failed call; the server may ask to wait for retry_after seconds."""
+    status = status_pb2.Status(code=code.value[0])
+    if retry_after is not None:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromSeconds(retry_after)
+        status.details.add().Pack(retry)
+    return mock.Mock(code=lambda: code, details=lambda: "", trailing_metadata=lambda: [(errors.DETAILS, status.SerializeToString())])
+
+
 class BackoffTest(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()
@@ -43,7 +53,7 @@ class BackoffTest(unittest.TestCase):
         for _ in range(200):
             backoff = errors.Backoff(give_up_after=60, first=0.1, longest=1)
             for waits in drawn:
-                waits.append(backoff.next_wait())
+                waits.append(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
         for waits, ceiling in zip(drawn, (0.1, 0.2, 0.4, 0.8, 1, 1)):
             self.assertGreaterEqual(min(waits), ceiling / 2)
             self.assertLessEqual(max(waits), ceiling)
@@ -52,14 +62,18 @@ class BackoffTest(unittest.TestCase):
     def test_the_time_to_give_up_restarts_with_progress(self):
         backoff = errors.Backoff(give_up_after=10, first=1, longest=1)
         self.clock.now = 9.9
-        self.assertIsNone(backoff.next_wait())
+        self.assertIsNone(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
         backoff.progress()
-        self.assertIsNotNone(backoff.next_wait())
+        self.assertIsNotNone(backoff.next_wait(failed(grpc.StatusCode.UNAVAILABLE)))
 
-    def test_only_unavailable_is_retried(self):
+    def test_unavailable_is_retried_and_what_is_exhausted_once_the_server_says(self):
         for code in grpc.StatusCode:
-            error = mock.Mock(code=lambda code=code: code)
-            self.assertEqual(errors.is_transient(error), code is grpc.StatusCode.UNAVAILABLE)
+            exhausted = code is grpc.StatusCode.RESOURCE_EXHAUSTED
+            self.assertEqual(errors.is_transient(failed(code)), code is grpc.StatusCode.UNAVAILABLE)
+            self.assertEqual(errors.is_transient(failed(code, retry_after=2)), exhausted or code is grpc.StatusCode.UNAVAILABLE)
+        full = failed(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after=2)
+        self.assertEqual(errors.Backoff(give_up_after=10, first=1, longest=1).next_wait(full), 2)
+        self.assertIsNone(errors.Backoff(give_up_after=2, first=1, longest=1).next_wait(full))
 
 
 class BatchesTest(unittest.TestCase):

@@ -29,9 +29,8 @@ TEST(HostCheckTest, AddressesAndLocalhostAreAnswered) {
 
 // A site whose name leads to this machine would be of one origin with the page.
 TEST(HostCheckTest, OtherNamesAreRefusedWithTheOptionThatAllowsThem) {
-  for (const char* host :
-       {"evil.example", "evil.example:7601", "127.0.0.1.evil.example",
-        "localhost.evil.example:7601", "[evil]:1", "[", "127.1.evil", ":7601"}) {
+  for (const char* host : {"evil.example", "evil.example:7601", "127.0.0.1.evil.example",
+                           "localhost.evil.example:7601", "[evil]:1", "[", "127.1.evil", ":7601"}) {
     const HttpAnswer answer = Ask({"perceptrond"}, host);
     EXPECT_EQ(answer.status, 403) << host;
     EXPECT_THAT(answer.body, HasSubstr("--metrics-hosts")) << host;

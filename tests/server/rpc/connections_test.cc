@@ -49,7 +49,7 @@ constexpr Connections::Limits kLimits = {.connections = 5,
                                          .connections_per_address = 2,
                                          .streams_per_connection = 2,
                                          .streams = 3,
-                                         .told = 0};
+                                         .open_refused = 0};
 
 TEST(ConnectionsTest, NoMoreConnectionsThanTheLimitAndOneThatEndsMakesRoom) {
   Connections connections(kLimits);
@@ -135,8 +135,8 @@ TEST(ConnectionsTest, TooManyCallsAreRefusedWithTheOptionToRaiseButHealthIsNot) 
   EXPECT_EQ(connections.stats().streams_refused_all, 1);
 }
 
-TEST(ConnectionsTest, SomeClientsBeyondTheLimitsAreToldWhichOptionToRaise) {
-  Connections connections({.connections = 2, .connections_per_address = 1, .told = 2});
+TEST(ConnectionsTest, SomeBeyondTheLimitsAreOpenUntilACallNamesTheOptionToRaise) {
+  Connections connections({.connections = 2, .connections_per_address = 1, .open_refused = 2});
   const auto call = [&](const char* host, const char* path) {
     std::shared_ptr<Connection> found;
     const absl::Status status = connections.BeginCall(absl::StrCat("ipv4:", host), path, found);
@@ -157,11 +157,11 @@ TEST(ConnectionsTest, SomeClientsBeyondTheLimitsAreToldWhichOptionToRaise) {
   const absl::Status per_address = call("192.0.2.1:2", "/a.B/C");
   EXPECT_EQ(per_address.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(perceptrond::testing::ReasonOf(per_address), "TOO_MANY_CONNECTIONS");
-  EXPECT_THAT(std::string(per_address.message()),
-              HasSubstr("raise --max-connections-per-address"));
+  EXPECT_THAT(std::string(per_address.message()), HasSubstr("raise --max-connections-per-address"));
   EXPECT_THAT(std::string(call("192.0.2.3:1", "/a.B/C").message()),
               HasSubstr("has 2 connections, the most that --max-connections allows"));
   EXPECT_TRUE(call("192.0.2.3:1", "/grpc.health.v1.Health/Check").ok());
+  EXPECT_FALSE(call("192.0.2.3:1", "/grpc.health.v1.Health/Watch").ok());
 
   // They take no room from others, nor do their ends make any.
   EXPECT_EQ(connections.stats().open, 2);

@@ -169,7 +169,7 @@ TEST(ListenerTest, TheEndOfAConnectionIsNoticed) {
   server.AwaitOpen(0);
 }
 
-TEST(ListenerTest, AConnectionBeyondTheLimitIsToldWhyAndClosedSoonAfter) {
+TEST(ListenerTest, AConnectionBeyondTheLimitIsRefusedByItsFirstCallAndThenClosed) {
   TransportServer server("127.0.0.1:0", {.connections = 1});
   const int first = ConnectRaw(server.port());
   server.AwaitOpen(1);
@@ -177,7 +177,8 @@ TEST(ListenerTest, AConnectionBeyondTheLimitIsToldWhyAndClosedSoonAfter) {
   const grpc::Status refused = server.Ask(channel);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ReasonOf(refused), "TOO_MANY_CONNECTIONS");
-  EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, absl::ToChronoTime(absl::Now() + kLong)));
+  EXPECT_TRUE(
+      channel->WaitForStateChange(GRPC_CHANNEL_READY, absl::ToChronoTime(absl::Now() + kLong)));
   EXPECT_EQ(server.connections().stats().accepted, 1);
   close(first);
   server.AwaitOpen(0);
@@ -185,7 +186,7 @@ TEST(ListenerTest, AConnectionBeyondTheLimitIsToldWhyAndClosedSoonAfter) {
 }
 
 TEST(ListenerTest, AConnectionFarBeyondTheLimitIsClosedAtOnce) {
-  TransportServer server("127.0.0.1:0", {.connections = 1, .told = 0});
+  TransportServer server("127.0.0.1:0", {.connections = 1, .open_refused = 0});
   const int first = ConnectRaw(server.port());
   server.AwaitOpen(1);
   {

@@ -54,9 +54,11 @@ TEST(SlowCallLogTest, ALineHasTraceMessageAndErrorWhereTheyExist) {
   call.principal = "reader";
   call.message = 7;
   call.code = 1;
-  EXPECT_THAT(Written(log, call),
-              HasSubstr(" principal=reader trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 "
-                        "message=7 bytes=178 rows=40 status=CANCELLED "));
+  EXPECT_THAT(
+      Written(log, call),
+      HasSubstr(
+          " principal=reader trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7 "
+          "message=7 bytes=178 rows=40 status=CANCELLED "));
 }
 
 TEST(SlowCallLogTest, WhatTheClientChoseIsEscapedAndCut) {
