@@ -132,8 +132,6 @@ TraceContext TraceOf(const grpc::ServerContext& context) {
   return ParseTraceparent(value).value_or(TraceContext());
 }
 
-std::string Call::principal() const { return access_ == nullptr ? "" : access_->principal(); }
-
 SlowCallLog& Call::slow_calls() { return acceptor_.slow_calls(); }
 
 void Call::OnFinished(bool ok) {
@@ -145,7 +143,7 @@ void Call::OnFinished(bool ok) {
   slow_calls().Write({.method = path(),
                       .model = timing_.model,
                       .peer = peer(),
-                      .principal = principal(),
+                      .principal = PrincipalOf(access_.get()),
                       .trace = TraceOf(context_),
                       .bytes = timing_.bytes,
                       .rows = timing_.rows,

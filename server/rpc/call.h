@@ -117,8 +117,6 @@ class Call {
   const std::string& path() const { return context_.method(); }
   // The client's address: "ipv4:127.0.0.1:40622".
   const std::string& peer() const { return peer_; }
-  // The caller's name in the access file; empty without one, and if the caller was not recognized.
-  std::string principal() const;
 
   // Started by the methods whose calls are logged if they take long as a whole.
   CallTiming& timing() { return timing_; }
