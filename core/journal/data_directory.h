@@ -47,7 +47,7 @@ class DirectoryLock {
 
 // Creates the directory and its parents unless they exist, for this user alone. UNAVAILABLE.
 absl::Status CreateDataDirectory(const std::string& directory);
-// Takes others' rights to the directory away if it is this user's, also to what others made in it.
+// Sets mode 0700 on the directory if this user owns it and others have rights to it.
 void RestrictToOwner(const std::string& directory);
 
 // The id in the directory's marker, the file "JOURNAL"; absent if there is no marker.

@@ -100,8 +100,8 @@ absl::Status RocksDbJournal::SyncLog() {
 absl::Status RocksDbJournal::VerifyTables() { return ToAbsl(db()->VerifyChecksum()); }
 
 absl::StatusOr<bool> RocksDbJournal::Get(const std::string& key, std::string& value) {
-  // What is read is in memory then, in the model that is loaded. Its blocks would stay in the cache
-  // after the table that they are of.
+  // The model that is loaded holds what was read. In the cache its blocks would only outlive their
+  // table.
   rocksdb::ReadOptions options;
   options.fill_cache = false;
   const rocksdb::Status status = db()->Get(options, key, &value);

@@ -66,7 +66,8 @@ class CallAccess {
   absl::Status Check() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRules() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckModel(Role role, absl::string_view model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The error for a principal that lacks this, "right PAGE"; an anonymous one should authenticate.
+  // The error for a principal that lacks this, "right PAGE", or this role for these models; an
+  // anonymous one should authenticate.
   absl::Status Refuse(absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RefuseRole(Role role, absl::string_view models)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -18,8 +18,8 @@ inline std::string FingerprintOf(const std::string& path) {
                       found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, ";");
 }
 
-// Notices changes of a file, once it has been left alone from one call to the next: what is read
-// then is not half written. Not thread-safe.
+// Notices that a file changed, as soon as two calls in a row find it the same: it is then no longer
+// being written. Not thread-safe.
 class FileWatch {
  public:
   // An empty path never changes.

@@ -52,10 +52,11 @@ class Promises:
     """Threads: any."""
 
     def __init__(self, history, reasons, server):
-        """server: its epoch counts starts and ends, odd while it serves; calls may fail when it ends. changed: when it did last."""
+        """server: its epoch counts starts and ends, odd while it serves; calls may fail when it ends. changed: when it did last.
+        serving: set while it serves."""
         self._history, self._reasons, self._server = history, reasons, server
         self._lock = threading.Lock()
-        self.violations = []
+        self.violations, self.violated = [], threading.Event()
         # How often each promise was checked, and how often each reason was seen.
         self.checks = collections.Counter()
         self.seen_reasons = collections.Counter()
@@ -68,6 +69,7 @@ class Promises:
             self.checks[promise] += 1
             if not holds:
                 self.violations.append({"promise": promise, **facts})
+                self.violated.set()
         if not holds:
             self._history.add("violations", promise=promise, **facts)
             print(f"VIOLATED: {promise}: {facts}", flush=True)
@@ -82,8 +84,7 @@ class Promises:
 
     def await_server(self):
         """Waits until the server serves again."""
-        while self.epoch() % 2 == 0:
-            time.sleep(0.02)
+        self._server.serving.wait()
 
     # ---- Learning ----
 

@@ -57,6 +57,7 @@ class RunningServer:
         self.life, self.pid, self.started = 0, None, 0.0
         # Grows before an end and after a start.
         self.epoch, self.changed = 0, 0.0
+        self.serving = threading.Event()
         self.ends = collections.Counter()
         self.start()
 
@@ -66,12 +67,14 @@ class RunningServer:
         self._address, self._metrics = self._server.address, self._server.metrics
         self.life, self.started, self.pid = self.life + 1, time.monotonic(), self._server.process.pid
         self._change()
+        self.serving.set()
 
     def _change(self):
         self.epoch, self.changed = self.epoch + 1, time.monotonic()
 
     def end(self, how):
         """Returns the exit code."""
+        self.serving.clear()
         self._change()
         self.pid = None
         self._server.process.send_signal(how)
@@ -218,12 +221,6 @@ def check_against_undisturbed(binary, directory, services, promises, solo, actor
                                                                                                None, 0).probe(name), model=name)
 
 
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.5)
-
-
 def run(flags):
     directory = pathlib.Path(flags.directory or tempfile.mkdtemp(prefix="perceptrond-soak-"))
     directory.mkdir(parents=True, exist_ok=True)
@@ -239,7 +236,7 @@ def run(flags):
     recorder.start()
     for thread in (*actors, killer, probe):
         thread.start()
-    run_for = lambda seconds: wait_until(lambda: promises.violations and flags.stop_early, seconds)
+    run_for = promises.violated.wait if flags.stop_early else time.sleep
     run_for(flags.seconds / 2)
     stop_killing.set()
     killer.join()
